@@ -1,7 +1,7 @@
-"""Measurement, in bits, of how much a voice discloses about who speaks, while it speaks.
+"""Measure in bits how much a voice discloses about the speaker, during speech.
 
-The examples below stand in a folder with ``talk.npz`` (a recording) and ``voices/`` (a folder a
-speaker, a file a session). Any audio file does as well: these frames were extracted before.
+The examples below run in a folder with ``talk.npz`` (a recording) and ``voices/`` (one folder per
+speaker, one file per session). These files are extracted frames. Audio files work as well.
 
 Measure a recording:
 
@@ -11,8 +11,8 @@ Measure a recording:
 '... s of speech, ... of 5.6 bits'
 >>> talk.plot("talk.png")  # and ``talk.readings.to_pandas()``
 
-Attach a microphone: `sources.Microphone`, or a queue that your own audio callback fills; a
-`Monitor` gives readings as they come:
+Attach a microphone with `sources.Microphone`, or a queue that your audio callback fills. A
+`Monitor` yields readings during the stream:
 
 >>> import numpy as np
 >>> from monitor import Monitor, Population, sources
@@ -28,7 +28,7 @@ Enrol your people:
 >>> len(enrolled.population), enrolled.population.common_seconds
 (12, 30.0)
 
-Calibrate: what a rank among people of yours means:
+Calibrate the meaning of a rank among your people:
 
 >>> from monitor import calibrate
 >>> from monitor.training import CalibrationSettings
@@ -37,9 +37,9 @@ Calibrate: what a rank among people of yours means:
 >>> calibration.save("us.npz")
 >>> people = calibration.population
 
-Evaluate an anonymiser: score recordings that it made against the people, by every metric. There is
-no anonymiser here, so the recordings that were enrolled stand in for its: ``allow_overlap`` lets
-them, and the figures say no more than that. Leave it out for recordings of your own:
+Evaluate an anonymiser by scoring its recordings against the people, with every metric. This example
+has no anonymiser and uses the enrolled recordings instead. ``allow_overlap`` permits this, and the
+figures are therefore only a demonstration. Omit it for your own recordings:
 
 >>> from monitor import evaluate, score
 >>> scores = score("voices", people, seconds=10, allow_overlap=True).matrices["f0"]
@@ -47,9 +47,9 @@ them, and the figures say no more than that. Leave it out for recordings of your
 >>> round(report.srd.mean_bits.value, 1), round(report.ceiling_bits, 1)
 (..., 3.6)
 
-``monitor.attack("voices", ["mcadams:0.8"])`` tries attackers who know the anonymiser.
+``monitor.attack("voices", ["mcadams:0.8"])`` tests attackers who know the anonymiser.
 
-Alert: a run asks rules of every reading, and gives actions their alerts:
+Alert: a run checks rules on every reading, and passes alerts to actions:
 
 >>> from monitor import Run, alerts
 >>> from monitor.alerts.actions import Bell
@@ -66,8 +66,8 @@ Tables: readings of a monitor or a run as a data frame, CSV or Parquet (extra ``
 >>> readings.to_pandas()[["seconds", "f0.gain_bits"]].shape[1]
 2
 
-Write a feature: declare what its frames look like, and give frames, or compute them from audio or
-from timed words as `protocols.Feature` says (examples/12_a_feature_of_your_own.py does):
+Write a feature: declare its frames and supply them, or compute them from audio or timed words as in
+`protocols.Feature` (examples/12_a_feature_of_your_own.py):
 
 >>> from monitor import corpus, kinds
 >>> from monitor.sources import write_frames
@@ -78,9 +78,10 @@ from timed words as `protocols.Feature` says (examples/12_a_feature_of_your_own.
 >>> str(enrol(corpus.find("me.npz", speaker="me"), seconds=10).population.features["codes"].spec)
 'histogram of size 64'
 
-Other rooms are attributes too: `crowds`, `events` (what a run writes), `lab` (metrics, attacks,
-audits, experiments), `ledger` (many sessions of one voice), `maths`, `plots`, `protocols` (what
-parts of your own must offer), `run`, `sinks`, `stream`, `tables`, `training`, `transcripts`.
+Other packages are attributes, too. `events` are the records of a run. `lab` has metrics, attacks,
+audits and experiments. `ledger` adds up many sessions of one voice. `protocols` are the interfaces
+for your own parts. The others are `crowds`, `maths`, `plots`, `run`, `sinks`, `stream`, `tables`,
+`training` and `transcripts`.
 """
 
 from __future__ import annotations

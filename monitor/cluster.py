@@ -1,6 +1,6 @@
 """Work on the workers of a dask scheduler: several machines, or processes of this one.
 
-dask's messages are pickles: whoever reaches a scheduler, a worker or what runs between them can run
+dask's messages are pickles. Anyone who reaches a scheduler, a worker or their connections can run
 code there and here. Use schedulers that you trust, on a private network or with TLS (SECURITY.md).
 """
 
@@ -49,17 +49,18 @@ _Result = TypeVar("_Result")
 class Cluster(Managed, Workers):
     """The workers of a dask scheduler, for `monitor.jobs.each_in_order`.
 
-    Results depend neither on the number of workers nor on which does what; another worker does what
-    one that died was doing. Each does one task at a time, with one thread; workers come and go.
+    Results do not depend on the number of workers or the distribution of tasks. If a worker dies,
+    another repeats its task. Each does one task at a time, with one thread. Workers may join and
+    leave.
 
     Args:
-        where: ``tcp://HOST:PORT`` or ``tls://HOST:PORT`` of the scheduler (certificates as dask's
-            configuration says); or ``local`` for one process a core of this machine, ``local:K``
-            for K, reached through certificates of their own by nobody else.
-        tell: called with a line where workers are waited for.
+        where: ``tcp://HOST:PORT`` or ``tls://HOST:PORT`` of the scheduler, with certificates from
+            dask's configuration. ``local`` starts one process per core of this machine, ``local:K``
+            starts K. Their own certificates keep others out.
+        tell: called with a line while waiting for workers.
 
     Raises:
-        UsageError: no such place, or the extra ``cluster`` is not installed.
+        UsageError: an invalid address, or the extra ``cluster`` is not installed.
     """
 
     def __init__(self, where: str, tell: Callable[[str], None] = lambda _: None) -> None:
@@ -100,7 +101,7 @@ class Cluster(Managed, Workers):
 
     def _connect(self) -> Any:
         try:
-            with no_interrupt():  # a local cluster's processes do not hear of Ctrl-C
+            with no_interrupt():  # keep Ctrl-C from a local cluster's processes
                 import dask
                 from distributed import Client, LocalCluster
                 from distributed.security import Security
@@ -183,7 +184,7 @@ class Cluster(Managed, Workers):
 
 
 async def _greet(where: str) -> None:
-    """Ask a scheduler who it is: dask's client waits for minutes for one that says nothing."""
+    """Ask a scheduler for its identity, because dask's client waits minutes for a silent one."""
     from distributed.comm import connect
     from distributed.security import Security
 
@@ -197,12 +198,12 @@ async def _greet(where: str) -> None:
 
 
 def _sizes(paths: Iterable[Path]) -> dict[str, int]:
-    """Bytes of those that can be read here: of others, the work itself says what is wrong."""
+    """Return the bytes of readable files; the work itself reports errors of others."""
     return {str(path): path.stat().st_size for path in paths if os.access(path, os.R_OK)}
 
 
 _one_at_a_time = threading.Lock()
-"""Of a worker: whatever its threads, one task has the processor."""
+"""Lock of a worker: one task at a time, for any number of threads."""
 
 
 def _do(
@@ -212,7 +213,7 @@ def _do(
     alike: Callable[[], object],
     sizes: dict[str, int],
 ) -> Any:
-    """Do a task on a worker, where libraries, networks and files are those of the client."""
+    """Do a task on a worker with the client's libraries, networks and files."""
     from distributed import get_worker
 
     with _one_at_a_time:

@@ -94,7 +94,7 @@ class Corpus:
     problems: tuple[str, ...]
     identified_by: str = ""  # what names the speakers, for people; empty for one that was given
     attributes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """What a data set says of its speakers, by column and speaker."""
+    """Attributes of a data set's speakers, by column and speaker."""
 
     @property
     def speakers(self) -> tuple[str, ...]:
@@ -236,26 +236,26 @@ def _find_defect(path: Path, name: str) -> str | None:
 def find(
     *paths: str | os.PathLike[str], speaker: str | None = None, columns: Columns = AS_STATED
 ) -> Corpus:
-    """Find the recordings of a corpus, and who speaks in them.
+    """Find the recordings of a corpus and their speakers.
 
-    Understood, in this order: a manifest (``.csv`` or ``.tsv``, itself or in the folder as
-    ``manifest.csv``), a Kaldi data folder (``wav.scp``), Common Voice (``validated.tsv``),
-    manifests of lhotse, a data set of Hugging Face (a folder of audio with metadata, or Parquet),
-    LibriSpeech, one folder per speaker. A folder with any other table of recordings is refused.
-    So is one whose folders have the names of splits (``train``) or of audio (``clips``).
+    Layouts are tried in this order: a manifest (``.csv`` or ``.tsv``, or a folder with
+    ``manifest.csv``), a Kaldi data folder (``wav.scp``), Common Voice (``validated.tsv``), lhotse
+    manifests, a Hugging Face data set (Parquet, or audio with metadata), LibriSpeech, one folder
+    per speaker. A folder with any other table of recordings is refused. Folders with names of
+    splits (``train``) or of audio (``clips``) are refused as well.
 
-    With a ``speaker``, all recordings are theirs, in any number of files and folders. A sub-folder,
-    or otherwise a file, is a session.
+    With a ``speaker``, all recordings belong to that speaker, in any number of files and folders.
+    Each sub-folder, or otherwise each file, is a session.
 
     Args:
-        *paths: the corpus; with a ``speaker`` any number of recordings and folders.
-        speaker: who speaks in all of it.
-        columns: of a table or data set, where they are called otherwise or nothing says which.
+        *paths: the corpus, or any number of recordings and folders of a ``speaker``.
+        speaker: speaker of all recordings.
+        columns: columns of a table or data set, if their names are not the usual ones.
 
     Raises:
-        CorpusError: nothing is there, or a column is missing.
+        CorpusError: no recordings were found, or a column is missing.
         UsageError: a speaker and columns are given, or pyarrow is missing for Parquet.
-        UnnamedSpeakerError: it cannot be told who speaks; give ``speaker``.
+        UnnamedSpeakerError: the speakers are unknown; give ``speaker``.
 
     Example:
         >>> import tempfile
@@ -311,9 +311,10 @@ def find(
 
 
 def _read_person(paths: Sequence[Path], speaker: str) -> Corpus:
-    """Take all recordings, and those in all folders, as one speaker's.
+    """Read all recordings and folders as one speaker's.
 
-    Each folder below the one that paths have in common is a session, as is each recording in none.
+    Each folder below the common folder of the paths is a session, and so is each recording directly
+    in it.
     """
     files: list[Path] = []
     for path in paths:
@@ -357,8 +358,8 @@ def _recordings_without_table(path: Path) -> list[Path]:
 def _read_folders(root: Path, files: Sequence[Path]) -> Corpus:
     """Find the recordings below a folder.
 
-    Where most files are called and kept as in LibriSpeech, at any depth, the chapter is the
-    session. Elsewhere each folder is a speaker, and a sub-folder, or else a file, is a session.
+    If most files are named and placed as in LibriSpeech, at any depth, the chapter is the session.
+    Otherwise each folder is a speaker, and each sub-folder, or each file without one, is a session.
     """
     if not files:
         raise CorpusError(f"no recording in {root.name or root}; it should hold {LAYOUTS}")
@@ -389,7 +390,7 @@ def _read_folders(root: Path, files: Sequence[Path]) -> Corpus:
 
 
 def _refuse_splits(root: Path, files: Sequence[Path]) -> None:
-    """Refuse folders that are called as data sets call theirs, such as ``clips`` or ``train``."""
+    """Refuse folders with names from data sets, such as ``clips`` or ``train``."""
     inside = [file.relative_to(root).parts for file in files if file.parent != root]
     folders = sorted({parts[0] for parts in inside}, key=natural)
     if not all(map(_NO_SPEAKER.fullmatch, folders)):
@@ -434,12 +435,12 @@ def is_data_set(path: Path) -> bool:
 
 
 def find_others(path: Path, columns: Columns) -> Corpus:
-    """Find a corpus beside another, whose columns are named: they hold for a data set alone."""
+    """Find a second corpus; the named columns apply only if it is a data set."""
     return find(path, columns=columns if is_data_set(path) else AS_STATED)
 
 
 def _read_data_set(path: Path, columns: Columns) -> Listing | None:
-    """Read a data set, a file or a folder of it; None where it is none."""
+    """Read a data set from a file or folder; None for anything else."""
     if path.is_file():
         if lhotse.kind_of(path):
             return lhotse.read_manifests([path], columns)
@@ -487,7 +488,7 @@ _FLAC = {"--stdout": "c", "--decode": "d", "--silent": "s", "--totally-silent": 
 
 
 def table_of(path: Path) -> Path | None:
-    """Return the table of recordings and speakers: the file, or one in the folder; or None."""
+    """Return the table of recordings, which is the file or is in the folder; or None."""
     if path.suffix.lower() in {".csv", ".tsv"} and path.is_file():
         return path
     if not path.is_dir():
@@ -565,11 +566,11 @@ def _is_common_voice(path: Path) -> bool:
 
 
 def read_speaker_attributes(corpus: Path) -> dict[str, dict[str, str]]:
-    """Read what a corpus' table has of its speakers beside their names, by column and speaker.
+    """Read the speakers' attributes from a corpus' table, by column and speaker.
 
-    These are the columns of a manifest that say one thing of nearly every speaker, or the gender of
-    a Kaldi folder with ``spk2gender``. What is empty is left out, and so is of whom a column says
-    two things; where that is more than one speaker in ten it is about something else.
+    These are the columns of a manifest with one value for nearly every speaker, or the gender in a
+    Kaldi folder with ``spk2gender``. Empty values and speakers with two values in a column are left
+    out. A column with more than one such speaker in ten does not describe speakers and is dropped.
 
     Raises:
         CorpusError: the table cannot be read.
@@ -593,11 +594,11 @@ def read_speaker_attributes(corpus: Path) -> dict[str, dict[str, str]]:
 
 
 def _read_kaldi(table: Path) -> Corpus:
-    """Read ``wav.scp`` and ``utt2spk``; every recording is a session of its own.
+    """Read ``wav.scp`` and ``utt2spk``; every recording is a separate session.
 
-    Paths are relative to the folder, else to the current one, as Kaldi has it, else to one of the
-    two folders above. Commands (lines that end in ``|``) are never run; of ``flac -c -d -s FILE |``
-    the FILE is read.
+    Paths are relative to the folder, otherwise to the current one as in Kaldi, otherwise to one of
+    the two folders above. Commands (lines that end in ``|``) are never run, but the FILE of ``flac
+    -c -d -s FILE |`` is read.
     """
     folder = table.parent
     if (folder / "segments").exists():
@@ -671,10 +672,10 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 # ------------------------------------------------------------------------------------------ trials
-# Beside Kaldi's ``wav.scp`` and ``utt2spk`` stand ``enrolls`` (an utterance a line) and ``trials``
-# (``SPEAKER UTTERANCE target|nontarget`` a line), in one folder (``libri_dev``, with ``trials_f``
-# and ``trials_m``) or in folders of their own (``libri_dev_enrolls``, ``libri_dev_trials_f``), as
-# the kits of the challenges of 2020 to 2024 have them.
+# The kits of the challenges of 2020 to 2024 add two lists to Kaldi's ``wav.scp`` and ``utt2spk``.
+# ``enrolls`` has one utterance per line, ``trials`` one ``SPEAKER UTTERANCE target|nontarget`` per
+# line. They are in one folder (``libri_dev``, with ``trials_f`` and ``trials_m``) or in separate
+# folders (``libri_dev_enrolls``, ``libri_dev_trials_f``).
 
 _FOLDER = re.compile(r"(?P<set>.+)_trials(_(all|mixed|[fm](_(all|common))?))?(?P<suffix>_\w+)?")
 
@@ -683,8 +684,8 @@ _FOLDER = re.compile(r"(?P<set>.+)_trials(_(all|mixed|[fm](_(all|common))?))?(?P
 class TrialLists:
     """Lists of enrolment and trials of a folder."""
 
-    enrolment: frozenset[str] | None  # utterances that enrol; None: there is no such list
-    speakers: tuple[str, ...]  # who is compared with, in the order of the lists
+    enrolment: frozenset[str] | None  # enrolment utterances, or None without a list
+    speakers: tuple[str, ...]  # speakers to compare with, in the order of the lists
     spoken_by: Mapping[str, str]  # of each trial utterance with a target, who that is
     impostors: frozenset[str]  # trial utterances without one
     pairs: int  # comparisons that are listed
@@ -708,7 +709,7 @@ class TrialLists:
         return Corpus(tuple(trials), (*corpus.problems, *problems), layout)
 
     def notes(self, corpus: Corpus) -> Iterator[str]:
-        """Give a line for each thing that is not taken, and why."""
+        """Yield one line per kind of unused entry, with the reason."""
         lists = ", ".join(self.names)
         speaker_of = {recording.session: recording.speaker for recording in corpus}
         impostors = sorted({speaker_of[u] for u in self.impostors & speaker_of.keys()})
@@ -733,7 +734,7 @@ class TrialLists:
 
 
 def read_trial_lists(folder: Path) -> TrialLists | None:
-    """Read the lists of trials in a folder; None where there is none."""
+    """Read the lists of trials in a folder, or return None."""
     lists = _find_lists(folder, "trials")
     if not lists:
         return None

@@ -1,7 +1,7 @@
 """Bits of evidence in crowds of people, in words.
 
-k bits leave one person in ``2^k``, in a crowd of any size: a voice with 11 bits leaves some 500
-people of a million, all of whom match as well as the one it is of.
+k bits leave one person in ``2^k``, in a crowd of any size. A voice with 11 bits leaves about 500
+people of a million. All of them match as well as the speaker.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NEAR_BITS = 2.5
 
 
 class Crowd(NamedTuple):
-    """A size of crowd that everybody can picture; one up to ``upto`` people is still called so."""
+    """A familiar size of crowd, with a name used for up to ``upto`` people."""
 
     name: str
     size: float
@@ -55,7 +55,7 @@ _LARGE = ((1e9, "billion"), (1e6, "million"))
 
 
 def sizes(requests: Iterable[float]) -> tuple[int, ...]:
-    """Return sizes of crowds, smallest first, each once; UsageError where one is none."""
+    """Return distinct crowd sizes, smallest first; UsageError for an invalid one."""
     counts = list(requests)
     for count in counts:
         if not (FEWEST <= count <= MOST and count == int(count)):
@@ -69,7 +69,7 @@ def sizes(requests: Iterable[float]) -> tuple[int, ...]:
 
 
 def people(count: float) -> str:
-    """Format a number of people as it is said: ``ten thousand``, ``2.5 million``."""
+    """Format a number of people in words: ``ten thousand``, ``2.5 million``."""
     return _ROUND.get(count) or _in_digits(count)
 
 
@@ -106,7 +106,7 @@ def rounded_count(count: float) -> float:
 
 
 def crowd_of(count: float, enrolled: float | None = None) -> str:
-    """Format so many people as a crowd; N, the ``enrolled``, are not just any crowd.
+    """Format a number of people as a crowd; N people are the ``enrolled``.
 
     Example:
         >>> crowd_of(120), crowd_of(1e6), crowd_of(50, enrolled=50)
@@ -125,7 +125,7 @@ def axis_top(bits: float) -> float:
 
 
 def format_probability(probability: float) -> str:
-    """Format a probability as people say it: ``1 in 400``, ``97 %``."""
+    """Format a probability for readers: ``1 in 400``, ``97 %``."""
     if probability < 1e-9:
         return "next to no chance"
     if probability <= 0.4:

@@ -2,18 +2,15 @@
 
 ::
 
-    MonitorError                 anything this package raises on purpose
-    ├── UsageError               the call makes no sense as it stands
-    ├── SourceError              a recording or a device cannot be heard
-    │   └── ForeignTextError     ... because a file beside it is no transcript, but something else
-    ├── StoreError               a population, rank model or checkpoint file cannot be used
-    │   └── SchemaError          ... because it was written by a newer version
-    ├── CorpusError              a folder or manifest cannot be read as a corpus
-    │   └── UnnamedSpeakerError  ... because it does not say who speaks
-    ├── CalibrationError         too little speech or too few speakers for a rank model
-    └── OverlapError             the stream is the very audio that was enrolled
+    MonitorError base of all deliberate errors ├── UsageError invalid arguments ├── SourceError a
+    recording or a device cannot be read │ └── ForeignTextError ... because a file beside it is not
+    a transcript ├── StoreError a population, rank model or checkpoint file cannot be used │ └──
+    SchemaError ... because a newer version wrote it ├── CorpusError a folder or manifest cannot be
+    read as a corpus │ └── UnnamedSpeakerError ... because the speakers are unknown ├──
+    CalibrationError too little speech or too few speakers for a rank model └── OverlapError the
+    stream is enrolled audio
 
-Every message is one line: what was wrong, and what to do about it. One that names an argument is a
+Every message is one line with the fault and a remedy. A message that names an argument is a
 `Message`, so that the command line can name its option instead.
 """
 
@@ -41,12 +38,12 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An argument that a message names: each interface writes it in its own way.
+    """An argument named in a message. Each interface writes it in its own form.
 
     Attributes:
-        name: as Python calls it.
-        value: as text, where the message gives one.
-        python: how Python says it where that is not ``name=value``.
+        name: name in Python.
+        value: value as text, if the message has one.
+        python: form in Python, if not ``name=value``.
     """
 
     name: str
@@ -58,7 +55,7 @@ class Argument:
 
 
 class Message(str):
-    """A line for a person, in the words of Python, that knows which arguments it names."""
+    """A one-line message in Python's terms that keeps the arguments it names."""
 
     parts: tuple[str | Argument, ...]
 
@@ -83,19 +80,19 @@ class MonitorError(Exception):
 
 
 class UsageError(MonitorError, ValueError):
-    """An argument or a combination of arguments makes no sense."""
+    """An argument or a combination of arguments is invalid."""
 
     code = "error.usage"
 
 
 class SourceError(MonitorError):
-    """A recording, a pipe or a device cannot be heard."""
+    """A recording, a pipe or a device cannot be read."""
 
     code = "error.source"
 
 
 class ForeignTextError(SourceError):
-    """A file that could have been a transcript is whole, and something else: metadata, say."""
+    """A file in the place of a transcript is intact but something else, such as metadata."""
 
     code = "error.source.foreign-text"
 
@@ -119,10 +116,10 @@ class CorpusError(MonitorError):
 
 
 class UnnamedSpeakerError(CorpusError):
-    """There are recordings, but nothing says whose they are.
+    """There are recordings, but their speakers are unknown.
 
     Attributes:
-        what: the part of the message that says what is wrong, without what to do.
+        what: the fault, without the remedy.
     """
 
     code = "error.corpus.unnamed-speaker"
@@ -145,4 +142,4 @@ class OverlapError(MonitorError):
 
 
 class DeliveryError(Exception):
-    """An alert was not taken; the message says why, in a few words and without secrets."""
+    """An alert was not accepted; the message has a short reason without secrets."""

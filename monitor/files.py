@@ -202,8 +202,8 @@ def is_still_at(handle: int, path: str | os.PathLike[str]) -> bool:
 
 
 # ----------------------------------------------------------------------------------- private files
-# A file that grows (a run, a ledger, a journal) cannot be written beside its place and renamed:
-# where another user has put one there first, whoever may read it would get all that is written.
+# A file that grows (a run, a ledger, a journal) cannot be written under another name and renamed.
+# If another user had created it first, its readers would see everything written to it.
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 PRIVATE = stat.S_IRUSR | stat.S_IWUSR
@@ -216,10 +216,10 @@ def is_ours(status: os.stat_result) -> bool:
 
 
 def open_private(path: Path, flags: int) -> int:
-    """Open a plain file that is ours alone (mode 0600); make it where there is none.
+    """Open or create a plain file that is private to the user (mode 0600).
 
-    A link is not followed; ``flags`` are of `os.open`, O_CREAT and all. StoreError where it is
-    another user's, or not only here.
+    Links are not followed. ``flags`` are those of `os.open`, including O_CREAT. Raises StoreError
+    for another user's file, or one with a second hard link.
     """
     handle = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), PRIVATE)
     try:
@@ -260,7 +260,7 @@ def check_private(path: Path) -> bool:
 def _close_to_others(
     path: Path, link: os.stat_result, status: os.stat_result, mode: int, *advice: str
 ) -> None:
-    """Refuse what is another user's, or lies behind such a link; else set its mode."""
+    """Refuse another user's file or link to it; otherwise set its mode."""
     if not is_ours(status):
         raise _of_another(status, path, *advice)
     if stat.S_ISLNK(link.st_mode) and not (is_ours(link) or link.st_uid == 0):
@@ -271,7 +271,7 @@ def _close_to_others(
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, where there is none, and those above it that are missing, all 0700."""
+    """Create a folder and its missing parents, all 0700."""
     try:
         folder.mkdir(stat.S_IRWXU)
     except FileNotFoundError:
@@ -334,7 +334,7 @@ MOST_RATIO = 50  # beyond that, of its size: histograms of ten thousand speakers
 _PIECE = 1 << 20
 _LOCAL_HEADER, _LOCAL_MAGIC = 30, b"PK\x03\x04"
 MAPPED = "mapped/"
-"""What the names of arrays begin with that are read where they lie in the file."""
+"""Prefix of the names of arrays that are mapped from the file."""
 
 
 def read_arrays(
@@ -384,7 +384,7 @@ class Arrays(MutableMapping[str, AnyArray]):
         self._arrays: dict[str, AnyArray | _Deflated] = dict(arrays or {})
 
     def below(self, start: str) -> Arrays:
-        """Return the arrays whose names begin so, by the rest of their names."""
+        """Return the arrays with a prefix, by the remainder of their names."""
         below = Arrays()
         below._arrays = {
             name.removeprefix(start): array
@@ -418,7 +418,7 @@ class Arrays(MutableMapping[str, AnyArray]):
 
 
 class _Deflated(NamedTuple):
-    """A small array as it lies in an npz, read here: zipfile takes three times as long."""
+    """A small compressed array in an npz. zipfile would take three times as long."""
 
     content: bytes
     size: int
@@ -484,7 +484,7 @@ def _described(header: bytes, size: int) -> tuple[tuple[int, ...], bool, np.dtyp
 
 
 def _header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Read shape, Fortran order and type of an array of so many bytes, header included."""
+    """Read shape, Fortran order and type of an array with ``size`` bytes, including the header."""
     before = stream.tell()
     version = np.lib.format.read_magic(stream)
     read_short, read_long = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
@@ -540,10 +540,10 @@ def write_arrays(
 
 
 def mapped_arrays(file: BinaryIO) -> dict[str, AnyArray]:
-    """Map the arrays that lie in an npz as they are: they cost no memory.
+    """Map the uncompressed arrays of an npz, which need no memory.
 
-    ValueError where one is compressed, reaches beyond the file, or is of another length than it
-    says.
+    Raises ValueError if one is compressed, extends beyond the file, or contradicts its header's
+    length.
     """
     length = file.seek(0, os.SEEK_END)
     arrays: dict[str, AnyArray] = {}
@@ -596,10 +596,10 @@ def _say_cut(_signal: int) -> None:
 
 
 # ------------------------------------------------------------------------------------------ atomic
-# What is written may be biometric. On Linux it has no name until it is whole, so that nothing is
-# left of a writer that is killed. Elsewhere, and on file systems that know no such files, its part
-# is: as long as the writer lives it holds a lock on it, so that whoever next uses the target, or an
-# hour later its folder, can tell what nobody works on any more.
+# Written data may be biometric. On Linux a file has no name until it is complete, so that a killed
+# writer leaves nothing. Elsewhere, and on file systems without unnamed files, a killed writer
+# leaves a partial file. A live writer holds a lock on it. The next user of the target, or of its
+# folder an hour later, can therefore detect abandoned files.
 
 _SUFFIX = ".unfinished"
 PATIENCE_SECONDS = 60.0
@@ -671,8 +671,8 @@ def write_text(text: str, path: Path) -> None:
         raise not_written(path, error) from error
 
 
-# A spreadsheet takes a text that begins so for a formula, which can run programs and send data: who
-# is called =HYPERLINK(...) is written '=HYPERLINK(...) (OWASP, CSV injection).
+# A spreadsheet treats such a text as a formula, which can run programs and send data. A person
+# named =HYPERLINK(...) is written '=HYPERLINK(...) (OWASP, CSV injection).
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|nan)")
 
@@ -709,7 +709,7 @@ def csv_text(head: Sequence[object], rows: Iterable[Iterable[object]]) -> str:
 
 
 def csv_number(value: float | None) -> str:
-    """Format a number with all its digits; empty where there is none."""
+    """Format a number with all its digits; empty for None."""
     return "" if value is None or math.isnan(value) else repr(float(value))
 
 
@@ -719,13 +719,13 @@ def finite(value: float | None) -> float | None:
 
 
 def sweep(path: Path) -> None:
-    """Remove what killed writers of this file have left: plain files of ours that nobody locks."""
+    """Remove remains of killed writers of this file, if they are plain, ours and unlocked."""
     _remove(path.parent.glob(f".{glob.escape(path.name)}.????????{_SUFFIX}"))
 
 
 def sweep_folder(folder: Path, older: float = math.inf) -> None:
     """Sweep all files in a folder that were written before that time."""
-    with suppress(OSError):  # what is to be written there says why
+    with suppress(OSError):  # the following write reports the reason
         parts = [Path(entry.path) for entry in os.scandir(folder) if _PART.fullmatch(entry.name)]
         _remove(parts, older)
 
@@ -737,11 +737,11 @@ def _sweep_old(folder: Path) -> None:
 
 
 def _remove(parts: Iterable[Path], older: float = math.inf) -> None:
-    """Remove parts that are surely left over."""
+    """Remove partial files that are certainly abandoned."""
     me = os.geteuid() if hasattr(os, "geteuid") else None
     flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     for part in parts:
-        # what cannot be opened or locked is somebody's
+        # a file that cannot be opened or locked is in use
         with suppress(OSError):
             handle = os.open(part, flags)
             try:
@@ -755,7 +755,7 @@ def _remove(parts: Iterable[Path], older: float = math.inf) -> None:
 
 @contextmanager
 def alone(path: Path) -> Iterator[bool]:
-    """Keep other processes from a store between reading and writing it.
+    """Lock out other processes between reading and writing a store.
 
     The lock is that of the folder: a store is replaced when it is written, and nothing is left
     behind. Yields False where the system or the file system knows no locks.
@@ -785,10 +785,10 @@ def alone(path: Path) -> Iterator[bool]:
 
 @contextmanager
 def wiped(path: Path) -> Iterator[None]:
-    """Overwrite the old bytes of a file, where they lie, when the block has replaced it.
+    """Overwrite a file's old bytes in place after the block has replaced it.
 
-    As far as a program can: a file that has another name too (a hard link) is left as it is, and
-    what a disk or a file system keeps of older versions is not reached.
+    This is limited. A file with another hard link is left unchanged, and older versions kept by the
+    disk or file system are not reached.
     """
     flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
     try:
@@ -810,7 +810,7 @@ def wiped(path: Path) -> Iterator[None]:
 
 def _part(path: Path) -> tuple[int, Path | None]:
     """Make a new locked file in the folder of ``path``; its name, or None where it has none."""
-    with suppress(AttributeError, OSError):  # else the other way works, or says why not
+    with suppress(AttributeError, OSError):  # otherwise use the other way, or report its error
         handle = os.open(path.parent, os.O_TMPFILE | os.O_RDWR, PRIVATE)
         if Path(f"/proc/self/fd/{handle}").exists():  # by which it is named
             lock(handle)

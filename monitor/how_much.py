@@ -75,7 +75,7 @@ ADVICE = (
     "A low figure, or one below 0, is no promise: a practised attacker may have better features, "
     "and more of your speech. After 1 s, 4 % of the streams of 91 people read below 0.",
 )
-"""What an alert does, the figure that is meant, and what keeps it from comforting."""
+"""Effect of an alert, the figure behind it, and its limits."""
 
 
 class Table(NamedTuple):
@@ -101,7 +101,7 @@ def tables() -> tuple[Table, Table, Table]:
 
 
 def _people(count: float) -> tuple[str, str, str]:
-    """Format one in so many, the crowd of that size, and how many match in a city."""
+    """Format one in ``count``, the crowd of that size, and the number who match in a city."""
     count = count if count < 100 else rounded_count(count)
     return f"1 in {count:,.0f}", crowd_of(count), f"{rounded_count(CITY / count):,.0f}"
 
@@ -130,7 +130,7 @@ def _quote_code(cell: str) -> str:
 
 
 def to_text(width: int = 80) -> Iterator[str]:
-    """Yield the lines of the tables and the advice for a terminal of so many columns."""
+    """Yield the lines of the tables and the advice for a terminal of ``width`` columns."""
     import textwrap
 
     yield TITLE

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 def one_thread() -> Iterator[None]:
     """Limit numpy's matrix products to one thread, as far as its library allows.
 
-    They are small here. More threads change their last bits, and on a machine that has something
-    else to do they wait for one another twenty times as long as they work.
+    The products are small here. More threads change their last bits. On a busy machine the threads
+    also wait for each other twenty times as long as they work.
     """
     with _ONE_THREAD, _openmp().limit(limits=1) if _openmp().lib_controllers else nullcontext():
         yield
@@ -107,10 +107,12 @@ class Workers(ABC):
 
 
 Jobs: TypeAlias = int | Workers
-"""Who does the work: so many processes of this machine, or workers elsewhere."""
+"""Number of processes on this machine, or workers elsewhere."""
 
 _busy = _stopping = False
-"""Of a worker: it may be interrupted (between tasks it sends results), and shall be."""
+"""State of a worker: whether it may be interrupted (not while it sends results), and whether it
+shall be.
+"""
 
 
 def cores() -> int:
@@ -136,7 +138,7 @@ def absolute(path: Path) -> Path:
 
 
 def here(jobs: Jobs, tasks: Sized) -> bool:
-    """Return whether this very process would do these tasks."""
+    """Return whether tasks run in this process."""
     return isinstance(jobs, int) and min(jobs, len(tasks)) <= 1
 
 
@@ -151,20 +153,20 @@ def each_in_order(
 ) -> Generator[_Result, None, None]:
     """Yield ``work(task)`` for every task, in order, each with one thread.
 
-    Results do not depend on ``jobs``. Close the iterator (`contextlib.closing`), or let it end:
-    then no process is left. Work that is interrupted so ends with KeyboardInterrupt.
+    Results do not depend on ``jobs``. Close the iterator (`contextlib.closing`) or exhaust it, so
+    that no process remains. Interrupted work ends with KeyboardInterrupt.
 
     Args:
-        work: a function that another process can import; an exception of it is raised here.
-        tasks: taken as they are needed; they and the results must be picklable.
-        jobs: processes; 1 works in this one. Python starts them afresh, so that a script must begin
-            its work under ``if __name__ == "__main__":``. Or a `monitor.cluster.Cluster`.
-        reads: files that a task needs, by absolute paths; a worker elsewhere that cannot read what
-            can be read here is named, and nothing goes on.
-        alike: says what the results depend on beside the task, such as marks of networks; a worker
-            elsewhere that says otherwise is named, and nothing goes on.
-        arrived: called here with each result as soon as it is there, before an earlier one that
-            takes longer: what it writes down is not lost with that.
+        work: a function that another process can import. Its exceptions are raised here.
+        tasks: consumed on demand; tasks and results must be picklable.
+        jobs: number of processes, 1 for this one, or a `monitor.cluster.Cluster`. Python spawns
+            them, so a script must start its work under ``if __name__ == "__main__":``.
+        reads: absolute paths of a task's files. If a remote worker cannot read a file that is
+            readable here, the work stops with an error naming it.
+        alike: returns further dependencies of the results, such as marks of networks. If a remote
+            worker returns another value, the work stops with an error naming it.
+        arrived: called here with each result as soon as it arrives, before slower earlier ones, so
+            that it can be saved.
 
     Example:
         >>> list(each_in_order(len, ["a", "", "bc"]))
@@ -282,10 +284,10 @@ def in_order(
     room: Callable[[], int],
     arrived: Callable[[_Result], None] | None,
 ) -> Generator[_Result, None, None]:
-    """Yield the results of tasks that are handed out, in order, whoever works on them.
+    """Yield the results of submitted tasks in order, for any kind of worker.
 
-    ``submit`` hands one out; what it gives has ``done()``. ``result`` waits for one, and calls its
-    second argument now and then meanwhile. At most ``room()`` are out at once.
+    ``submit`` starts a task and returns an object with ``done()``. ``result`` waits for one, and
+    calls its second argument repeatedly while waiting. At most ``room()`` tasks are pending.
     """
     waiting: deque[_Future] = deque()
     reported: set[int] = set()
@@ -508,7 +510,7 @@ def _work(end: Connection, held: bytes) -> None:
     def tell(*word: object) -> None:
         try:
             end.send(word)
-        except OSError:  # nobody listens any more
+        except OSError:  # the parent process has gone
             raise SystemExit from None
 
     work, tasks = pickle.loads(held)

@@ -1,8 +1,7 @@
-"""Kinds of features, and all that differs between them.
+"""Kinds of features and their differences.
 
-A kind says how its frames are counted, compared, checked, stored and followed for changes; nothing
-outside this folder asks which kind a feature is of. A `FeatureSpec` is what one feature's frames
-look like.
+A kind defines how frames are counted, compared, checked, stored and followed for changes. No other
+code depends on a feature's kind. A `FeatureSpec` describes one feature's frames.
 """
 
 from __future__ import annotations
@@ -90,8 +89,8 @@ def unlike_networks(
 # ------------------------------------------------------------------------------------- following
 
 MOST_TEMPLATES = 64  # of a large population every k-th speaker stands for all
-MOST_HELD = 60  # units of an embedding that wait to be learnt, three minutes
-MOST_MARGINS = 4000  # of a longer voice (an hour and more) the older half is let go
+MOST_HELD = 60  # units of an embedding that wait to be added, three minutes
+MOST_MARGINS = 4000  # after an hour the older half is dropped
 BACK = 0.7  # how far from the other voice's margin to its own a voice must be, to be back
 
 
@@ -104,7 +103,7 @@ class Sensitivity:
     gain: float  # what margins are multiplied by, for ADWIN or to give nats of evidence
     delta: float  # ADWIN's, or the odds that the evidence has to beat; smaller is more careful
     back_units: int  # newest units by which a voice that was left is known to be back
-    held_units: int = 0  # with ADWIN, the newest units that are not yet learnt as the voice's own
+    held_units: int = 0  # with ADWIN, newest units not yet added to the voice's own
     min_units: int = 1  # with ADWIN, fewest margins before a change, and fewest after it
     least_drop: float = 0.0  # with ADWIN, a lower mean is a change from this difference on
     level: float = 0.0  # of embeddings, the margin below which a unit speaks for a change
@@ -121,10 +120,10 @@ class Fall:
 
 @dataclass(slots=True)
 class Left:
-    """A voice that another one took over from, by its sketch, (M,), of so many frames.
+    """An earlier voice, with its sketch, (M,), and number of frames.
 
-    From a mean margin of ``level`` on it is back; ``recent`` are those of the newest units under
-    it, each with the tick at which the unit began.
+    It is back if its mean margin reaches ``level``. ``recent`` has the margins of the newest units
+    under it, each with the unit's first tick.
     """
 
     own: FloatArray
@@ -152,10 +151,10 @@ def adwin() -> type[ADWIN]:
 
 
 class FollowedVoice(ABC):
-    """One feature of the voice since the last change: do the newest frames still fit it?
+    """One feature of the voice since the last change, to test whether the newest frames still fit.
 
-    Frames are brought together to units, each unit gets a margin, and the margins are shown to
-    ADWIN. Each kind says what its margin is, and may add margins up in another way.
+    Frames are grouped into units, each unit gets a margin, and ADWIN tests the margins. Each kind
+    defines its margin, and may accumulate margins in another way.
     """
 
     KEPT = ("own", "held", "part", "margins", "began", "counters", "left_own", "left", "recent")
@@ -193,13 +192,13 @@ class FollowedVoice(ABC):
 
     @abstractmethod
     def _margin(self, unit: FloatArray, own: FloatArray, frames: int) -> float:
-        """Compute the margin of a unit under a voice with this sketch of so many frames."""
+        """Compute the margin of a unit under a voice with this sketch and number of frames."""
 
     def leave(self, fall: Fall | None) -> bool:
-        """Remember this voice, as another took over; return whether its return can be noticed.
+        """Store this voice when another takes over; return whether its return is detectable.
 
-        ``fall`` is how this feature noticed; None where another one did: then its level is what is
-        usual for this voice.
+        ``fall`` is the change that this feature detected. It is None if another feature did, and
+        the level is then the usual one of this voice.
         """
         has_margins = self._frames >= self._how.warm_frames and len(self._margins) > 0
         if has_margins:
@@ -309,7 +308,7 @@ class FollowedVoice(ABC):
         return bool(self._adwin.drift_detected)
 
     def state(self) -> dict[str, AnyArray]:
-        """Return everything needed to go on as if never stopped."""
+        """Return the full state to resume from."""
         left = self._left
         return {
             "left_own": np.zeros(0) if left is None else left.own,
@@ -358,7 +357,7 @@ class Kind(ABC):
 
     name: ClassVar[str]  # in stores, records and messages
     enrolled: ClassVar[bool] = True  # else it is followed for changes alone, against its own past
-    discerning: ClassVar[bool] = False  # tells voices apart within seconds, and impostors
+    discerning: ClassVar[bool] = False  # separates voices, and detects impostors, within seconds
     beside_discerning: ClassVar[float] = 1.0  # multiplies its chance of a false change there
     counted: ClassVar[bool] = False  # a frame is one more in a bin; more may exist than were seen
     pointed: ClassVar[bool] = False  # a frame is a vector, so that a line can part people by it
@@ -392,7 +391,7 @@ class Kind(ABC):
         return values.ndim == 2 and values.shape[1] > 0 and values.dtype.kind == "f"
 
     def size_of(self, values: AnyArray, stated: int | None) -> int:
-        """Return bins or dimensions, as stated, else as seen; ValueError if frames contradict."""
+        """Return the stated or observed bins or dimensions; ValueError if frames contradict."""
         if stated not in (None, values.shape[1]):
             raise ValueError(f"has {values.shape[1]} dimensions, its header says {stated}")
         return int(values.shape[1])
@@ -402,7 +401,7 @@ class Kind(ABC):
         return values, np.logical_and.reduce(np.isfinite(values), axis=1)
 
     def check(self, name: str, values: AnyArray, count: int, size: int) -> None:
-        """Refuse (UsageError) frames of a feature, (count, ...), that could not be learnt."""
+        """Refuse (UsageError) frames, (count, ...), that cannot be added to a sketch."""
         if values.dtype.kind != "f" or values.shape != (count, size):
             raise UsageError(f"the frames of {name} must be floats, shape (k, {size})")
 
@@ -435,7 +434,7 @@ class Kind(ABC):
         return values
 
     def span_seconds(self, frame_seconds: float) -> float:
-        """Return the seconds that one frame takes to hear; 0 where it stands for a moment."""
+        """Return the duration of one frame in seconds; 0 for an instant."""
         return 0.0
 
     def packed(self, slices: AnyArray) -> AnyArray:
@@ -482,19 +481,19 @@ _CLOSE_SECONDS = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class FeatureSpec:
-    """A feature's frames: of what kind and size, how long one is, and which network makes them.
+    """Specification of a feature's frames: kind, size, duration and network.
 
-    Two are equal where their frames can be compared, whatever ``rate`` and ``takes`` are.
+    Two are equal if their frames are comparable, for any ``rate`` and ``takes``.
 
     Attributes:
-        name: how the feature is called everywhere.
+        name: name of the feature.
         kind: `HISTOGRAM`, `EMBEDDING` or `LEVELS` of `monitor.kinds`.
         size: bins of its histogram, or dimensions of its embedding.
-        frame_seconds: usable seconds that one frame stands for.
-        rate: the sample rate it is fed at, in Hz; None where it hears no audio.
-        network: sha256 of the weights of the network that makes them; None where none does.
-        takes: ``"audio"``, timed ``"words"``, or ready-made ``"frames"``; left out, audio where
-            there is a rate, else frames.
+        frame_seconds: usable seconds of one frame.
+        rate: sample rate of its audio in Hz; None without audio.
+        network: sha256 of the weights of its network, or None.
+        takes: ``"audio"``, timed ``"words"`` or precomputed ``"frames"``. The default is audio if
+            there is a rate, otherwise frames.
     """
 
     name: str
@@ -543,7 +542,7 @@ class FeatureSpec:
         )  # fmt: skip
 
     def plain(self) -> dict[str, object]:
-        """Return all but the name and the rate, JSON-able; no network where there is none."""
+        """Return all but the name and the rate as JSON values, without a missing network."""
         fields = {"kind": self.kind.name, "size": self.size, "frame_seconds": self.frame_seconds}
         return fields if self.network is None else {**fields, "network": self.network}
 
@@ -568,9 +567,9 @@ MOST_LENGTH = 1e30  # of a slice's sum of embeddings: many of `LONGEST`, in sing
 
 
 class _EmbeddingKind(Kind):
-    """Frames are vectors, shape (k, d), their lengths how much each counts; a sketch adds them.
+    """Frames are vectors, shape (k, d), with lengths as weights. A sketch sums them.
 
-    Of the sum only the direction is compared.
+    Only the direction of the sum is compared.
     """
 
     name = "embedding"
@@ -661,7 +660,7 @@ class _EmbeddingFollowed(FollowedVoice):
 
 
 EMBEDDING: Kind = _EmbeddingKind()
-"""The kind of features whose frames are directions in space."""
+"""Kind of features with directions in space as frames."""
 
 
 MOST_COUNT = 1e9  # of a bin in a slice: sums over a template are exact in double precision
@@ -753,7 +752,7 @@ class _HistogramFollowed(FollowedVoice):
 
 
 HISTOGRAM: Kind = _HistogramKind()
-"""The kind of features whose frames are bins."""
+"""Kind of features with bins as frames."""
 
 
 class _LevelsKind(Kind):
@@ -780,7 +779,7 @@ KINDS: dict[str, Kind] = {member.name: member for member in (HISTOGRAM, EMBEDDIN
 
 
 def kind(name: str) -> Kind:
-    """Return the kind of that name; UsageError where there is none."""
+    """Return a kind by name; UsageError for an unknown name."""
     member = KINDS.get(name) if isinstance(name, str) else None
     if member is None:
         raise UsageError(f"kind={name!r} must be one of {', '.join(KINDS)}")

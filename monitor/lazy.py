@@ -43,8 +43,8 @@ def lazily(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Make a ``__getattr__`` and a ``__dir__`` for a package, so that importing it loads nothing.
 
-    ``homes`` has, by module below it, the names that live there, with spaces between them;
-    ``rooms`` are modules below it that are attributes of it themselves.
+    ``homes`` maps each submodule to the names in it, separated by spaces. ``rooms`` are submodules
+    that are attributes themselves.
     """
     modules = {name: module for module, names in homes.items() for name in names.split()}
 

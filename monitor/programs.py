@@ -1,4 +1,4 @@
-"""Runs programs of others: bounded in time and output, and ended with all that they started."""
+"""Run external programs with limits on time and output, and kill all their processes."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Ended:
     """The end of a program: status, output and errors.
 
     Attributes:
-        stopped: why it was killed: it took too long (``"time"``), or wrote too much to its standard
-            output (``"printed"``) or error (``"said"``); None where it was not.
+        stopped: reason for killing it, or None. It took too long (``"time"``), or wrote too much to
+            standard output (``"printed"``) or standard error (``"said"``).
     """
 
     status: int
@@ -41,12 +41,11 @@ class Ended:
 
 
 class StartedProgram(Managed):
-    """A program in a session of its own; closed before it has ended, its whole family is killed.
+    """A program in its own session. Closing it early kills all its processes.
 
-    The family is what the program started, and what that did: its process group, its descendants,
-    and (where there is /proc) whoever has its environment, though it called setsid or its parent
-    has gone. ``stdout`` and ``stderr`` are as `subprocess.Popen` takes them. OSError where it
-    cannot be started.
+    These are its process group and its descendants. With /proc they include processes with its
+    environment, even after setsid or without a parent. ``stdout`` and ``stderr`` are as in
+    `subprocess.Popen`. Raises OSError if it cannot be started.
     """
 
     def __init__(
@@ -82,10 +81,10 @@ class StartedProgram(Managed):
         # looked for twice: who becomes another program just then shows no mark
         while quiet < (2 if family else 1) and time.monotonic() < until:
             relatives = self._family() - family
-            _send(relatives, "SIGSTOP")  # those who stand still start nobody, and lose no parent
+            _send(relatives, "SIGSTOP")  # stopped processes start no others and keep their parent
             family |= relatives
             quiet = 0 if relatives else quiet + 1
-        if self.process.poll() is None:  # else its number may be somebody else's by now
+        if self.process.poll() is None:  # otherwise its number may belong to another process by now
             if hasattr(os, "killpg"):
                 with suppress(ProcessLookupError, PermissionError):
                     os.killpg(self.process.pid, signal.SIGKILL)
@@ -120,10 +119,10 @@ class StartedProgram(Managed):
 def run_program(
     command: Sequence[str], content: bytes, *, seconds: float, most_printed: int
 ) -> Ended:
-    """Run a program to its end: no shell, bytes in and bytes out; OSError where it cannot start.
+    """Run a program to its end without a shell, with bytes in and out; OSError if it cannot start.
 
-    Files that it makes are private to the user. What it leaves running in the background stays, as
-    long as that does not hold its pipes.
+    Files that it creates are private to the user. Background processes survive unless they hold its
+    pipes.
     """
     until = time.monotonic() + seconds
     with StartedProgram(command, umask=0o077) as program, selectors.DefaultSelector() as pipes:
@@ -174,12 +173,12 @@ def run_program(
 
 
 def _written(pipe: IO[bytes], rest: memoryview) -> memoryview:
-    """Write what the pipe takes and return the rest; nothing where nobody reads it."""
+    """Write as much as the pipe accepts and return the remainder; empty without a reader."""
     try:
         return rest[os.write(pipe.fileno(), rest[:_PIECE]) :]
     except BlockingIOError:
         return rest
-    except OSError:  # it does not want to hear more
+    except OSError:  # the reader has closed the pipe
         return rest[:0]
 
 

@@ -1,9 +1,9 @@
-"""Structural types of the monitor's exchangeable parts, one a role.
+"""Structural types of the monitor's exchangeable parts, one per role.
 
-Nothing has to be inherited and nothing registered: an object with these attributes and methods
-fits. `Source`, `Feature`, `Sketch`, `Sink` and `Anonymiser` can be checked with ``isinstance``;
-every implementation of them is held to their contracts by ``tests/test_contracts.py``, of the last
-by ``tests/anonymisers/test_contracts_held.py``.
+Any object with these attributes and methods fits, without inheritance or registration. `Source`,
+`Feature`, `Sketch`, `Sink` and `Anonymiser` can be checked with ``isinstance``.
+``tests/test_contracts.py`` tests the contracts of every implementation, and
+``tests/anonymisers/test_contracts_held.py`` those of anonymisers.
 """
 
 from __future__ import annotations
@@ -47,19 +47,18 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class StreamInfo:
-    """Contents of a source, so that what cannot be used is refused before it begins.
+    """Contents of a source, so that unusable sources are refused before they start.
 
     Attributes:
-        audio: blocks of samples, which then keep the clock; else `Frames` do.
-        tracks: ready-made frames, by the feature's name: all there is where there is no audio,
-            else frames that lie beside it.
+        audio: whether it has blocks of samples, which then keep the clock. Otherwise `Frames` do.
+        tracks: precomputed frames by feature name, either alone or beside the audio.
         words: timed words.
-        channels: of the audio; None where there is none, or nobody knows yet.
-        live: whether it goes on while nobody listens.
-        cut: whether it stops before the end of what was recorded.
-        noise: what was added to ready-made embeddings, as ``"laplace:15"``; empty where none is.
-        protected: of the recordings whose voice this program changed, each with how, as
-            ``"talk.wav was anonymised (mcadams:0.8)"``.
+        channels: number of audio channels; None without audio or if not yet known.
+        live: whether it continues while it is not read.
+        cut: whether it stops before the recording's end.
+        noise: noise added to precomputed embeddings, such as ``"laplace:15"``; empty without noise.
+        protected: recordings with a voice changed by this program, such as ``"talk.wav was
+            anonymised (mcadams:0.8)"``.
     """
 
     audio: bool = True
@@ -93,14 +92,14 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptNote:
-    """A transcript that lies beside a recording, or words that come with a live one.
+    """A transcript beside a recording, or the words of a live one.
 
     Attributes:
-        words: how many; None where they are still to come.
-        spread: whether times of words are shares of longer stretches; None where nobody knows yet.
-        speaker: whose words they are, where it names one alone.
-        mark: of the words and their times; empty where they are still to come.
-        notices: a line each on what is not as it should be.
+        words: number of words; None if still to come.
+        spread: whether times of words are fractions of longer stretches; None if not yet known.
+        speaker: speaker of the words, if it names only one.
+        mark: hash of the words and their times; empty if still to come.
+        notices: one line per fault.
     """
 
     label: str
@@ -116,15 +115,14 @@ class TranscriptNote:
 class Feature(Protocol):
     """Maker of usable frames from audio; any cutting into blocks gives the same frames.
 
-    It is fed mono audio at its own rate, pauses included (or `Words`, where its spec takes those),
-    and gives usable frames only: where there is no voice there is nothing to give. Ticks are 10 ms
-    and count from the last ``reset``.
+    Its input is mono audio at its own rate including pauses, or `Words` if its spec takes those. It
+    returns only usable frames, so none without a voice. Ticks are 10 ms and count from the last
+    ``reset``.
 
     Attributes:
-        spec: what its frames look like, which network makes them, and the rate of the audio that
-            it is fed. Templates of other frames are refused.
-        follow: how it is followed for changes of the voice (``Monitor(on_change=...)``); None where
-            it is not.
+        spec: specification of its frames, its network and its sample rate. Templates of other
+            frames are refused.
+        follow: settings of the detection of voice changes (``Monitor(on_change=...)``), or None.
 
     Example:
         A feature of one frame for each tick: whether the sample in its middle is positive.
@@ -168,11 +166,11 @@ class Feature(Protocol):
         """Settings for following it, or None."""
 
     def process(self, content: Any, /) -> Track:
-        """Return frames completed by what comes next, with the tick at which each was complete.
+        """Return the frames completed by further content, with the tick of each completion.
 
         Args:
-            content: samples, shape (n,), mono float at ``spec.rate``, finite; or `Words`, where
-                ``spec.takes`` says so, and then frames are complete when their words are known.
+            content: finite mono float samples at ``spec.rate``, shape (n,). With ``spec.takes``
+                words it is `Words`, and frames are complete once their words are known.
         """
 
     def flush(self) -> Track:
@@ -182,7 +180,7 @@ class Feature(Protocol):
         """Skip frames complete by ``tick``, counted from the last reset: none need be computed."""
 
     def reset(self) -> None:
-        """Start afresh: the next sample is the first of a recording."""
+        """Restart, so that the next sample is the first of a recording."""
 
 
 @runtime_checkable
@@ -218,7 +216,7 @@ class Embedder(Protocol):
 
 
 class MarkedEmbedder(Embedder, Protocol):
-    """A speaker network of ``size`` numbers whose weights have that ``sha256``."""
+    """A speaker network of ``size`` outputs with the ``sha256`` of its weights."""
 
     size: int
     sha256: str
@@ -244,8 +242,8 @@ class CodeStream(Protocol):
 class Sketch(Protocol):
     """A running, mergeable summary of one feature over a stream (a commutative monoid).
 
-    ``a + b`` equals having seen the frames of both, in any order. ``total``, shape (M,), holds
-    integer counts or a sum of embeddings, of so many usable ``frames``.
+    ``a + b`` summarises the frames of both, in any order. ``total``, shape (M,), has integer counts
+    or a sum of embeddings of ``frames`` usable frames.
     """
 
     total: AnyArray
@@ -262,21 +260,21 @@ class Sketch(Protocol):
 
 @runtime_checkable
 class Source(Protocol):
-    """Origin of audio, or ready-made frames. A context manager.
+    """Origin of audio or precomputed frames. It is a context manager.
 
-    Iterating gives the stream from its first sample to its end, in order: a `Block` of audio (of
-    any length, at any rate), or `Frames` that features made before, and a `Gap` for each stretch
-    that is missing. Either blocks or `Frames` keep the clock; `Words` and `Tracks` may lie beside
-    them, each given before the audio of the tick at which it counts. `monitor.sources.BaseSource`
-    does all but ``label``, ``stream_info``, ``seconds`` and the items.
+    Iterating yields the stream in order from its first sample to its end. Items are `Block` of
+    audio (any length, any rate) or precomputed `Frames`, and a `Gap` for each missing stretch.
+    Either blocks or `Frames` keep the clock. `Words` and `Tracks` may accompany them, each before
+    the audio of the tick at which it counts. `monitor.sources.BaseSource` implements all but
+    ``label``, ``stream_info``, ``seconds`` and the items.
 
     Attributes:
-        label: how to call it in front of a person; never a full path.
+        label: name in messages, never a full path.
 
     Raises:
-        monitor.errors.SourceError: from iterating or opening, where nothing more can be given; the
-            message says in one line what to do.
-        monitor.errors.UsageError: from iterating one that is closed.
+        monitor.errors.SourceError: from iterating or opening, if nothing more can be read. The
+            one-line message has a remedy.
+        monitor.errors.UsageError: from iterating a closed source.
 
     Example:
         >>> import numpy as np
@@ -314,7 +312,7 @@ class Source(Protocol):
         ...
 
     def provenance(self) -> tuple[Provenance, ...] | None:
-        """Return what it is made of, so that it is known again; None where nobody knows."""
+        """Return its origin, which identifies it later; None if unknown."""
 
     def __iter__(self) -> Iterator[Item]: ...
 
@@ -330,17 +328,17 @@ class Source(Protocol):
 
 @runtime_checkable
 class LiveSource(Source, Protocol):
-    """A source that goes on whether or not somebody takes what it gives, until it is stopped."""
+    """A source that continues until it is stopped, even if it is not read."""
 
     @property
     def waiting_seconds(self) -> float:
-        """Seconds of audio that were heard and not yet taken."""
+        """Seconds of captured audio that wait to be read."""
 
     def behind_seconds(self, seconds: float) -> float:
-        """Wall seconds since that second of the stream was heard."""
+        """Wall seconds since the capture of that second of the stream."""
 
     def stop(self) -> None:
-        """End the stream after what was heard so far; may be called from anywhere."""
+        """End the stream after the audio captured so far; thread-safe."""
 
 
 class AudioDevice(Protocol):
@@ -353,8 +351,8 @@ class AudioDevice(Protocol):
     def start(self, hear: Callable[[FloatArray, bool], None], ended: Callable[[], None]) -> None:
         """Begin to record; returns at once.
 
-        From the device's thread ``hear`` is called with samples, (n, channels) float32, which it
-        copies, and whether some were lost before them; ``ended`` once, at the end.
+        The device's thread calls ``hear`` with samples, (n, channels) float32, which are copied,
+        and with whether some were lost before them. It calls ``ended`` once at the end.
         """
 
     def close(self) -> None:
@@ -365,8 +363,8 @@ class AudioDevice(Protocol):
 class Sink(Protocol):
     """Receiver of the events of a run: JSON lines, a terminal, a page.
 
-    Its attributes are the keys that ``docs/records.md`` explains; ``event.record()`` is its JSON. A
-    sink ignores types that it does not know.
+    ``docs/records.md`` explains the attributes of events, and ``event.record()`` is the JSON. A
+    sink ignores unknown types.
 
     Example:
         >>> from monitor.events import Reading
@@ -390,14 +388,14 @@ class Sink(Protocol):
         """Take one event: start, reading, alert, gap, notice, change, level reached or end."""
 
     def close(self) -> None:
-        """Finish: everything has been written; may be called twice."""
+        """Finish after the last event; may be called twice."""
 
 
 class Stateful(Protocol):
-    """State that a checkpoint keeps so that a stopped run can go on as if it had not stopped."""
+    """State in a checkpoint, from which a stopped run resumes without a difference."""
 
     def state(self) -> Record:
-        """Return everything that was learnt from the events so far, as JSON-able values."""
+        """Return the state after the events so far, as JSON values."""
 
     def restore(self, state: Record) -> None:
         """Take up a ``state``, on an object made with the same arguments."""
@@ -412,7 +410,7 @@ class AlertRule(Stateful, Protocol):
 
 @runtime_checkable
 class ExplainedRule(AlertRule, Protocol):
-    """A rule that also says what it is, as `monitor.alerts.BaseRule` does of any."""
+    """A rule that also describes itself, as `monitor.alerts.BaseRule` does."""
 
     @property
     def rule(self) -> str:
@@ -421,14 +419,14 @@ class ExplainedRule(AlertRule, Protocol):
 
     @property
     def inconclusive_reason(self) -> str:
-        """Why a stream that ends here says nothing of the rule; empty where it does."""
+        """Reason why a stream that ends here is undecided; empty if it is decided."""
         ...
 
     def note(self, start: RunStart) -> str | None:
         """Return what a person should know before the stream of this ``start`` begins, or None."""
 
     def terms(self) -> AlarmTerms | None:
-        """Return what the start says of it among its ``alarms``; None for nothing."""
+        """Return its entry in the start's ``alarms``, or None."""
 
 
 class AlertAction(Sink, Protocol):
@@ -499,26 +497,27 @@ class ThresholdForecast(Protocol):
 
     @property
     def seconds_left(self) -> float | None:
-        """Stream seconds until then; 0 where it is reached; None where nobody can tell."""
+        """Stream seconds until then; 0 if reached, None if unknown."""
 
 
 @runtime_checkable
 class Anonymiser(Protocol):
-    """Audio in, audio out: one channel of one recording, piece by piece.
+    """Transform one channel of one recording, piece by piece.
 
-    Any cutting into pieces gives the same samples, bit for bit. Without ``flush`` the last
-    ``latency_samples`` may be missing; what ships gives as many samples in all as it was given.
+    The samples are bit-identical for any cutting into pieces. Before ``flush`` up to
+    ``latency_samples`` may be missing. The shipped anonymisers return exactly as many samples as
+    they receive.
 
     Attributes:
         rate: samples per second, in and out.
-        latency_samples: by how many samples what came out may lag behind what went in, at most;
-            None where nothing comes out before ``flush``.
+        latency_samples: maximum lag of the output in samples; None if all output comes from
+            ``flush``.
 
-    One that promises an epsilon for each window of what it lets through says so by an attribute
-    ``declares``, a `monitor.anonymisers.laplace.Declared`: runs compose it.
+    An anonymiser with an epsilon per window has an attribute ``declares``, a
+    `monitor.anonymisers.laplace.Declared`, which runs compose.
 
     Raises:
-        monitor.errors.UsageError: from ``process``, where a sample is no number.
+        monitor.errors.UsageError: from ``process``, if a sample is not finite.
 
     Example:
         >>> import numpy as np
@@ -552,14 +551,14 @@ class Anonymiser(Protocol):
         ...
 
     def reset(self) -> None:
-        """Begin the same recording anew, with the same draws."""
+        """Restart the same recording with the same random draws."""
 
 
 class ScoredComparisons(Protocol):
-    """Mated and non-mated scores, and whose trials they are: S people, 0 to S - 1.
+    """Mated and non-mated scores with their speakers, 0 to S - 1.
 
-    Mated are comparisons of one speaker with himself, non-mated those of two. The mated scores lie
-    in memory; the non-mated ones, which may be many more, come in blocks.
+    Mated scores compare a speaker with the same speaker, non-mated ones two speakers. Mated scores
+    are in memory. Non-mated ones, which may be far more, come in blocks.
     """
 
     @property

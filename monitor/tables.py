@@ -53,7 +53,7 @@ class Column:
 
 
 def unit_of(name: str) -> str:
-    """Return the unit of a figure, which its name says."""
+    """Return the unit of a figure from its name."""
     first, last = name.partition(".")[0], name.rpartition(".")[2]
     if "bits" in last.split("_") or first in _BITS or first.startswith("spread_"):
         return "bits"
@@ -261,7 +261,7 @@ def columns_of(readings: Sequence[Reading], *, posterior: bool = False) -> tuple
 
 
 def _named(parts: Sequence[Part] | None, name: str) -> list[Part]:
-    """Return those that have it; a run that somebody has edited may lack what it is called by."""
+    """Return the parts with a name, which an edited run may lack."""
     return [part for part in parts or () if getattr(part, name) is not None]
 
 
@@ -302,7 +302,7 @@ _OF_PERSON: Mapping[str, tuple[Kind, str]] = {
 
 
 def write_people(path: Path, end: RunEnd) -> None:
-    """Write a row for each person of a run, from its end: CSV or Parquet, mode 0600."""
+    """Write one row per person from a run's end, as CSV or Parquet, mode 0600."""
     columns = [Column(name, *declaration) for name, declaration in _OF_PERSON.items()]
     recording = ", ".join(end.recordings or ())
     rows = [
@@ -313,10 +313,10 @@ def write_people(path: Path, end: RunEnd) -> None:
 
 
 class Readings(Sequence[Reading]):
-    """Readings as a table: a row each, a column a figure, as docs/corpora.md lists them.
+    """Readings as a table, with one row per reading and the columns of docs/corpora.md.
 
     Args:
-        readings: what a `Monitor` or a `Run` gives; events of other types are left out.
+        readings: events of a `Monitor` or a `Run`; other types than readings are left out.
 
     Example:
         >>> from monitor import Monitor, Population
@@ -336,7 +336,7 @@ class Readings(Sequence[Reading]):
 
     @classmethod
     def read(cls, *runs: str | os.PathLike[str]) -> Self:
-        """Read those of recorded runs, one after the other; ``run`` and ``watch`` say of which.
+        """Read and concatenate recorded runs; columns ``run`` and ``watch`` identify them.
 
         Raises:
             StoreError: a file is missing, or something other than a run.
@@ -369,7 +369,7 @@ class Readings(Sequence[Reading]):
         """Return the columns of the table, with unit and meaning.
 
         Args:
-            posterior: with those of everybody whom a reading names (``posterior.NAME``).
+            posterior: include all people named in a reading (``posterior.NAME``).
         """
         columns = columns_of(self._readings, posterior=posterior)
         if not self._runs:
@@ -392,11 +392,11 @@ class Readings(Sequence[Reading]):
         return data_frame(self.columns(posterior=posterior), self.rows())
 
     def write(self, path: str | os.PathLike[str], *, posterior: bool = False) -> None:
-        """Write a file: ``.csv``, or ``.parquet`` (extra 'tables'); whole or not at all, mode 0600.
+        """Write ``.csv``, or ``.parquet`` (extra 'tables'), atomically with mode 0600.
 
         Args:
-            path: the file; what was there is replaced.
-            posterior: as of `columns`.
+            path: the file, which is replaced.
+            posterior: as in `columns`.
 
         Raises:
             UsageError: the suffix is another, or pyarrow is not installed.

@@ -1,4 +1,4 @@
-"""The values that flow from one stage to the next; all frozen."""
+"""Values that stages exchange, all frozen."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 AnyArray: TypeAlias = NDArray[Any]
 """A numpy array of anything."""
 Record: TypeAlias = Mapping[str, Any]
-"""A record of a run, or an object within one, as JSON has it: docs/records.md lists the keys."""
+"""A record of a run, or an object within one, as in JSON; docs/records.md lists the keys."""
 
 TICKS_PER_SECOND = 100
 """The clock of the whole program: one tick is 10 ms of audio."""
@@ -57,7 +57,7 @@ GAP_REASONS: Mapping[str, str] = {
     "late turns": "live: who speaks came to be known too late; that speech counts for nobody",
     "thinned": "live: one feature left it out, see `detail`, since the machine could not keep up",
 }
-"""Why the package's own parts miss audio: the `Gap.reason`, and what it means."""
+"""Values of `Gap.reason` in this package, with their meaning."""
 NOTICE_KINDS: Mapping[str, str] = {
     "bits withheld": "nothing can be said yet, or of these features, and why",
     "template length": "templates are cut, or of a length that was not learnt from",
@@ -102,7 +102,7 @@ NOTICE_KINDS: Mapping[str, str] = {
     "another person": "a recording sounds like another person than those before it",
     "evidence against": "the voice is not the watched speaker's, or was changed",
 }
-"""What the package's own parts give notice of: the `Notice.kind`, and what it means."""
+"""Values of `Notice.kind` in this package, with their meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Block:
     Attributes:
         samples: shape (n,) or (n, channels), floats in [-1, 1].
         rate: samples per second.
-        recording: index in the stream; another one starts resampling and voice activity afresh.
+        recording: index in the stream; a new one restarts resampling and voice activity.
     """
 
     samples: FloatArray
@@ -122,11 +122,11 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Audio that should be here and is not.
+    """Missing audio.
 
     Attributes:
         reason: a few words, one of `GAP_REASONS`; a source of your own may have others.
-        lost_seconds: audio seconds lost; None where nobody can know.
+        lost_seconds: audio seconds lost; None if unknown.
         recording: index in the stream.
         detail: one line for a person.
     """
@@ -139,15 +139,15 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Notice for a person beside a stream's figures; ``str(notice)`` is the sentence.
+    """Notice about a stream's figures; ``str(notice)`` is its sentence.
 
     Attributes:
         kind: one of `NOTICE_KINDS`; parts of your own may have others.
-        text: one line for a person: what is so, and what to do.
+        text: one line with the fact and the remedy.
         recording: index in the stream.
-        level: ``"warning"`` where figures may mislead, else ``"info"``.
-        fields: the figures behind it, by name: what JSON can hold.
-        seconds: where on the stream it was noticed; None of the setup, and of whole recordings.
+        level: ``"warning"`` if figures may mislead, otherwise ``"info"``.
+        fields: figures behind it by name, as JSON values.
+        seconds: stream second at which it was noticed; None for the setup and whole recordings.
     """
 
     kind: str
@@ -163,15 +163,15 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class EarlyFrames:
-    """Provisional frames, of windows that still grow.
+    """Provisional frames of incomplete windows.
 
-    None is kept in a sum: one stands in for its feature as long as there is no whole frame, and is
-    added to the first until there is a second.
+    They are never part of a sum. One replaces its feature until there is a whole frame, and is
+    added to the first whole frame until there is a second.
 
     Attributes:
         ticks: shape (k,), non-decreasing, as of a `Track`.
         values: shape (k, d).
-        seconds: shape (k,), whole seconds of speech that each was made of.
+        seconds: shape (k,), whole seconds of speech in each.
     """
 
     ticks: IntArray
@@ -183,7 +183,7 @@ class EarlyFrames:
         return EarlyFrames(self.ticks[which], self.values[which], self.seconds[which])
 
     def shares(self, window: float) -> FloatArray:
-        """Return by how much each counts beside a whole frame of so many seconds, shape (k,)."""
+        """Return each weight relative to a whole frame of ``window`` seconds, shape (k,)."""
         return np.minimum(self.seconds / window, 1.0)
 
     def joined(self, after: EarlyFrames) -> EarlyFrames:
@@ -217,14 +217,12 @@ class Track:
     """The usable frames of one feature.
 
     Attributes:
-        ticks: shape (k,), non-decreasing; the frame is complete once that many ticks of the stream
-            have been heard.
+        ticks: shape (k,), non-decreasing; the tick of the stream at which each frame is complete.
         values: shape (k,) integers (bins of a histogram) or (k, d) floats (embeddings).
-        spans: shape (k, 2), the stretch of audio [begin, end) each frame was made of, in ticks of
-            the stream; None where a frame stands for its feature's ``frame_seconds``, complete as
-            soon as it was heard.
-        early: provisional frames beside them; None where there are none.
-        windows: the speech of each embedding; None where it is not kept.
+        spans: shape (k, 2), the audio [begin, end) of each frame in ticks of the stream. None if
+            each frame covers the ``frame_seconds`` before its tick.
+        early: further provisional frames, or None.
+        windows: the speech of each embedding, or None.
     """
 
     ticks: IntArray
@@ -255,7 +253,7 @@ class Track:
         return replace(track, early=self.early.some(inside))
 
     def shifted(self, ticks: int) -> Track:
-        """Return the same frames, so many ticks later."""
+        """Return the same frames, shifted by ``ticks``."""
         if not ticks:
             return self
         spans = None if self.spans is None else self.spans + ticks
@@ -332,15 +330,15 @@ class Tracks:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Words that somebody recognised, or wrote down, with when they were said.
+    """Recognised or transcribed words with their times.
 
-    A word counts from the tick at which it is known, which may be long after it was said; where
-    that has gone by when it comes, from then on.
+    A word counts from the tick at which it is known, which may be long after it was spoken. If that
+    tick is past on arrival, it counts from the arrival.
 
     Attributes:
         texts: the k words.
-        begins, ends: shape (k,), when each was said, in ticks of the recording.
-        known: shape (k,), when each was known, non-decreasing; never before its end.
+        begins, ends: shape (k,), begin and end of each word in ticks of the recording.
+        known: shape (k,), tick at which each is known, non-decreasing and never before its end.
         recording: index in the stream.
     """
 
@@ -352,4 +350,4 @@ class Words:
 
 
 Item: TypeAlias = Block | Frames | Gap | Words | Tracks
-"""What a source gives, one after the other."""
+"""Item of a source's stream."""
