@@ -1,4 +1,4 @@
-"""Anonymisers: from audio to audio that tells less about who speaks."""
+"""Anonymisers: audio in, audio out that discloses less about the speaker."""
 
 from __future__ import annotations
 

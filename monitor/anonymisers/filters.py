@@ -1,4 +1,4 @@
-"""Recordings as an anonymiser sees them; noise, the McAdams coefficient, any other program."""
+"""Anonymisers in the time domain: noise, the McAdams coefficient, and external programs."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from monitor.safe_text import file_name, printable
 from monitor.sources.pipe import Pipe
 from monitor.types import Block, FloatArray
 
-_LARGEST = 1e12  # larger ones come from broken memory, and their squares would leave float32
+_LARGEST = 1e12  # larger samples are corrupt, and their squares overflow float32
 
 
 def check_samples(samples: FloatArray) -> FloatArray:
-    """Return the samples as float64, shape (n,); refuse what is no number."""
+    """Return the samples as float64, shape (n,); raise UsageError for NaN or infinity."""
     samples = np.asarray(samples, np.float64)
     if samples.ndim != 1:
-        raise UsageError(f"an anonymiser takes one channel, not samples of shape {samples.shape}")
+        raise UsageError(f"invalid samples of shape {samples.shape}: pass one channel")
     if samples.size and not -_LARGEST <= samples.min() <= samples.max() <= _LARGEST:
-        raise UsageError("a sample is no number (NaN or infinite); repair the recording first")
+        raise UsageError("invalid sample (NaN or infinite): repair the recording first")
     return samples
 
 
@@ -44,19 +44,19 @@ class Utterance:
 
     rate: int  # samples per second
     name: str = ""  # of the recording, the same in every run
-    speaker: str | None = None  # None where nobody said who speaks
+    speaker: str | None = None  # None if unknown
     channel: int = 0  # from 0
-    seed: int = 0  # of everything that is drawn at random
-    timeout_seconds: float | None = None  # of a program; None for what `Program` gives
+    seed: int = 0  # of all random numbers
+    timeout_seconds: float | None = None  # for a program; None for `Program`'s default
 
     def random(self, *whose: object) -> np.random.Generator:
-        """Return a generator that depends on the seed and ``whose`` draws these are alone."""
+        """Return a generator that depends only on the seed and the keys ``whose``."""
         digest = hashlib.sha256(repr((self.seed, *whose)).encode("utf-8", "replace")).digest()
         return np.random.default_rng(int.from_bytes(digest, "big"))
 
 
 class Unchanged:
-    """Anonymiser that gives the samples back as they are."""
+    """Anonymiser that returns the samples unchanged."""
 
     latency_samples = 0
 
@@ -80,17 +80,17 @@ _MOST_DECIBELS = 120.0
 
 
 class Noise(Unchanged):
-    """White Gaussian noise whose power follows the voice's, ``snr`` decibels below it, -120 to 120.
+    """White Gaussian noise, ``snr`` decibels (-120 to 120) below the running power of the voice.
 
-    A stream does not know how loud it will have been: the noise stands to the mean power of what
-    was heard so far, forgetting exponentially with a time constant of half a second.
+    A stream's overall level is unknown in advance. The noise therefore follows an exponential
+    average of the power so far, with a time constant of half a second.
     """
 
     _power: FloatArray
 
     def __init__(self, snr: float, utterance: Utterance) -> None:
         if not abs(snr) <= _MOST_DECIBELS:
-            raise UsageError(f"a signal-to-noise ratio of {snr:g} dB is none; give -120 to 120")
+            raise UsageError(f"invalid signal-to-noise ratio {snr:g} dB: use -120 to 120")
         super().__init__(utterance.rate)
         self._gain = 10 ** (-snr / 10)
         self._utterance = utterance
@@ -100,7 +100,7 @@ class Noise(Unchanged):
     def process(self, samples: FloatArray) -> FloatArray:
         """Add noise to the samples."""
         samples = check_samples(samples)
-        if not samples.size:  # scipy refuses to filter nothing
+        if not samples.size:  # lfilter raises on empty input
             return np.empty(0, np.float32)
         numerator, denominator = [1 - self._keeps], [1, -self._keeps]
         squares = self._gain * samples**2
@@ -119,36 +119,34 @@ class Noise(Unchanged):
 # --------------------------------------------------------------------------------------- mcadams
 
 # Patino, Tomashenko, Todisco, Nautsch and Evans, Speaker anonymisation using the McAdams
-# coefficient, Interspeech 2021; baseline B2 of the VoicePrivacy challenges. Written from that
-# description.
+# coefficient, Interspeech 2021. Baseline B2 of the VoicePrivacy challenges. Implemented from the
+# paper.
 
-DRAWN = (0.5, 0.9)  # between which coefficients are drawn
+DRAWN = (0.5, 0.9)  # range of random coefficients
 ORDER = 20
 FRAME_SECONDS = 0.02
 _REFERENCE_RATE = 16_000
 LEAST, MOST = 0.1, 2.0
-_CORRECTION = 1e-9  # of a frame's power, as white noise: a pure tone has a prediction, too
+_CORRECTION = 1e-9  # white noise as a fraction of a frame's power: keeps a pure tone predictable
 
 
 class McAdams:
-    """Anonymiser that moves the formants of a voice, and leaves pitch and timing.
+    """Anonymiser that moves the formants of a voice, but not its pitch or timing.
 
-    Frames of 20 ms, half overlapping, are split by linear prediction of order 20 into poles and a
-    residual. The angle of each pole that is not real, in radians at 16 kHz whatever the rate, is
-    raised to the power alpha, 0.1 to 2: below 1 what lies under 2546 Hz (one radian) moves up and
-    what lies above it down. The residual is filtered by the moved poles, and each frame keeps the
-    energy that it had, where the published system scales the whole recording to its peak.
+    Linear prediction of order 20 splits half-overlapping frames of 20 ms into poles and a residual.
+    The angle of each complex pole, in radians at 16 kHz for any rate, is raised to the power alpha,
+    0.1 to 2. An alpha below 1 moves formants towards 2546 Hz (one radian) from both sides. The
+    moved poles then filter the residual. Each frame keeps its energy, whereas the published system
+    scales the whole recording to its peak.
     """
 
     def __init__(self, alpha: float, rate: int) -> None:
         if not LEAST <= alpha <= MOST:
-            raise UsageError(
-                f"a McAdams coefficient of {alpha:g} is none; give {LEAST} to {MOST:g}"
-            )
+            raise UsageError(f"invalid McAdams coefficient {alpha:g}: use {LEAST} to {MOST:g}")
         self.alpha, self.rate = alpha, rate
         self._hop = max(ORDER, round(rate * FRAME_SECONDS / 2))
         self.latency_samples = 2 * self._hop - 1
-        # square roots of a periodic Hann window, before and after: their products add up to one
+        # square root of a periodic Hann window at analysis and synthesis: the products sum to one
         self._window = np.sin(np.pi * np.arange(2 * self._hop) / (2 * self._hop))
         self.reset()
 
@@ -160,7 +158,7 @@ class McAdams:
         self._taken, self._first = 0, True
 
     def process(self, samples: FloatArray) -> FloatArray:
-        """Return what is complete after these samples, where frames overlap and add up."""
+        """Return the output that these samples complete, by overlap-add."""
         samples = check_samples(samples)
         sound = np.concatenate((self._rest, samples))
         self._taken += len(samples)
@@ -176,7 +174,7 @@ class McAdams:
         begun = np.concatenate((self._begun[None], changed[:-1, self._hop :]))
         output = (begun + changed[:, : self._hop]).astype(np.float32)
         self._before, self._begun = halves[-1].copy(), changed[-1, self._hop :].copy()
-        if self._first:  # it is of the time before
+        if self._first:  # it precedes the recording
             output, self._first = output[1:], False
         return output.ravel()
 
@@ -225,9 +223,9 @@ def fit_predictors(lags: FloatArray) -> FloatArray:
 
 
 def move_poles(predictors: FloatArray, alpha: float, rate: int) -> FloatArray:
-    """Raise the angles of polynomials' roots, (n, order + 1), at 16 kHz to a power: as many.
+    """Raise the root angles of polynomials, shape (n, order + 1), to a power, in radians at 16 kHz.
 
-    Radii are kept, but none lies outside of the unit circle.
+    Radii are unchanged, except that those above 1 become 1. The result has the same shape.
     """
     count, order = predictors.shape[0], predictors.shape[1] - 1
     companion = np.zeros((count, order, order))
@@ -252,26 +250,26 @@ def move_poles(predictors: FloatArray, alpha: float, rate: int) -> FloatArray:
 
 # --------------------------------------------------------------------------------------- program
 
-START_SECONDS = 60.0  # for a program to load what it needs
+START_SECONDS = 60.0  # allowance for a program's start
 TIMES_REAL_TIME = 60.0
 IN, OUT = "{in}", "{out}"
 CONTRACT = (
     f"A program reads a WAV on standard input and prints one, or names the files {IN} and {OUT}"
 )
 _LAST_WORDS = 200
-# what it may print: floats, of a recording so much longer than the one it was given
+# maximum output: bytes per sample, times the length of the input, plus seconds
 _BYTES, _TIMES_LONGER, _MORE_SECONDS = 4, 4, 60.0
 
 
 class Program:
     """Anonymiser that runs a command line for each recording, once that has ended.
 
-    It is given one channel as a 16-bit WAV and must print a WAV of one channel and of the same rate
-    (16, 24 or 32 bits, or floats), up to four times as long and a minute. ``{in}`` and ``{out}`` in
-    the command stand for private files in place of standard input and output, removed afterwards.
-    No shell is asked. It is killed with all that it started (`monitor.programs`) where it takes too
-    long, by default over a minute and 60 times the recording, prints without end, or nobody waits
-    any more.
+    The command receives one channel as a 16-bit WAV. It must print a WAV of 16, 24 or 32 bits, or
+    floats, with one channel at the same rate. Its output may be at most four times as long plus a
+    minute. ``{in}`` and ``{out}`` in the command are replaced by private files, which take the
+    place of standard input and output and are removed afterwards. No shell is used. The command and
+    its child processes (`monitor.programs`) are killed if it runs too long, prints too much, or the
+    caller stops waiting. The default time limit is a minute plus 60 times the recording.
     """
 
     latency_samples = None
@@ -280,23 +278,23 @@ class Program:
         try:
             self._command = shlex.split(command)
         except ValueError as error:
-            raise UsageError(f"cannot take {command!r} apart: {error}") from None
+            raise UsageError(f"invalid command line {command!r}: {error}") from None
         if not self._command:
             raise UsageError(
                 f"a program is needed, such as --anonymiser-command my-anonymiser. {CONTRACT}"
             )
         if timeout_seconds is not None and not 0 < timeout_seconds < float("inf"):
-            raise UsageError(f"{timeout_seconds:g} s are no time for a program; give more than 0")
+            raise UsageError(f"invalid time limit {timeout_seconds:g} s: use more than 0")
         self.rate, self._timeout = rate, timeout_seconds
         self.reset()
 
     def process(self, samples: FloatArray) -> FloatArray:
-        """Return nothing: sound comes at the end."""
+        """Buffer the samples; the output comes from `flush`."""
         self._blocks.append(check_samples(samples).astype(np.float32))
         return np.empty(0, np.float32)
 
     def flush(self) -> FloatArray:
-        """Run the program on the recording; SourceError with its last words where it fails."""
+        """Run the program on the recording; raise SourceError with its last line if it fails."""
         with TemporaryDirectory(prefix="monitor-") as folder:  # private to the user
             return self._run(Path(folder))
 
@@ -321,8 +319,7 @@ class Program:
             raise SourceError(f"{name} cannot be started: {error.strerror}") from None
         if ended.stopped == "time":
             raise SourceError(
-                f"{name} took over {timeout:.3g} s and was killed; raise command-timeout in "
-                "--config FILE"
+                f"{name} took over {timeout:.3g} s and was killed; raise --command-timeout"
             )
         if ended.stopped is not None:
             where = "standard output" if ended.stopped == "printed" else "standard error"
@@ -337,10 +334,10 @@ class Program:
             failure = f"{failed if ended.status > 0 else killed} {abs(ended.status)}"
             raise SourceError(f"{name} {failure}{_last_words(ended.said)}")
         try:
-            made = _read_made(paths[OUT], limit, name) if OUT in paths else ended.printed
-            output = self._read_output(made, name)
+            wav_bytes = _read_made(paths[OUT], limit, name) if OUT in paths else ended.printed
+            output = self._read_output(wav_bytes, name)
             if sound.size and not output.size:
-                raise SourceError(f"{name} printed a WAV without a sample: no voice is left of it")
+                raise SourceError(f"{name} printed an empty WAV")
         except SourceError as error:
             raise SourceError(f"{error}{_last_words(ended.said)}") from None
         return output
@@ -349,7 +346,7 @@ class Program:
         return any(mark in word for word in self._command)
 
     def reset(self) -> None:
-        """Start afresh."""
+        """Start again."""
         self._blocks: list[FloatArray] = []
 
     def _read_output(self, printed: bytes, name: str) -> FloatArray:
@@ -358,22 +355,20 @@ class Program:
             pipe = Pipe(io.BytesIO(printed))
         except SourceError as error:
             reason = str(error).partition(";")[0]
-            raise SourceError(
-                f"{name} printed no WAV that can be read: {reason}. {CONTRACT}"
-            ) from None
+            raise SourceError(f"{name} printed an unreadable WAV: {reason}. {CONTRACT}") from None
         if (pipe.rate, pipe.channels) != (self.rate, 1):
             raise SourceError(
-                f"{name} printed {plural(pipe.channels, 'channel')} at {pipe.rate} Hz; it was "
-                f"given one at {self.rate} Hz and must keep to that"
+                f"{name} printed {plural(pipe.channels, 'channel')} at {pipe.rate} Hz; it must "
+                f"print one at {self.rate} Hz, like its input"
             )
         parts = [np.empty(0, np.float32)]
         for block in pipe:
             if not isinstance(block, Block):
-                raise SourceError(f"{name} printed less than its header promises")
+                raise SourceError(f"{name} printed a truncated WAV")
             parts.append(block.samples)
         samples = np.concatenate(parts)
         if not np.isfinite(samples).all():
-            raise SourceError(f"{name} printed samples that are no numbers")
+            raise SourceError(f"{name} printed invalid samples (NaN or infinite)")
         return samples
 
 
@@ -384,19 +379,19 @@ def _replace_marks(word: str, paths: Mapping[str, Path]) -> str:
 
 
 def _read_made(path: Path, limit: int, name: str) -> bytes:
-    """Read the file that a program wrote; SourceError if it wrote no plain file of this size."""
+    """Read a program's output file; raise SourceError unless it is a regular file within limits."""
     try:
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode) or status.st_size > limit:
-            most = f"{limit / 1e6:.0f} MB"
-            raise SourceError(f"{name} wrote no plain file of at most {most} to {OUT}")
+            maximum = f"{limit / 1e6:.0f} MB"
+            raise SourceError(f"{name} must write a regular file of at most {maximum} to {OUT}")
         return path.read_bytes()
     except OSError as error:
         raise SourceError(f"{name} wrote no file to {OUT}: {error.strerror}") from None
 
 
 def _last_words(message: bytes) -> str:
-    """Return the last line of an explanation, where there is one."""
+    """Return the last non-empty line of a message, or an empty string."""
     lines = message.decode(errors="replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
     return f": {printable(last)[:_LAST_WORDS]}" if last else ""

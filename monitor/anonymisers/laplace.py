@@ -26,69 +26,69 @@ from monitor.maths.composition import (
 from monitor.maths.scores import unit_vectors
 from monitor.types import FloatArray, Frames
 
-CLIP = 1.0  # no vector of length 1 has a smaller L1 norm: of all only the direction is left
+CLIP = 1.0  # the smallest L1 norm of a unit vector: clipping keeps only the direction
 
 
 def _check_positive(*values: tuple[float, str]) -> None:
     for value, what in values:
         if not 0 < value < math.inf:
-            raise UsageError(f"{value:g} is not {what}: give a number above 0")
+            raise UsageError(f"invalid {what} {value:g}: use a number above 0")
 
 
 @dataclass(frozen=True, slots=True)
 class Laplace:
     """Laplace noise of scale 2 C / epsilon on embeddings, each clipped to an L1 norm of C.
 
-    Each number of each embedding has noise of its own. So in exact arithmetic a frame is (epsilon,
-    0)-private in the local sense: whatever comes out is at most exp(epsilon) times as likely for
-    one voice as for any other. The noise is a keyed hash in counter mode (SHAKE-256). Its numbers
-    are floats, whose last bits can tell more (Mironov, CCS 2012): nothing is proved of what is
-    written. To choose C, ``clip``, by the data that it protects would tell of them.
+    The noise of each number is independent. A frame is therefore (epsilon, 0)-private in the local
+    sense, in exact arithmetic. Any output is at most exp(epsilon) times as likely for one voice as
+    for any other. The noise is a keyed hash in counter mode (SHAKE-256). The low bits of its
+    floats can disclose more (Mironov, CCS 2012), so the bound is not proved for the written file.
+    A ``clip`` (C) chosen from the protected data would disclose something about them.
     """
 
     epsilon: float
     clip: float = CLIP
 
     def __post_init__(self) -> None:
-        _check_positive((self.epsilon, "an epsilon"), (self.clip, "a clipping norm C"))
+        _check_positive((self.epsilon, "epsilon"), (self.clip, "clipping norm C"))
 
     @classmethod
     def parse(cls, setting: str) -> Laplace:
-        """Parse ``EPSILON`` or ``EPSILON,C``; UsageError where they do not make sense."""
+        """Parse ``EPSILON`` or ``EPSILON,C``; raise UsageError if invalid."""
         try:
             return cls(*map(float, setting.split(",", 1)))
         except ValueError:
             raise UsageError(
-                f"{setting!r} is not a setting such as laplace:15 (epsilon) or laplace:15,1 "
-                "(epsilon, clipping norm C)"
+                f"invalid setting {setting!r}: use laplace:15 (epsilon) or laplace:15,1 (epsilon, "
+                "clipping norm C)"
             ) from None
 
     @property
     def scale(self) -> float:
-        """Scale of the noise of each number."""
+        """Scale of the noise on each number."""
         return noise_scale(self.epsilon, self.clip)
 
     def noisy(self, values: FloatArray, *whose: object) -> FloatArray:
-        """Return embeddings, shape (k, d), with noise, float32.
+        """Return noisy embeddings, shape (k, d), float32.
 
-        ``whose`` is the seed, and whatever else the noise is to be drawn by.
+        ``whose`` is the seed and any further keys of the noise.
         """
         uniform = secret_uniform(values.size, "laplace", *whose).reshape(values.shape)
         noise = laplace(uniform, self.scale)
-        noisy = clipped(unit_vectors(values), self.clip) + noise  # a length would tell, too
+        noisy = clipped(unit_vectors(values), self.clip) + noise  # lengths disclose too
         return np.asarray(noisy, np.float32)
 
     def protect(
         self, frames: Frames, tracks: Mapping[str, FeatureSpec], *, name: str, seed: int
     ) -> Frames:
-        """Add noise to the embeddings of frames, and leave nothing else of the voice in them.
+        """Add noise to the embeddings of frames, and remove everything else of the voice.
 
-        Features of other kinds (pitch, phones) are left out: for them nothing is promised. What is
-        speech, and when a frame is complete, stays. Each recording, by its name, has noise of its
-        own; the seed is secret wherever the promise counts.
+        Other features, such as pitch and phones, are dropped because the bound does not cover them.
+        Speech marks and frame times are unchanged. The noise differs by recording name. The bound
+        holds only while the seed is secret.
         """
         tracks_out = {
-            # early frames would tell more of the same speech: nothing is promised of them
+            # early frames disclose more of the same speech, and the bound does not cover them
             feature: replace(
                 track, values=self.noisy(track.values, seed, name, feature), early=None
             )
@@ -100,15 +100,15 @@ class Laplace:
 
 # ----------------------------------------------------------------------------------------- promise
 
-EVERYBODY_BITS = 33.0  # tell one person from all others alive: 2 ** 33 is more than 8 billion
+EVERYBODY_BITS = 33.0  # enough to identify one person alive: 2 ** 33 exceeds 8 billion
 
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """Bound on how much all frames of one speaker can give away together.
+    """Bound on what all frames of one speaker can disclose together.
 
-    ``epsilon`` is of one frame, nats; ``spent`` has frames, and the bounds of the three
-    compositions, in nats (docs/method.md section 6).
+    ``epsilon`` is the nats per frame. ``spent`` has the number of frames and the bounds of the
+    three compositions, in nats (docs/method.md section 6).
     """
 
     speaker: str
@@ -119,21 +119,22 @@ class Promise:
 
     @property
     def most_bits(self) -> float:
-        """Evidence in bits that no attacker exceeds who sees all of it: k epsilon / ln 2."""
+        """Maximum evidence of an attacker who sees every frame, in bits: k epsilon / ln 2."""
         return self.spent.basic_nats / math.log(2)
 
     @property
     def empty(self) -> bool:
-        """Flag: as much is allowed as tells one person from all others alive."""
+        """Whether the bound allows enough to identify one person among all others alive."""
         return self.most_bits >= EVERYBODY_BITS
 
 
 def promises(
     frames: Mapping[str, tuple[int, float]], epsilon: float, delta: float = DELTA
 ) -> list[Promise]:
-    """Compute the promise to each speaker, over all recordings and features.
+    """Compute the bound for each speaker, over all recordings and features.
 
-    ``frames`` says how many each has, and seconds of speech; ``epsilon`` is of one frame, nats.
+    ``frames`` has each speaker's number of frames and seconds of speech. ``epsilon`` is the nats
+    per frame.
 
     Example:
         >>> (ann,) = promises({"ann": (10, 30.0)}, 0.5)
@@ -149,9 +150,10 @@ def promises(
 def compute_spent(
     epsilon: float, count: int, delta: float, *, optimal_count: int | None = None
 ) -> Spent:
-    """Compute what so many frames of an epsilon each spend, by each composition.
+    """Compute what this many frames spend, by each composition; ``epsilon`` is per frame.
 
-    ``optimal_count``, as many frames or more, gives an optimal composition that bounds fewer, too.
+    ``optimal_count`` is the frames of the optimal composition, at least ``count``: a bound for more
+    frames also bounds fewer.
     """
     optimal_nats = optimal(epsilon, count if optimal_count is None else optimal_count, delta)
     basic_nats = basic(epsilon, count)
@@ -163,17 +165,17 @@ def empty_after(epsilon: float) -> int:
     return math.ceil(EVERYBODY_BITS * math.log(2) / epsilon)
 
 
-_MECHANISMS = ("laplace", "tokens")  # whose setting begins with an epsilon for each frame
-_EXACT = 1000  # windows up to which the optimal composition is worked out for each number of them
+_MECHANISMS = ("laplace", "tokens")  # their settings begin with an epsilon per frame
+_EXACT = 1000  # maximum windows for which the optimal composition is computed exactly
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
     """A mechanism that is (epsilon, 0)-private in each window, in the local sense.
 
-    Whatever it lets through of a window is at most exp(epsilon) times as likely for one voice as
-    for any other, with noise of its own in each: windows compose (docs/method.md section 6). What
-    was let through until a moment depends on windows that lie ``ahead_seconds`` beyond it.
+    Any output for a window is at most exp(epsilon) times as likely for one voice as for any other.
+    The noise is independent in each window, so windows compose (docs/method.md section 6). Output
+    up to a moment depends on windows that are up to ``ahead_seconds`` later.
 
     Example:
         >>> token = Declared("usc:15", 15.0, 0.04)
@@ -188,11 +190,11 @@ class Declared:
     delta: float = DELTA
 
     def __post_init__(self) -> None:
-        _check_positive((self.epsilon, "an epsilon"), (self.window_seconds, "a window"))
+        _check_positive((self.epsilon, "epsilon"), (self.window_seconds, "window"))
 
     @classmethod
     def parse_noise(cls, noise: str, window_seconds: float) -> Self | None:
-        """Return what noise on frames, such as ``"laplace:15,1"``, declares; None if unknown."""
+        """Return the guarantee of noise such as ``"laplace:15,1"``; None if unknown."""
         name, _, setting = noise.partition(":")
         try:
             epsilon = float(setting.partition(",")[0])
@@ -201,17 +203,17 @@ class Declared:
             return None
 
     def windows(self, seconds: float) -> int:
-        """Count, at most, the windows that what was let through in so many seconds depends on."""
+        """Return the maximum number of windows that the output of these seconds depends on."""
         if seconds <= 0:
             return 0
         return math.ceil(round((seconds + self.ahead_seconds) / self.window_seconds, 6))
 
     @lru_cache(maxsize=256)  # noqa: B019  # few are ever made
     def after(self, windows: int) -> Promise:
-        """Compute the promise of so many windows together.
+        """Compute the bound for this many windows together.
 
-        Beyond a thousand windows the optimal bound is that of the next number of two digits and
-        zeros: it is a bound for fewer as well, and need not be worked out at each reading.
+        Above a thousand windows the optimal bound is computed for the count rounded up to two
+        significant digits. That also bounds fewer windows, and saves a computation per reading.
         """
         step = 1 if windows <= _EXACT else 10 ** (len(str(windows)) - 2)
         spent = compute_spent(

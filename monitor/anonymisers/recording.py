@@ -1,4 +1,4 @@
-"""Protects recordings: streams block by block, and files, resumed where a run stopped."""
+"""Protects recordings: streams block by block, and files in runs that can resume."""
 
 from __future__ import annotations
 
@@ -38,27 +38,26 @@ from monitor.version import __version__
 # ---------------------------------------------------------------------------------------- streams
 
 _ANY_RATE = 16_000
-_LONGER_SECONDS = 0.1  # by which a program's output may be longer: the rest is left out
+_LONGER_SECONDS = 0.1  # a program's output may be longer by this; the excess is cut
 
 
 class ProtectedBlocks:
     """An anonymiser for a whole stream of recordings, each protected by itself.
 
-    Channels are protected one by one, as `monitor.anonymisers.protect` does it, and keep the clock
-    of the stream: what a program makes shorter is filled up with silence. Samples that are no
-    numbers are silence. Nothing of the audio is kept.
+    Channels are protected one by one, as in `monitor.anonymisers.protect`, and keep the clock of
+    the stream: output that is too short is padded with silence. Samples that are NaN or infinite
+    become silence. No audio is stored.
 
     Args:
-        method: of `monitor.anonymisers.registry`.
-        labels: names of the recordings, for what is drawn by recording; the last one counts for all
-            that follow, such as a microphone that comes back.
-        channel: the channel to protect, counted from 1, alone; None for all.
-        seed: of what is drawn at random; None draws one.
+        method: a method of `monitor.anonymisers.registry`.
+        labels: names of the recordings, as keys of random settings; the last one also applies to
+            later recordings, such as a microphone that is reconnected.
+        channel: the only channel to protect, counted from 1; None for all.
+        seed: seed of random settings; None draws one.
 
     Attributes:
-        latency_seconds: by how much what comes out may lag behind; None where nothing comes before
-            a recording is over.
-        declared: what the method promises of each window; None where it promises nothing.
+        latency_seconds: maximum delay of the output; None if it comes at the end of a recording.
+        declared: the method's guarantee for each window; None if it has none.
     """
 
     def __init__(
@@ -80,7 +79,7 @@ class ProtectedBlocks:
         self.latency_seconds = None if latency is None else latency / _ANY_RATE
 
     def __call__(self, items: Iterable[object]) -> Iterator[Block]:
-        """Protect the audio of a stream; leave out everything else in it, such as a gap."""
+        """Protect the audio of a stream, and drop other items, such as gaps."""
         current: _Recording | None = None
         for item in items:
             if not isinstance(item, Block):
@@ -98,13 +97,13 @@ class ProtectedBlocks:
             yield current.end()
 
     def state(self) -> dict[str, str]:
-        """Return the seed for a checkpoint: private, as it undoes what was drawn."""
+        """Return the seed for a checkpoint; it is private, because it can undo the protection."""
         return {"seed": str(self._seed)}
 
     def restore(self, state: Record) -> None:
-        """Draw as before."""
+        """Use the seed of a checkpoint."""
         if self._seed_option is not None and str(self._seed_option) != state["seed"]:
-            raise StoreError("the run was begun with another seed of the anonymiser: give the same")
+            raise StoreError("the run began with a different anonymiser seed: use the same one")
         self._seed = int(state["seed"])
 
     def _utterance(self, rate: int, recording: int, channel: int) -> Utterance:
@@ -114,32 +113,30 @@ class ProtectedBlocks:
 
 
 class _Channels:
-    """The channels of one recording, an anonymiser each."""
+    """The channels of one recording, with one anonymiser each."""
 
     def __init__(self, label: str, method: str, utterances: Iterable[Utterance]) -> None:
         self.label = label
         self._anonymisers = [make(method, utterance) for utterance in utterances]
 
     def process(self, samples: FloatArray) -> FloatArray:
-        """Protect further samples, shape (n, channels): what is complete, as many channels."""
+        """Protect further samples, shape (n, channels); return those complete, (m, channels)."""
         columns = zip(self._anonymisers, samples.T, strict=True)
         return self.join([anonymiser.process(column) for anonymiser, column in columns])
 
     def flush(self) -> list[FloatArray]:
-        """Return the rest of each channel."""
+        """Return the remaining samples of each channel."""
         return [anonymiser.flush() for anonymiser in self._anonymisers]
 
     def join(self, columns: Sequence[FloatArray]) -> FloatArray:
-        """Place channels beside each other."""
+        """Stack channels to shape (n, channels)."""
         if len({column.size for column in columns}) > 1:
-            raise SourceError(
-                f"{self.label}: its channels come out of the anonymiser unequally long"
-            )
+            raise SourceError(f"{self.label}: the anonymiser returned channels of unequal length")
         return np.stack(columns, axis=1)
 
 
 class _Recording:
-    """One recording of a stream, and how much went in and came out."""
+    """One recording of a stream, with counts of the samples in and out."""
 
     def __init__(
         self, key: tuple[int, int, int], utterances: Sequence[Utterance], method: str
@@ -150,23 +147,23 @@ class _Recording:
         self._taken = self._made = 0
 
     def process(self, columns: FloatArray) -> Block:
-        """Protect further samples, shape (n, channels): the block that is complete by then."""
+        """Protect further samples, shape (n, channels); return the block that is complete."""
         columns = self._sound.silence(columns)
         self._taken += len(columns)
         return self._block(self._channels.process(columns))
 
     def end(self) -> Block:
-        """Return the rest, so that as much has come out as went in."""
-        rest = self._channels.flush()
+        """Return the remainder, so that the output is as long as the input."""
+        remainder = self._channels.flush()
         missing, rate = self._taken - self._made, self.key[1]
-        longer = max(samples.size for samples in rest) - missing
+        longer = max(samples.size for samples in remainder) - missing
         if longer > _LONGER_SECONDS * rate:
             raise SourceError(
-                f"{self._channels.label}: the anonymiser makes it {longer / rate:.1f} s longer, "
-                "and both sides are heard on one clock: use monitor protect, and replay what it "
-                "writes"
+                f"{self._channels.label}: the anonymiser's output is {longer / rate:.1f} s longer "
+                "than its input, which live protection cannot align. Run monitor protect, then "
+                "replay its output"
             )
-        padded = [np.append(r, np.zeros(max(0, missing - r.size)))[:missing] for r in rest]
+        padded = [np.append(r, np.zeros(max(0, missing - r.size)))[:missing] for r in remainder]
         return self._block(self._channels.join(padded))
 
     def _block(self, samples: FloatArray) -> Block:
@@ -176,20 +173,21 @@ class _Recording:
 
 # ----------------------------------------------------------------------------------------- journal
 
-NAME = ".unfinished-protect"  # within the folder that is written
+NAME = ".unfinished-protect"  # in the output folder
 
 
 class Journal(Managed):
-    """Record of an unfinished run of many recordings, in a private file beside what is made.
+    """Record of an unfinished run of many recordings, in a private file in the output folder.
 
-    It holds the seed, since a run that goes on must draw as the one before did; whoever has it can
-    draw the same, so it goes when the work is done. One run at a time writes into a folder. Of each
-    target, by its name within the folder, ``made`` has the hashes of source and target.
+    It contains the seed, because a resumed run must draw the same random numbers. An attacker with
+    the seed could draw them too, so the file is removed at the end. Only one run at a time writes
+    into a folder. ``made`` maps each target's name in the folder to the hashes of source and
+    target.
 
     Raises:
-        UsageError: an unfinished run of other settings has been there.
-        StoreError: another run is at it, the folder cannot be written, or the file is damaged or
-            another user's, who would know the seed.
+        UsageError: if the folder has an unfinished run with other settings.
+        StoreError: if another run is active, the folder is not writable, the file is damaged, or
+            it belongs to another user, who would know the seed.
     """
 
     def __init__(self, folder: Path, what: tuple[object, ...], seed: int | None) -> None:
@@ -208,7 +206,7 @@ class Journal(Managed):
             raise
 
     def _begin(self, settings: str, seed: int | None) -> None:
-        """Read what is there, or begin."""
+        """Read the journal, or begin one."""
         folder = file_name(self.path.parent)
         try:
             lock(self._file.fileno())
@@ -222,34 +220,34 @@ class Journal(Managed):
             self.made = {line["target"]: (line["source"], line["made"]) for line in lines[1:]}
             header = (lines[0]["asked"], int(lines[0]["seed"], 16)) if lines else None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise StoreError(f"{folder}/{NAME} is damaged; remove it to begin anew") from None
+            raise StoreError(f"{folder}/{NAME} is damaged; remove it to start over") from None
         if header is None:
             self.seed = secrets.randbits(128) if seed is None else seed
             _append(self.path, {"asked": settings, "seed": f"{self.seed:x}"})
         elif header[0] != settings:
             raise UsageError(
-                f"{folder} holds an unfinished run of other settings: finish it with those, or "
-                f"remove {folder}/{NAME} to begin anew"
+                f"{folder} contains an unfinished run with other settings: finish it with those, "
+                f"or remove {folder}/{NAME} to start over"
             )
         else:
             self.seed = header[1]
 
     def finish(self) -> None:
-        """Remove the journal: all is made."""
+        """Remove the journal of a complete run."""
         self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Release the folder to the next run."""
+        """Unlock the folder for the next run."""
         self._file.close()
 
 
 def note(journal: Path, target: str, hashes: tuple[str, str]) -> None:
-    """Record that one more is made, with hashes of source and target; any process may."""
+    """Record a finished target with the hashes of source and target, from any process."""
     _append(journal, {"target": target, "source": hashes[0], "made": hashes[1]})
 
 
 def _append(journal: Path, line: dict[str, str]) -> None:
-    """Append a line at one go, so that lines of several processes do not mix."""
+    """Append a line in one write, so that lines of several processes do not mix."""
     try:
         handle = open_private(journal, os.O_WRONLY | os.O_APPEND)
         try:
@@ -264,13 +262,13 @@ def _append(journal: Path, line: dict[str, str]) -> None:
 
 # --------------------------------------------------------------------------------------- recording
 
-FORMATS = {".wav": "WAV", ".flac": "FLAC"}  # what can be written, by the suffix
+FORMATS = {".wav": "WAV", ".flac": "FLAC"}  # supported output formats by suffix
 _KEPT = ("PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE")
 
 
 @dataclass(frozen=True, slots=True)
 class Protected:
-    """Length of a file that was written, and how many samples were louder than it can hold."""
+    """Length of a written file, and its number of clipped samples."""
 
     seconds: float
     clipped: int
@@ -288,18 +286,18 @@ def protect(
 ) -> Protected:
     """Protect each channel of a recording by itself, and write it as WAV or FLAC.
 
-    The rate stays, and so do bits a sample where both formats have them; else they are 16. The file
-    is private to the user (mode 0600) and appears whole or not at all. Its comment names the
-    method, so that a run of it can say what its bits mean.
+    The rate is unchanged. So is the sample format if the target supports it; otherwise it becomes
+    16 bits. The file is private to the user (mode 0600) and appears whole or not at all. Its
+    comment names the method, so that a later run can report what its bits mean.
 
     Args:
         source: the recording.
         target: ends in ``.wav`` or ``.flac``.
-        method: of `monitor.anonymisers.registry`.
-        name: of the recording, for what is drawn by recording.
-        speaker: who speaks, for what is drawn by speaker.
-        seed: of what is drawn at random.
-        timeout_seconds: that a program may take for a channel; None for what `Program` gives.
+        method: a method of `monitor.anonymisers.registry`.
+        name: name of the recording, the key of a ``random`` setting.
+        speaker: name of the speaker, the key of a ``speaker`` setting.
+        seed: seed of random settings.
+        timeout_seconds: a program's time limit per channel; None for `Program`'s default.
     """
     form = FORMATS.get(target.suffix.lower())
     if form is None:
@@ -327,7 +325,7 @@ def protect(
 def sound_file(
     target: Path, rate: int, channels: int, form: str, subtype: str, comment: str = ""
 ) -> Iterator[Callable[[FloatArray], None]]:
-    """Yield what writes samples to a private file, which appears whole or not at all."""
+    """Yield a function that writes samples to a private file, which appears whole or not at all."""
     frames = 0
 
     def write(samples: FloatArray) -> None:
@@ -405,7 +403,7 @@ def _pieces(recording: File, channels: _Channels) -> Iterator[FloatArray]:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One recording; ``speaker`` is None where nobody said who speaks."""
+    """One recording to protect; ``speaker`` is None if unknown."""
 
     source: Path
     target: Path
@@ -416,10 +414,13 @@ class Order:
 def plan_orders(
     source: Path, output: Path, *, speaker: str | None, replace: bool
 ) -> Sequence[Order]:
-    """Plan everything that is to be done, and refuse what may not be done."""
+    """Plan all targets, and raise an error for those that must not be written."""
     if not source.is_dir():
         if output.is_dir() or output.suffix.lower() not in FORMATS:
-            raise UsageError(f"of one recording -o is a file that ends in {' or '.join(FORMATS)}")
+            raise UsageError(
+                f"invalid -o {file_name(output)}: for one recording, use a file that ends in "
+                f"{' or '.join(FORMATS)}"
+            )
         requests = [Order(source, output, source.name, speaker)]
     else:
         requests = _of_folder(source, output, speaker)
@@ -429,23 +430,23 @@ def plan_orders(
     existing = [order for order in requests if order.target.exists()]
     if existing and not replace:
         count = f" and {plural(len(existing) - 1, 'other')}" if len(existing) > 1 else ""
-        raise StoreError(f"{file_name(existing[0].target)}{count} exist already; give --replace")
+        raise StoreError(f"{file_name(existing[0].target)}{count} exist already; add --replace")
     return requests
 
 
 def _of_folder(root: Path, output: Path, speaker: str | None) -> list[Order]:
-    """Plan a folder's recordings, with the same names below another."""
+    """Plan a folder's recordings, with the same names in the output folder."""
     if output.exists() and not output.is_dir():
-        raise UsageError(f"of a folder -o is a folder; {file_name(output)} is a file")
+        raise UsageError(f"invalid -o {file_name(output)}: for a folder, use a folder, not a file")
     if Path(os.path.realpath(output)).is_relative_to(os.path.realpath(root)):
-        raise UsageError("-o lies within the folder that is protected; name one outside of it")
+        raise UsageError("invalid -o: use a folder outside the one to protect")
     speakers = {}
     if speaker is None:
-        with suppress(CorpusError):  # the folder does not say
+        with suppress(CorpusError):  # the folder has no speakers
             speakers = {recording.path: recording.speaker for recording in find(root)}
     requests: dict[Path, Order] = {}
     for path in recordings_below(root):
-        if is_frames(path):  # they hold no sound
+        if is_frames(path):  # not audio
             continue
         name = path.relative_to(root)
         suffix = path.suffix if path.suffix.lower() in FORMATS else ".wav"
@@ -459,7 +460,7 @@ def _of_folder(root: Path, output: Path, speaker: str | None) -> list[Order]:
     if not requests:
         if any(map(is_frames, recordings_below(root))):
             raise UsageError(
-                f"{root.name or root} holds frames, no sound: of those --method laplace:15"
+                f"{root.name or root} contains frames, not audio: use --method laplace:15"
             )
         raise CorpusError(f"no recording in {root.name or root}")
     return list(requests.values())
@@ -470,9 +471,9 @@ def _of_folder(root: Path, output: Path, speaker: str | None) -> list[Order]:
 
 @dataclass(frozen=True, slots=True)
 class ProtectionSettings:
-    """Settings by which all of them are protected, as `protect` has them.
+    """Settings for all recordings, as in `protect`.
 
-    ``journal`` is where each that is made is noted at once; None for nowhere.
+    ``journal`` is the path where each finished target is recorded at once; None for no journal.
     """
 
     method: str
@@ -483,7 +484,7 @@ class ProtectionSettings:
 
 @dataclass(frozen=True, slots=True)
 class ProtectionOutcome:
-    """Outcome for one recording; ``problem`` is why it was not protected, empty where it was."""
+    """Outcome for one recording; ``problem`` is the reason for a failure, otherwise empty."""
 
     order: Order
     is_done: bool = False
@@ -498,7 +499,7 @@ def protect_all(
     hashes: Mapping[str, tuple[str, str]] = MappingProxyType({}),
     jobs: Jobs = 1,
 ) -> Generator[ProtectionOutcome, None, None]:
-    """Protect every recording, in order; what was made before, and is as it was, stays."""
+    """Protect every recording, in order; skip targets that exist and are unchanged."""
     tasks = [(order, hashes.get(order.name)) for order in requests]
     with closing(each_in_order(partial(_protected, settings), tasks, jobs)) as results:
         yield from results

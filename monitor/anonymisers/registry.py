@@ -1,4 +1,4 @@
-"""Anonymisers by name, such as ``mcadams:0.8``; one more is one call of `register`."""
+"""Anonymisers by name, such as ``mcadams:0.8``; `register` adds one."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ from monitor.errors import UsageError
 from monitor.protocols import Anonymiser
 
 SCOREBOARD = Path(__file__).with_name("scoreboard.json")
-"""What attackers learnt of each method, as `monitor attack --scoreboard` writes it
+"""Bits measured by attackers on each method, as `monitor attack --scoreboard` writes them
 (benchmarks/voice_changers.py)."""
-ANONYMISERS: dict[str, Callable[[str, Utterance], Anonymiser]] = {}  # what makes each, by its name
+ANONYMISERS: dict[str, Callable[[str, Utterance], Anonymiser]] = {}  # factories by name
 
 
 def register(name: str, makes: Callable[[str, Utterance], Anonymiser]) -> None:
-    """Make an anonymiser known by name, to ``monitor protect`` as well.
+    """Register an anonymiser by name, also for ``monitor protect``.
 
     Args:
-        name: lower-case letters, digits and hyphens; one that is known is replaced.
-        makes: called with what stands behind the colon, empty where nothing does, and with the
-            recording that it is for.
+        name: lower-case letters, digits and hyphens; replaces one of the same name.
+        makes: factory, called with the text after the colon (may be empty) and the recording.
     """
     if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
         raise UsageError(f"{name!r} must be a word of lower-case letters, such as mcadams")
@@ -34,32 +33,35 @@ def register(name: str, makes: Callable[[str, Utterance], Anonymiser]) -> None:
 
 
 def make(method: str, utterance: Utterance) -> Anonymiser:
-    """Make the anonymiser ``NAME`` or ``NAME:SETTING`` for a recording; UsageError of others."""
+    """Make the anonymiser ``NAME`` or ``NAME:SETTING`` for a recording.
+
+    Raises:
+        UsageError: if the name or its setting is invalid.
+    """
     name, colon, setting = method.partition(":")
     if name == "laplace":
         raise UsageError(
             "laplace is for embeddings, not for audio: monitor protect FRAMES --method laplace:15"
         )
     if name == "tokens":
-        raise UsageError("tokens are no audio: monitor protect VOICES -o FRAMES --method tokens:15")
+        raise UsageError(
+            "tokens are frames, not audio: monitor protect VOICES -o FRAMES --method tokens:15"
+        )
     if name not in ANONYMISERS:
         names = ", ".join(repr(word) for word in ANONYMISERS if word != "command")
         raise UsageError(
-            f"no anonymiser is called {name!r}; those for audio are {names}, those "
-            "for embeddings 'laplace'"
+            f"unknown anonymiser {name!r}: use {names} for audio, or 'laplace' for embeddings"
         )
     anonymiser = ANONYMISERS[name](setting, utterance)
     if colon and not setting:  # a script's empty variable must not mean "no noise"
-        raise UsageError(
-            f"nothing stands after {method!r}: give its setting, or leave out the colon"
-        )
+        raise UsageError(f"no setting after {method!r}: add one, or remove the colon")
     return anonymiser
 
 
 def attacked_bits(method: str) -> tuple[float, float] | None:
-    """Return what the strongest attacker tried learnt of 10 s, and of clear speech, in bits.
+    """Return the strongest attacker's bits for 10 s of protected and of clear speech.
 
-    Of 16 readers, by the scoreboard that ships; None where the method was not measured.
+    The shipped scoreboard has them for 16 readers. Return None if the method was not measured.
     """
     rows = json.loads(SCOREBOARD.read_text(encoding="utf-8"))["rows"]
     strongest = {row["how"]: max(bits for bits, *_ in row["bits"].values()) for row in rows}
@@ -76,12 +78,12 @@ def _none(setting: str, utterance: Utterance) -> Anonymiser:
 def _mcadams(setting: str, utterance: Utterance) -> Anonymiser:
     if draws := _draws("mcadams", setting, utterance):
         return McAdams(draws.uniform(*DRAWN), utterance.rate)
-    words = "mcadams:0.8, mcadams:random (one a recording) or mcadams:speaker"
+    words = "mcadams:0.8, mcadams:random (one per recording) or mcadams:speaker"
     return McAdams(_number(setting, words), utterance.rate)
 
 
 def _voice(setting: str, utterance: Utterance, *, name: str = "voice") -> Anonymiser:
-    """Pitch, formants or both."""
+    """Return the anonymiser for pitch, formants or both."""
     from monitor.anonymisers.vocoder import DRAWN_RATIOS, DRAWN_SEMITONES, Vocoder
 
     examples = {
@@ -89,7 +91,7 @@ def _voice(setting: str, utterance: Utterance, *, name: str = "voice") -> Anonym
         "formant": "formant:1.15 (a ratio)",
         "voice": "voice:4,1.15 (semitones, ratio of formants)",
     }
-    words = f"{examples[name]}, {name}:random (one a recording) or {name}:speaker"
+    words = f"{examples[name]}, {name}:random (one per recording) or {name}:speaker"
     if draws := _draws(name, setting, utterance):
         up, wider = draws.choice((-1, 1), 2)
         semitones = up * draws.uniform(*DRAWN_SEMITONES)
@@ -97,7 +99,7 @@ def _voice(setting: str, utterance: Utterance, *, name: str = "voice") -> Anonym
     else:
         texts = setting.split(",") if name == "voice" else [setting]
         if name == "voice" and len(texts) != 2:
-            raise UsageError(f"{setting!r} is not a setting such as {words}")
+            raise UsageError(f"invalid setting {setting!r}: use {words}")
         numbers = [_number(text, words, of=setting) for text in texts]
         semitones, ratio = numbers[0], numbers[-1]
     return Vocoder(
@@ -122,12 +124,12 @@ def _usc(setting: str, utterance: Utterance) -> Anonymiser:
 
 
 def _draws(name: str, setting: str, utterance: Utterance) -> np.random.Generator | None:
-    """Return draws of the recording's or the speaker's own; None for another setting."""
+    """Return the generator for ``random`` or ``speaker``; None for other settings."""
     if setting not in ("random", "speaker"):
         return None
     if setting == "speaker" and utterance.speaker is None:
         raise UsageError(
-            f"{name}:speaker needs to know who speaks: give --speaker NAME, or {name}:random"
+            f"{name}:speaker needs the speaker: add --speaker NAME, or use {name}:random"
         )
     key = utterance.name if setting == "random" else utterance.speaker
     return utterance.random(name, setting, key)
@@ -139,7 +141,7 @@ def _number(text: str, example: str, *, of: str | None = None) -> float:
         return float(text)
     except ValueError:
         setting = text if of is None else of
-        raise UsageError(f"{setting!r} is not a setting such as {example}") from None
+        raise UsageError(f"invalid setting {setting!r}: use {example}") from None
 
 
 ANONYMISERS |= {

@@ -1,4 +1,4 @@
-"""A voice rebuilt from its private tokens: the codec's first codebook, and no more."""
+"""A voice rebuilt from its private tokens, which are the codec's first codebook only."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from monitor.networks.usc import DECODER_BANDS, FRAME, TokenStream, UscNetwork
 from monitor.types import AnyArray, FloatArray
 
 # ------------------------------------------------------------------------------------- griffin lim
-# Griffin and Lim, IEEE TASSP 1984; with momentum, Perraudin, Balazs and Soendergaard, WASPAA 2013;
-# on a stream with frames to come, Zhu, Beauregard and Wyse, IEEE TASLP 2007; begun from the phases
-# of peaks that go on, Beauregard, Harish and Wyse, DSP 2015.
+# Griffin and Lim, IEEE TASSP 1984. Momentum: Perraudin, Balazs and Soendergaard, WASPAA 2013.
+# Streaming with lookahead: Zhu, Beauregard and Wyse, IEEE TASLP 2007. Initial phases from
+# continued spectral peaks: Beauregard, Harish and Wyse, DSP 2015.
 
-SOUND_BLOCK = 4  # frames that are made final together, however a stream is cut: 40 ms
-AHEAD = 8  # frames that are heard before one is final: 80 ms
+SOUND_BLOCK = 4  # frames completed together, for any chunking of the stream: 40 ms
+AHEAD = 8  # lookahead in frames: 80 ms
 _FRAMES = SOUND_BLOCK + AHEAD
 _SPAN = (_FRAMES - 1) * HOP + WIDTH
 _ROUNDS = 8
@@ -35,8 +35,8 @@ _TINY = np.float32(1e-9)
 def magnitudes(bands: FloatArray) -> FloatArray:
     """Estimate amplitudes of spectra, (t, 257), from log mel energies, (t, bands).
 
-    Expectation maximisation, 10 rounds: energies of a spectrum are a mixture of triangles, and
-    Poisson's deviance is what is made small (Richardson, JOSA 1972), so that none becomes negative.
+    Ten rounds of expectation maximisation minimise the Poisson deviance (Richardson, JOSA 1972).
+    The model is a mixture of triangles, so no energy becomes negative.
     """
     triangles = filters(bands.shape[1])
     energies = np.maximum(np.exp(np.asarray(bands, np.float32)) - np.float32(FLOOR), 0)
@@ -48,11 +48,11 @@ def magnitudes(bands: FloatArray) -> FloatArray:
 
 
 class GriffinLim:
-    """Log mel energies in, sound out, a few frames late; any cutting gives the same samples.
+    """Converts log mel energies to sound, a few frames late.
 
-    Each block of 40 ms waits for 80 ms more. Its frames begin with the phases that their spectral
-    peaks would go on with; then three times eight rounds take the sound that overlapping frames
-    make together, and keep its phases and the energies that were asked for.
+    The samples do not depend on the chunking of the input. Each block of 40 ms waits for 80 ms
+    more. The initial phases continue the spectral peaks of the frame before. Then three times
+    eight rounds overlap-add the frames, keep the phases of the sum, and restore the given energies.
     """
 
     def __init__(self, bands: int) -> None:
@@ -74,16 +74,16 @@ class GriffinLim:
         self._waiting: FloatArray = np.empty((0, self._bands), np.float32)
         self._asked: FloatArray = np.zeros((_FRAMES, bins), np.float32)
         self._phases: AnyArray = np.ones((_FRAMES, bins), np.complex64)
-        self._final: FloatArray = np.zeros(_SPAN, np.float32)  # of final frames, not yet whole
+        self._final: FloatArray = np.zeros(_SPAN, np.float32)  # final frames, partly overlapped
         self._taken, self._unborn = 0, AHEAD // SOUND_BLOCK
 
     def push(self, bands: FloatArray) -> FloatArray:
-        """Return what is final after these further frames, shape (t, bands): shape (n,), float32.
+        """Return the samples that these frames complete, shape (n,), float32.
 
-        Frame i begins at sample 160 i.
+        ``bands`` has shape (t, bands). Frame i begins at sample 160 i.
         """
         if bands.ndim != 2 or bands.shape[1] != self._bands:
-            raise UsageError(f"frames have the shape (t, {self._bands}), not {bands.shape}")
+            raise UsageError(f"invalid shape {bands.shape} of frames: use (t, {self._bands})")
         self._taken += len(bands)
         frames = np.concatenate([self._waiting, bands], dtype=np.float32)
         count = len(frames) - len(frames) % SOUND_BLOCK
@@ -95,17 +95,17 @@ class GriffinLim:
         return np.concatenate([np.empty(0, np.float32), *sounds[unborn:]])
 
     def flush(self) -> FloatArray:
-        """Return the rest of what the frames cover, as if silence followed; then `reset`."""
+        """Return the remaining samples, as if silence followed; then `reset`."""
         size = self._taken * HOP + (WIDTH - HOP if self._taken else 0)
         blocks = -(-self._taken // SOUND_BLOCK) + 1
         silence = np.full((blocks * SOUND_BLOCK + AHEAD - self._taken, self._bands), np.log(FLOOR))
         before = max(0, self._taken // SOUND_BLOCK - AHEAD // SOUND_BLOCK) * SOUND_BLOCK * HOP
-        rest = self.push(silence)[: size - before]
+        remainder = self.push(silence)[: size - before]
         self.reset()
-        return rest
+        return remainder
 
     def _block(self, targets: FloatArray) -> FloatArray:
-        """Make the oldest block final, with one more to look ahead to."""
+        """Complete the oldest block, given the magnitudes of the newest."""
         phases = _continue_phases(targets, np.angle(self._phases[-1]))
         self._asked = np.concatenate([self._asked[SOUND_BLOCK:], targets])
         spectra = self._asked * np.concatenate([self._phases[SOUND_BLOCK:], phases])
@@ -125,7 +125,7 @@ class GriffinLim:
         return output
 
     def _added(self, spectra: AnyArray, size: int) -> FloatArray:
-        """Add overlapping frames to sound, weighted, from the first one's begin on."""
+        """Overlap-add windowed frames to sound, from the start of the first frame."""
         frames = np.zeros((len(spectra), _OVERLAPS, HOP), np.float32)
         flat = frames.reshape(len(spectra), -1)
         flat[:, :WIDTH] = irfft(spectra, FFT)[:, :WIDTH] * self._window
@@ -136,9 +136,10 @@ class GriffinLim:
 
 
 def _continue_phases(targets: FloatArray, phases: FloatArray) -> AnyArray:
-    """Compute phases of frames, magnitudes of shape (k, 257), whose spectral peaks go on as tones.
+    """Compute the phases of frames by continuing their spectral peaks as tones.
 
-    ``phases`` are those of the frame before them, radians, shape (257,).
+    ``targets`` are magnitudes, shape (k, 257). ``phases`` are those of the previous frame, in
+    radians, shape (257,).
     """
     bins = np.arange(targets.shape[1])
     logs = np.log(np.maximum(targets, _TINY))
@@ -146,37 +147,37 @@ def _continue_phases(targets: FloatArray, phases: FloatArray) -> AnyArray:
     for i, log in enumerate(logs):
         peaks = np.flatnonzero((log[1:-1] > log[:-2]) & (log[1:-1] >= log[2:])) + 1
         if peaks.size:
-            left, top, right = log[peaks - 1], log[peaks], log[peaks + 1]
-            centre = peaks + 0.5 * (left - right) / np.minimum(left - 2 * top + right, -_TINY)
+            lower, top, upper = log[peaks - 1], log[peaks], log[peaks + 1]
+            centre = peaks + 0.5 * (lower - upper) / np.minimum(lower - 2 * top + upper, -_TINY)
             turned = phases[peaks] + 2 * np.pi * HOP / FFT * centre
             nearest = np.searchsorted((peaks[:-1] + peaks[1:] + 1) // 2, bins, side="right")
-            # a window's transform turns by its middle from bin to bin
+            # the transform of a window advances from bin to bin by the phase of its centre
             phases = turned[nearest] - np.pi * WIDTH / FFT * (bins - centre[nearest])
         phasors[i] = np.exp(1j * phases)
     return phasors
 
 
 # Tura-Vecino et al., Universal semantic disentangled privacy-preserving speech representation
-# learning, sections 2.1 to 2.5; the network is `monitor.networks.usc`, a small one of our own.
+# learning, sections 2.1 to 2.5. The network, `monitor.networks.usc`, is a small one of ours.
 
 _TOKENS = BLOCK // FRAME
 _USC_FRAMES = FRAME // HOP
-_RESAMPLING_SECONDS = 0.24  # that two resamplers hold back, at 8 kHz and above; below it longer
+_RESAMPLING_SECONDS = 0.24  # latency of two resamplers at 8 kHz and above; longer below that
 _LOW_RATE = 8000
 
 
 class Usc:
-    """Sound to tokens of C0, and back: a token of each 40 ms is all that passes.
+    """Encodes sound as tokens of C0 and decodes it again, so only one token per 40 ms passes.
 
-    Tokens are decoded to spectra in 80 mel bands, and these to sound (`GriffinLim`), at 16 kHz
-    whatever the rate: nothing above 7.6 kHz is left. Silence is what its tokens say, too, and so
-    not quite silent. ``epsilon`` is that of Laplace noise on each token, nats, which ``declares``
-    promises; None for no noise.
+    Tokens are decoded to spectra in 80 mel bands and these to sound (`GriffinLim`), at 16 kHz for
+    any rate. Nothing above 7.6 kHz remains. Silence is decoded from tokens too, so it is not quite
+    silent. ``epsilon`` is the Laplace noise on each token, in nats, or None for no noise.
+    ``declares`` has the guarantee that follows.
     """
 
     def __init__(self, epsilon: float | None, utterance: Utterance, network: UscNetwork) -> None:
         if epsilon is not None and not 0 < epsilon < math.inf:
-            raise UsageError(f"an epsilon of {epsilon:g} is none: give a number above 0")
+            raise UsageError(f"invalid epsilon {epsilon:g}: use a number above 0")
         self.epsilon, self.rate = epsilon, utterance.rate
         self.declares = None
         delay = network.decoder.late
@@ -186,7 +187,7 @@ class Usc:
         self._books, self._decoder = network.books, network.decoder
         noise_key = (utterance.seed, utterance.name, utterance.channel)
         self._tokens = TokenStream(network, epsilon, *noise_key)
-        # whole blocks of the encoder, of the decoder and of what makes sound of spectra
+        # whole blocks of the encoder, the decoder and `GriffinLim`
         encoder_frames = -(-network.encoder.late // _TOKENS) * _TOKENS
         frames = encoder_frames - (-delay // _USC_FRAMES) + AHEAD // _USC_FRAMES
         waits = (frames * FRAME + BLOCK - 1) / RATE
@@ -196,7 +197,7 @@ class Usc:
         self.reset()
 
     def process(self, samples: FloatArray) -> FloatArray:
-        """Return what is complete after these samples."""
+        """Return the output that these samples complete."""
         samples = check_samples(samples)
         self._taken += samples.size
         sound_in = self._into.process(samples)
@@ -208,17 +209,17 @@ class Usc:
         return output
 
     def flush(self) -> FloatArray:
-        """Return the rest, as if silence followed."""
+        """Return the remaining output, as if silence followed."""
         last = self._into.flush()
         padding = np.zeros(-(self._heard + last.size) % FRAME, np.float32)
         tokens = [self._tokens.push(np.concatenate((last, padding))), self._tokens.flush()]
         latents = [self._latents.push(self._books.latents(block[:, None])) for block in tokens]
         latents.append(self._latents.flush())
         sound = [*map(self._sound.push, latents), self._sound.flush()]
-        rest = np.concatenate([*map(self._back.process, sound), self._back.flush()])
+        remainder = np.concatenate([*map(self._back.process, sound), self._back.flush()])
         missing = self._taken - self._out
-        rest = np.append(rest, np.zeros(max(0, missing - rest.size)))[:missing]
-        return rest.astype(np.float32)
+        padding = np.zeros(max(0, missing - remainder.size))
+        return np.append(remainder, padding)[:missing].astype(np.float32)
 
     def reset(self) -> None:
         """Begin again, with the same noise."""

@@ -1,4 +1,4 @@
-"""A voice taken apart by WORLD and put together with another pitch, other formants, or no voice."""
+"""WORLD analysis of a voice, and resynthesis with new pitch, new formants or as a whisper."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from monitor.types import FloatArray
 # Morise, Yokomori and Ozawa, WORLD: a vocoder-based high-quality speech synthesis system for
 # real-time applications, IEICE Transactions E99-D, 2016.
 
-_LEAST_RATE = 16_000  # D4C looks up to 7.9 kHz whatever there is: slower audio is resampled for it
+_LEAST_RATE = 16_000  # D4C always analyses up to 7.9 kHz, so slower audio is resampled for it
 _DIO_RATE = 12_000
 _LEAST_PEAK = 1e-30
 
@@ -29,14 +29,14 @@ _LEAST_PEAK = 1e-30
 class Analysis:
     """Pitch, envelope and noise of a voice, in frames."""
 
-    f0: FloatArray  # Hz, 0 where there is no voice, (frames + 1,): of the next frame, too
+    f0: FloatArray  # Hz, 0 if unvoiced, (frames + 1,): includes the next frame
     envelope: FloatArray  # power spectrum with a mean of 1 over the circle, (frames, fft / 2 + 1)
-    noise: FloatArray  # share of the envelope's amplitude that is noise, 0 to 1, likewise
+    noise: FloatArray  # noise as a fraction of the amplitude, 0 to 1, (frames, fft / 2 + 1)
 
 
 @once
 def pyworld() -> Any:
-    """Load the compiled part of pyworld: its package only asks for its version, and warns."""
+    """Load pyworld's compiled module; its package only looks up its version, and warns."""
     package = find_spec("pyworld")
     spec = package and PathFinder.find_spec("pyworld.pyworld", package.submodule_search_locations)
     if spec is None or spec.loader is None:
@@ -50,10 +50,10 @@ def pyworld() -> Any:
 
 
 def analyse(samples: FloatArray, rate: int, step: int, first: int, frames: int) -> Analysis:
-    """Take a stretch of a voice apart: DIO and StoneMask, CheapTrick, D4C, with their defaults.
+    """Analyse a voice with DIO, StoneMask, CheapTrick and D4C and their defaults.
 
-    Frame i is centred at sample ``i * step``; so many are wanted from the ``first`` on. Their pitch
-    is found by what lies around them.
+    Frame i is centred at sample ``i * step``. The result covers ``frames`` frames, beginning with
+    ``first``. The samples around them help find their pitch.
     """
     world = pyworld()
     finer = 2 ** max(0, math.ceil(math.log2(_LEAST_RATE / rate)))
@@ -85,13 +85,13 @@ def normalise(envelope: FloatArray) -> FloatArray:
     return np.asarray(envelope / mean)
 
 
-_UNVOICED_HERTZ = 100.0  # until the first voice is heard; nobody hears it
+_UNVOICED_HERTZ = 100.0  # inaudible start value before the first voiced frame
 
 
 class Pulses:
-    """A train of band-limited pulses of unit power whose pitch glides from frame to frame.
+    """A train of band-limited pulses of unit power, with a pitch that glides from frame to frame.
 
-    All harmonics below half the rate are equally strong. Its phase goes on over pauses.
+    All harmonics below half the rate are equally strong. The phase continues across pauses.
     """
 
     def __init__(self, rate: int, step: int) -> None:
@@ -101,7 +101,7 @@ class Pulses:
     def next(self, f0: FloatArray) -> FloatArray:
         """Return the next samples, shape (steps * step,).
 
-        ``f0`` is Hz at the ends of each step, 0 where there is no voice, shape (steps + 1,).
+        ``f0`` is Hz at the ends of each step, 0 if unvoiced, shape (steps + 1,).
         """
         begin = np.where(f0[:-1] > 0, f0[:-1], f0[1:])
         end = np.where(f0[1:] > 0, f0[1:], f0[:-1])
@@ -123,9 +123,9 @@ class Pulses:
 
 
 def minimum_phase(power: FloatArray) -> FloatArray:
-    """Compute causal filters of these power spectra with the soonest energy, by the cepstrum.
+    """Compute the minimum-phase responses of power spectra, by the cepstrum.
 
-    Power is above 0, of shape (n, fft / 2 + 1); so are the complex responses.
+    ``power`` is above 0, shape (n, fft / 2 + 1). The complex responses have the same shape.
     """
     cepstrum = np.fft.irfft(np.log(power) / 2, axis=1)
     half = cepstrum.shape[1] // 2
@@ -136,32 +136,32 @@ def minimum_phase(power: FloatArray) -> FloatArray:
 
 # ----------------------------------------------------------------------------------------- vocoder
 
-DRAWN_SEMITONES = (2.0, 6.0)  # how far a drawn pitch moves, up or down
-DRAWN_RATIOS = (1.08, 1.25)  # by which drawn formants are multiplied or divided
+DRAWN_SEMITONES = (2.0, 6.0)  # range of random pitch shifts, up or down
+DRAWN_RATIOS = (1.08, 1.25)  # range of random formant ratios or their inverses
 MOST_SEMITONES = 24.0
 LEAST_RATIO, MOST_RATIO = 0.5, 2.0
 STEP_SECONDS = 0.005
 BLOCK_STEPS = 20
-AROUND_STEPS = 20  # heard on both sides of a block to find its pitch
+AROUND_STEPS = 20  # context on both sides of a block, to find its pitch
 _LOUDNESS_STEPS = 4
-_FLOOR = 1e-10  # of the loudest part of an envelope; a filter has no logarithm of zero
+_FLOOR = 1e-10  # relative to the peak of an envelope; avoids the logarithm of zero
 
 
 class Vocoder:
-    """Anonymiser that moves the pitch, scales the formants, or leaves a whisper.
+    """Anonymiser that shifts the pitch, scales the formants, or makes a whisper.
 
-    WORLD's analysis (extra ``vocoder``) splits blocks of 100 ms, each heard with 100 ms on both
-    sides, into frames of 5 ms: pitch, spectral envelope, and how much of it is noise. Pulses at the
-    new pitch and white noise then run through filters of the moved envelope, each frame as loud as
-    it was. The pitch moves by -24 to 24 ``semitones``, None for a whisper; formants are multiplied
-    by a ``ratio`` of 0.5 to 2.
+    WORLD (extra ``vocoder``) analyses blocks of 100 ms with 100 ms of context on both sides. It
+    gives pitch, spectral envelope and noise fraction in frames of 5 ms. Filters with the scaled
+    envelope then shape pulses at the new pitch and white noise. Each frame keeps its loudness.
+    The pitch shifts by ``semitones``, -24 to 24, or None for a whisper. Formants are multiplied by
+    ``ratio``, 0.5 to 2.
     """
 
     def __init__(self, semitones: float | None, ratio: float, utterance: Utterance) -> None:
         if semitones is not None and not abs(semitones) <= MOST_SEMITONES:
-            raise UsageError(f"a pitch {semitones:g} semitones away is none; give -24 to 24")
+            raise UsageError(f"invalid pitch shift {semitones:g}: use -24 to 24 semitones")
         if not LEAST_RATIO <= ratio <= MOST_RATIO:
-            raise UsageError(f"formants times {ratio:g} are none; give 0.5 to 2")
+            raise UsageError(f"invalid formant ratio {ratio:g}: use 0.5 to 2")
         pyworld()
         self.semitones, self.ratio, self.rate = semitones, ratio, utterance.rate
         self._utterance = utterance
@@ -186,7 +186,7 @@ class Vocoder:
         self._taken = self._given = 0
 
     def process(self, samples: FloatArray) -> FloatArray:
-        """Return what is complete after these samples."""
+        """Return the output that these samples complete."""
         sound = np.concatenate((self._waiting, check_samples(samples)))
         self._taken += len(samples)
         size = self._block + 2 * self._around
@@ -194,13 +194,13 @@ class Vocoder:
         parts = [self._synthesise(sound[start : start + size]) for start in starts]
         self._waiting = sound[len(starts) * self._block :].copy()
         output = np.concatenate([np.empty(0), *parts]).astype(np.float32)
-        if parts and not self._given:  # the first step is of the time before
+        if parts and not self._given:  # the first step precedes the recording
             output = output[self._step :]
         self._given += output.size
         return output
 
     def flush(self) -> FloatArray:
-        """Return the rest, as if silence followed."""
+        """Return the remaining output, as if silence followed."""
         missing = self._taken - self._given
         parts = []
         while missing > 0:
@@ -209,7 +209,7 @@ class Vocoder:
         return np.concatenate([np.empty(0, np.float32), *parts])
 
     def _synthesise(self, samples: FloatArray) -> FloatArray:
-        """Make a block more: from a step before its begin to one before its end."""
+        """Synthesise one block, from one step before its start to one step before its end."""
         step, frames = self._step, BLOCK_STEPS
         voice = analyse(samples, self.rate, step, AROUND_STEPS, frames)
         envelope = np.maximum(voice.envelope, _FLOOR * voice.envelope.max(axis=1, keepdims=True))
@@ -240,7 +240,7 @@ class Vocoder:
         return out[: self._block]
 
     def _powers(self, sound: FloatArray) -> FloatArray:
-        """Compute the mean square around each frame of the block, shape (frames,)."""
+        """Compute the mean square around each frame of a block, shape (frames,)."""
         half = self._loudness.size // 2
         begins = self._around - half + self._step * np.arange(BLOCK_STEPS)
         around = sound[begins[:, None] + np.arange(self._loudness.size)]
@@ -250,7 +250,7 @@ class Vocoder:
 def _predict_power(
     envelope: FloatArray, tones: FloatArray, f0: FloatArray, rate: int
 ) -> FloatArray:
-    """Predict how loud each frame will be: of its tone only the harmonics sound."""
+    """Predict the power of each frame, given that its tone consists of harmonics only."""
     power = np.ones(len(f0))
     hertz = np.linspace(0, rate / 2, envelope.shape[1])
     for i in np.flatnonzero(f0 > 0):
@@ -263,9 +263,9 @@ def _predict_power(
 
 
 def scale_formants(envelope: FloatArray, ratio: float) -> FloatArray:
-    """Return spectra with what was at f now at ratio times f; above the last bin all is as there.
+    """Return spectra stretched in frequency, so that f moves to ratio times f.
 
-    ``envelope`` is above 0, of shape (frames, bins).
+    Frequencies beyond the last bin have its value. ``envelope`` is above 0, shape (frames, bins).
     """
     if ratio == 1:
         return envelope

@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# --- Is the posterior calibrated? Probability claimed against how often it came true.
+# --- Reliability diagram: predicted probability against the observed fraction.
 
 _MOST_LINES = 5
-_FEWEST = 8.0  # candidates behind a point: fewer say nothing
+_FEWEST = 8.0  # minimum candidates per point
 
 
 def plot_reliability(rows: Sequence[Record], path: Path) -> None:
-    """Draw the reliability diagram of the largest set of features, a panel for each session.
+    """Draw the reliability diagram of the largest set of features, with one panel per session.
 
-    Of the candidates given probability p by a fit that left their trial's speaker out, a fraction
-    p should be that speaker: the diagonal. Lengths T are lines; the template length is the
-    largest that most lengths reach.
+    The fit that predicts probability p excludes the trial's speaker. If it is calibrated, a
+    fraction p of these candidates is that speaker, which is the diagonal. Each line is a length T.
+    The template length is the largest that most lengths reach.
     """
     if not rows:
         raise UsageError("a reliability diagram needs at least one calibrated length")
@@ -48,17 +48,16 @@ def plot_reliability(rows: Sequence[Record], path: Path) -> None:
 
     def paint(figure: Figure) -> None:
         figure.text(
-            0.07, 0.94, f"Does {feature} claim as much as it knows?", fontsize=16, weight="bold",
-            color=BLACK,
+            0.07, 0.94, f"Are the probabilities of {feature} calibrated?", fontsize=16,
+            weight="bold", color=BLACK,
         )  # fmt: skip
         width = 0.86 / len(sessions)
         for i, session in enumerate(sessions):
             axes = figure.add_axes((0.07 + i * (width + 0.03), 0.13, width - 0.03, 0.72))
             _panel(axes, session, [row for row in shown if row["session"] == session])
         figure.text(
-            0.07, 0.02, "Each point: candidates given about that probability by a fit without "
-            "their speaker (of fewer than 8, none). Above the diagonal it is too modest, below it "
-            "boasts.",
+            0.07, 0.02, "Each point: at least 8 candidates with about that probability, from a fit "
+            "without their speaker. Above the diagonal: underconfident. Below: overconfident.",
             fontsize=10, color=GREY,
         )  # fmt: skip
 
@@ -85,18 +84,18 @@ def _panel(axes: Axes, session: str, rows: Sequence[Record]) -> None:
         axes.scatter(claimed, actual, s=sizes, color=colour, alpha=0.6)
     axes.set_xlim(-0.02, 1.02)
     axes.set_ylim(-0.02, 1.02)
-    axes.set_xlabel("probability given")
-    axes.set_ylabel("fraction who are the speaker")
+    axes.set_xlabel("predicted probability")
+    axes.set_ylabel("fraction that is the speaker")
     axes.set_title(
         f"{session} session, templates of {format_seconds(template)}", fontsize=11, color=BLACK,
         loc="left",
     )  # fmt: skip
     axes.legend(
-        loc="upper left", frameon=False, fontsize=9.5, title="speech heard: error of the best guess"
+        loc="upper left", frameon=False, fontsize=9.5, title="speech: error of the best guess"
     )
 
 
-# --- What calibration learnt, as a picture: expected bits against speech seconds.
+# --- Rank models: expected bits against speech seconds.
 
 _SHORT, _LONG = np.array([0.55, 0.76, 0.90]), np.array([0.03, 0.15, 0.38])
 """Colours of the shortest and the longest template."""
@@ -104,13 +103,14 @@ _MARKERS = "os^Dv"
 _PANEL = 3.1
 _HEAD, _FOOT = 1.05, 0.95
 _DODGE = 0.012
-"""How far lines stand apart, as a share of the axis, so that their limits can be told apart."""
+"""Offset between lines as a fraction of the axis, so that their intervals do not overlap."""
 
 
 def plot_rank_models(rows: Sequence[Record], path: Path) -> None:
-    """Draw the model's MeanD with its limits against T, all at one number of candidates.
+    """Draw the model's MeanD with its interval against T, all at one number of candidates.
 
-    A row of panels a feature, a panel a kind of session, a line a template length D.
+    There is one row of panels per feature, one panel per kind of session, and one line per template
+    length D.
     """
     features = list(dict.fromkeys(str(row["feature"]) for row in rows))
     sessions = [s for s in ("cross", "same") if any(row["session"] == s for row in rows)]
@@ -146,13 +146,14 @@ def plot_rank_models(rows: Sequence[Record], path: Path) -> None:
                 bbox_to_anchor=(0.066, 1 - 0.42 / height), ncols=len(names), handletextpad=0.4,
             )  # fmt: skip
         figure.text(
-            0.075, 1 - 0.38 / height, "What a voice discloses on average, by the length heard",
+            0.075, 1 - 0.38 / height, "Average disclosure of a voice by length of speech",
             fontsize=16, weight="bold", color=BLACK,
         )  # fmt: skip
         figure.text(
-            0.075, 0.1 / height, "MeanD of the rank model, each taken at "
-            f"N = {candidates} candidates (dotted: its ceiling,\nlog2 N). D: template, T: test, "
-            "speech seconds. Bars: 95 % interval over resampled speakers.", fontsize=10, color=GREY,
+            0.075, 0.1 / height, "MeanD of the rank model among "
+            f"N = {candidates} candidates (dotted: its ceiling,\nlog2 N). D and T are the speech "
+            "lengths of template and test. Bars: 95 % interval over resampled speakers.",
+            fontsize=10, color=GREY,
         )  # fmt: skip
 
     draw(path, paint, (12, height))
@@ -186,14 +187,14 @@ def _calibration_panel(
 def _frame(panels: Any, lengths: Sequence[float], ceiling: float) -> None:
     """Set up the axes that all panels share."""
     first = panels[0, 0]
-    left, right = (min(lengths), max(lengths)) if lengths else (1.0, 60.0)
-    left, right = (left, right) if right > left else (left / 2, right * 2)
-    first.set_xlim(left / 1.3, right * 1.3)
-    scale_seconds(first, left, right)
+    low, high = (min(lengths), max(lengths)) if lengths else (1.0, 60.0)
+    low, high = (low, high) if high > low else (low / 2, high * 2)
+    first.set_xlim(low / 1.3, high * 1.3)
+    scale_seconds(first, low, high)
     first.set_ylim(0.0, 1.04 * ceiling)
     for panel in panels.flat:
         panel.axhline(ceiling, color=GREY, linestyle=":", linewidth=1.0)
         panel.grid(axis="y", color="#E6E6E6", linewidth=0.8)
         panel.set_axisbelow(True)
     for panel in panels[-1]:
-        panel.set_xlabel("speech heard, T (log scale)")
+        panel.set_xlabel("speech length T (log scale)")

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-# --- What the pictures of an evaluation share: how axes are written, and where a legend lies.
+# --- Axis formats and legend position of an evaluation's plots.
 
 
 def legend_above(axes: Axes, columns: int = 4) -> None:
-    """Above the axes: inside, some system's points would lie under it."""
+    """Put the legend above the axes, so that it covers no points."""
     axes.legend(
         loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, borderaxespad=0.2,
         borderpad=0.2, handlelength=1.6, columnspacing=1.2,
@@ -35,7 +35,7 @@ def legend_above(axes: Axes, columns: int = 4) -> None:
 
 
 def percents(axis: Axis) -> None:
-    """Shares as per cent."""
+    """Format an axis as percentages."""
 
     def percent(value: float) -> str:
         return f"{np.format_float_positional(100 * value, 3, trim='-', fractional=False)} %"
@@ -44,7 +44,7 @@ def percents(axis: Axis) -> None:
 
 
 def numbers(axis: Axis) -> None:
-    """Numbers as they are said."""
+    """Format an axis as numbers with thousands separators."""
     _write(axis, lambda value: f"{value:,g}")
 
 
@@ -59,7 +59,7 @@ def _write(axis: Axis, text: Callable[[float], str]) -> None:
 
 # --- Blank figures without pyplot or a screen, and saving them atomically.
 
-# Okabe and Ito's palette: told apart with any colour vision.
+# Okabe and Ito's palette, distinguishable with any colour vision.
 BLUE, GREEN, ORANGE, RED, PURPLE = "#0072B2", "#00795A", "#B26F00", "#C44E00", "#AA5A8C"
 LIGHT_BLUE = "#3D86B8"
 BLACK, GREY = "#222222", "#6B6B6B"
@@ -84,21 +84,20 @@ NICE_SECONDS = (*SECOND_TICKS, 60, 180, 600, 1800, 3600, 10800, 36000, 86400, 25
 
 
 def check_suffix(path: Path) -> str:
-    """Return the suffix of a picture that can be drawn, in lower case; UsageError for any other."""
+    """Return a supported suffix in lower case; raise UsageError for any other."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise UsageError(f"cannot draw into {path.name!r}: let the name end in .png, .svg or .pdf")
+        raise UsageError(f"invalid picture name {path.name!r}: use .png, .svg or .pdf")
     return suffix
 
 
 def check_drawing() -> None:
-    """Refuse (StoreError) where nothing can be drawn here."""
+    """Raise StoreError if matplotlib cannot be used."""
     try:
         import matplotlib.style  # noqa: F401
     except OSError:
         raise StoreError(
-            "pictures need a folder for matplotlib's cache: set MPLCONFIGDIR to one that may be "
-            "written"
+            "pictures need a folder for matplotlib's cache: set MPLCONFIGDIR to a writable folder"
         ) from None
 
 
@@ -130,13 +129,13 @@ def make_figure(paint: Callable[[Figure], None], inches: tuple[float, float]) ->
 
 
 def write_figure(figure: Figure, file: IO[bytes], suffix: str) -> None:
-    """Write such a figure into an open file, as its suffix says: the same bytes each time."""
+    """Write a figure to an open file in the format of ``suffix``, always with the same bytes."""
     with _in_style():
         figure.savefig(file, format=suffix[1:], dpi=100, metadata=SUFFIXES[suffix])
 
 
 _STYLE_LOCK = RLock()
-"""The style of pictures and the filters of warnings are the process's."""
+"""Matplotlib's style and the warning filters are global to the process."""
 
 
 @contextmanager
@@ -145,13 +144,13 @@ def _in_style(style: Mapping[str, object] = STYLE) -> Iterator[None]:
 
     style_context = matplotlib.style.context(["default", {**style}])
     with _STYLE_LOCK, warnings.catch_warnings(), style_context:
-        # A speaker's name in another script is drawn as boxes; that is no reason to complain.
+        # Names in other scripts may be drawn as boxes, which needs no warning.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         yield
 
 
 def format_seconds(seconds: float) -> str:
-    """Format a length for people."""
+    """Format a duration."""
     if seconds < 10:
         return f"{round(seconds, 2 if seconds < 0.1 else 1):g} s"
     if seconds < 600:
@@ -167,7 +166,7 @@ def nice_seconds(low: float, high: float) -> list[float]:
     inside = [tick for tick in NICE_SECONDS if low <= tick <= high]
     if len(inside) < 2:
         return [low, high] if low < high else [low]
-    # Next to 30 s and 3 min, 1 min is one tick too many only when there are many of them.
+    # With more than 8 ticks, every other one is enough.
     return inside if len(inside) <= 8 else inside[::2]
 
 
@@ -182,7 +181,7 @@ def scale_seconds(axes: Axes, low: float, high: float) -> None:
 def spread_apart(targets: list[float], sizes: list[float], low: float, high: float) -> list[float]:
     """Place centres near ``targets`` (ascending) so that labels of these sizes do not touch.
 
-    Labels that would touch form one group, centred on the mean of what its members wanted.
+    Labels that would touch form one group, centred on the mean of its members' targets.
 
     Examples:
         >>> spread_apart([0.0, 0.5, 3.0], [1.0, 1.0, 1.0], -5.0, 5.0)
@@ -216,12 +215,12 @@ def spread_apart(targets: list[float], sizes: list[float], low: float, high: flo
     return centres
 
 
-# --- Colours and style of pictures: those of a page, which knows light and dark, and of print.
+# --- Colours and style of pictures: for a page, with light and dark themes, and for print.
 
 
 @dataclass(frozen=True)
 class Palette:
-    """Colours that a picture is drawn in."""
+    """Colours of a picture."""
 
     ink: str
     muted: str
@@ -230,16 +229,16 @@ class Palette:
 
 
 PAGE = Palette("#010101", "#020202", "#030303", tuple(f"#0a0b0{i}" for i in range(1, 7)))
-"""Stand-ins, exchanged for ``var(--ink)``, ``--muted``, ``--line`` and ``--s1`` to ``--s6``."""
+"""Placeholders for ``var(--ink)``, ``--muted``, ``--line`` and ``--s1`` to ``--s6``."""
 PRINT = Palette(BLACK, GREY, "#E2E2E2", (BLUE, RED, GREEN, PURPLE, ORANGE, LIGHT_BLUE))
-"""On white, told apart with any colour vision."""
+"""For a white background, distinguishable with any colour vision."""
 
 
 @contextmanager
 def style_figure(
     palette: Palette, inches: tuple[float, float], dpi: float = 72
 ) -> Iterator[Figure]:
-    """Yield a blank figure without pyplot or a screen; what is drawn on it is of one style."""
+    """Yield a blank figure without pyplot or a screen, in the style of all pictures."""
     from matplotlib.figure import Figure
 
     style = {
@@ -267,13 +266,13 @@ def style_figure(
 
 # --- Pictures inside a page: SVG in the page's own colours, with text that stays text.
 #
-# The pictures of a page share its style, so that one of them takes kilobytes and no font.
+# The pictures of a page use its style, so each takes only kilobytes and embeds no font.
 
 INK, MUTED, LINE, COLOURS = PAGE.ink, PAGE.muted, PAGE.line, PAGE.colours
 _VARIABLES = {INK: "ink", MUTED: "muted", LINE: "line"} | {
     colour: f"s{i}" for i, colour in enumerate(COLOURS, start=1)
 }
-_INCHES = (4.6, 3.1)  # so wide that its letters can be read on a phone
+_INCHES = (4.6, 3.1)  # narrow enough for legible text on a phone
 
 
 def inline_svg(paint: Callable[[Axes], object], name: str, description: str) -> str:
@@ -288,7 +287,7 @@ def inline_svg(paint: Callable[[Axes], object], name: str, description: str) -> 
 def inline_figure(
     paint: Callable[[Figure], object], name: str, description: str, inches: tuple[float, float]
 ) -> str:
-    """Draw a figure of several pairs of axes as `inline_svg` does one."""
+    """Draw a figure with several pairs of axes and return an ``<svg>`` element for a page."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     with style_figure(PAGE, inches) as figure:
@@ -303,7 +302,7 @@ def inline_figure(
 
 
 def standalone_svg(inline: str, palette: Palette) -> str:
-    """Make a picture of `inline_figure` a file of its own, on white, in a palette's colours."""
+    """Turn a picture of `inline_figure` into an SVG file on white, in a palette's colours."""
     for stand_in, colour in zip(_stand_ins(PAGE), _stand_ins(palette), strict=True):
         inline = inline.replace(f"var(--{_VARIABLES[stand_in]})", colour)
     head, body = inline.split(">", 1)
@@ -329,7 +328,7 @@ def _tidy(text: str, name: str, description: str) -> str:
     body = re.sub(r' id="([^"]*)"', lambda m: f' id="{name}-{m[1]}"' if m[1] in used else "", body)
     body = re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", body)
     body = body.replace("xlink:href", "href")
-    # the page's font: what stays of the shorthand is the size
+    # keep only the size of the font shorthand: the page has its own font
     body = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font-size: \1", body)
     for colour, variable in _VARIABLES.items():
         body = body.replace(colour, f"var(--{variable})")
@@ -339,7 +338,7 @@ def _tidy(text: str, name: str, description: str) -> str:
     return f'<svg viewBox="{box}" role="img" aria-label="{label}">{body.strip()}\n'
 
 
-# --- A picture as three things: in a page, as SVG and as PNG, drawn by one function.
+# --- A picture in three formats (page, SVG and PNG), drawn by one function.
 
 
 def save_picture(

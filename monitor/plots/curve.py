@@ -46,22 +46,22 @@ if TYPE_CHECKING:
 
 Columns: TypeAlias = Mapping[str, FloatArray]
 Pieces: TypeAlias = Sequence[slice]
-"""Readings between two fresh starts of the evidence."""
+"""Readings between two restarts of the evidence."""
 Label: TypeAlias = tuple[float, str, str]
 """Bits at the end of a line, its text and colour."""
 
-# --- The events of a run as columns of numbers, ready to be drawn.
+# --- The events of a run as columns of numbers.
 
 POWERS = {"linear": 1.0, "sqrt": 0.5}
-"""The guides, by the power of the speech that they grow with."""
+"""The guides, and the power of the speech that each grows with."""
 COMPOSITION = {"basic": (0, (1, 1)), "advanced": (0, (4, 1, 1, 1)), "optimal": (0, (8, 2))}
-"""How a declared epsilon composes, by the dashes it is drawn with."""
+"""Compositions of a declared epsilon, and the dash pattern of each."""
 LIMITED = ("bits", "bits_low", "bits_high")
 
 
 @dataclass(frozen=True)
 class RunColumns:
-    """Events of a run as columns: everything that a plot needs of it."""
+    """Events of a run as columns, with everything that a plot needs."""
 
     columns: Columns
     speakers: int
@@ -81,7 +81,7 @@ class RunColumns:
 
     @property
     def doubt(self) -> str:
-        """Warning while a change is open in the end; else empty."""
+        """Warning if a change is unresolved at the end, otherwise empty."""
         return phrases.another_voice(self.last, self.watch)
 
     def speech_at(self, seconds: float) -> float:
@@ -94,7 +94,7 @@ class RunColumns:
 
 
 def read_columns(events: Sequence[Event]) -> RunColumns:
-    """Sort the events of a run by type; a missing start or end is no harm."""
+    """Sort the events of a run by type; the start or end may be missing."""
     readings = [event for event in events if isinstance(event, Reading)]
     start = find_first(events, RunStart) or RunStart.from_record({})
     end = find_first(events, RunEnd)
@@ -110,8 +110,8 @@ def read_columns(events: Sequence[Event]) -> RunColumns:
         watch = "the watched speaker"
     names = tuple(last.features or {})
     figures = [reading.features or {} for reading in readings]
-    own = "gain_bits" if watch is None else "local_bits"
-    alone = {n: _column([getattr(f.get(n), own, None) for f in figures]) for n in names}
+    field = "gain_bits" if watch is None else "local_bits"
+    alone = {n: _column([getattr(f.get(n), field, None) for f in figures]) for n in names}
     return RunColumns(
         columns=columns,
         speakers=int(start.speakers or round(2.0 ** min(ceiling, 64.0))),
@@ -134,13 +134,13 @@ def read_columns(events: Sequence[Event]) -> RunColumns:
 
 
 def _make_columns(readings: Sequence[Reading], *, evidence: bool) -> dict[str, FloatArray]:
-    """Return a column of each figure that is drawn; one curve is of one kind of figure."""
+    """Return one column per curve; each curve has only one kind of figure."""
 
     def column(get: Callable[[Reading], object], names: Sequence[str], under: str = "") -> None:
-        """Add attributes of what ``get`` gives of each reading."""
-        parts = [get(reading) for reading in readings]
+        """Add attributes of the value that ``get`` returns for each reading."""
+        values = [get(reading) for reading in readings]
         for name in names:
-            columns[under + name] = _column([getattr(part, name, None) for part in parts])
+            columns[under + name] = _column([getattr(value, name, None) for value in values])
 
     columns: dict[str, FloatArray] = {}
     column(lambda reading: reading, ("seconds", "speech", "support_bits"))
@@ -160,8 +160,8 @@ def _make_columns(readings: Sequence[Reading], *, evidence: bool) -> dict[str, F
 def curve_points(x: FloatArray, y: FloatArray, limit: int = 1200) -> IntArray:
     """Return indices of at most about ``4 * limit`` points that draw the same curve on a log axis.
 
-    Of each of ``limit`` slots along log x the first, last, lowest and highest points stay, so
-    that no peak is lost.
+    Each of ``limit`` slots along log x keeps its first, last, lowest and highest points, so that no
+    peak is lost.
     """
     if x.size <= limit:
         return np.arange(x.size)
@@ -177,20 +177,20 @@ def curve_points(x: FloatArray, y: FloatArray, limit: int = 1200) -> IntArray:
 
 
 def _find_restarts(columns: Columns, changes: Sequence[Change]) -> list[int]:
-    """Find readings with which evidence began afresh: after a reset or split, or where T fell."""
+    """Find readings where the evidence restarted: after a reset or split, or where T fell."""
     seconds, speech = columns["seconds"], columns["speech"]
     indices = np.flatnonzero(np.isfinite(speech))
     starts = set(indices[1:][np.diff(speech[indices]) < 0].tolist())
     for change in changes:
         if change.action in ("reset", "split"):
-            # the reading that comes with the change is the last one on the old evidence
+            # the reading at the time of the change is the last one of the old evidence
             after = np.flatnonzero(seconds > change.seconds)
             starts |= set(after[:1].tolist())
     return sorted(starts - {0})
 
 
 def _chain_speech(speech: FloatArray, fresh: Sequence[int]) -> FloatArray:
-    """Add the speech before each fresh start to what follows: the axis never goes back."""
+    """Add the speech before each restart to the readings after it, so the axis never goes back."""
     result = speech.copy()
     for start in fresh:
         before = speech[:start][np.isfinite(speech[:start])]
@@ -203,21 +203,21 @@ def _column(values: Sequence[float | None]) -> FloatArray:
     return np.array([np.nan if v is None else v for v in values], float)
 
 
-# --- What a run says, in plain words for the texts around its curve.
+# --- Texts around the curve of a run.
 
 MOST_NOTICES = 2
 CAPTION_COLUMNS = 145
-"""As many characters of small text as are sure to fit across a picture."""
+"""Maximum characters of small text that fit across a picture."""
 
 
 def heading(run: RunColumns) -> str:
-    """Format the last value of the figure shown first, as one sentence."""
+    """Format the last value of the main figure as one sentence."""
     if run.doubt:
         return _sentence(run.doubt)
     speech, closed = run.columns["speech"], run.columns["closed_set_bits"]
     indices = np.flatnonzero(np.isfinite(closed) & np.isfinite(speech))
     if not indices.size:
-        return "Nothing can be said about this voice yet"
+        return "No figures for this voice yet"
     text = verdict(float(closed[indices[-1]]), _ceiling(run), run.watch)
     caution = phrases.caveat_of(run.last)
     if nobody := phrases.nobody_speaks(run.last):
@@ -236,7 +236,7 @@ def heading(run: RunColumns) -> str:
 
 
 def summary(run: RunColumns) -> str:
-    """Format bits now and at the peak, the closed-set figure beside evidence, and what was lost."""
+    """Format bits now and at the peak, the closed-set figure beside evidence, and lost audio."""
     speech, bits = run.columns["speech"], run.columns["bits"]
     finite_bits = bits[np.isfinite(bits) & (speech > 0)]
     match, among = phrases.best_match(run.last, run.speakers), ""
@@ -271,12 +271,12 @@ def summary(run: RunColumns) -> str:
 
 
 def caption(run: RunColumns) -> str:
-    """Explain which figure the curve is and what its band covers, no wider than the picture."""
+    """Explain the curve's figure and band, in lines that fit the picture."""
     lines = []
     if run.evidence:
         bands = "Bands: 95 % interval"
         if run.last.spread_low is not None and not run.protected:
-            bands += "; lighter: 9 of 10 voices watched by their own name"
+            bands += " (lighter: 9 of 10 voices watched by their own name)"
         lines += [
             f"Evidence that this is {run.watch}; negative is evidence against. {bands}.",
             "Evidence is not proof. It assumes recordings like the calibration's.",
@@ -285,10 +285,10 @@ def caption(run: RunColumns) -> str:
         lines += [
             "Attacker's confidence, assuming the speaker is enrolled; it can be wrong. Bands: 95 % "
             "interval.",
-            "1 in k: as sure as if k equally likely speakers were left.",
+            "1 in k: as certain as with k equally likely speakers remaining.",
         ]
     else:
-        shade = ", in the shade of more voices than one" if run.doubtful.any() else ""
+        shade = " (shaded: of several voices)" if run.doubtful.any() else ""
         lines.append(
             f"Bits of {run.watch}{shade}; below 0 the attacker is misled. Bands: 95 % interval."
         )
@@ -313,7 +313,7 @@ def _sentence(words: str) -> str:
 
 
 def one_in_words(run: RunColumns, bits: float) -> str:
-    """Format what these bits mean among the N of the run."""
+    """Format bits as odds among the N of the run."""
     return odds(bits, _ceiling(run), assumed=run.watch is None)
 
 
@@ -331,18 +331,18 @@ def _ceiling(run: RunColumns) -> float:
 # --- Marks on the curve of a run: alerts, gaps, changes of speaker.
 
 CHARACTER_WIDTH = 0.0093
-"""Of a small character, in widths of the axes."""
-APART = 0.03  # of upright texts, in widths of the axes
+"""Width of a small character as a fraction of the axes."""
+APART = 0.03  # minimum distance of upright texts as a fraction of the axes
 
 
 def across(axes: Axes, x: float) -> float:
-    """Return where x lies along the axis, 0 to 1."""
-    left, right = np.log(axes.get_xlim())
-    return float(np.clip((np.log(x) - left) / (right - left), 0, 1))
+    """Return the position of x along the axis, 0 to 1."""
+    low, high = np.log(axes.get_xlim())
+    return float(np.clip((np.log(x) - low) / (high - low), 0, 1))
 
 
 def draw_scale(axes: Axes) -> None:
-    """Draw the right axis: faint lines, named, where bits leave one person of a crowd."""
+    """Draw the right axis: faint labelled lines where bits single out one person in a crowd."""
     low, high = axes.get_ylim()
     for crowd in SCALE:
         if not low < crowd.bits < high:
@@ -358,7 +358,7 @@ def draw_scale(axes: Axes) -> None:
 def mark_peak(axes: Axes, x: float, y: float) -> None:
     """Mark the peak: a dot on the highest point."""
     bottom, top = axes.get_ylim()
-    below = (y - bottom) / (top - bottom) > 0.82  # the guides' labels live up there
+    below = (y - bottom) / (top - bottom) > 0.82  # avoid the guides' labels at the top
     axes.plot([x], [y], "o", color=BLUE, markersize=8, markeredgecolor="white", zorder=5)
     axes.annotate(
         f"peak {in_bits(y)}", (x, y), xytext=(0, -22 if below else 10), textcoords="offset points",
@@ -368,7 +368,7 @@ def mark_peak(axes: Axes, x: float, y: float) -> None:
 
 
 def mark_doubt(axes: Axes, x: FloatArray, doubtful: BoolArray) -> None:
-    """Shade the readings that may be of more voices than one."""
+    """Shade the readings that may contain several voices."""
     edges = np.flatnonzero(np.diff(doubtful.astype(int), prepend=0, append=0))
     for first, end in zip(edges[::2], edges[1::2], strict=True):
         low, high = float(x[max(first - 1, 0)]), float(x[end - 1])
@@ -376,7 +376,7 @@ def mark_doubt(axes: Axes, x: FloatArray, doubtful: BoolArray) -> None:
 
 
 def mark_changes(axes: Axes, run: RunColumns) -> None:
-    """Draw upright lines where another voice or channel began, with the recording's time."""
+    """Draw vertical lines where another voice or channel began, with the recording time."""
     free = 0.0
     for change in run.changes:
         x = _locate(axes, run, change.since_seconds)
@@ -394,7 +394,7 @@ def mark_changes(axes: Axes, run: RunColumns) -> None:
 
 
 def mark_alerts(axes: Axes, run: RunColumns) -> None:
-    """Draw upright lines where alerts were raised and where they were over."""
+    """Draw vertical lines where alerts were raised and cleared."""
     free = 0.0
     for alert in run.alerts:
         x = _locate(axes, run, alert.seconds)
@@ -432,22 +432,22 @@ def mark_gaps(axes: Axes, run: RunColumns) -> None:
 
 
 def _locate(axes: Axes, run: RunColumns, seconds: float) -> float:
-    """Return where a stream time lies among the speech seconds that are shown."""
-    left, right = axes.get_xlim()
-    return min(max(run.speech_at(seconds), left), right)
+    """Return the speech seconds at a stream time, within the limits of the axis."""
+    low, high = axes.get_xlim()
+    return min(max(run.speech_at(seconds), low), high)
 
 
 # --- One run as a picture: bits of identity against seconds of speech.
 
-_SUPPORT = "the most that calibration supports"
-LINE_HEIGHT = 0.034  # of a line of small text, in heights of the axes
+_SUPPORT = "maximum that calibration supports"
+LINE_HEIGHT = 0.034  # height of a line of small text as a fraction of the axes
 GUIDES = (
     ("linear", "linear guide:\nevery second counts in full", ORANGE, (0, (6, 3))),
     ("sqrt", "square-root guide:\nseconds count less and less", PURPLE, (0, (2, 2))),
 )
 GUIDES_NOTE = (
-    "Guides: an average voice, if every second disclosed as much as the first (linear), or as "
-    "advanced composition bounds it (square root)."
+    "Guides: an average voice if every second disclosed as much as the first (linear), or at the "
+    "rate of advanced composition (square root)."
 )
 
 LABEL_COLUMNS = 29
@@ -463,25 +463,24 @@ def plot_run(
     title: str | None = None,
     guides: bool = False,
 ) -> None:
-    """Draw a run: its headline with limits, ceilings, guides, alerts, changes and gaps.
+    """Draw a run: its main figure with interval, ceilings, guides, alerts, changes and gaps.
 
-    Of several people side by side it is a curve each, on the clock of the recording
+    A run of several people gets one curve per person, against recording time
     (`monitor.plots.recording`).
 
-    Bits stand against speech seconds on a log axis (readings before the first speech cannot be
-    shown on it); every line is labelled where it ends, and every bit is translated to
-    "1 in k", k = N / 2^bits.
+    The plot has bits against speech seconds on a log axis, so readings before the first speech are
+    not shown. Every line is labelled at its end. Bits are also given as "1 in k", k = N / 2^bits.
 
     Args:
-        events: those of one run, in order; any of them may be missing.
-        path: where to write; .png, .svg or .pdf.
-        title: replaces the sentence that says what is seen.
-        guides: draw composition beside evidence: its guides, what calibration supports, and what a
-            declared epsilon allows. Beside the closed-set figure guides are always drawn.
+        events: the events of one run, in order; any of them may be missing.
+        path: output file: .png, .svg or .pdf.
+        title: replaces the default title.
+        guides: draw composition beside evidence: its guides, the maximum that calibration supports,
+            and the bound of a declared epsilon. The closed-set figure always has guides.
 
     Raises:
-        UsageError: another suffix.
-        StoreError: the place cannot be written.
+        UsageError: if the suffix is not supported.
+        StoreError: if the file cannot be written.
     """
     draw(path, *_make_painter(events, title, guides=guides))
 
@@ -494,7 +493,7 @@ def draw_run(events: Sequence[Event], *, title: str | None = None, guides: bool 
 def _make_painter(
     events: Sequence[Event], title: str | None, *, guides: bool
 ) -> tuple[Callable[[Figure], None], tuple[float, float]]:
-    """Return what paints a run, of one person or of several side by side, and its inches."""
+    """Return the function that paints a run of one or several people, and its size in inches."""
     start = find_first(events, RunStart)
     if start is not None and start.people is not None:
         return make_people_painter(events, title), PEOPLE_INCHES
@@ -505,7 +504,7 @@ def _make_painter(
     small = caption(run) + (f"\n{GUIDES_NOTE}" if guided and run.evidence else "")
 
     def paint(figure: Figure) -> None:
-        width = 0.60 if run.evidence else 0.655  # the scale of crowds stands beside it
+        width = 0.60 if run.evidence else 0.655  # the scale of crowds needs room beside it
         below = 0.022 * max(0, small.count("\n") - 1)  # for lines beyond two
         axes = figure.add_axes((0.085, 0.135 + below, width, 0.715 - below))
         has_speech = run.columns["speech"] > 0
@@ -544,9 +543,9 @@ def _make_painter(
 
 
 def _cut_pieces(has_speech: BoolArray, fresh: Sequence[int]) -> list[slice]:
-    """Cut the readings that are shown where the evidence began afresh."""
-    places = np.cumsum(has_speech) - 1
-    cuts = sorted({int(places[start]) + int(not has_speech[start]) for start in fresh} - {0})
+    """Cut the readings with speech where the evidence restarted."""
+    indices = np.cumsum(has_speech) - 1
+    cuts = sorted({int(indices[start]) + int(not has_speech[start]) for start in fresh} - {0})
     edges = [0, *(start for start in cuts if start < int(has_speech.sum())), int(has_speech.sum())]
     return [slice(low, high) for low, high in pairwise(edges) if high > low]
 
@@ -566,12 +565,12 @@ def _set_axes(axes: Axes, run: RunColumns, shown: Columns, more: Sequence[FloatA
     low, high = float(figures.min()), float(figures.max())
     high = axis_top(high) if run.evidence else high
     axes.set_ylim(low - (high - low) * 0.07, high + (high - low) * 0.10)
-    left, right = (float(speech[0]), float(speech[-1])) if speech.size else (1.0, 60.0)
-    left = max(left, right / 3000)
-    if right < left * 1.5:
-        left = right / 4
-    axes.set_xlim(left, right)
-    scale_seconds(axes, left, right)
+    begin, end = (float(speech[0]), float(speech[-1])) if speech.size else (1.0, 60.0)
+    begin = max(begin, end / 3000)
+    if end < begin * 1.5:
+        begin = end / 4
+    axes.set_xlim(begin, end)
+    scale_seconds(axes, begin, end)
     step = max(1, round((high - low) / 7))
     bits = list(range(int(np.ceil(low / step)) * step, int(high) + 1, step))
     closed = not run.evidence  # it means the same in any crowd
@@ -613,7 +612,7 @@ def _draw_levels(axes: Axes, run: RunColumns) -> list[Label]:
 
 
 def _draw_guides(axes: Axes, run: RunColumns, shown: Columns, pieces: Pieces) -> list[Label]:
-    """Draw dashed lines up to the ceiling, of evidence its support; label one that gets there."""
+    """Draw dashed guides up to the ceiling, or up to the support of evidence, with labels."""
     labels: list[Label] = []
     above: list[Label] = []
     maximum = run.ceiling
@@ -628,7 +627,7 @@ def _draw_guides(axes: Axes, run: RunColumns, shown: Columns, pieces: Pieces) ->
             indices = np.flatnonzero(np.isfinite(y) & (y > 0) & (y < (maximum or np.inf)) & (x > 0))
             if not indices.size:
                 continue
-            # readings a second apart would draw a power of T with corners on a log axis
+            # on a log axis, points a second apart would give a power of T visible corners
             power = POWERS[name]
             before = float(shown["speech"][piece.start - 1]) if piece.start else 0.0
             scale = y[indices[0]] / (x[indices[0]] - before) ** power
@@ -636,7 +635,7 @@ def _draw_guides(axes: Axes, run: RunColumns, shown: Columns, pieces: Pieces) ->
             end = min(float(x[-1]) - before, float(reaches))
             dense = np.geomspace(min(float(x[0]) - before, end), end, 200)
             axes.plot(before + dense, scale * dense**power, color=colour, lw=1, linestyle=dashes)
-            # where it ends early, beside evidence, a note says the rest
+            # beside evidence a note explains a guide that ends early
             short = text.partition(":")[0] if run.evidence else text.replace("\n", " ")
             if reaches > x[-1] - before:
                 label = [(float(scale * end**power), text, colour)]
@@ -655,7 +654,7 @@ def _draw_guides(axes: Axes, run: RunColumns, shown: Columns, pieces: Pieces) ->
 
 
 def _draw_composition(axes: Axes, shown: Columns, pieces: Pieces) -> list[Label]:
-    """Draw what a declared epsilon allows an attacker, as far as it fits into the picture."""
+    """Draw the bounds of a declared epsilon, as far as they fit into the picture."""
     labels, top = [], axes.get_ylim()[1]
     for name, dashes in COMPOSITION.items():
         fits = shown[name] < top  # not where nothing is declared
@@ -669,7 +668,7 @@ def _draw_composition(axes: Axes, shown: Columns, pieces: Pieces) -> list[Label]
 
 
 def _draw_features(axes: Axes, x: FloatArray, alone: Columns, pieces: Pieces) -> list[Label]:
-    """Draw thin lines: what each feature would disclose alone."""
+    """Draw a thin line for what each feature would disclose alone."""
     labels = []
     for (name, y), dashes in zip(alone.items(), ("-", (0, (5, 2)), (0, (1, 1.5))), strict=False):
         indices = np.flatnonzero(np.isfinite(y))
@@ -684,7 +683,7 @@ def _draw_features(axes: Axes, x: FloatArray, alone: Columns, pieces: Pieces) ->
 
 
 def _draw_protected(axes: Axes, run: RunColumns, shown: Columns, pieces: Pieces) -> list[Label]:
-    """Draw the other side of the same speech, with limits, and what the anonymiser takes off."""
+    """Draw the protected side of the same speech, with its interval and the bits removed."""
     x, name = shown["speech"], "protected_bits"
     y = shown[name]
     indices = np.flatnonzero(np.isfinite(y))
@@ -712,7 +711,7 @@ def _draw_protected(axes: Axes, run: RunColumns, shown: Columns, pieces: Pieces)
 
 
 def _draw_spread(axes: Axes, shown: Columns, pieces: Pieces) -> None:
-    """Shade between which bits other voices of that length read, lighter than the limits."""
+    """Shade the range of other voices at that length, lighter than the interval."""
     low, high = shown["spread_low"], shown["spread_high"]
     for piece in pieces:
         keep = piece.start + curve_points(shown["speech"][piece], low[piece])
@@ -721,7 +720,7 @@ def _draw_spread(axes: Axes, shown: Columns, pieces: Pieces) -> None:
 
 
 def _draw_curves(axes: Axes, run: RunColumns, shown: Columns, pieces: Pieces) -> list[Label]:
-    """Draw expected bits, the closed-set figure beside evidence, and over them the headline."""
+    """Draw expected bits, the closed-set figure beside evidence, and the main curve on top."""
     labels = []
     x = shown["speech"]
     main = [("bits", BLUE, 2.6, 0.22)]
@@ -772,21 +771,21 @@ def _draw_curves(axes: Axes, run: RunColumns, shown: Columns, pieces: Pieces) ->
 
 
 def _until(x: FloatArray, indices: IntArray) -> str:
-    """Format when a figure ended, where it did before the run; else empty."""
+    """Format when a figure ended, if that was before the end of the run; otherwise empty."""
     return "" if indices[-1] == x.size - 1 else f" until {format_seconds(float(x[indices[-1]]))}"
 
 
 def _end_reason(run: RunColumns) -> str:
-    """Explain why the figure shown first has ended."""
+    """Explain why the main figure has ended."""
     if withheld := run.last.withheld:
         return f"withheld since: {short_name(withheld, 60)}"
     names = [name for name, figures in (run.last.features or {}).items() if figures.usable]
-    of = f" of {short_name('+'.join(names))}" if names else ""
-    return f"none since, as no rank model tells it{of}"
+    of = f" for {short_name('+'.join(names))}" if names else ""
+    return f"none since, for lack of a rank model{of}"
 
 
 def _label_ends(axes: Axes, labels: list[Label], begin: float) -> None:
-    """Write each label beside the end of its line, moved just enough not to touch another."""
+    """Write each label beside the end of its line, moved only to avoid overlaps."""
     bottom, top = axes.get_ylim()
     labels = sorted(labels, key=lambda label: label[0])
     targets = [(y - bottom) / (top - bottom) for y, _, _ in labels]
@@ -804,7 +803,7 @@ def _label_ends(axes: Axes, labels: list[Label], begin: float) -> None:
         )  # fmt: skip
 
 
-# --- One voice among crowds of several sizes: bits against seconds of speech, a line for each.
+# --- One voice among crowds of several sizes: bits against seconds of speech, one line per crowd.
 
 _COLOURS = (BLUE, ORANGE, GREEN, PURPLE, RED, BLACK)
 
@@ -816,30 +815,30 @@ def plot_crowds(
     *,
     title: str | None = None,
 ) -> None:
-    """Draw the bits of the watched speaker among each crowd; each line bends below its own ceiling.
+    """Draw the bits of the watched speaker among each crowd; each line stays below its ceiling.
 
     Args:
-        events: those of one run, with evidence.
-        path: where to write; .png, .svg or .pdf.
+        events: the events of one run, with evidence.
+        path: output file: .png, .svg or .pdf.
         among: sizes of crowds, at least N each.
-        title: replaces the one that says what is seen.
+        title: replaces the default title.
 
     Raises:
-        UsageError: the run has no evidence, or a crowd is smaller than N.
+        UsageError: if the run has no evidence, or a crowd is smaller than N.
     """
     run = read_columns(events)
     lines = [(m, bits_in(events, m)) for m in among]
     if not any(np.isfinite(bits).any() for _, bits in lines):
         raise UsageError(
-            "this run has no evidence to draw among other people: it takes a watched speaker "
-            "(--watch) and a population calibrated with a cohort"
+            "this run has no evidence to draw: use a watched speaker (--watch) and a population "
+            "calibrated with a cohort"
         )
     if among[0] < run.speakers:
         raise UsageError(
-            f"among {people(among[0])} people there is no room for the {run.speakers} enrolled; "
-            f"draw {run.speakers} or more"
+            f"invalid crowd of {people(among[0])} people: use at least {run.speakers}, the number "
+            "enrolled"
         )
-    default = f"What the voice of {run.watch} was worth among more and more people"
+    default = f"Bits of {run.watch} in crowds of increasing size"
     heading = short_name(default if title is None else title, 90)
 
     def paint(figure: Figure) -> None:
@@ -853,8 +852,8 @@ def plot_crowds(
 def bits_in(events: Sequence[Event], crowd: float) -> FloatArray:
     """Compute ``log2(M p)`` of the watched speaker among M people at each reading, or NaN.
 
-    What all enrolled speakers together hold against the watched one is in the reading's own crowd
-    and evidence: ``M1 p1 = M1 LR / (D + M1)`` gives D, and D gives every other M.
+    A reading's own crowd and evidence give D, the evidence of all enrolled speakers against the
+    watched one: ``M1 p1 = M1 LR / (D + M1)``. D then gives the bits for every other M.
     """
     return np.array([_bits(event, crowd) for event in events if isinstance(event, Reading)])
 
@@ -864,7 +863,7 @@ def _bits(reading: Reading, size: float) -> float:
     crowds = [crowd for crowd in reading.among or () if crowd.bits is not None]
     if evidence is None or not crowds:
         return float("nan")
-    # of the smallest crowd the digits that were written down say most
+    # rounding of the recorded digits matters least for the smallest crowd
     smallest = min(crowds, key=lambda crowd: crowd.people)
     others = smallest.people * (2.0 ** (evidence - smallest.bits) - 1.0)
     return float(np.log2(size) + evidence - np.log2(max(others + size, 1e-300)))
@@ -887,20 +886,18 @@ def _paint(axes: Axes, run: RunColumns, lines: Sequence[tuple[int, FloatArray]])
     for i, ((m, bits), colour) in enumerate(zip(lines, cycle(_COLOURS), strict=False)):
         y = bits[has_speech]
         keep = curve_points(x, y)
-        # far below their ceilings large crowds say the same: the larger shows beside the smaller
+        # curves of large crowds coincide far below their ceilings: draw the larger one wider
         width = 1.8 + 1.6 * i
         axes.plot(x[keep], y[keep], color=colour, linewidth=width, zorder=2 + len(lines) - i)
         last = float(y[np.isfinite(y)][-1])
         name = crowd_of(m, run.speakers)
         matches = m * 2.0**-last
-        means = (
-            f"1 of about {rounded(matches)} left" if matches >= 1.5 else "hardly anybody else left"
-        )
+        means = f"about {rounded(matches)} people match" if matches >= 1.5 else "few others match"
         clipped = "at least " if run.last.at_least and m > run.speakers else ""
         label = f"{name}:\n{clipped}{last:.1f} of {np.log2(m):.1f} bits,\n{means}"
         labels.append((last, label, colour))
     _label_ends(axes, labels, 1.005)
     axes.text(
-        0.01, 0.98, "the more people there could be, the more the same voice tells",
+        0.01, 0.98, "the same voice discloses more in a larger crowd",
         transform=axes.transAxes, va="top", color=GREY, fontsize=9.5,
     )  # fmt: skip

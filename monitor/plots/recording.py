@@ -1,4 +1,4 @@
-"""Pictures on the clock of a recording: of several people, and before and after a budget."""
+"""Plots against recording time: several people, and a recording before and after scrubbing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 INCHES = (11.0, 6.2)
 MOST_DRAWN = 8
-"""People with a curve, those with most bits; the rest is told in a line."""
+"""Maximum number of curves, for the people with most bits; a line counts the others."""
 _COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, BLACK, "#5BA4CF", "#8A7A00")
 _TICKS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800)
 _MOST_TICKS = 8
@@ -57,7 +57,7 @@ class PersonCurve:
 
     @property
     def last(self) -> float:
-        """The bits in the end; minus infinity where there are none."""
+        """The last finite bits; minus infinity if there are no finite bits."""
         finite_bits = self.bits[np.isfinite(self.bits)]
         return float(finite_bits[-1]) if finite_bits.size else -math.inf
 
@@ -65,17 +65,17 @@ class PersonCurve:
 def make_curves(events: Sequence[Event]) -> list[PersonCurve]:
     """Return the curve of each person of a run, in the order of its labels.
 
-    Where several are watched it is by the one that the label is matched to, or that it says most
-    of; of a run without an end by the one that its last readings say most of.
+    If several people are watched, each label's curve is for the person that the label is matched
+    to. Without an end of the run, it is for the person with most bits in the label's last readings.
     """
     start, end = find_first(events, RunStart), find_first(events, RunEnd)
     rows = {row.label: row for row in (end and end.people) or ()}
     begun = [person.label for person in (start and start.people) or ()]
-    own: dict[str, list[Reading | Alert]] = {label: [] for label in [*begun, *rows]}
+    by_label: dict[str, list[Reading | Alert]] = {label: [] for label in [*begun, *rows]}
     for event in events:
         if isinstance(event, Reading | Alert) and event.label is not None:
-            own.setdefault(event.label, []).append(event)
-    return [_make_curve(label, events, rows) for label, events in own.items()]
+            by_label.setdefault(event.label, []).append(event)
+    return [_make_curve(label, events, rows) for label, events in by_label.items()]
 
 
 def _make_curve(
@@ -107,7 +107,7 @@ def _make_curve(
 
 
 def _format_label(label: str, row: PersonEnd | None, bits: Sequence[float | None]) -> str:
-    """Format a label with who it is and how many bits in the end."""
+    """Format a label with its matched person and last bits."""
     parts = [short_name(label, 18)]
     if row is not None and row.person is not None and row.probability is not None:
         parts.append(f"{short_name(row.person, 14)} {100 * row.probability:.0f} %")
@@ -127,7 +127,7 @@ def make_people_painter(
     start = find_first(events, RunStart) or RunStart.from_record({})
     end = find_first(events, RunEnd) or RunEnd.from_record({})
     length = max([end.seconds or 0.0, *(float(c.seconds[-1]) for c in curves_drawn)])
-    heading = f"What each of {plural(len(curves), 'person', 'people')} gave away"
+    heading = f"Identity disclosed by each of {plural(len(curves), 'person', 'people')}"
     evidence = any(curve.evidence for curve in curves_drawn)
 
     def paint(figure: Figure) -> None:
@@ -146,7 +146,7 @@ def make_people_painter(
         step = next((t for t in _TICKS if length / t <= _MOST_TICKS), length / _MOST_TICKS)
         ticks = np.arange(0.0, length + 1e-9, step)
         strip.set_xticks(ticks, [clock_time(tick) for tick in ticks])
-        strip.set_xlabel("time in the recording; below the curves: who speaks when")
+        strip.set_xlabel("time in the recording (bars show when each person speaks)")
         _label_ends(axes, curves_drawn)
         title_text = short_name(heading if title is None else title, 90)
         figure.text(0.07, 0.945, title_text, fontsize=15, weight="bold", color=BLACK, va="bottom")
@@ -157,7 +157,7 @@ def make_people_painter(
 
 
 def _draw_curve(axes: Axes, curve: PersonCurve, colour: str, length: float) -> None:
-    """Draw a curve: bits stay what they are while somebody else speaks."""
+    """Draw a curve; its bits stay constant while others speak."""
     x, y = np.append(curve.seconds, length), np.append(curve.bits, curve.last)
     axes.plot(x, y, drawstyle="steps-post", color=colour, linewidth=1.7, gid=curve.label)
     for seconds, bits in curve.alerts:
@@ -168,7 +168,7 @@ def _draw_curve(axes: Axes, curve: PersonCurve, colour: str, length: float) -> N
 
 
 def _draw_strip(axes: Axes, curves: Sequence[PersonCurve]) -> None:
-    """Draw who speaks when, a row a person: readings come while a person speaks."""
+    """Draw when each person speaks, in one row per person, from the times of readings."""
     for row, (curve, colour) in enumerate(zip(curves, _COLOURS, strict=False)):
         begins = np.concatenate(([0.0], curve.seconds[:-1]))
         begins = np.maximum(begins, curve.seconds - _STEP_SECONDS)
@@ -180,7 +180,7 @@ def _draw_strip(axes: Axes, curves: Sequence[PersonCurve]) -> None:
 
 
 def _label_ends(axes: Axes, curves: Sequence[PersonCurve]) -> None:
-    """Write each curve's name where it ends."""
+    """Label each curve at its end."""
     low, high = axes.get_ylim()
     order = sorted(range(len(curves)), key=lambda k: curves[k].last)
     indices = [k for k in order if math.isfinite(curves[k].last)]
@@ -203,7 +203,7 @@ def _summary(start: RunStart, end: RunEnd, hidden: int) -> str:
     if end.overlap_seconds:
         parts.append(overlap_in_words(end.overlap_seconds))
     if hidden:
-        parts.append(f"{hidden} with less, or nothing, are not drawn")
+        parts.append(f"{hidden} with fewer bits are not shown")
     return "  ·  ".join(filter(None, parts))
 
 
@@ -213,7 +213,7 @@ def _caption(start: RunStart, *, evidence: bool) -> str:
     return f"{sentence}. Circles: alerts.\n{care}."
 
 
-# --- A recording before and after it was held to a budget of bits.
+# --- A recording before and after scrubbing to a budget of bits.
 
 _SCRUBBED_INCHES = (9.0, 4.4)
 _SHADE = "#E8E8E8"
@@ -221,13 +221,13 @@ _SHADE = "#E8E8E8"
 
 @dataclass(frozen=True, slots=True)
 class ScrubCurves:
-    """Curves to draw; seconds are those of the recording.
+    """Curves to draw, in seconds of the recording.
 
     Attributes:
-        title: what was done, in a line.
-        before, after: seconds and bits of the strongest attacker of each second, shape (k,) each.
-        changed: from when to when something was cut, silenced or protected.
-        change: what that was.
+        title: one line that summarises the change.
+        before, after: seconds and bits of the strongest attacker at each second, shape (k,) each.
+        changed: start and end of each interval that was cut, silenced or protected.
+        change: description of that change.
     """
 
     title: str
@@ -264,7 +264,7 @@ def plot_scrubbed(path: Path, curves: ScrubCurves) -> None:
         legend_above(axes)
         figure.suptitle(curves.title, fontsize=11, color=BLACK, x=0.01, ha="left")
         figure.supxlabel(
-            "At each second the most that any attacker tried has by then; stronger ones learn "
+            "Each point: maximum bits so far of all attackers tried. Stronger attackers learn "
             "more.", fontsize=8.5, color=GREY, x=0.01, ha="left",
         )  # fmt: skip
 

@@ -139,7 +139,7 @@ def test_what_is_drawn_is_of_the_seed_and_of_the_recording_or_the_speaker(method
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_what_is_no_number_and_two_channels_at_once_are_refused(method, bad):
-    with pytest.raises(UsageError, match="no number"):
+    with pytest.raises(UsageError, match="NaN or infinite"):
         made(method).process(np.array([0.1, bad, 0.1], np.float32))
     with pytest.raises(UsageError, match="one channel"):
         made(method).process(np.zeros((10, 2), np.float32))
@@ -159,20 +159,20 @@ def test_one_that_is_registered_is_found_with_its_setting(monkeypatch):
 
 
 SENSELESS = {
-    "identity": r"are 'none', 'mcadams', .*'noise', 'usc'.*, those f",
-    "voice:4": "'4' is not a setting such as voice:4,1.15",
-    "voice:4,": "'4,' is not a setting such as voice:4,1.15",
-    "voice:4,1,1": "'4,1,1' is not a setting such as voice:4,1.15",
-    "voice:a,1.15": "'a,1.15' is not a setting such as voice:4,1.15",
+    "identity": r"'identity'.*'none', 'mcadams', .*'noise', 'usc'.*'laplace'",
+    "voice:4": "'4'.* voice:4,1.15",
+    "voice:4,": "'4,'.* voice:4,1.15",
+    "voice:4,1,1": "'4,1,1'.* voice:4,1.15",
+    "voice:a,1.15": "'a,1.15'.* voice:4,1.15",
     "none:1": "no setting",
-    "usc:": "nothing stands after 'usc:'",
-    "none:": "nothing stands after 'none:'",
-    **dict.fromkeys(("usc:0", "usc:-3", "usc:nan", "usc:inf"), "give a number above 0"),
+    "usc:": "no setting .*'usc:'",
+    "none:": "no setting .*'none:'",
+    **{f"usc:{value}": f"epsilon {value}: .*above 0" for value in ("0", "-3", "nan", "inf")},
     "mcadams:speaker": "--speaker NAME",
-    **dict.fromkeys(("mcadams:", "mcadams:low"), "such as mcadams:0.8"),
-    **{f"mcadams:{value}": f"of {value} is none; give" for value in ("0", "nan", "inf", "3")},
-    **dict.fromkeys(("noise:", "noise:loud"), "such as noise:10"),
-    **{f"noise:{value}": f"of {value} dB is none; give" for value in ("nan", "inf", "1000")},
+    **dict.fromkeys(("mcadams:", "mcadams:low"), "mcadams:0.8"),
+    **{f"mcadams:{value}": f" {value}: .*0.1 to 2" for value in ("0", "nan", "inf", "3")},
+    **dict.fromkeys(("noise:", "noise:loud"), "noise:10"),
+    **{f"noise:{value}": f" {value} dB: .*-120 to 120" for value in ("nan", "inf", "1000")},
     "laplace:1": "for embeddings, not for audio",
 }
 

@@ -142,7 +142,7 @@ def test_windows_that_sound_depends_on_before_it_is_over_are_counted(seconds, wi
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf])
 def test_what_is_no_epsilon_is_refused(epsilon):
-    with pytest.raises(UsageError, match="is not an epsilon"):
+    with pytest.raises(UsageError, match=f"epsilon {epsilon:g}: "):
         Declared("m", epsilon, 0.04)
 
 

@@ -48,16 +48,16 @@ def test_a_program_hears_a_wav_and_answers_with_one():
 
 @pytest.mark.parametrize(("code", "said"), [
     ("raise SystemExit(3)", "exit status 3"),
-    ("print(1)", "no WAV that can be read"),
-    ("pass", "no WAV that can be read"),
-    (FASTER, "at 32000 Hz; it was given one at 16000 Hz"),
+    ("print(1)", "unreadable WAV"),
+    ("pass", "unreadable WAV"),
+    (FASTER, "at 32000 Hz;.* at 16000 Hz"),
     ('import sys; sys.exit("a\\n no model \\n\\n")', "exit status 1: no model$"),
     ('import sys; sys.exit("\\33[2J" + 999 * "x")', r": \?\[2Jx{196}$"),
-    ('import sys; sys.stderr.write("usage")', "no WAV that can be read.*: usage$"),
+    ('import sys; sys.stderr.write("usage")', "unreadable WAV.*: usage$"),
     ("import os; os.kill(os.getpid(), 9)", "killed by signal 9"),
-    (EMPTY, "printed a WAV without a sample: no voice is left of it$"),
+    (EMPTY, "empty WAV$"),
     ('while True: print("x" * 9999)', "wrote over .* MB to its standard output .* and was killed"),
-    ('import sys; sys.stdout.buffer.write(sys.stdin.buffer.read()[:4000])', "less than its header"),
+    ('import sys; sys.stdout.buffer.write(sys.stdin.buffer.read()[:4000])', "truncated WAV"),
 ])  # fmt: skip
 def test_what_it_does_wrong_is_said(code, said):
     with pytest.raises(SourceError, match=said):
@@ -132,7 +132,7 @@ def slow(note: Path) -> str:
 def test_one_that_takes_too_long_is_killed_with_all_that_it_started(tmp_path):
     program = Program(slow(tmp_path / "pid"), RATE, 0.6)
     program.process(synthetic(30.0))  # more than a pipe holds
-    with pytest.raises(SourceError, match=r"took over 0.6 s and was killed; raise command-timeout"):
+    with pytest.raises(SourceError, match=r"took over 0.6 s and was killed; .*--command-timeout"):
         program.flush()
     assert gone(int((tmp_path / "pid").read_text()))
 
@@ -215,7 +215,7 @@ def test_a_line_that_a_kill_has_torn_is_dropped(tmp_path):
 def test_other_settings_are_refused_and_leave_it_as_it_is(tmp_path, what, seed):
     begun(tmp_path)
     before = (tmp_path / NAME).read_bytes()
-    with pytest.raises(UsageError, match="unfinished run of other settings"):
+    with pytest.raises(UsageError, match=f"unfinished run .*{NAME}"):
         Journal(tmp_path, what, seed)
     assert (tmp_path / NAME).read_bytes() == before
 

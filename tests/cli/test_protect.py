@@ -167,7 +167,7 @@ def test_killed_half_way_the_same_command_does_what_is_missing(run, voices, tmp_
 
     other = run("protect", voices, "-o", safe, "--method", "none")
     assert other.code == 2
-    assert "unfinished run of other settings" in other.complaint
+    assert "unfinished run with other settings" in other.complaint
     assert json.loads(journal.read_text().splitlines()[0])["seed"] == seed
 
     changed = next(iter(before))  # what is no longer what was made is made again

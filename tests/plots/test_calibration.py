@@ -50,7 +50,7 @@ def test_the_largest_set_is_drawn_a_panel_a_session_and_a_line_a_length(tmp_path
     text = (tmp_path / "a.svg").read_text(encoding="utf-8")
     comments = [line for line in text.splitlines() if line.strip().startswith("<!--")]
     shown = " ".join(comments)
-    assert "Does f0+phones claim as much as it knows?" in shown
+    assert "Are the probabilities of f0+phones calibrated?" in shown
     assert "cross session, templates of 100 s" in shown
     assert "same session, templates of 100 s" in shown
     assert "10 s: off by 0.01" in shown

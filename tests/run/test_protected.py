@@ -186,7 +186,7 @@ def test_it_is_resumed_with_the_same_anonymiser_and_seed_alone(tmp_path):
         (None, "not the same: protect"),
         (Protection("none"), "not the same: protect"),
         (Protection("mcadams:random", reference(), seed=7), "not the same: protect"),
-        (Protection("mcadams:random", seed=8), "another seed"),
+        (Protection("mcadams:random", seed=8), "anonymiser seed"),
     ):
         with pytest.raises(StoreError, match=words):
             begin(other, None)
@@ -238,8 +238,8 @@ def test_what_cannot_be_protected_is_refused(tmp_path):
     wrong: list[tuple[Any, Any, dict[str, Any], str]] = [
         (listed([simulated(2.0)]), "none", {}, "frames, no audio that could be protected"),
         (AudioQueue(RATE), "command:cat", {}, "cannot be heard live; record, and replay that"),
-        (listed(items()), "mcadams", {}, "not a setting"),
-        (listed(items()), "hush:3", {}, "no anonymiser is called 'hush'"),
+        (listed(items()), "mcadams", {}, "invalid setting"),
+        (listed(items()), "hush:3", {}, "unknown anonymiser 'hush'"),
         (listed(items()), "none", {"ledger": tmp_path / "a.db"}, "a ledger adds up one voice"),
         (listed(items()), "none", {"monitor": Monitor(reference(), [F0()])}, "of one's own"),
         (listed(items()), Protection("none", renamed), {}, "holds other people than the clear one"),
