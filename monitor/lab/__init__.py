@@ -1,6 +1,6 @@
 """The laboratory: metrics of the papers, attacks, audits and experiments on finished corpora.
 
-The monitor never imports it: what runs while somebody speaks works without this folder.
+The monitor never imports it, so live monitoring works without this folder.
 
 >>> import monitor
 >>> callable(monitor.evaluate), callable(monitor.lab.attacks.attack)

@@ -1,8 +1,8 @@
-"""A folder of results, each named by a hash of all that it depends on.
+"""A folder of results, each named by a hash of all its inputs.
 
-Interrupted work goes on from them. `result_key` makes the name from the inputs and from the version
-of the computation, a number beside its code. Raise it when results change: old ones are then
-computed again. Results are trusted: the hash in a file detects damage, not another author.
+Interrupted work resumes from them. `result_key` makes the name from the inputs and the version of
+the computation, a number beside its code. Raise it when results change, and old ones are computed
+again. Results are trusted: the hash in a file detects damage, but not another author.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from monitor.files import atomic_write, is_ours, make_folder, not_written, sweep
 
 _OURS = re.compile(r"[0-9a-f]{64}\.result")
-_PART = re.compile(r"\.([0-9a-f]{64}\.result)\.\w{8}\.unfinished")
+_UNFINISHED = re.compile(r"\.([0-9a-f]{64}\.result)\.\w{8}\.unfinished")
 
 
 class ResultCache:
@@ -30,15 +30,15 @@ class ResultCache:
         try:
             make_folder(folder)
             for path in list(folder.iterdir()):
-                if part := _PART.fullmatch(path.name):
-                    sweep(folder / part[1])  # of somebody who was killed
+                if unfinished := _UNFINISHED.fullmatch(path.name):
+                    sweep(folder / unfinished[1])  # of a process that was killed
                 elif fresh and _OURS.fullmatch(path.name):
                     path.unlink(missing_ok=True)
         except OSError as error:
             raise not_written(folder, error) from error
 
     def read(self, key: str) -> bytes | None:
-        """Return a result; None where there is none, it is damaged or another user's."""
+        """Return a result; None if it is missing, damaged or another user's."""
         try:
             with self._path(key).open("rb") as file:
                 content = file.read() if is_ours(os.fstat(file.fileno())) else b""
@@ -57,7 +57,7 @@ class ResultCache:
             raise not_written(path, error) from error
 
     def forget(self, key: str) -> None:
-        """Remove a result, if there is one."""
+        """Remove a result if it exists."""
         self._path(key).unlink(missing_ok=True)
 
     def _path(self, key: str) -> Path:
@@ -65,7 +65,7 @@ class ResultCache:
 
 
 def result_key(depends_on: object) -> str:
-    """Return the name of a result: a hash of what it depends on, as JSON.
+    """Return the name of a result, which is a hash of its inputs as JSON.
 
     Example:
         >>> result_key({"T": 3.0, "D": 30.0}) == result_key({"D": 30.0, "T": 3.0})

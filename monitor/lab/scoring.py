@@ -1,4 +1,4 @@
-"""Scores of a corpus against itself or enrolled speakers, at every length (SRD eq. (6))."""
+"""Scores of a corpus against itself or enrolled speakers, at every length (SRD equation 6)."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def groups_of(
     column: str | None = None,
     attributes: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> Attribute | None:
-    """Find an attribute of the speakers of a corpus; None where none is said, or asked for.
+    """Find an attribute of the speakers of a corpus; None if unknown and not requested.
 
-    ``attributes`` are those of a data set, by column and speaker.
+    ``attributes`` has the columns of a data set, by column and speaker.
     """
     if file is None and attributes:
         usual = next((name for name in attributes if name.lower() in _USUAL), None)
@@ -63,7 +63,7 @@ def groups_of(
     if table is None:
         if column is None:
             return None
-        raise UsageError(f"no table of {corpus.name} says who is of which {column}: give --groups")
+        raise UsageError(f"the {column} of speakers in {corpus.name} is unknown: add --groups")
     attribute = read_attribute(table, column)
     values = {spelled(name): value for name, value in attribute.of.items()}
     named = attribute.name or ("gender" if table.name == _KALDI else "group")
@@ -73,19 +73,19 @@ def groups_of(
 
 @dataclass(frozen=True)
 class JointScores:
-    """Adds scores of features up as `Monitor` does, so that both rank alike."""
+    """Weighted sum of feature scores, as in `Monitor`, so that both rank alike."""
 
     features: tuple[str, ...]
     models: Mapping[frozenset[str], tuple[tuple[str, ...], LengthModel]]
-    """By features that have frames: those of the model, in its order, and how it weighs them."""
+    """Features and weights of the model, by the set of features that have frames."""
 
     def add(
         self, scores: Mapping[str, FloatArray], has_frames: Mapping[str, BoolArray], seconds: float
     ) -> FloatArray:
-        """Compute the joint scores from those of each feature: shape (n, N), at T seconds.
+        """Compute the joint scores from those of each feature, shape (n, N), at T seconds.
 
-        A feature without a frame in a trial (``has_frames``, shape (n,)) leaves the others to a
-        model of their own, where there is one.
+        If a trial has no frames of a feature (``has_frames``, shape (n,)), the model of the other
+        features is used if there is one.
         """
         joint = np.zeros_like(scores[self.features[0]])
         patterns = np.stack([has_frames[name] for name in self.features], axis=1)
@@ -103,13 +103,13 @@ class JointScores:
 
 @dataclass(frozen=True, slots=True)
 class CorpusScores:
-    """Scores of a corpus: trials x speakers, and whose each trial is.
+    """Scores of a corpus, trials x speakers, and the speaker of each trial.
 
     Attributes:
-        matrices: one a feature and, of several features, ``"joint"``: their sum as the attacker
-            weighs them. All have the same trials and speakers.
-        session: ``"same"`` where a recording had been enrolled, else ``"cross"``.
-        problems: a line for everything that was left out.
+        matrices: one per feature and, for several features, ``"joint"``, the attacker's weighted
+            sum. All have the same trials and speakers.
+        session: ``"same"`` if a recording was enrolled, otherwise ``"cross"``.
+        problems: one line for each exclusion.
     """
 
     matrices: Mapping[str, ScoreMatrix]
@@ -128,38 +128,37 @@ def score(
     jobs: int = 1,
     setup: FeatureSetup = AS_ENVIRONMENT,
 ) -> CorpusScores:
-    """Score every stretch of speech of a corpus against every enrolled speaker, as `Monitor` does.
+    """Score every stretch of speech of a corpus against every enrolled speaker, like `Monitor`.
 
-    To evaluate an anonymiser, enrol the speakers from recordings of theirs, and score the
-    anonymised ones. Each session is cut into consecutive trials of ``seconds`` speech seconds; a
-    rest is left out, and so are speakers who are not enrolled.
+    To evaluate an anonymiser, enrol the speakers from other recordings and score the anonymised
+    ones. Each session is cut into consecutive trials of ``seconds`` speech seconds. Shorter
+    remainders and speakers who are not enrolled are excluded.
 
     Args:
-        corpus: recordings, or ready-made frames, by speaker and session; or the path of a corpus.
-        population: the templates, with rank models unless ``rank_models`` are given.
-        features: names; None takes all of which the population has rank models and templates and
-            the corpus frames.
+        corpus: recordings or frames by speaker and session, or the path of a corpus.
+        population: the templates, and the rank models unless ``rank_models`` are given.
+        features: names of features; None uses all that have rank models, templates and frames.
         seconds: T, a multiple of 0.1.
-        rank_models: to use instead of the population's own.
-        allow_overlap: score recordings that were enrolled, too.
-        jobs: processes that listen; the result does not depend on it.
-        setup: from where features are made.
+        rank_models: used instead of the population's own.
+        allow_overlap: whether to score recordings that were enrolled.
+        jobs: number of worker processes; the result does not depend on it.
+        setup: source of the features.
 
     Raises:
-        UsageError: a length or a feature that makes no sense.
-        CorpusError: nobody enrolled says as much in the corpus.
-        OverlapError: a recording was enrolled, and that is not allowed.
-        StoreError: there is no rank model for these features.
+        UsageError: if a length or a feature is invalid.
+        CorpusError: if no enrolled speaker has enough speech in the corpus.
+        OverlapError: if a recording was enrolled and ``allow_overlap`` is false.
+        StoreError: if there is no rank model for these features.
 
     Example::
 
-        found = score("anonymised/", population, ["f0", "voice"], seconds=10)
-        report = evaluate(found.matrices["voice"])
+        scores = score("anonymised/", population, ["f0", "voice"], seconds=10)
+        report = evaluate(scores.matrices["voice"])
     """
     units_of(seconds)
     corpus = corpus if isinstance(corpus, Corpus) else find(corpus)
-    parts = (provenance_of(recording.path) for recording in corpus)
-    session = session_of(population, parts, allow_overlap=allow_overlap)
+    provenances = (provenance_of(recording.path) for recording in corpus)
+    session = session_of(population, provenances, allow_overlap=allow_overlap)
     voices, specs, missing = collect(corpus, features=features, jobs=jobs, setup=setup)
     chosen = tuple(
         features or largest(population.rank_models if rank_models is None else rank_models, specs)
@@ -176,13 +175,13 @@ def score(
 
 @dataclass(frozen=True, slots=True)
 class Stretches:
-    """Consecutive stretches of speech of enrolled speakers: n trials."""
+    """Consecutive stretches of speech of enrolled speakers, n trials in all."""
 
-    totals: Mapping[str, AnyArray]  # of each feature, shape (n, M)
-    target: IntArray  # position of each one's speaker among those enrolled, shape (n,)
+    totals: Mapping[str, AnyArray]  # by feature, shape (n, M)
+    target: IntArray  # index of each trial's speaker among those enrolled, shape (n,)
     names: tuple[str, ...]
-    sessions: tuple[str, ...]  # of each, the recording session that it is of
-    start_seconds: FloatArray  # where each begins there, on the clock of speech, shape (n,)
+    sessions: tuple[str, ...]  # recording session of each trial
+    start_seconds: FloatArray  # start of each trial in its session, speech seconds, shape (n,)
     problems: tuple[str, ...]
     seconds: FloatArray  # T of each, speech seconds, shape (n,)
 
@@ -193,11 +192,11 @@ def stretches(
     features: Sequence[str],
     seconds: float | None,
 ) -> Stretches:
-    """Cut each session into stretches of ``seconds`` speech seconds; a rest is left out.
+    """Cut each session into stretches of ``seconds`` speech seconds, without the remainder.
 
     Raises:
-        UsageError: a length that makes no sense.
-        CorpusError: nobody enrolled says as much.
+        UsageError: if the length is invalid.
+        CorpusError: if no enrolled speaker has enough speech.
     """
     fixed = None if seconds is None else units_of(seconds)
     index = {name: i for i, name in enumerate(enrolled)}
@@ -206,7 +205,7 @@ def stretches(
     trials: list[tuple[int, str, str, int, int]] = []
     for voice in voices:
         if voice.name not in index:
-            problems.append(f"{voice.name}: not among the speakers compared with, left out")
+            problems.append(f"{voice.name}: excluded, not among the enrolled speakers compared")
             continue
         before = len(trials)
         for session_number, session in enumerate(voice.sessions):
@@ -215,21 +214,21 @@ def stretches(
             for name, rows in totals.items():
                 rows += [session[name].total(i * units, units) for i in range(count)]
             for i in range(count):
-                called = (
+                names_of_trial = (
                     f"{voice.name} {session_number + 1} {i + 1}",
                     voice.session_name(session_number),
                 )
-                trials.append((index[voice.name], *called, i * units, units))
+                trials.append((index[voice.name], *names_of_trial, i * units, units))
         if len(trials) == before:
             problems.append(
-                f"{voice.name}: {_longest_seconds(voice):g} s of speech in the longest session, "
-                f"less than T={seconds or 1 / UNITS_PER_SECOND:g}: no trial"
+                f"{voice.name}: no trial, with {_longest_seconds(voice):g} s of speech in the "
+                f"longest session, less than T={seconds or 1 / UNITS_PER_SECOND:g}"
             )
     if not trials:
         if problems and not any(voice.name in index for voice in voices):
-            raise CorpusError(f"nobody who speaks there is enrolled: {problems[0]}")
-        amount = "anything" if seconds is None else f"as much as {seconds:g} s"
-        raise CorpusError(f"nobody enrolled says {amount} in one session")
+            raise CorpusError(f"no speaker of the corpus is enrolled: {problems[0]}")
+        amount = "" if seconds is None else f" {seconds:g} s of"
+        raise CorpusError(f"no enrolled speaker has{amount} speech in one session")
     target, names, sessions, starts, lengths = zip(*trials, strict=True)
     return Stretches(
         {name: np.stack(rows) for name, rows in totals.items()},
@@ -248,44 +247,43 @@ def _longest_seconds(voice: SpeakerSpeech) -> float:
 
 
 def largest(rank_models: RankModels, present: Iterable[str]) -> tuple[str, ...]:
-    """Return the largest set of features that has a rank model; all where there is none.
+    """Return the largest set of features that has a rank model, or all if none has.
 
-    Of two as large the one without what another feature does better.
+    On a tie, prefer the set without features that another feature supersedes.
     """
     have = set(present)
     sets = [features for features, _ in rank_models.kinds if have >= set(features)]
 
-    def worth(names: Sequence[str]) -> tuple[int, int]:
+    def rank_key(names: Sequence[str]) -> tuple[int, int]:
         return len(names), -sum(superseded(name, have) for name in names)
 
-    return max(sets, key=worth, default=tuple(present))
+    return max(sets, key=rank_key, default=tuple(present))
 
 
 # -------------------------------------------------------------------------------------- score grid
 # Source: docs/method.md section 4.
 
 _MOST_NAMED = 5
-MOST_BYTES = 2 << 30  # of scores in one file
+MOST_BYTES = 2 << 30  # maximum size of scores in one file
 
 
 def select_similarities(specs: Mapping[str, FeatureSpec], scoring: str) -> dict[str, Similarity]:
-    """Return how each feature is compared by average or max scoring, where that is possible.
+    """Return the similarity of each feature for average or max scoring, if it has one.
 
-    For ``"average"`` that is a kind's usual similarity, for ``"max"`` the nearest slice of a
-    template.
+    ``"average"`` uses a kind's default similarity, ``"max"`` the nearest slice of a template.
     """
     if scoring == "average":
         return {n: spec.kind.similarity() for n, spec in specs.items() if spec.kind.similarities}
     return {
-        name: way
+        name: similarity
         for name, spec in specs.items()
-        for way in spec.kind.similarities.values()
-        if way.by_slice
+        for similarity in spec.kind.similarities.values()
+        if similarity.by_slice
     }
 
 
 def name_systems(specs: Mapping[str, FeatureSpec], scorings: Sequence[str]) -> dict[str, str]:
-    """Return names of the matrices of these features, and the feature of each."""
+    """Return the feature of each score matrix, by the name of the matrix."""
     return {
         name if scoring == "average" else f"{name}-{scoring}": name
         for scoring in scorings
@@ -297,16 +295,16 @@ def find_joint(
     rank_models: RankModels, specs: Mapping[str, FeatureSpec], scoring: str, session: str,
     template_seconds: float,
 ) -> tuple[JointScores | None, str]:  # fmt: skip
-    """Find the model that weighs most features together, and what a person should know of it.
+    """Find the model that combines most features, and a caveat for people.
 
-    None for a scoring that not all features have, or where there is no model.
+    Return None if a feature lacks this scoring or there is no model.
     """
     ways = select_similarities(specs, scoring)
     if len(ways) < 2 or ways.keys() != select_similarities(specs, "average").keys():
         return None, ""
     modelled = {name: specs[name] for name in largest(rank_models, ways) if name in ways}
     if len(modelled) < 2:
-        return None, f"no joint score: there is no rank model for any two of {', '.join(ways)}"
+        return None, f"no joint score, because no rank model has two of {', '.join(ways)}"
 
     def fits(other: RankModel) -> bool:
         pairs = zip(other.features, other.similarities, strict=True)
@@ -323,45 +321,47 @@ def find_joint(
         complete, session, _ = choose_rank_model(rank_models, tuple(modelled), session)
         if not fits(complete):
             raise StoreError(
-                f"the rank model of {'+'.join(complete.features)} was learnt with other "
-                "similarities or networks; learn one with: monitor calibrate CORPUS -o "
-                "rank_model.npz"
+                f"the rank model of {'+'.join(complete.features)} has other similarities or "
+                "networks. Calibrate one with monitor calibrate CORPUS -o rank_model.npz"
             )
         others = (other for other in rank_models if other.session == session and fits(other))
         models = {frozenset(other.features): at_length(other) for other in (*others, complete)}
     except StoreError as error:
         return None, f"no joint score: {error}"
     names = ", ".join(modelled)
-    fewer = f"the joint score is of {names}: no rank model knows more of them together"
+    fewer = f"the joint score is of {names}, because no rank model has more of the features"
     joint = JointScores(complete.features, models)
     return joint, fewer if len(modelled) < len(ways) else ""
 
 
 def check_size(scores: int) -> None:
-    """Raise a UsageError where so many scores do not go into one file."""
+    """Raise a UsageError if this number of scores exceeds one file."""
     if 8 * scores > MOST_BYTES:
         raise UsageError(
-            f"{8 * scores / 2**30:.1f} GB of scores, more than {MOST_BYTES / 2**30:g} GB: give "
-            "fewer --lengths, --template-lengths, trials or --features"
+            f"{8 * scores / 2**30:.1f} GB of scores, more than {MOST_BYTES / 2**30:g} GB: use "
+            "fewer --lengths, --template-lengths, --trials or --features"
         )
 
 
 @dataclass(frozen=True)
 class ScoreGrid:
-    """Scores of a corpus against itself at every T and D: SRD eq. (6), docs/method.md section 4."""
+    """Scores of a corpus against itself at every T and D.
+
+    Source: SRD equation 6, docs/method.md section 4.
+    """
 
     voices: Sequence[SpeakerSpeech]
     specs: Mapping[str, FeatureSpec]
     rank_models: RankModels
     lengths: Sequence[float]  # T, speech seconds
-    template_lengths: Sequence[float]  # D, likewise
-    sessions: Sequence[str]  # of "same" and "cross"
-    scorings: Sequence[str]  # of "average" and "max"
-    trials: int  # of each speaker, in each cell
-    problems: list[str] = field(default_factory=list)  # once `cells` was called
+    template_lengths: Sequence[float]  # D, speech seconds
+    sessions: Sequence[str]  # "same", "cross" or both
+    scorings: Sequence[str]  # "average", "max" or both
+    trials: int  # per speaker and cell
+    problems: list[str] = field(default_factory=list)  # filled by `cells`
 
     def cells(self) -> list[tuple[str, float, float, Plan]]:
-        """List the cells that can be filled: session, T, D, and where the windows lie."""
+        """List the session, T, D and window plan of each cell with enough speech."""
         for seconds in (*self.lengths, *self.template_lengths):
             units_of(seconds)
         systems = name_systems(self.specs, self.scorings)
@@ -376,8 +376,8 @@ class ScoreGrid:
         ]
         if not cells:
             raise CorpusError(
-                f"nobody says enough for tests of {min(self.lengths):g} s and templates of "
-                f"{min(self.template_lengths):g} s ({'/'.join(self.sessions)} session): give "
+                f"no speaker has speech for tests of {min(self.lengths):g} s and templates of "
+                f"{min(self.template_lengths):g} s ({'/'.join(self.sessions)} session): use "
                 "shorter --lengths and --template-lengths"
             )
         for cell in cells:
@@ -392,28 +392,28 @@ class ScoreGrid:
         return cells
 
     def _left_out(self, session: str, test: float, template: float, plan: Plan) -> list[str]:
-        """Describe who has no trial in a cell, or no template, and why: a line each sort."""
+        """Return one line for the speakers without a template in a cell, and one without trials."""
         tested = set(plan.candidates[plan.mated].tolist())
         needed = template if session == "cross" else test + template
-        sorts = {
-            f"left out, with less than {needed:g} s of speech in the longest session": [
+        reasons = {
+            f"excluded, with less than {needed:g} s of speech in the longest session": [
                 f"{voice.name} ({_longest_seconds(voice):g} s)"
                 for i, voice in enumerate(self.voices)
                 if i not in plan.candidates
             ],
-            f"compared with, but without a trial, for want of a second session with {test:g} s": [
+            f"impostors only, without a second session of {test:g} s for a trial": [
                 self.voices[i].name for i in plan.candidates.tolist() if i not in tested
             ],
         }
         return [
-            f"T={test:g} D={template:g} {session}: {why}: {', '.join(names[:_MOST_NAMED])}"
+            f"T={test:g} D={template:g} {session}, {reason}: {', '.join(names[:_MOST_NAMED])}"
             + f" and {len(names) - _MOST_NAMED} more" * (len(names) > _MOST_NAMED)
-            for why, names in sorts.items()
+            for reason, names in reasons.items()
             if names
         ]
 
     def score(self, session: str, test: float, template: float, plan: Plan) -> ScoreCell:
-        """Score every trial of one of the `cells`; trials of a speaker stand together."""
+        """Score every trial of one of the `cells`, grouped by speaker."""
         units = units_of(test), units_of(template)
         mated = plan.candidates[plan.mated]
         order = np.argsort(np.tile(plan.mated, plan.shifts), kind="stable")
@@ -426,8 +426,8 @@ class ScoreGrid:
             if not ways:
                 continue
             scores, has_frames = self._scores(ways, plan, *units)
-            called = dict(zip(ways, name_systems(self.specs, (scoring,)), strict=True))
-            scores_by_system |= {called[name]: matrix[order] for name, matrix in scores.items()}
+            systems = dict(zip(ways, name_systems(self.specs, (scoring,)), strict=True))
+            scores_by_system |= {systems[name]: matrix[order] for name, matrix in scores.items()}
             joint, _ = find_joint(self.rank_models, self.specs, scoring, session, template)
             if joint is not None:
                 weighed = joint.features
@@ -452,7 +452,7 @@ class ScoreGrid:
     def _scores(
         self, ways: Mapping[str, Similarity], plan: Plan, test: int, template: int
     ) -> tuple[dict[str, FloatArray], dict[str, BoolArray]]:
-        """Compute scores by feature and which trials have frames of it, in order of shifts."""
+        """Compute scores, and which trials have frames, by feature, in the order of shifts."""
         mated = plan.candidates[plan.mated]
         sliced = {name: way.by_slice for name, way in ways.items()}
         scores: dict[str, list[FloatArray]] = {name: [] for name in ways}
@@ -471,20 +471,20 @@ class ScoreGrid:
 
 @dataclass(frozen=True)
 class EnrolledGrid:
-    """Every cell of a corpus compared with templates that were enrolled from other speech."""
+    """Scores of a corpus at every T and D against templates enrolled from other speech."""
 
     voices: Sequence[SpeakerSpeech]
     population: Population
     features: Sequence[str]
     rank_models: RankModels
-    lengths: Sequence[float | None]  # T, speech seconds; None: one trial of each session
-    template_lengths: Sequence[float | None]  # D; None: what the templates have in common
+    lengths: Sequence[float | None]  # T, speech seconds; None for one trial per session
+    template_lengths: Sequence[float | None]  # D; None for the length that all templates have
     session: str  # "cross" or "same"
-    scorings: Sequence[str]  # of "average" and "max"; the joint score is the rank model's
-    problems: list[str] = field(default_factory=list)  # once `cells` was called
+    scorings: Sequence[str]  # "average", "max" or both; the joint score is the rank model's
+    problems: list[str] = field(default_factory=list)  # filled by `cells`
 
     def cells(self) -> list[tuple[str, float, float, tuple[Attacker, Stretches]]]:
-        """List the cells that can be filled: session, T, D, and who compares what."""
+        """List the session, T, D, attacker and trials of each cell with enough speech."""
         cells = []
         problems: list[str] = []
         for template in self.template_lengths:
@@ -499,7 +499,7 @@ class EnrolledGrid:
             others = (voice.name for voice in self.voices if voice.name not in attacker.names)
             problems += (self._explain_missing(name, attacker) for name in others)
             if not compared:
-                raise CorpusError(f"nobody who speaks there is compared with: {problems[0]}")
+                raise CorpusError(f"no speaker of the corpus has a template: {problems[0]}")
             for seconds in self.lengths:
                 try:
                     trials = stretches(compared, attacker.names, attacker.features, seconds)
@@ -522,13 +522,13 @@ class EnrolledGrid:
         return cells
 
     def _explain_missing(self, name: str, attacker: Attacker) -> str:
-        """Explain why somebody who speaks is not among those compared with."""
+        """Explain why a speaker of the corpus is not among those compared."""
         if name not in self.population.names:
-            return f"{name}: not enrolled, left out"
+            return f"{name}: excluded, not enrolled"
         have = self.population.template_seconds[self.population.index(name)]
         return (
-            f"{name}: {have:g} s are enrolled, and all are compared by "
-            f"{attacker.scoring.seconds:g} s: left out (enrol more, or --template-lengths {have:g})"
+            f"{name}: excluded, with {have:g} s enrolled and {attacker.scoring.seconds:g} s needed "
+            f"(enrol more, or use --template-lengths {have:g})"
         )
 
     def score(

@@ -1,8 +1,8 @@
-"""Utility: what is left of a voice's use after protection, beside what it no longer tells.
+"""Utility: how useful a voice still is after protection.
 
-`extract_content` takes from a recording what a listener would want of it (phones, pitch, loudness),
-`compare` says how much of that a protected recording keeps, `compute_figures` what holds over
-speakers.
+`extract_content` extracts what a listener needs from a recording: phones, pitch and loudness.
+`compare` measures how much of it a protected recording retains. `compute_figures` summarises this
+over speakers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from monitor.types import TICKS_PER_SECOND, FloatArray, IntArray, Record
 
 
 def count_edits(sequence: Sequence[str], reference: Sequence[str]) -> int:
-    """Return the fewest insertions, deletions and substitutions (Levenshtein, 1966)."""
+    """Return the minimum number of insertions, deletions and substitutions (Levenshtein, 1966)."""
     numbers: dict[str, int] = {}
     first, second = (
         np.array([numbers.setdefault(symbol, len(numbers)) for symbol in symbols], np.int64)
@@ -45,22 +45,22 @@ class RecordingContent:
 
     seconds: float
     power: float  # mean of the squared samples
-    phones: tuple[str, ...]  # that the package's recogniser hears, ARPAbet without stress
-    pitch_hertz: FloatArray  # shape (ticks,), every 10 ms, by ``f0_robust``; 0: not voiced
+    phones: tuple[str, ...]  # from the package's recogniser, ARPAbet without stress
+    pitch_hertz: FloatArray  # from ``f0_robust`` every 10 ms, 0 if unvoiced, shape (ticks,)
 
 
 def extract_content(samples: FloatArray, rate: int) -> RecordingContent:
-    """Extract the content of one channel: samples of shape (n,), in -1 to 1.
+    """Extract the content of one channel, samples of shape (n,) in -1 to 1.
 
     Example:
         >>> tone = np.sin(2 * np.pi * 100 * np.arange(16000) / 16000)
-        >>> heard = extract_content(tone, 16000)
-        >>> heard.seconds, round(heard.power, 3), float(heard.pitch_hertz[50])
+        >>> content = extract_content(tone, 16000)
+        >>> content.seconds, round(content.power, 3), float(content.pitch_hertz[50])
         (1.0, 0.5, 100.0)
     """
     samples = np.asarray(samples, np.float32)
     if not samples.size:
-        raise UsageError("a recording without samples says nothing")
+        raise UsageError("the recording has no samples")
     phones = tuple(phone.phone for phone in recognise_phones(samples, rate))
     power = float(np.mean(np.square(samples, dtype=np.float64)))
     return RecordingContent(samples.size / rate, power, phones, extract_pitch(samples, rate))
@@ -80,42 +80,42 @@ def extract_pitch(samples: FloatArray, rate: int) -> FloatArray:
 
 # --------------------------------------------------------------------------------------- comparing
 
-LONGEST_LAG_SECONDS = 0.5  # by which a protected recording may come later, or earlier
-_FEWEST = 30  # frames voiced in both, below which no correlation is given: 0.3 s
-_STILL = (0.05, 0.95)  # of the frames: between them a pitch moves by more than its resolution
+LONGEST_LAG_SECONDS = 0.5  # maximum delay or advance of a protected recording
+_FEWEST = 30  # minimum frames voiced in both for a correlation: 0.3 s
+_STILL = (0.05, 0.95)  # quantiles between which a pitch must vary by more than its resolution
 
 
 @dataclass(frozen=True, slots=True)
 class Utility:
     """Content of the clear recording that a protected one retains."""
 
-    phones: int  # heard in the clear recording; they are the reference
-    phone_edits: int  # phones inserted, deleted or exchanged in the protected one
+    phones: int  # recognised in the clear recording, which is the reference
+    phone_edits: int  # phones inserted, deleted or substituted in the protected one
     voiced: int  # frames of 10 ms voiced in either
     voiced_in_both: int
     pitch_correlation: float | None  # Pearson's, in hertz, over the frames voiced in both
-    why: str  # there is none
-    lag_seconds: float  # by which the protected recording was found to come later
-    louder_db: float | None  # None: one of the two is silent
-    longer: float  # its length in lengths of the clear one
+    why: str  # reason for a missing correlation
+    lag_seconds: float  # estimated delay of the protected recording
+    louder_db: float | None  # None if one of the two is silent
+    longer: float  # its length divided by the clear one's
 
     @property
     def phone_error(self) -> float | None:
-        """Edits for each phone of the reference, as a word error rate; None without phones."""
+        """Edits per phone of the reference, like a word error rate; None without phones."""
         return self.phone_edits / self.phones if self.phones else None
 
 
 def compare(clear: RecordingContent, protected: RecordingContent) -> Utility:
-    """Set a protected recording beside the clear one.
+    """Compare a protected recording with the clear one.
 
-    The reference of the phones is what the recogniser hears in the clear recording, not what was
-    said: the recogniser errs itself (docs/features.md). Pitch is compared as the VoicePrivacy
-    challenges do, by Pearson's correlation over the frames voiced in both, once what an anonymiser
-    takes of time is taken off: the lag, of at most half a second, that has most frames voiced in
-    both. It is not chosen by the correlation, which the best of a hundred lags would favour.
+    The reference phones are those recognised in the clear recording, not those spoken, since the
+    recogniser makes errors too (docs/features.md). Pitch is compared as in the VoicePrivacy
+    challenges, by Pearson's correlation over the frames voiced in both. This is done after
+    correcting for the anonymiser's delay. The delay is the lag, up to half a second, with most
+    frames voiced in both. Choosing it by the correlation would favour the best of a hundred lags.
     """
     lag, voiced, both = find_lag(clear.pitch_hertz, protected.pitch_hertz)
-    correlation, why = _correlation(*align_pitch(clear.pitch_hertz, protected.pitch_hertz, lag))
+    correlation, reason = _correlation(*align_pitch(clear.pitch_hertz, protected.pitch_hertz, lag))
     sounding = clear.power > 0 and protected.power > 0
     return Utility(
         phones=len(clear.phones),
@@ -123,7 +123,7 @@ def compare(clear: RecordingContent, protected: RecordingContent) -> Utility:
         voiced=voiced,
         voiced_in_both=both,
         pitch_correlation=correlation,
-        why=why,
+        why=reason,
         lag_seconds=lag / TICKS_PER_SECOND,
         louder_db=10 * math.log10(protected.power / clear.power) if sounding else None,
         longer=protected.seconds / clear.seconds,
@@ -131,13 +131,13 @@ def compare(clear: RecordingContent, protected: RecordingContent) -> Utility:
 
 
 def find_lag(clear: FloatArray, protected: FloatArray) -> tuple[int, int, int]:
-    """Return the lag in ticks; frames voiced in either, and in both."""
-    most = round(LONGEST_LAG_SECONDS * TICKS_PER_SECOND)
+    """Return the lag in ticks, and the numbers of frames voiced in either and in both."""
+    maximum = round(LONGEST_LAG_SECONDS * TICKS_PER_SECOND)
     counts = {}
-    for lag in sorted(range(-most, most + 1), key=abs):
+    for lag in sorted(range(-maximum, maximum + 1), key=abs):
         clear_part, protected_part = align_pitch(clear, protected, lag)
         counts[lag] = int(np.count_nonzero((clear_part > 0) & (protected_part > 0)))
-    lag = max(counts, key=counts.__getitem__)  # the shortest of equal ones
+    lag = max(counts, key=counts.__getitem__)  # on a tie, the shortest
     total = int(np.count_nonzero(clear) + np.count_nonzero(protected))
     return lag, total - counts[lag], counts[lag]
 
@@ -145,7 +145,7 @@ def find_lag(clear: FloatArray, protected: FloatArray) -> tuple[int, int, int]:
 def align_pitch(
     clear: FloatArray, protected: FloatArray, lag: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the frames of both that belong together."""
+    """Return the corresponding frames of both recordings."""
     clear_part, protected_part = clear[max(0, -lag) :], protected[max(0, lag) :]
     size = min(clear_part.size, protected_part.size)
     return clear_part[:size], protected_part[:size]
@@ -159,15 +159,15 @@ def _correlation(clear: FloatArray, protected: FloatArray) -> tuple[float | None
     clear_pitch, protected_pitch = clear[both], protected[both]
     for pitch, which in ((clear_pitch, "clear"), (protected_pitch, "protected")):
         first, last = np.quantile(RATE / pitch, _STILL)
-        if last - first <= 1:  # a lag is all that is told apart
-            return None, f"the pitch of the {which} recording does not move"
+        if last - first <= 1:  # within one lag, the resolution of the pitch
+            return None, f"the pitch of the {which} recording is constant"
     return float(np.clip(np.corrcoef(clear_pitch, protected_pitch)[0, 1], -1.0, 1.0)), ""
 
 
 # ----------------------------------------------------------------------------------------- figures
 
 _REFERENCE = (
-    "Against what the same recogniser hears in the clear recording, not against what was said."
+    "The reference is the same recogniser's result for the clear recording, not the spoken words."
 )
 
 
@@ -177,34 +177,34 @@ def compute_figures(
     replicates: int = REPLICATES,
     seed: int = 0,
 ) -> tuple[Figure, ...]:
-    """Compute what protected recordings retain, over all of them.
+    """Compute the utility of protected recordings, over all of them.
 
-    Phones and voiced frames are summed before they are divided; correlation, level and length are
-    means over the recordings that have them. Limits are Student's, from speakers drawn anew. A
-    figure that does not exist is without a value, and has a note.
+    Phone errors and voiced frames are ratios of sums. Correlation, level and length are means over
+    the recordings that have them. Intervals are Student's, from resampled speakers. A figure
+    without a value has a note with the reason.
 
     Example:
-        >>> kept = Utility(100, 20, 50, 40, 0.9, "", 0.0, -1.0, 1.0)
-        >>> lost = Utility(100, 60, 50, 10, None, "the pitch does not move", 0.0, -2.0, 1.0)
-        >>> error, both, pitch, *_ = compute_figures([kept, lost], ["ann", "bob"])
+        >>> good = Utility(100, 20, 50, 40, 0.9, "", 0.0, -1.0, 1.0)
+        >>> poor = Utility(100, 60, 50, 10, None, "constant pitch", 0.0, -2.0, 1.0)
+        >>> error, both, pitch, *_ = compute_figures([good, poor], ["ann", "bob"])
         >>> error.value, both.value, pitch.value
         (0.4, 0.5, 0.9)
         >>> pitch.note
-        'Of 1 of 2 recordings. No limits: one speaker.'
+        'From 1 of 2 recordings. No interval: one speaker.'
     """
     if not utilities or len(utilities) != len(speakers):
-        raise UsageError("give the utility of one recording at least, and whose each is")
+        raise UsageError("pass the utility of at least one recording, and the speaker of each")
     _, owners = np.unique(np.asarray(speakers), return_inverse=True)
     weights = speaker_weights(int(owners.max()) + 1, replicates, seed)
     compute_ratio = partial(_compute_ratio, owners, weights)
 
     def compute_mean(
         key: str, label: str, unit: str, bounds: tuple[float, float],
-        values: Sequence[float | None], why: str = "",
+        values: Sequence[float | None], reason: str = "",
     ) -> Figure:  # fmt: skip
         has = [float(value is not None) for value in values]
-        note = "" if all(has) else f"Of {sum(map(int, has))} of {len(has)} recordings."
-        figure = Figure(f"utility.{key}", label, None, unit, note=note if any(has) else why)
+        note = "" if all(has) else f"From {sum(map(int, has))} of {len(has)} recordings."
+        figure = Figure(f"utility.{key}", label, None, unit, note=note if any(has) else reason)
         return compute_ratio(figure, bounds, [value or 0.0 for value in values], has)
 
     return (
@@ -232,25 +232,25 @@ def _compute_ratio(
     whose: IntArray, weights: FloatArray, figure: Figure, bounds: tuple[float, float],
     top: Sequence[float], bottom: Sequence[float],
 ) -> Figure:  # fmt: skip
-    """Compute a figure that is the ratio of two sums, with limits over resampled speakers."""
-    own = np.stack([np.bincount(whose, values) for values in (top, bottom)])
-    if not own[1].any():
+    """Compute a figure that is the ratio of two sums, with intervals over resampled speakers."""
+    tops, bottoms = (np.bincount(whose, values) for values in (top, bottom))
+    if not bottoms.any():
         return replace(figure, note=figure.note or "there is nothing to compare")
-    value = float(own[0].sum() / own[1].sum())
-    has_any = own[1] > 0
-    drawn = _divide(weights @ own[0], weights @ own[1])
-    left = _divide(own[0].sum() - own[0], own[1].sum() - own[1])[has_any]
+    value = float(tops.sum() / bottoms.sum())
+    has_any = bottoms > 0
+    samples = _divide(weights @ tops, weights @ bottoms)
+    jackknife = _divide(tops.sum() - tops, bottoms.sum() - bottoms)[has_any]
     units = int(has_any.sum())
-    estimate = Estimate(value, drawn, left, units, units)
+    estimate = Estimate(value, samples, jackknife, units, units)
     if not estimate.exists:
-        note = f"{figure.note} No limits: one speaker.".strip()
+        note = f"{figure.note} No interval: one speaker.".strip()
         return replace(figure, value=value, note=note)
     low, high = np.clip(estimate.t_limits(), *bounds).tolist()
-    return replace(figure, value=value, replicates=drawn, low=low, high=high)
+    return replace(figure, value=value, replicates=samples, low=low, high=high)
 
 
 def _divide(top: FloatArray, bottom: FloatArray) -> FloatArray:
-    """Divide, NaN where there is nothing to divide by."""
+    """Divide, with NaN for zero divisors."""
     return np.asarray(np.divide(top, bottom, out=np.full(bottom.shape, np.nan), where=bottom > 0))
 
 
@@ -258,16 +258,16 @@ def _divide(top: FloatArray, bottom: FloatArray) -> FloatArray:
 
 
 class Measure(NamedTuple):
-    """Compares clear with protected audio, piece by piece, while attackers' features hear it."""
+    """Compares clear with protected audio, piece by piece, during feature extraction."""
 
     version: str  # raise it when results change
     measure: Callable[[FloatArray, FloatArray, int], Record]
-    """Of a piece, from clear and protected samples of one channel and their rate."""
+    """Measures a piece, given clear and protected samples of one channel and their rate."""
     figures: Callable[[Mapping[str, Sequence[Record]]], Sequence[Figure]]
-    """Of what was measured of each piece, by reader."""
+    """Summarises the measurements of all pieces, by reader."""
 
 
-@lru_cache(4)  # all methods are compared with a clear piece before the next one comes
+@lru_cache(4)  # all methods use a clear piece before the next piece comes
 def _extract_content(samples: bytes, rate: int) -> RecordingContent:
     return extract_content(np.frombuffer(samples, np.float32), rate)
 
@@ -283,4 +283,4 @@ def _summarise_utility(noted: Mapping[str, Sequence[Record]]) -> Sequence[Figure
 
 
 MEASURES = {"utility": Measure("1", _measure_utility, _summarise_utility)}
-"""Measures by name; called in the process that extracts."""
+"""Measures by name, called in the process that extracts features."""

@@ -440,7 +440,7 @@ def _locate(axes: Axes, run: RunColumns, seconds: float) -> float:
 # --- One run as a picture: bits of identity against seconds of speech.
 
 _SUPPORT = "maximum that calibration supports"
-LINE_HEIGHT = 0.034  # height of a line of small text as a fraction of the axes
+LINE_HEIGHT = 0.034  # line height of small text as a fraction of the axes
 GUIDES = (
     ("linear", "linear guide:\nevery second counts in full", ORANGE, (0, (6, 3))),
     ("sqrt", "square-root guide:\nseconds count less and less", PURPLE, (0, (2, 2))),

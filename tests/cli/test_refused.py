@@ -238,10 +238,10 @@ USAGE = {
     ],
     ATTACK: [
         ("--method mcadam:0.8", "unknown anonymiser 'mcadam'"),
-        ("--attackers psychic", "no attacker is called 'psychic'"),
+        ("--attackers psychic", "unknown attacker 'psychic'"),
         ("--template 10", "--template 10 is no multiple of 6 s"),
-        ("--attributes gender", "attributes are told by an embedding: add voice"),
-        ("--features voice --attributes gender", "no table says the gender"),
+        ("--attributes gender", "attributes need an embedding: add voice"),
+        ("--features voice --attributes gender", "gender of these speakers is unknown"),
         ("--attackers semi-informed", "--background"),
         ("--background voices :training-minutes=1 :training-steps=9", "set one"),
     ],
@@ -249,7 +249,7 @@ USAGE = {
         ("people", "an audit is a file: -o FILE.html"),
         ("people -o a.pdf", "let the name end in .html"),
         ("people -o taken.html --jobs 1", "use --replace"),
-        ("people -o a.html --attributes mood --jobs 1", "no table says the mood"),
+        ("people -o a.html --attributes mood --jobs 1", "mood of these speakers is unknown"),
     ],
     "experiment people": [
         ("-o new --features voice", "no frames of voice: there are those of f0"),
@@ -324,7 +324,7 @@ TROUBLE = {
         ("strong.npy --labels labels.txt --validation no/v.html", "there is no folder"),
     ],
     "score people": [
-        ("-o a.npz --lengths 600", "nobody says enough for tests of 600 s"),
+        ("-o a.npz --lengths 600", "no speaker has speech for tests of 600 s"),
         ("-o a.npz -p us.npz", "enrolled as 000000"),
     ],
     "": [
@@ -336,7 +336,7 @@ TROUBLE = {
         (":tables-at=[99,99]", "shorter tables-at"),
     ],
     "audit": [
-        ("alone -o a.html --jobs 1", "1 speaker with speech: an audit is of 5 people or more"),
+        ("alone -o a.html --jobs 1", "1 speaker with speech, but an audit needs at least 5"),
         ("people -o a.html --template 500 --jobs 1", "fewer than 5 speakers have 500 s"),
     ],
     ATTACK: [

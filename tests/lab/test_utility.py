@@ -115,7 +115,7 @@ def test_sums_are_divided_and_means_taken():
     assert found["louder_db"].value == pytest.approx(-1 / 3)
     assert found["voiced_in_both"].value == pytest.approx(0.8)
     assert found["longer"].limits == (1.0, 1.0)
-    assert "in the clear recording" in found["phone_error"].note
+    assert "the clear recording" in found["phone_error"].note
 
 
 def test_limits_hold_the_truth_over_speakers():
@@ -135,11 +135,11 @@ def test_what_does_not_exist_says_why():
     none = of([flat, flat], ["ann", "bob"])["pitch_correlation"]
     assert (none.value, none.note) == (None, "the pitch does not move")
     some = of([flat, PLAIN, PLAIN], ["ann", "bob", "cid"])["pitch_correlation"]
-    assert (some.value, some.note) == (0.9, "Of 2 of 3 recordings.")
+    assert (some.value, some.note) == (0.9, "From 2 of 3 recordings.")
     assert of([replace(PLAIN, louder_db=None)], ["ann"])["louder_db"].value is None
     assert of([replace(PLAIN, phones=0, phone_edits=3)], ["ann"])["phone_error"].value is None
     one = of([PLAIN, PLAIN], ["ann", "ann"])["phone_error"]
     assert one.limits == (None, None)
-    assert "No limits: one speaker." in one.note
-    with pytest.raises(UsageError, match="one recording at least"):
+    assert "one speaker." in one.note
+    with pytest.raises(UsageError, match="at least one recording"):
         compute_figures([], [])

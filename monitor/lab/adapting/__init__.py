@@ -1,4 +1,4 @@
-"""Adapting: the voice network fine-tuned on the speech of other people, for a stronger attacker."""
+"""Fine-tuning of the voice network on other people's speech, for a stronger attacker."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from monitor.networks.voice import VoiceNetwork, shipped
 from monitor.sources.base import file_hash
 from monitor.types import FloatArray
 
-# A network is no template, but has learnt from people's voices: what is kept is private.
+# A network is not a template, but it was trained on people's voices, so its files are private.
 
-_VERSION = 1  # of the training, its features and anonymisers: raise it when results change
+_VERSION = 1  # of cached results: raise it when training, features or anonymisers change
 _FEWEST_VOICES = 2
 _PROBLEMS = "problems"
 
@@ -33,7 +33,7 @@ def check_torch() -> None:
     """Check that a network can be trained here."""
     if find_spec("torch") is None:
         raise UsageError(
-            "the semi-informed attacker trains a network with torch: "
+            "the semi-informed attacker needs torch to train a network: "
             "pip install 'speaker-disclosure-monitor[training]'"
         )
 
@@ -50,16 +50,16 @@ def adapt(
 ) -> tuple[VoiceNetwork, tuple[str, ...]]:
     """Fine-tune the shipped voice network on protected speech of some speakers.
 
-    Interrupted, it goes on from its last state; requested again it is read. Embeddings of the clear
-    speech by the shipped network are cached too, for other methods. A result depends on ``method``
-    as on ``corpora`` and ``plan``; ``progress`` is called with what is being done, and which
-    fraction of it is.
+    The cache stores unfinished and finished networks, so that an interrupted training resumes and a
+    finished one is only read. It also stores the shipped network's embeddings of clear speech, for
+    other methods. The key of a result depends on ``method``, ``corpora`` and ``plan``. ``progress``
+    is called with the name of each activity and the fraction done.
 
     Returns:
-        the network, marked by its own sha256, and one line for each file that could not be used.
+        the network, marked by its sha256, and one line for each unusable file.
 
     Raises:
-        CorpusError: fewer than two speakers can be used.
+        CorpusError: if fewer than two speakers are usable.
     """
     inputs = {
         "files": [[[r.speaker, file_hash(r.path)] for r in corpus] for corpus in corpora],
@@ -84,7 +84,9 @@ def adapt(
             jobs=jobs,
         )
         if len(speech.names) < _FEWEST_VOICES:
-            raise CorpusError("fewer than two background speakers say enough to train a network on")
+            raise CorpusError(
+                "fewer than two background speakers have enough speech to train a network"
+            )
         unfinished = result_key({"unfinished": key})
         weights = fine_tune(
             speech,
@@ -107,7 +109,7 @@ def adapt(
 
 
 def _embed_teacher(speech: ProtectedSpeech, cache: ResultCache) -> FloatArray:
-    """Embed the clear speech by the shipped network: equal for every method."""
+    """Embed the clear speech with the shipped network; the result is the same for every method."""
     from monitor.lab.adapting.fine_tuning import embed_clear
 
     digest = hashlib.sha256()

@@ -1,9 +1,9 @@
-"""Fine-tunes the voice network, in torch, to say of protected speech what it said of clear speech.
+"""Fine-tunes the voice network, in torch, to embed protected speech as it embeds clear speech.
 
-The network as it was is the teacher, and hears each voice in the clear; the loss is nearly the one
-that it was itself made by (`recipes.voice.train`). In the end the last layer is turned so that what
-the anonymiser's draws change of a voice counts less; docs/method.md section 9. The result runs
-without torch, by `monitor.networks.voice`.
+The shipped network is the teacher and embeds each voice's clear speech. The loss is close to that
+of its own training (`recipes.voice.train`). Finally the last layer is transformed so that the
+variation from the anonymiser's random draws counts less (docs/method.md section 9). The result runs
+without torch, in `monitor.networks.voice`.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from monitor.networks.voice import BANDS, GROUPS, LEAST_VARIANCE, SIZE
 from monitor.types import AnyArray, FloatArray, IntArray
 
 # ----------------------------------------------------------------------------------------- network
-# The same weights and steps as the network in numpy, in batches, to be trained.
+# The same weights and steps as the numpy network, but trainable and in batches.
 
 _FIXED = (".gain", ".shift")
-"""What was a batch norm's stays as it is."""
+"""Suffixes of the batch norm's parameters, which are not trained."""
 
 
-class TrainableVoice(nn.Module):  # type: ignore[misc]  # torch is not looked at
-    """Bands of windows to embeddings, by a copy of the weights of a `VoiceNetwork`."""
+class TrainableVoice(nn.Module):  # type: ignore[misc]  # torch is not type-checked
+    """Maps bands of windows to embeddings, with a copy of a `VoiceNetwork`'s weights."""
 
     def __init__(self, weights: Mapping[str, AnyArray]) -> None:
         super().__init__()
@@ -57,14 +57,14 @@ class TrainableVoice(nn.Module):  # type: ignore[misc]  # torch is not looked at
             with torch.no_grad():
                 self(torch.zeros(1, 51, BANDS))
         except (KeyError, AttributeError, RuntimeError, TypeError, ValueError) as error:
-            raise StoreError(f"weights of another network than voice's ({error})") from None
+            raise StoreError(f"invalid weights for the voice network: {error}") from None
 
     def plain(self) -> dict[str, FloatArray]:
-        """Return the weights by name, as `VoiceNetwork` takes them; float32."""
+        """Return the weights by name, float32, for `VoiceNetwork`."""
         return {name: self._of(name).detach().numpy().copy() for name in self.names}
 
     def forward(self, bands: Tensor) -> Tensor:
-        """Embed windows, shape (b, t, 80): shape (b, 192), of no certain length."""
+        """Embed windows, shape (b, t, 80), as vectors of any length, shape (b, 192)."""
         rows = self.frames(bands - bands.mean(dim=1, keepdim=True))
         attention = torch.softmax(self.logits(rows).float(), dim=1)
         rows = rows.float()
@@ -75,7 +75,7 @@ class TrainableVoice(nn.Module):  # type: ignore[misc]  # torch is not looked at
         )
 
     def frames(self, bands: Tensor) -> Tensor:
-        """Return all that is pooled: shape (b, t / stride, 3072)."""
+        """Return the frames to pool, shape (b, t / stride, 3072)."""
         width = self._of("stem").shape[1] // BANDS
         rows = self._activated(self._dense(_stack_taps(bands, width, 1), "stem"), "stem")
         rows = rows[:, :: self.stride]
@@ -86,7 +86,7 @@ class TrainableVoice(nn.Module):  # type: ignore[misc]  # torch is not looked at
         return relu(self._dense(torch.cat(outputs, dim=2), "widen"))
 
     def logits(self, rows: Tensor) -> Tensor:
-        """Return the logarithm of the attention of each frame and channel, of no certain sum."""
+        """Return the unnormalised log attention of each frame and channel."""
         mean = rows.mean(dim=1, dtype=torch.float32)
         square = (rows * rows).mean(dim=1, dtype=torch.float32)
         context = linear(mean, self._of("attend.mean"), self._of("attend.bias")) + linear(
@@ -97,13 +97,13 @@ class TrainableVoice(nn.Module):  # type: ignore[misc]  # torch is not looked at
 
     def _block(self, x: Tensor, block: int) -> Tensor:
         taps, dilation = self.taps[block]
-        first, *parts = self._activated(self._dense(x, f"{block}.one"), f"{block}.one").chunk(
+        first, *chunks = self._activated(self._dense(x, f"{block}.one"), f"{block}.one").chunk(
             GROUPS, dim=2
         )
         groups, last = [first], None
-        for group, part in enumerate(parts, 1):
+        for group, chunk in enumerate(chunks, 1):
             name = f"{block}.group{group}"
-            convolved = _stack_taps(part if last is None else part + last, taps, dilation)
+            convolved = _stack_taps(chunk if last is None else chunk + last, taps, dilation)
             last = self._activated(self._dense(convolved, name), name)
             groups.append(last)
         y = self._activated(self._dense(torch.cat(groups, dim=2), f"{block}.two"), f"{block}.two")
@@ -125,12 +125,12 @@ class TrainableVoice(nn.Module):  # type: ignore[misc]  # torch is not looked at
 
 
 def _key(name: str) -> str:
-    """Return a name without dots, which torch keeps for modules within modules."""
+    """Return a name without dots, which torch reserves for nested modules."""
     return "w_" + name.replace(".", "_")
 
 
 def _stack_taps(rows: Tensor, taps: int, dilation: int) -> Tensor:
-    """Put each row beside those around it, tap by tap; a mirror at both ends."""
+    """Concatenate each row with its neighbours, tap by tap, mirrored at both ends."""
     reach = taps // 2 * dilation
     if reach:
         before, after = rows[:, 1 : reach + 1].flip(1), rows[:, -reach - 1 : -1].flip(1)
@@ -146,26 +146,26 @@ def _deviation(square: Tensor, mean: Tensor) -> Tensor:
 
 
 # ----------------------------------------------------------------------------------------- batches
-# What is done to mel bands in training, so that a network does not go by a microphone.
+# Augmentation of mel bands in training, so that a network does not recognise microphones.
 
 _SHORTEST, _LONGEST = 150, 300
-"""Frames of a crop: one and a half to three seconds."""
+"""Frames per crop: one and a half to three seconds."""
 _NATS = np.float32(np.log(10) / 10)
-"""Of a decibel."""
+"""Nats per decibel."""
 _FLOORED, _GATED = 0.35, 0.25
 _MASKED = 0.3
 _MOST_BANDS, _MOST_TIME = 8, 0.15
 
 
 class Batches:
-    """Crops of one length, every voice as likely as the other, given by seed and step alone."""
+    """Crops of one length with equally likely voices, determined by seed and step."""
 
     def __init__(self, speech: ProtectedSpeech, seed: int) -> None:
         self._speech, self._seed = speech, seed
         self._of = [np.flatnonzero(speech.voices == voice) for voice in range(len(speech.names))]
 
     def at(self, step: int, size: int) -> tuple[FloatArray, IntArray]:
-        """Return the batch of a step: bands, shape (b, t, m), and voices, shape (b,)."""
+        """Return the bands of a step's batch, shape (b, t, m), and its voices, shape (b,)."""
         generator = np.random.default_rng([self._seed, step])
         frames = int(generator.integers(_SHORTEST, _LONGEST + 1))
         voices = generator.integers(len(self._of), size=size)
@@ -183,9 +183,9 @@ class Batches:
 
 
 def _add_floors(bands: FloatArray, generator: np.random.Generator) -> None:
-    """Give some crops another microphone's floor, and some a gate on quiet sounds, in place.
+    """Give some crops another microphone's noise floor, and some a noise gate, in place.
 
-    A session is told by both as well as by its voice, and nobody in training has two sessions.
+    Both identify a session as well as its voice does, and each training speaker has one session.
     """
     width = bands.shape[2]
     slope = np.linspace(-0.5, 0.5, width, dtype=np.float32)
@@ -202,9 +202,9 @@ def _add_floors(bands: FloatArray, generator: np.random.Generator) -> None:
 
 
 def _mask_bands(bands: FloatArray, generator: np.random.Generator) -> None:
-    """Mask stripes of bands or time of some crops, in place (SpecAugment; Park et al., 2019).
+    """Mask stripes of bands or time in some crops, in place (SpecAugment; Park et al., 2019).
 
-    What is lost becomes the crop's mean of the band.
+    Masked values become the crop's mean of the band.
     """
     _, frames, width = bands.shape
     for crop, mean in zip(bands, bands.mean(axis=1), strict=True):
@@ -228,18 +228,18 @@ _NEVER = -1e4
 def _compute_loss(
     student: Tensor, voices: Tensor, teacher: Tensor, corpus_of_voice: Tensor
 ) -> Tensor:
-    """Return the distance of the student to the teacher, of crops of some voices.
+    """Return the distance of the student to the teacher, for crops of some voices.
 
-    The cosine to the teacher's embedding, and where that lies among those of everybody in training:
-    the softmax of cosines to these anchors is to be the teacher's (relational distillation;
-    W. Park et al., CVPR 2019). The student has no centres of its own, by which it would learn the
-    names of a few hundred speakers by heart. Only anchors of the crop's own corpus compete: a
-    corpus that could be told by its room and its codec would teach nothing of voices.
+    The first term is the cosine to the teacher's embedding. The second compares the softmax of
+    cosines to all training speakers' embeddings (anchors) with the teacher's (relational
+    distillation; W. Park et al., CVPR 2019). The student has no trainable class centres, with which
+    it would memorise a few hundred speakers. Anchors compete only within a corpus. Otherwise the
+    student would learn to recognise a corpus by its room and codec, not its voices.
 
     Args:
-        student: shape (b, 192), the student's embeddings.
-        voices: shape (b,), of which voice each crop is.
-        teacher: shape (v, 192), of length 1: what the teacher says of everybody.
+        student: the student's embeddings, shape (b, 192).
+        voices: the voice of each crop, shape (b,).
+        teacher: the teacher's embeddings of all training speakers, of length 1, shape (v, 192).
         corpus_of_voice: shape (v,).
     """
     student, target = nn.functional.normalize(student), teacher[voices]
@@ -273,14 +273,14 @@ def fine_tune(
     every_seconds: float = 30.0,
     progress: Callable[[float, float], None] = lambda _done, _loss: None,
 ) -> dict[str, FloatArray]:
-    """Train the network on, with one thread.
+    """Continue training the network, with one thread.
 
-    With steps, equal seeds give equal weights, stopped on the way or not; with seconds the rate of
-    learning falls by the time spent.
+    A length in steps gives equal weights for equal seeds, even if the training was interrupted. For
+    a length in seconds the learning rate follows the time spent.
 
-    The ``teacher`` is `embed_clear` of the same weights and speech; None: it is worked out here.
-    The state is kept in the cache and under the key of ``checkpoint``, to go on from; after each
-    step ``progress`` is called with the fraction done, 0 to 1, and the loss.
+    The ``teacher`` is the result of `embed_clear` for the same weights and speech, or None to
+    compute it here. The state is stored in the cache of ``checkpoint``, under its key, to resume
+    from. After each step ``progress`` is called with the fraction done, 0 to 1, and the loss.
 
     Returns:
         the weights, float32, for `monitor.networks.voice.VoiceNetwork`.
@@ -297,7 +297,7 @@ def fine_tune(
         setting = {**asdict(settings), "voices": len(speech.names), "stretches": len(speech.bands)}
         if checkpoint is not None and (content := checkpoint[0].read(checkpoint[1])):
             state = torch.load(io.BytesIO(content), weights_only=True)
-            if state["setting"] == setting:  # else it is another training's
+            if state["setting"] == setting:  # otherwise of another training
                 student.load_state_dict(state["student"])
                 optimizer.load_state_dict(state["optimizer"])
                 step, spent = state["step"], state["seconds"]
@@ -310,7 +310,7 @@ def fine_tune(
                 embeddings = student(torch.from_numpy(bands))
             loss = _compute_loss(embeddings.float(), torch.from_numpy(voices), targets, corpora)
             if not torch.isfinite(loss):
-                raise CorpusError("the training came to nothing: its loss is no number")
+                raise CorpusError("the training diverged: its loss is NaN or infinite")
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             nn.utils.clip_grad_norm_(student.parameters(), _MOST_GRADIENT)
@@ -330,10 +330,10 @@ def fine_tune(
 
 
 def embed_clear(speech: ProtectedSpeech, weights: Mapping[str, AnyArray]) -> FloatArray:
-    """Embed each voice's clear speech by a network: shape (v, 192), of length 1.
+    """Embed each voice's clear speech with a network, as vectors of length 1, shape (v, 192).
 
-    It does not depend on what protects the speech. What all of a corpus have in common is a room,
-    not a voice: it is taken away.
+    The result does not depend on the protection. The mean of each corpus is subtracted, because it
+    describes a room, not a voice.
     """
     with one_torch_thread():
         embeddings = _embed(TrainableVoice(weights), speech.clear)
@@ -347,7 +347,7 @@ def embed_clear(speech: ProtectedSpeech, weights: Mapping[str, AnyArray]) -> Flo
 
 
 def _embed(student: TrainableVoice, bands: Iterable[FloatArray]) -> list[FloatArray]:
-    """Embed windows of three seconds of each stretch: shape (windows, 192) each."""
+    """Embed windows of three seconds of each stretch, shape (windows, 192) each."""
     embeddings = []
     with torch.inference_mode():
         for stretch in bands:

@@ -1,4 +1,4 @@
-"""Adapting the voice network to an anonymiser: settings, speech and cache; needs no torch."""
+"""Settings and speech for adapting the voice network to an anonymiser, without torch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from monitor.networks.voice import mel_decibels
 from monitor.sources.file import File
 from monitor.types import TICKS_PER_SECOND, FloatArray, IntArray
 
-FINE_TUNING_STEPS = 200  # of a network that has learnt already, where nobody says
+FINE_TUNING_STEPS = 200  # default for a trained network
 _WARM_UP = 0.05
 
 
@@ -45,28 +45,28 @@ class Length:
         if self.steps is not None:
             return min(1.0, step / self.steps) if self.steps else 1.0
         if self.seconds is None:
-            raise UsageError("a training has --steps or --minutes")
+            raise UsageError("a training needs --steps or --minutes")
         return min(1.0, seconds / self.seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class FineTuning:
-    """Settings of a fine-tuning: crops a step, rates of learning, and others."""
+    """Settings of a fine-tuning, such as crops per step and learning rates."""
 
     batch: int = 32
     highest: float = 2e-4
     lowest: float = 5e-6
     decay: float = 1e-4  # of weights
     seed: int = 1  # of batches
-    bfloat16: bool = False  # of layers, which newer processors do faster
+    bfloat16: bool = False  # in layers; faster on newer processors
 
 
 @dataclass(frozen=True, slots=True)
 class SpeechDraws:
-    """Stretches drawn of each speaker, of so many audio seconds.
+    """Random stretches of each speaker, with their length in seconds of audio.
 
-    A voice at another speed has another pitch and other formants: somebody else (Yamamoto et al.,
-    Interspeech 2019).
+    A voice at another speed has another pitch and other formants, so it counts as another speaker
+    (Yamamoto et al., Interspeech 2019).
     """
 
     draws: int = 6
@@ -99,7 +99,7 @@ def compute_rate(done: float, highest: float, lowest: float) -> float:
 
 # -------------------------------------------------------------------------------------- last layer
 # Within-class covariance normalisation (A. Hatch, S. Kajarekar and A. Stolcke, Interspeech 2006),
-# with the mean over speakers taken away: both are linear, and go into the last layer of a network.
+# with the mean over speakers subtracted. Both are linear and merge into a network's last layer.
 
 _RIDGE = 0.3
 
@@ -107,16 +107,17 @@ _RIDGE = 0.3
 def fit_normalisation(
     embeddings: FloatArray, voices: IntArray, corpora: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Fit what embeddings of crops, shape (n, m), are multiplied by, and their centre.
+    """Fit the transform of embeddings, shape (n, m), and their centre.
 
     Args:
-        embeddings: shape (n, m): of crops, of each voice several.
-        voices: shape (n,), whose each is.
-        corpora: shape (v,), of each voice; however large, each has one say in the centre.
+        embeddings: embeddings of several crops of each voice, shape (n, m).
+        voices: voice of each crop, shape (n,).
+        corpora: corpus of each voice, shape (v,); all corpora have equal weight in the centre.
 
     Returns:
-        shape (m, m), of which W = (turn turn^T)^-1 is the covariance within voices with a ridge,
-            scaled to leave lengths about as they are; shape (m,), the centre to take away before.
+        the transform, shape (m, m), and the centre to subtract first, shape (m,). The matrix
+            W = (turn turn^T)^-1 is the covariance within voices with a ridge. Its scale keeps
+            lengths about the same.
     """
     counts = np.bincount(voices, minlength=len(corpora))
     sums = np.zeros((len(corpora), embeddings.shape[1]))
@@ -124,7 +125,7 @@ def fit_normalisation(
     means = sums / counts.clip(min=1)[:, None]
     apart = embeddings - means[voices]
     spread = apart.T @ apart / max(1, len(apart) - np.count_nonzero(counts))
-    level = np.trace(spread) / len(spread) or 1.0  # of no variation the ridge alone is left
+    level = np.trace(spread) / len(spread) or 1.0  # without variation only the ridge remains
     turn = np.linalg.cholesky(np.linalg.inv(spread / level + _RIDGE * np.eye(len(spread))))
     has_crops = counts > 0
     of_corpus = [
@@ -137,7 +138,7 @@ def fit_normalisation(
 def turn_last_layer(
     weights: Mapping[str, FloatArray], turn: FloatArray, centre: FloatArray
 ) -> dict[str, FloatArray]:
-    """Return the voice network's weights with the last layer turned (`fit_normalisation`)."""
+    """Return the voice network's weights with the last layer transformed (`fit_normalisation`)."""
     turned = dict(weights)
     turned["embed.bias"] = turned["embed.bias"] - centre
     for name in ("embed.mean", "embed.deviation", "embed.bias"):
@@ -150,20 +151,20 @@ def turn_last_layer(
 _TICK = RATE // TICKS_PER_SECOND
 
 Protect: TypeAlias = Callable[[FloatArray, int, str, str], FloatArray]
-"""Protects one stretch of speech: from samples of one channel, shape (n,), their rate, the name of
-the stretch, on which depends what is drawn at random, and its speaker's, likewise, to samples of
-the same rate. Whoever trains can draw for one as often as for many."""
+"""Protects one stretch of speech. The arguments are samples of one channel, shape (n,), their rate,
+and the names of stretch and speaker, which are keys of random settings. The result has the same
+rate. An attacker who trains can use a new draw for each stretch."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProtectedSpeech:
-    """Protected speech, pauses left out, as the voice network hears it."""
+    """Protected speech without pauses, as input of the voice network."""
 
-    bands: tuple[FloatArray, ...]  # of each stretch, decibels less their means, (t, 80), float16
-    clear: tuple[FloatArray, ...]  # likewise, not protected
-    voices: IntArray  # whose each is, shape (n,)
+    bands: tuple[FloatArray, ...]  # decibels minus their means, (t, 80) per stretch, float16
+    clear: tuple[FloatArray, ...]  # the same for clear speech
+    voices: IntArray  # voice of each stretch, shape (n,)
     names: tuple[str, ...]  # of the voices
-    corpora: IntArray  # which of the corpora each voice is of, shape (v,)
+    corpora: IntArray  # corpus of each voice, shape (v,)
     problems: tuple[str, ...]
 
 
@@ -177,9 +178,9 @@ def draw_speech(
 ) -> ProtectedSpeech:
     """Draw stretches of every speaker, and protect each by itself; no audio is written.
 
-    What is drawn depends on the seed, the speaker and the recordings; neither on the others nor on
-    ``jobs``. Speakers of two corpora are two, whatever their names; with several processes
-    ``protect`` is one that can be pickled.
+    The draws depend on the seed, the speaker and the recordings, not on other speakers or ``jobs``.
+    Equal names in two corpora are two speakers. For several processes ``protect`` must be
+    picklable.
     """
     paths_by_speaker: dict[tuple[int, str], list[Readable]] = {}
     for number, recordings in enumerate(corpora):
@@ -215,7 +216,7 @@ def draw_speech(
 def _draw_speaker(
     protect: Protect, settings: SpeechDraws, speaker: tuple[str, Sequence[Readable]]
 ) -> tuple[list[tuple[float, FloatArray, FloatArray]], list[str]]:
-    """Return speed, clear and protected bands of each stretch; and problems."""
+    """Return the speed, clear bands and protected bands of each stretch, and the problems."""
     name, paths = speaker
     digest = hashlib.sha256(repr((settings.seed, name)).encode("utf-8", "replace")).digest()
     generator = np.random.default_rng(int.from_bytes(digest, "big"))
@@ -247,18 +248,18 @@ def _draw_speaker(
 
 
 def decode_mono(path: Readable) -> tuple[FloatArray, int]:
-    """Return a whole recording, the mean of its channels, shape (n,), and its rate.
+    """Return a recording's mean over channels, shape (n,), and its rate.
 
     Raises:
-        SourceError: it is damaged.
+        SourceError: if it is damaged.
     """
     source = File(path)
-    parts = [np.asarray(columns_of(block, None), np.float32) for block in source.blocks()]
-    return np.concatenate(parts).mean(axis=1), source.rate
+    blocks = [np.asarray(columns_of(block, None), np.float32) for block in source.blocks()]
+    return np.concatenate(blocks).mean(axis=1), source.rate
 
 
 def extract_speech(samples: FloatArray, rate: int) -> FloatArray:
-    """Return the speech of a stretch at 16 kHz without pauses, as ``voice`` takes it."""
+    """Return a stretch at 16 kHz without pauses, as input of ``voice``."""
     sound = np.asarray(soxr.resample(samples, rate, RATE) if rate != RATE else samples, np.float32)
     spoken = VoiceActivity().process(sound)
     ticks = sound[: spoken.size * _TICK].reshape(spoken.size, _TICK)
@@ -266,5 +267,5 @@ def extract_speech(samples: FloatArray, rate: int) -> FloatArray:
 
 
 def compute_bands(sound: FloatArray) -> FloatArray:
-    """Return the network's bands in half precision: 16 kB a second."""
+    """Return the network's bands in half precision, 16 kB per second."""
     return mel_decibels(sound).astype(np.float16)

@@ -1,4 +1,4 @@
-"""Attacks on protected speech: what is left of a voice for those who know what was done to it."""
+"""Attacks on protected speech: how well informed attackers still recognise a voice."""
 
 from __future__ import annotations
 

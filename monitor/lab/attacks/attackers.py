@@ -1,10 +1,10 @@
-"""The attackers of an anonymiser test: what each knows, the speech it has, what it makes of it.
+"""The attackers of an anonymiser test: the knowledge, speech and models of each.
 
-The one who trains is semi-informed in the VoicePrivacy challenges, informed in the legal
-framework's words: the method is known, and its draws are not. Nothing is chosen on the readers who
-are judged. Who of the background says enough is held apart from training (a third, at most fifty),
-and says which network is used: the one that ships, the adapted one, or both. An attacker who can
-train can also leave it.
+The attacker that trains knows the method, but not its random draws. It is called semi-informed in
+the VoicePrivacy challenges and informed in the legal framework. Nothing is chosen on the judged
+readers. A third of the background readers with enough speech, at most fifty, is excluded
+from training. These readers choose the network: the shipped one, the adapted one, or both. So an
+attacker that can train may also use no training.
 """
 
 from __future__ import annotations
@@ -51,31 +51,31 @@ from monitor.training.voices import SessionFrames, session_frames, units_of
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 BITS = "srd.mean_bits_model"
-"""The figure by which attacks are compared: MeanD of the fitted rank model, whose limits hold."""
-NETWORKS = "networks"  # the private folder in which they are kept
-FEWEST_TRAINING = 10  # readers; of fewer there is nothing to learn about others
+"""The figure that compares attacks: MeanD of the fitted rank model, which has a valid interval."""
+NETWORKS = "networks"  # private folder of the trained networks
+FEWEST_TRAINING = 10  # minimum readers for a network that generalises to others
 _MOST_APART = 50
 
 
 @dataclass(frozen=True, slots=True)
 class ThreatModel:
-    """Knowledge and acts of one attacker; trials do not depend on it."""
+    """Knowledge and actions of one attacker; trials do not depend on it."""
 
     name: str
-    knows: str  # in a sentence, for people
+    knows: str  # in one sentence, for people
     protects: bool
     """Whether enrolled speech and background are protected too, with the attacker's own draws."""
-    trains: bool = False  # on a part of the background; models are learnt on the rest
+    trains: bool = False  # on some background readers; models are fitted to the others
     features: Callable[[AttackContext, str], Mapping[str, str | Feature]] | None = None
-    """From context and method, what it hears with by name; None: with what was asked for."""
+    """Function from context and method to its features by name; None for those requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """Speech of background speakers, that an attacker may learn from; none of them is judged."""
+    """Speech of background speakers for an attacker to train on; none of them is judged."""
 
-    corpora: tuple[tuple[Corpus, Path], ...]  # with the folder of each
-    readers: Readers | None  # those who say enough to learn rank models on
+    corpora: tuple[tuple[Corpus, Path], ...]  # each with its folder
+    readers: Readers | None  # with enough speech for rank models
     problems: tuple[str, ...] = ()
 
 
@@ -85,21 +85,21 @@ def split_background(
     """Split background readers: some calibrate and choose the network, others train it.
 
     Returns:
-        a third of the readers, at most fifty, of those who say enough (None where nobody does); and
-            by corpus the recordings of all others.
+        a third of the readers, at most fifty, all with enough speech (None if there are none), and
+            the recordings of all others by corpus.
     """
     enough = background.readers.everybody if background.readers else ()
     speakers = sum(len(corpus.speakers) for corpus, _ in background.corpora)
     maximum = max(FEWEST_SPEAKERS, min(_MOST_APART, speakers // 3))
     chosen = sorted(enough, key=lambda r: hashlib.sha256(r.name.encode()).digest())[:maximum]
-    held = Readers(tuple(sorted(chosen, key=lambda reader: reader.name)), "same")
-    files = {piece.path for piece in held.pieces(*PARTS)}
+    calibration = Readers(tuple(sorted(chosen, key=lambda reader: reader.name)), "same")
+    files = {piece.path for piece in calibration.pieces(*PARTS)}
     names = {reader.name for reader in chosen}
     training = tuple(
         tuple(r for r in corpus.recordings if r.speaker not in names and r.path not in files)
         for corpus, _ in background.corpora
     )
-    return (held if chosen else None), training
+    return (calibration if chosen else None), training
 
 
 @dataclass(frozen=True)
@@ -108,42 +108,42 @@ class AttackContext:
 
     judged: Readers
     background: Background | None
-    features: tuple[str, ...]  # that attackers hear with, where they have none of their own
-    measures: tuple[str, ...]  # of `MEASURES`, made of the trials when these features hear them
+    features: tuple[str, ...]  # for attackers without features of their own
+    measures: tuple[str, ...]  # of `MEASURES`, computed on trials with these features
     amounts: Amounts
     extractor: PieceExtractor
     seed: int
-    folder: Path  # where an attacker may keep what it made, such as a network; private
+    folder: Path  # private folder for results of an attacker, such as a network
     training: TrainingPlan = field(default_factory=TrainingPlan)
     on_progress: Callable[[str], object] = lambda _: None
-    notes: list[str] = field(default_factory=list)  # of attackers on themselves, for people
+    notes: list[str] = field(default_factory=list)  # from attackers, for people
     clear_bits: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """By method, MeanD of background speakers' clear speech by a trained and our network."""
+    """MeanD on background speakers' clear speech, of the trained and our network, by method."""
 
     def get_calibration_readers(self, attacker: ThreatModel) -> Readers | None:
         """Return the background readers an attacker calibrates on, or None.
 
-        Nobody among them has trained its network, which would know them better than others.
+        None of them trained its network, which recognises its training speakers too well.
         """
         if self.background is None or not attacker.trains:
             return None if self.background is None else self.background.readers
         return split_background(self.background)[0]
 
     def get_features(self, attacker: ThreatModel, method: str) -> Mapping[str, str | Feature]:
-        """Return the features an attacker extracts, by the name shown."""
+        """Return the features an attacker extracts, by display name."""
         if attacker.features is not None:
             return attacker.features(self, method)
         return {name: name for name in self.features}
 
     @property
     def attacker_seed(self) -> int:
-        """Seed of the attacker's draws: the method is known, the user's draws are not."""
+        """Seed of the attacker's draws, which differ from the user's."""
         return self.seed + 1
 
     def extract_trials(
         self, method: str, features: Sequence[str | Feature]
     ) -> dict[Piece, ExtractedPiece]:
-        """Extract the judged readers' trials, as they publish them."""
+        """Extract the judged readers' trials, protected as for publication."""
         pieces = self.judged.pieces("trials")
         measures = self.measures if tuple(features) == self.features else ()
         return self.extractor.extract(pieces, method, self.seed, features, measures)
@@ -152,18 +152,18 @@ class AttackContext:
         self, pieces: Sequence[Piece], attacker: ThreatModel, method: str,
         features: Sequence[str | Feature],
     ) -> dict[Piece, ExtractedPiece]:  # fmt: skip
-        """Extract speech that an attacker has in the clear, as it would use it."""
+        """Extract clear speech that an attacker owns, protected first if the attacker does so."""
         method_used = method if attacker.protects else CLEAR
         return self.extractor.extract(pieces, method_used, self.attacker_seed, features)
 
     def list_requests(
         self, methods: Mapping[str, Sequence[ThreatModel]]
     ) -> list[ExtractionRequest]:
-        """Return what attackers extract with the requested features, each once."""
+        """Return the attackers' extraction requests for the requested features, each once."""
         requests: dict[ExtractionRequest, None] = {}
 
         def add(pieces: Sequence[Piece], method: str, seed: int, *measures: str) -> None:
-            seed = 0 if method == CLEAR else seed  # nothing is drawn
+            seed = 0 if method == CLEAR else seed  # no random draws
             requests.update(
                 {ExtractionRequest(piece, method, seed, measures): None for piece in pieces}
             )
@@ -181,18 +181,18 @@ class AttackContext:
 
 
 # --------------------------------------------------------------------------------------- templates
-# VoxGuard section 4.2: a template is the mean of L segments (average scoring), or each of them by
-# itself, of which the nearest counts (max scoring).
+# VoxGuard section 4.2: the template is the mean of L segments (average scoring), or the nearest of
+# the L segments (max scoring).
 
 
 @dataclass(frozen=True, slots=True)
 class AttackSpeech:
-    """Enrolled segments of N readers, and n trials: consecutive stretches of T speech seconds."""
+    """Enrolled segments of N readers, and n trials, which are consecutive T seconds of speech."""
 
     names: tuple[str, ...]
-    segments: Mapping[str, tuple[AnyArray, ...]]  # by feature, of each reader, (segments, M)
+    segments: Mapping[str, tuple[AnyArray, ...]]  # by feature, one per reader, (segments, M)
     trials: Mapping[str, AnyArray]  # by feature, shape (n, M)
-    has_frames: Mapping[str, BoolArray]  # by feature, whether a trial has any of it, shape (n,)
+    has_frames: Mapping[str, BoolArray]  # by feature, whether a trial has frames of it, shape (n,)
     target: IntArray  # position of each trial's reader, shape (n,)
     trial_names: tuple[str, ...]
 
@@ -204,15 +204,15 @@ class AttackSpeech:
     def score(
         self, feature: str, similarity: Similarity, count: int, columns: slice = slice(None)
     ) -> FloatArray:
-        """Score trials against every reader's first segments: shape (n, N).
+        """Score trials against every reader's first segments, shape (n, N).
 
-        A similarity compares with the sum of L segments (all, of a reader with fewer), or
-        ``by_slice`` with each.
+        A similarity compares with the sum of L segments, or with each if it is ``by_slice``. A
+        reader with fewer than L segments is compared by all of them.
         """
         first = [rows[:count, columns] for rows in self.segments[feature]]
         if similarity.by_slice:
             longest = max(map(len, first))
-            # a segment more of what is there changes no maximum
+            # repeating a segment does not change the maximum
             first = [np.concatenate([s, s[:1].repeat(longest - len(s), 0)]) for s in first]
         templates = np.stack(first if similarity.by_slice else [s.sum(axis=0) for s in first])
         prepared = similarity.prepare(templates)
@@ -231,11 +231,11 @@ def join_speech(
     extracted: Mapping[Piece, ExtractedPiece],
     specs: Mapping[str, FeatureSpec],
 ) -> dict[str, SessionFrames] | None:
-    """Return the frames of consecutive pieces; None where a piece is missing."""
+    """Return the frames of consecutive pieces; None if a piece is missing."""
     if any(piece not in extracted for piece in pieces):
         return None
     frames = [extracted[piece].frames for piece in pieces]
-    # each long frame counts where it was complete, as for who hears a piece alone
+    # each long frame counts where it was complete, as in a piece by itself
     sessions = {name: session_frames(frames, spec) for name, spec in specs.items()}
     return {name: replace(session, begins=None) for name, session in sessions.items()}
 
@@ -243,7 +243,7 @@ def join_speech(
 def collect_segments(
     reader: Reader, extracted: Mapping[Piece, ExtractedPiece], specs: Mapping[str, FeatureSpec]
 ) -> dict[str, AnyArray] | None:
-    """Return a reader's segments by feature, shape (segments, M); None where a piece is missing."""
+    """Return a reader's segments by feature, shape (segments, M); None if a piece is missing."""
     sessions = [
         join_speech(pieces, extracted, specs) if pieces else {} for pieces in reader.enrolment
     ]
@@ -262,7 +262,7 @@ def collect_trials(
     reader: Reader, extracted: Mapping[Piece, ExtractedPiece], specs: Mapping[str, FeatureSpec],
     amounts: Amounts,
 ) -> dict[str, AnyArray] | None:  # fmt: skip
-    """Return a reader's trials by feature, shape (trials, M); None where a piece is missing."""
+    """Return a reader's trials by feature, shape (trials, M); None if a piece is missing."""
     session = join_speech(reader.trials, extracted, specs)
     if session is None:
         return None
@@ -285,7 +285,7 @@ def collect_speech(
     """Return segments and trials of the readers with every piece extracted.
 
     Raises:
-        CorpusError: they are fewer than two.
+        CorpusError: if there are fewer than two.
     """
     speech: dict[str, tuple[Mapping[str, AnyArray], Mapping[str, AnyArray]]] = {}
     for reader in context.judged.everybody:
@@ -295,7 +295,7 @@ def collect_speech(
             speech[reader.name] = enrolled, trials
     if len(speech) < 2:
         raise CorpusError(
-            f"only {len(speech)} of {len(context.judged)} readers could be protected and heard"
+            f"only {len(speech)} of {len(context.judged)} readers could be protected and extracted"
         )
     sizes = {name: len(next(iter(trials.values()))) for name, (_, trials) in speech.items()}
     totals = {f: np.concatenate([trials[f] for _, trials in speech.values()]) for f in specs}
@@ -309,7 +309,7 @@ def collect_speech(
     )
 
 
-# ------------------------------------------------------------------------------------ who trains
+# ------------------------------------------------------------------------------- trained attackers
 
 _REPLICATES = 20
 _LEAST_SPREAD = 1e-9
@@ -319,11 +319,11 @@ _BOTH = "both"  # the shipped network and the adapted one
 def _protect(
     method: str, seed: int, samples: FloatArray, rate: int, name: str, speaker: str
 ) -> FloatArray:
-    """Protect a stretch of speech by a method; the seed fixes draws."""
+    """Protect a stretch of speech by a method; the seed fixes its draws."""
     anonymiser = make(method, Utterance(rate, name, speaker, 0, seed))
     try:
         return np.concatenate([anonymiser.process(samples), anonymiser.flush()])
-    except UsageError as error:  # a sample is no number
+    except UsageError as error:  # NaN or infinite samples
         raise SourceError(f"{name}: {error}") from None
 
 
@@ -333,37 +333,37 @@ def check_background(background: Background) -> None:
     readers, training = split_background(background)
     if readers is None or len(readers) < FEWEST_SPEAKERS:
         raise UsageError(
-            "semi-informed chooses its network on ten readers of --background who say enough for a "
-            f"template and trials, not {0 if readers is None else len(readers)}: add readers with "
-            "more speech"
+            "semi-informed needs ten --background readers with speech for a template and trials to "
+            f"choose its network, but has {0 if readers is None else len(readers)}: add readers "
+            "with more speech"
         )
     others = sum(len({r.speaker for r in corpus}) for corpus in training)
     if others < FEWEST_TRAINING:
         raise UsageError(
-            f"semi-informed trains a network on {FEWEST_TRAINING} readers of --background or more, "
-            f"beside the {len(readers)} that choose it, not {others}: add readers"
+            f"semi-informed needs at least {FEWEST_TRAINING} --background readers to train its "
+            f"network, beside the {len(readers)} that choose it, but has {others}: add readers"
         )
 
 
 def choose_features(context: AttackContext, method: str) -> Mapping[str, str | Feature]:
-    """Return the requested features, and ``voice`` by the network it chooses.
+    """Return the requested features, and ``voice`` with the network it chooses.
 
-    Where no network can be made or chosen, such as of an anonymiser that leaves no speech, it is
-    the one that ships, and a note says so.
+    If no network can be trained or chosen, the shipped network is used and a note reports it. This
+    happens if the anonymiser leaves no speech.
     """
     features: dict[str, str | Feature] = {name: name for name in context.features}
     if context.background is None:
-        raise UsageError("semi-informed needs speech of background speakers: give --background")
+        raise UsageError("semi-informed needs speech of background speakers: add --background")
     check_background(context.background)
     try:
         return {**features, "voice": _choose_network(context, context.background, method)}
     except CorpusError as error:
-        context.notes.append(f"{method}: semi-informed uses the shipped voice network: {error}")
+        context.notes.append(f"{method}: semi-informed uses the shipped voice network ({error})")
         return {**features, "voice": "voice"}
 
 
 def _choose_network(context: AttackContext, background: Background, method: str) -> Feature:
-    """Return the network that discloses most of background speakers."""
+    """Return the network that discloses most about background speakers."""
     readers, training = split_background(background)
     assert readers is not None
 
@@ -389,42 +389,42 @@ def _choose_network(context: AttackContext, background: Background, method: str)
     listing = ", ".join(f"{name} {value:.2f}" for name, value in bits.items())
     networks = "networks" if choice == _BOTH else "network"
     context.notes.append(
-        f"{method}: semi-informed uses the {choice} voice {networks}: MeanD of "
-        f"{len(readers)} background speakers, in bits: {listing}"
+        f"{method}: semi-informed uses the {choice} voice {networks} (MeanD in bits on "
+        f"{len(readers)} background speakers = {listing})"
     )
     for problem in problems:
-        context.notes.append(f"{method}: not trained on: {problem}")
+        context.notes.append(f"{method}: excluded from training ({problem})")
     if choice != "shipped":
-        own, ours = (  # one by one: the shipped network's are the same for every method
+        trained, ours = (  # separately: the shipped network's bits are the same for every method
             _measure_candidates(context, CLEAR, readers, {name: candidates[name]})[0][name]
             for name in (choice, "shipped")
         )
-        context.clear_bits[method] = own, ours
+        context.clear_bits[method] = trained, ours
     return candidates[choice]
 
 
 def _measure_candidates(
     context: AttackContext, method: str, readers: Readers, candidates: Mapping[str, Feature]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Measure what each candidate discloses of background speakers, who trained none.
+    """Measure what each candidate discloses about background speakers outside its training.
 
     Returns:
-        MeanD in bits; and, since of few readers all of them may be told, by how many standard
-        deviations the own score lies above the best of the others, in the mean.
+        MeanD in bits, and the mean margin of the mated score above the best non-mated score, in
+        standard deviations. The margin decides if all candidates identify a few readers perfectly.
     """
     extracted = {_BOTH: candidates[_BOTH]} if _BOTH in candidates else candidates
     specs = {candidate.spec.name: candidate.spec for candidate in extracted.values()}
     features = tuple(extracted.values())
     enrolment, published = (
-        context.extractor.extract(readers.pieces(part), method, context.attacker_seed, features)
-        for part in PARTS
+        context.extractor.extract(readers.pieces(role), method, context.attacker_seed, features)
+        for role in PARTS
     )
     speech = collect_speech(replace(context, judged=readers), specs, enrolment, published)
     bits, apartness = {}, {}
     rows = np.arange(len(speech.target))
     for name, candidate in candidates.items():
         spec, columns = candidate.spec, slice(None)
-        if _BOTH in candidates and name != _BOTH:  # both are scaled, which no cosine sees
+        if _BOTH in candidates and name != _BOTH:  # scaling both does not change a cosine
             spec, first = candidates[_BOTH].spec, candidates["shipped"].spec.size
             columns = slice(first) if name == "shipped" else slice(first, None)
         similarity, count = candidate.spec.kind.similarity(), context.amounts.least_segments
@@ -440,7 +440,7 @@ def _measure_candidates(
 
 
 class BothNetworks:
-    """Embeddings of two networks side by side: their cosine is the mean of both cosines."""
+    """Concatenated embeddings of two networks: their cosine is the mean of both cosines."""
 
     def __init__(self, first: VoiceNetwork, second: VoiceNetwork) -> None:
         self._networks = first, second
@@ -448,7 +448,7 @@ class BothNetworks:
         self.sha256 = hashlib.sha256(f"{first.sha256} {second.sha256}".encode()).hexdigest()
 
     def embed(self, windows: FloatArray) -> FloatArray:
-        """Embed windows of one length, shape (b, n): shape (b, size)."""
+        """Embed windows of one length, shape (b, n), as vectors of shape (b, size)."""
         both = [network.embed(windows) for network in self._networks]
         return np.concatenate(both, axis=1) / np.float32(np.sqrt(2))
 
@@ -458,30 +458,30 @@ ATTACKERS: dict[str, ThreatModel] = {
     for attacker in (
         ThreatModel(
             "ignorant",
-            "knows of no protection: templates and rank models of clear speech",
+            "does not know of the protection, and has templates and rank models of clear speech",
             protects=False,
         ),
         ThreatModel(
             "lazy-informed",
-            "knows the method, not its draws: enrolled speech is protected too, and so is what "
-            "rank models are learnt on",
+            "knows the method, but not its draws, and protects enrolled speech and the speech for "
+            "its rank models too",
             protects=True,
         ),
         ThreatModel(
             "semi-informed",
-            "knows the method and has speech of other readers: trains the voice network on it, "
-            "protected, beside what lazy-informed does",
+            "works like lazy-informed, and also trains the voice network on protected speech of "
+            "other readers",
             protects=True,
             trains=True,
             features=choose_features,
         ),
     )
 }
-"""Every attacker, the weakest first."""
+"""Every attacker, weakest first."""
 
 
 def get_attacker(name: str) -> ThreatModel:
     """Return the attacker of that name."""
     if name not in ATTACKERS:
-        raise UsageError(f"no attacker is called {name!r}; there are {', '.join(ATTACKERS)}")
+        raise UsageError(f"unknown attacker {name!r}: use {', '.join(ATTACKERS)}")
     return ATTACKERS[name]

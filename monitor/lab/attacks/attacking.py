@@ -1,4 +1,4 @@
-"""A test of anonymisers: readers, background, every method and every attacker."""
+"""A test of anonymisers with readers, a background, every method and every attacker."""
 
 from __future__ import annotations
 
@@ -67,33 +67,33 @@ from monitor.types import BoolArray, FloatArray
 
 _ANY_RATE = 16_000
 _MOST_READERS = 30
-"""Of a background that models are learnt on, the corpora in turn: more weigh features no better."""
-_LEARNING_TRIALS = 2  # of each of them
+"""Background readers for models, alternating between corpora; more do not improve the weights."""
+_LEARNING_TRIALS = 2  # of each background reader
 
 
 @dataclass(frozen=True)
 class AttackConfig:
     """Settings of a test."""
 
-    methods: tuple[str, ...] = (CLEAR,)  # of protection; ``none`` is tried first in any case
-    attackers: tuple[str, ...] = ("ignorant", "lazy-informed")  # empty: all who can be tried here
-    features: tuple[str, ...] = ()  # empty: those that are ready, and ``f0_robust``
+    methods: tuple[str, ...] = (CLEAR,)  # of protection; ``none`` is always tried first
+    attackers: tuple[str, ...] = ("ignorant", "lazy-informed")  # empty for all that can run here
+    features: tuple[str, ...] = ()  # empty for the installed ones, and ``f0_robust``
     amounts: Amounts = field(default_factory=Amounts)
-    segments: tuple[int, ...] = (1, 3, 30)  # L, of the table of enrolments
-    session: str | None = None  # "cross" or "same"; None: whichever there is
+    segments: tuple[int, ...] = (1, 3, 30)  # L, in the table of enrolments
+    session: str | None = None  # "cross" or "same"; None for either
     seed: int = 0
     jobs: Jobs = 1
-    replicates: int = REPLICATES  # of readers behind the limits
+    replicates: int = REPLICATES  # resampled sets of readers, for the intervals
     training: TrainingPlan = field(default_factory=TrainingPlan)
-    attributes: tuple[str, ...] = ()  # to be told too, such as ``gender`` or ``age<16``
-    attribute_table: Path | None = None  # that says them; None: the manifests of the corpora
+    attributes: tuple[str, ...] = ()  # to infer too, such as ``gender`` or ``age<16``
+    attribute_table: Path | None = None  # table of attributes; None for the corpora's manifests
     setup: FeatureSetup = AS_ENVIRONMENT
-    columns: Columns = AS_STATED  # of data sets
+    columns: Columns = AS_STATED  # column names in data sets
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """Methods (every one once, ``none`` first), attackers and readers of a test."""
+    """Methods (each once, ``none`` first), attackers and readers of a test."""
 
     corpus: str
     config: AttackConfig
@@ -104,16 +104,16 @@ class Preparation:
 
     @property
     def seconds(self) -> float:
-        """Audio seconds to extract or read from the cache, by the requested features."""
+        """Seconds of audio to extract or read from the cache, for the requested features."""
         return sum(request.piece.seconds for request in self.context.list_requests(self.tried))
 
     @property
     def tried(self) -> dict[str, list[ThreatModel]]:
-        """By method, the attackers worth trying."""
+        """Attackers worth trying, by method."""
         return {method: select_attackers(self.attackers, method) for method in self.config.methods}
 
     def describe(self, methods: Collection[str]) -> Settings:
-        """Return the settings of a test that could be done by these methods."""
+        """Return the settings of the test, with those of its methods that worked."""
         config, context = self.config, self.context
         readers = context.background.readers if context.background else None
         return Settings(
@@ -144,23 +144,23 @@ def prepare(
     fresh: bool = False,
     progress: Callable[[str], object] = lambda _: None,
 ) -> Preparation:
-    """Choose readers, and check that every request can be met.
+    """Choose readers, and check that the test can run.
 
-    The ``folder``, private, is for what is kept to go on from, and forgotten if ``fresh``;
-    ``progress`` is called with each reader whose speech was looked for.
+    The private ``folder`` stores results from which an interrupted test resumes; ``fresh`` clears
+    it. ``progress`` is called with the name of each reader after the search for their speech.
 
     Raises:
-        UsageError: a method, an attacker or a feature makes no sense.
-        CorpusError: there is too little speech.
-        SourceError: a program does not work.
-        StoreError: the folder cannot be written.
+        UsageError: if a method, an attacker or a feature is invalid.
+        CorpusError: if there is too little speech.
+        SourceError: if a program does not work.
+        StoreError: if the folder cannot be written.
     """
     chosen = [get_attacker(name) for name in dict.fromkeys(config.attackers)]
     config = replace(config, methods=tuple(dict.fromkeys((CLEAR, *config.methods))))
     features = config.features
     if not features:
         first, *more = defaults(setup=config.setup)
-        features = (first, "f0_robust", *more)  # pitch behind filters too
+        features = (first, "f0_robust", *more)  # robust to filters
     _check_config(config, chosen, features, has_background=bool(background))
     recordings = find(corpus, columns=config.columns)
     check_attributes(recordings, corpus, background, config.attributes, config.attribute_table)
@@ -172,7 +172,7 @@ def prepare(
     attackers, unable = _select_able(chosen, others)
     problems = (*judged.problems, *(others.problems if others else ()), *unable)
     for method in config.methods:
-        if method.startswith("command:"):  # find out that it works before hours are spent
+        if method.startswith("command:"):  # test it before hours of work
             piece = judged.everybody[0].trials[0]
             end = min(piece.end_seconds, piece.start_seconds + 1.0)
             extract_protected(replace(piece, end_seconds=end), method, config.seed, [])
@@ -182,7 +182,7 @@ def prepare(
             recordings, corpus, others.corpora if others else (), config.attributes,
             config.amounts, config.attribute_table,
         )  # fmt: skip
-    try:  # the folder is made, private, once nothing is left to refuse
+    try:  # create the folder, private, after all checks
         make_folder(folder)
     except OSError as error:
         raise not_written(folder, error) from error
@@ -200,17 +200,17 @@ def _check_config(
     config: AttackConfig, chosen: Sequence[ThreatModel], features: Sequence[str],
     *, has_background: bool,
 ) -> None:  # fmt: skip
-    """Refuse what makes no sense before anything is extracted."""
+    """Raise UsageError for invalid settings, before anything is extracted."""
     for method in config.methods:
         make(method, Utterance(_ANY_RATE, "name", "speaker"))
     missing = [a.name for a in chosen if a.trains and not has_background]
     if missing:
-        raise UsageError(f"{missing[0]} needs speech of background speakers: give --background")
+        raise UsageError(f"{missing[0]} needs speech of background speakers: add --background")
     if any(attacker.trains for attacker in chosen):
         check_torch()
     extractors = make_features(features, config.setup)
     if config.attributes and not any(feature.spec.kind.pointed for feature in extractors):
-        raise UsageError("attributes are told by an embedding: add voice to --features")
+        raise UsageError("attributes need an embedding: add voice to --features")
 
 
 def _prepare_background(
@@ -219,14 +219,14 @@ def _prepare_background(
     config: AttackConfig,
     progress: Callable[[str], object],
 ) -> Background:
-    """Choose background readers; whoever is judged is left out, by name and recording."""
+    """Choose background readers, excluding the judged ones by name and by recording."""
     names = {reader.name for reader in judged.everybody}
     hashes = {hash_of_whole(piece.path) for piece in judged.pieces(*PARTS)}
     problems: list[str] = []
     corpora: list[tuple[Corpus, Path]] = []
     readers_by_corpus: list[tuple[Reader, ...]] = []
-    least = config.amounts.least_segments
-    amounts = Amounts(config.amounts.seconds, _LEARNING_TRIALS, least, least)
+    count = config.amounts.least_segments
+    amounts = Amounts(config.amounts.seconds, _LEARNING_TRIALS, count, count)
     for folder in folders:
         corpus = find_others(folder, config.columns)
         shared = {
@@ -234,8 +234,8 @@ def _prepare_background(
         }
         if shared:
             problems.append(
-                f"{folder.name}: {plural(len(shared), 'reader')} of the background are judged and "
-                f"left out: {', '.join(sorted(shared)[:5])}"
+                f"{folder.name}: {plural(len(shared), 'background reader')} excluded because they "
+                f"are judged ({', '.join(sorted(shared)[:5])})"
             )
         recordings = tuple(r for r in corpus.recordings if r.speaker not in shared)
         corpora.append((replace(corpus, recordings=recordings), folder))
@@ -259,7 +259,7 @@ def _prepare_background(
 def _select_able(
     chosen: Sequence[ThreatModel], background: Background | None
 ) -> tuple[tuple[ThreatModel, ...], list[str]]:
-    """Return the attackers requested, else all who can be tried; and why others cannot."""
+    """Return the requested attackers, or all that can run, and why others cannot."""
     able, unable = [], []
     for attacker in chosen or ATTACKERS.values():
         if attacker.trains and background is None:
@@ -270,14 +270,14 @@ def _select_able(
         except UsageError as error:
             if chosen:
                 raise
-            unable.append(f"{attacker.name} is not tried: {error}")
+            unable.append(f"{attacker.name} was not tried: {error}")
             continue
         able.append(attacker)
     return tuple(able), unable
 
 
 def select_attackers(attackers: Sequence[ThreatModel], method: str) -> list[ThreatModel]:
-    """Return the attackers who differ on a method: on clear speech knowledge is no help."""
+    """Return the attackers that differ on a method: on clear speech, knowledge does not help."""
     if method != CLEAR:
         return list(attackers)
     equals = [attacker for attacker in attackers if attacker.features is None]
@@ -298,17 +298,17 @@ def attack(
     folder: str | PathLike[str] | None = None,
     config: AttackConfig = AttackConfig(),
 ) -> AttackResults:
-    """Attack the recordings of a corpus, protected by each method: prepare, and try.
+    """Attack the recordings of a corpus, protected by each method.
 
     Args:
-        corpus: the path of recordings by reader and session; clear, methods are applied here.
-        methods: of protection, such as ``"mcadams:0.8"``.
-        background: paths of corpora that attackers learn from.
-        folder: for what is kept to go on from, private; None keeps nothing.
-        config: attackers, features, amounts and so on.
+        corpus: path of clear recordings by reader and session; this function applies the methods.
+        methods: methods of protection, such as ``"mcadams:0.8"``.
+        background: paths of corpora for attackers to train on.
+        folder: private folder for resuming an interrupted test; None stores nothing.
+        config: attackers, features, amounts and other settings.
 
     Raises:
-        MonitorError: as `prepare` and `try_methods`.
+        MonitorError: as in `prepare` and `try_methods`.
 
     Example::
 
@@ -329,10 +329,10 @@ def try_methods(
     on_progress: Callable[[str], object] = lambda _: None,
     on_seconds: Callable[[float], None] = lambda _: None,
 ) -> AttackResults:
-    """Try every attacker on every method; tell what begins, and seconds of audio extracted.
+    """Try every attacker on every method, with reports of each step and of extracted seconds.
 
     Raises:
-        CorpusError: no method could be tried.
+        CorpusError: if no method could be tried.
     """
     config = prepared.config
 
@@ -368,13 +368,13 @@ def try_methods(
             measured[method] = _measure_utility(context, method)
         except CorpusError as error:
             problems.append(f"{method_name(method)}: {error}")
-    problems += [f"left out: {why}" for why in dict.fromkeys(extractor.missing.values())]
+    problems += [f"excluded: {reason}" for reason in dict.fromkeys(extractor.missing.values())]
     methods = {row.method for row in rows}
     if methods <= {CLEAR} != set(config.methods):
         raise CorpusError(f"no method could be tried: {'; '.join(problems[-3:])}")
     notes += caveats(context.features)
     if "words" in map(takes, context.features):
-        notes.append("what is said is the same by every method: no anonymiser of sound changes it")
+        notes.append("no method changes the words: anonymisers only change the sound")
     return AttackResults(
         prepared.describe(methods),
         tuple(rows),
@@ -387,7 +387,7 @@ def try_methods(
 
 
 def _measure_utility(context: AttackContext, method: str) -> list[Figure]:
-    """Measure utility on the trials as they are published."""
+    """Measure utility on the published trials."""
     if not context.measures:
         return []
     trials = context.extract_trials(method, context.features)
@@ -409,10 +409,10 @@ def attack_method(
     *,
     replicates: int = REPLICATES,
 ) -> Iterator[AttackRow]:
-    """Attack one method: rows by feature, enrolled segments and scoring.
+    """Attack one method; yield rows by feature, number of enrolled segments and scoring.
 
-    The counts are L, segments of a template, beside those that everybody has; where nobody has so
-    many, no row is made.
+    The counts are L, further numbers of segments per template. There is no row for a count that no
+    reader reaches.
     """
     features_by_name = context.get_features(attacker, method)
     features = tuple(features_by_name.values())
@@ -466,7 +466,7 @@ def _choose_weighting(
     context: AttackContext, attacker: ThreatModel, method: str,
     features: Sequence[str | Feature], specs: Mapping[str, FeatureSpec],
 ) -> tuple[JointScores | None, str]:  # fmt: skip
-    """Return the joint scorer of an attacker, if there is one, and its rank model's origin."""
+    """Return an attacker's joint scorer, or None, and the origin of its rank model."""
     voices = _collect_background(context, attacker, method, features, specs)
     seconds, template_seconds = context.amounts.seconds, context.amounts.template_seconds
     rank_models, reason = None, "there is no background"
@@ -474,9 +474,9 @@ def _choose_weighting(
         settings = CalibrationSettings(
             lengths=[seconds],
             template_lengths=[template_seconds],
-            replicates=2,  # limits come from the judged readers
+            replicates=2,  # intervals come from the judged readers
             seed=context.seed,
-            prior=None,  # the shipped rank models know of no protection
+            prior=None,  # the shipped rank models are of clear speech
             cohort=None,
         )
         try:
@@ -484,16 +484,16 @@ def _choose_weighting(
         except CalibrationError as error:
             reason = str(error)
     elif context.background is not None:
-        reason = f"{len(voices)} readers of the background say enough; a rank model needs ten"
+        reason = f"{len(voices)} background readers have enough speech, but a rank model needs ten"
     if rank_models is None:
         rank_models = Population.reference().rank_models
-        origin = f"shipped, of clear speech: {reason}"
+        origin = f"shipped, of clear speech ({reason})"
     else:
         condition = method_name(method) if attacker.protects else "clear"
-        origin = f"learnt on {len(voices)} background speakers, {condition} speech"
+        origin = f"fitted to {len(voices)} background speakers, {condition} speech"
     joint, fewer = find_joint(rank_models, specs, "average", "cross", template_seconds)
     if joint is not None and fewer:
-        origin = f"{origin}; of {', '.join(joint.features)}, since it knows no more"
+        origin = f"{origin}, with its only features {', '.join(joint.features)}"
     return joint, origin
 
 
@@ -501,7 +501,7 @@ def _collect_background(
     context: AttackContext, attacker: ThreatModel, method: str,
     features: Sequence[str | Feature], specs: Mapping[str, FeatureSpec],
 ) -> list[SpeakerSpeech]:  # fmt: skip
-    """Extract background readers: enrolment and trials as two sessions, protected apart."""
+    """Extract background readers, with enrolment and trials as separately protected sessions."""
     readers = context.get_calibration_readers(attacker)
     if readers is None:
         return []

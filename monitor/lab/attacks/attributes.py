@@ -1,7 +1,7 @@
-"""Attribute privacy: whether a voice tells its speaker's gender, age group or accent.
+"""Attribute privacy: whether a voice discloses its speaker's gender, age group or accent.
 
-VoxGuard section 3.2 and 4.3: an attacker learns the attribute from the embeddings of some readers
-and is judged on others. Who protects what is enrolled protects what is learnt from.
+VoxGuard sections 3.2 and 4.3: an attacker trains on the embeddings of some readers and is judged on
+others. An attacker that protects enrolled speech also protects its training speech.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ from monitor.types import FloatArray, IntArray, Record
 
 _MOST = 20
 _LEARNT = Amounts(5.0, 4, 0, 0)
-"""Speech seconds and number of the excerpts of a background reader, who may say little."""
+"""Seconds and number of a background reader's excerpts, few because readers may speak little."""
 
 
 @dataclass(frozen=True)
 class SpeakerAttribute:
     """One attribute of a corpus' speakers."""
 
-    name: str  # as it was asked for
-    of: Mapping[str, str]  # its value, by speaker; of whom nothing is said is missing
+    name: str  # as requested
+    of: Mapping[str, str]  # value by speaker, without speakers of unknown value
 
     @property
     def values(self) -> tuple[str, ...]:
-        """Different values, in order."""
+        """Distinct values, sorted."""
         return tuple(sorted(set(self.of.values())))
 
 
@@ -67,19 +67,19 @@ def find_attribute(
     The request is a column, or ``COLUMN<NUMBER``, which makes two groups of numbers.
 
     Example:
-        >>> said = {"age": {"ann": "7", "bob": "33"}}
-        >>> found = find_attribute("age<16", said, ["ann", "bob", "cid"])
-        >>> dict(found.of), found.values
+        >>> tables = {"age": {"ann": "7", "bob": "33"}}
+        >>> attribute = find_attribute("age<16", tables, ["ann", "bob", "cid"])
+        >>> dict(attribute.of), attribute.values
         ({'ann': 'age<16', 'bob': 'age>=16'}, ('age<16', 'age>=16'))
     """
     parts = re.fullmatch(r"\s*(.+?)\s*<\s*([-+.\d]+)\s*", request)
     column = parts.group(1) if parts else request.strip()
     by_column = {name.lower(): values for name, values in tables.items()}
     if column.lower() not in by_column:
-        known_columns = f" (there are {printable(', '.join(tables))})" if tables else ""
+        known_columns = f" (columns: {printable(', '.join(tables))})" if tables else ""
         raise UsageError(
-            f"no table says the {printable(column)} of these speakers; a manifest.csv with a "
-            f"column {printable(column)} does{known_columns}"
+            f"the {printable(column)} of these speakers is unknown: add a column "
+            f"{printable(column)} to manifest.csv{known_columns}"
         )
     by_speaker = by_column[column.lower()]
     values = {who: by_speaker[who] for who in speakers if who in by_speaker}
@@ -89,17 +89,20 @@ def find_attribute(
             below, above = f"{column}<{edge:g}", f"{column}>={edge:g}"
             values = {who: below if float(value) < edge else above for who, value in values.items()}
     except ValueError:
-        raise UsageError(f"{printable(request)}: {printable(column)} holds no numbers") from None
+        raise UsageError(
+            f"invalid attribute {printable(request)}: column {printable(column)} has other values "
+            "than numbers"
+        ) from None
     attribute = SpeakerAttribute(request.strip(), values)
     if len(attribute.values) > _MOST:
         raise UsageError(
             f"{printable(column)} has {plural(len(attribute.values), 'value')}, more than {_MOST}; "
-            f"make two groups of numbers, such as {printable(column)}<16"
+            f"use two groups of numbers, such as {printable(column)}<16"
         )
     if len(attribute.values) < 2:
         raise UsageError(
-            f"{printable(request)}: all {plural(len(values), 'speaker')} of whom it is known are "
-            "alike"
+            f"{printable(request)}: all {plural(len(values), 'speaker')} with a known value have "
+            "the same one"
         )
     return attribute
 
@@ -112,9 +115,9 @@ def match_speakers(
 ) -> tuple[str, ...]:
     """Return as many speakers with the attribute as without, for each value of the others.
 
-    Definition 2 of VoxGuard changes one attribute and holds the others. Nobody can be recorded at
-    another gender or age, so of each combination of the others as many stay, drawn at random, of
-    the one group as there are of the other. Of whom an attribute is unknown is left out.
+    Definition 2 of VoxGuard changes one attribute and fixes the others. A person cannot be recorded
+    at another gender or age. Instead, a random choice of speakers makes both groups equally large
+    for each combination of the other attributes. Speakers with an unknown attribute are excluded.
 
     Example:
         >>> has = {"a": True, "b": True, "c": False, "d": False, "e": False}
@@ -140,30 +143,30 @@ def match_speakers(
 
 _FOLDS = 5
 _RIDGES = (1e-3, 1e-2, 1e-1, 1.0)
-_FEWEST = 2  # speakers on either side that can be learnt from
+_FEWEST = 2  # minimum training speakers on either side
 
 
 @dataclass(frozen=True)
 class Excerpts:
-    """Stretches of speech, as embeddings of an attacker."""
+    """Stretches of speech, as an attacker's embeddings."""
 
-    vectors: FloatArray  # shape (n, d); only the direction of each counts
+    vectors: FloatArray  # shape (n, d); only their directions matter
     whose: tuple[str, ...]  # n names of speakers
 
     def of(self, speakers: frozenset[str]) -> Excerpts:
         """Select the excerpts of some speakers."""
-        chosen = [place for place, who in enumerate(self.whose) if who in speakers]
-        return Excerpts(self.vectors[chosen], tuple(self.whose[place] for place in chosen))
+        indices = [i for i, who in enumerate(self.whose) if who in speakers]
+        return Excerpts(self.vectors[indices], tuple(self.whose[i] for i in indices))
 
 
 def compute_log_odds(
     learnt: Excerpts, judged: Excerpts, has: Mapping[str, bool], seed: int = 0
 ) -> FloatArray:
-    """Return the attribute's log odds in each excerpt of readers the attacker did not learn.
+    """Return the attribute's log odds in each excerpt, from readers outside the training.
 
-    No reader is learnt from and judged by one regression: where both hold the same readers, those
-    judged are dealt into five folds, and each fold is judged by who learnt from the other readers.
-    Every reader counts the same, and so do both groups; from whom ``has`` misses nothing is learnt.
+    A regression never judges its own training readers. If both sets have the same readers, they are
+    split into five folds, and each fold is judged by a regression on the others. All readers have
+    equal weight, and so have both groups. Readers missing from ``has`` are not used for training.
 
     Returns:
         natural logarithm of the odds, shape (n,).
@@ -183,7 +186,7 @@ def compute_log_odds(
 
 
 def _fit(learnt: Excerpts, has: Mapping[str, bool], seed: int) -> tuple[float, FloatArray]:
-    """Fit a logistic regression: equal readers within a group, and equal groups."""
+    """Fit a logistic regression with equal weights of readers in a group, and of groups."""
     readers, reader = np.unique(np.asarray(learnt.whose), return_inverse=True)
     label = np.array([has[who] for who in learnt.whose], bool)
     having = sum(has[who] for who in readers.tolist())
@@ -191,8 +194,8 @@ def _fit(learnt: Excerpts, has: Mapping[str, bool], seed: int) -> tuple[float, F
     for which, count in counts.items():
         if count < _FEWEST:
             raise UsageError(
-                f"{plural(count, 'reader')} {which} the attribute to learn from, and "
-                f"{_FEWEST} are needed"
+                f"{plural(count, 'training reader')} {which} the attribute, at least {_FEWEST} "
+                "needed"
             )
     weight = 1.0 / np.bincount(reader)[reader]
     for group in (label, ~label):
@@ -202,7 +205,7 @@ def _fit(learnt: Excerpts, has: Mapping[str, bool], seed: int) -> tuple[float, F
     fold = np.array([fold_of[who] for who in learnt.whose])
 
     def compute_loss(ridge: float) -> float:
-        """Return the mean negative log-likelihood of readers left out in turn."""
+        """Return the mean negative log-likelihood by cross-validation over readers."""
         total = 0.0
         for number in np.unique(fold):
             out = fold == number
@@ -218,38 +221,38 @@ def _fit(learnt: Excerpts, has: Mapping[str, bool], seed: int) -> tuple[float, F
 def _deal_folds(
     readers: list[str], has: Mapping[str, bool], folds: int, seed: int
 ) -> dict[str, int]:
-    """Return a fold of each reader: groups balanced in each."""
+    """Return the fold of each reader, with balanced groups in each fold."""
     generator = np.random.default_rng(seed)
     mixed = [readers[i] for i in generator.permutation(len(readers))]
     mixed.sort(key=lambda who: has.get(who, False))
-    return {who: place % folds for place, who in enumerate(mixed)}
+    return {who: i % folds for i, who in enumerate(mixed)}
 
 
 # ----------------------------------------------------------------------------------------- judging
 
 _RATES = (1e-2, 1e-3)
-"""False positive rates that figures are given at."""
+"""False positive rates of the reported figures."""
 
 
 @declared()
 class AtRate:
-    """Disclosure at one allowed false positive rate; limits are 95 %."""
+    """Disclosure at one allowed false positive rate, with 95 % intervals."""
 
-    asked: float = key("probability", "the rate that is allowed")
-    realised: float = key("probability", "the rate that was reached, at most the former")
-    realised_high: float = key("probability", "what it may be among other readers, at most")
+    asked: float = key("probability", "allowed rate")
+    realised: float = key("probability", "rate reached, at most the allowed one")
+    realised_high: float = key("probability", "upper limit of that rate among other readers")
     tpr: float = key(
-        "probability", "share of the excerpts with the attribute told at this very threshold"
+        "probability", "fraction of the excerpts with the attribute above the threshold"
     )
     tpr_low: float = key("probability")
     tpr_high: float = key("probability")
-    epsilon_nats: float | None = key("number", "VoxGuard eq. (5), at least 0; None: infinite")
-    epsilon_low_nats: float = key("number", "what the mechanism's epsilon is at least")
-    note: str = key("", "what the numbers cannot show; mostly empty")
+    epsilon_nats: float | None = key("number", "VoxGuard equation 5, at least 0; null if infinite")
+    epsilon_low_nats: float = key("number", "lower limit of the mechanism's epsilon")
+    note: str = key("", "limitation of the figures, usually empty")
 
     @property
     def accepted(self) -> Figure:
-        """True positive rate, with limits."""
+        """True positive rate, with its interval."""
         return Figure("", "", self.tpr, "share", low=self.tpr_low, high=self.tpr_high)
 
 
@@ -257,9 +260,9 @@ class AtRate:
 class AttributeJudgement:
     """Accuracy with which readers with an attribute are separated from others."""
 
-    readers_with: int = key("count", "readers who were judged")
+    readers_with: int = key("count", "judged readers")
     readers_without: int = key("count")
-    excerpts_with: int = key("count", "stretches of their speech")
+    excerpts_with: int = key("count", "excerpts of their speech")
     excerpts_without: int = key("count")
     eer: float = key("probability", "equal error rate at the nearest threshold")
     eer_low: float = key("probability")
@@ -269,15 +272,15 @@ class AttributeJudgement:
         decode=lambda rates: tuple(from_json(AtRate, rate) for rate in rates),
     )  # fmt: skip
     eer_rocch: float | None = key(
-        "probability", "the same on the convex hull; without it `eer` is that one",
+        "probability", "equal error rate on the convex hull; if missing, `eer` has it",
         required=False, default=None,
     )  # fmt: skip
 
     @property
     def error(self) -> Figure:
-        """Equal error rate, with limits and the label of its rule.
+        """Equal error rate, with its interval and the label of its rule.
 
-        Results of an earlier version have the hull's alone.
+        Results of an earlier version only have the rate on the hull.
         """
         rule = HULL if self.eer_rocch is None else NEAREST
         return Figure(rule, EER[rule], self.eer, "share", low=self.eer_low, high=self.eer_high)
@@ -287,24 +290,24 @@ class AttributeJudgement:
 class AttributeRow:
     """Accuracy of one attacker on one value of an attribute."""
 
-    method: str = key("", "of protection")
+    method: str = key("", "method of protection")
     attacker: str = key()
     feature: str = key()
     value: str = key()
     version: str = key("", '"relaxed", or "strict": readers are matched in other attributes')
-    readers_apart: bool = key("", "whether it learnt from others than those judged")
-    seconds: float = key("seconds", "of an excerpt")
-    learnt_with: int = key("count", "readers it learnt from")
+    readers_apart: bool = key("", "whether the training readers differ from the judged ones")
+    seconds: float = key("seconds", "length of an excerpt")
+    learnt_with: int = key("count", "training readers")
     learnt_without: int = key("count")
     judgement: AttributeJudgement
 
     def encode(self) -> Record:
-        """Return the row for JSON, with the keys of the judgement among its own."""
+        """Return the row for JSON, with the keys of the judgement at the same level."""
         return to_json(self) | to_json(self.judgement)
 
     @classmethod
     def decode(cls, row: Record) -> AttributeRow:
-        """Return a row from JSON that `encode` made."""
+        """Return a row from the output of `encode`."""
         return replace(from_json(cls, row), judgement=from_json(AttributeJudgement, row))
 
 
@@ -317,54 +320,54 @@ def judge_attribute(
     replicates: int = REPLICATES,
     seed: int = 0,
 ) -> AttributeJudgement:
-    """Judge scores, shape (n,), higher where n excerpts' readers more probably have an attribute.
+    """Judge scores, shape (n,), that are higher if an excerpt's reader probably has an attribute.
 
-    A threshold is strict, and stands where the non-mated scores allow it (as in
-    `monitor.lab.evaluation.membership`). Excerpts of one reader are alike, so limits come of
-    readers drawn anew, of either group by itself; those of the rates are at that very threshold,
-    since few readers cannot say where another one would stand. The bound on epsilon is Clopper
-    and Pearson's, one-sided at 0.025 for each rate, of as many independent trials as the readers'
-    agreement leaves (`monitor.maths.statistics.share_limits`).
+    A threshold is strict, and the non-mated scores determine it (as in
+    `monitor.lab.evaluation.membership`). Excerpts of one reader are alike, so intervals come from
+    resampled readers, separately for each group. Intervals of rates keep the threshold fixed, since
+    a few readers cannot show how it varies. The bound on epsilon is Clopper and Pearson's,
+    one-sided at 0.025 for each rate. Its number of independent trials accounts for the correlation
+    within readers (`monitor.maths.statistics.share_limits`).
     """
     readers, reader = np.unique(np.asarray(whose), return_inverse=True)
     having = np.array([has[who] for who in readers.tolist()], bool)
     counts = int(having.sum()), int((~having).sum())
     if min(counts) < 2:
         raise UsageError(
-            f"{plural(counts[0], 'reader')} with the attribute and {counts[1]} without it: two of "
-            "each are needed to be judged"
+            f"{plural(counts[0], 'reader')} with the attribute and {counts[1]} without it: a "
+            "judgement needs two of each"
         )
     has_it = having[reader]
     mated, owner = np.asarray(scores[has_it], np.float64), reader[has_it]
     other, other_owner = np.asarray(scores[~has_it], np.float64), reader[~has_it]
     drawn_weights = np.zeros((replicates, having.size))  # both groups keep their size
-    for place, group in enumerate((having, ~having)):
-        drawn_weights[:, group] = speaker_weights(int(group.sum()), replicates, seed + place)
+    for offset, group in enumerate((having, ~having)):
+        drawn_weights[:, group] = speaker_weights(int(group.sum()), replicates, seed + offset)
     weights = np.concatenate([drawn_weights, 1.0 - np.eye(readers.size)])
     rate, trials = eer(mated, other), min(mated.size, other.size)
-    drawn = np.array(
+    samples = np.array(
         [
             eer(np.repeat(mated, n[owner]), np.repeat(other, n[other_owner]))
             for n in weights.astype(np.int64)
         ]
     )
-    error = Estimate(rate, drawn[:replicates], drawn[replicates:], min(counts), trials)
+    error = Estimate(rate, samples[:replicates], samples[replicates:], min(counts), trials)
     at = []
-    for asked in rates:
-        point = operating_point(mated, other, asked)
+    for allowed in rates:
+        point = operating_point(mated, other, allowed)
         tpr_limits = _compute_share_limits(mated, owner, point.threshold, weights, replicates)
         _, mistaken = _compute_share_limits(
             other, other_owner, point.threshold, weights, replicates
         )
         loss = float(epsilon_nats(point.tpr, point.fpr))
-        # each rate at its limit against the attacker
+        # each rate at the limit that disfavours the attacker
         ratios = (tpr_limits[0] - DELTA) / mistaken, (1 - mistaken - DELTA) / (1 - tpr_limits[0])
         at.append(
             AtRate(
-                asked, point.fpr, mistaken, point.tpr, *tpr_limits,
+                allowed, point.fpr, mistaken, point.tpr, *tpr_limits,
                 max(loss, 0.0) if np.isfinite(loss) else None,
                 float(np.log(max(1.0, *ratios))),
-                _note(asked, point, counts[1]),
+                _note(allowed, point, counts[1]),
             )
         )  # fmt: skip
     return AttributeJudgement(
@@ -377,16 +380,16 @@ def judge_value(
     training: Excerpts, judged: Excerpts, has: Mapping[str, bool], *,
     others: Sequence[Mapping[str, str]] | None = None, replicates: int = REPLICATES, seed: int = 0,
 ) -> tuple[int, int, AttributeJudgement]:  # fmt: skip
-    """Learn a value of an attribute from some excerpts and judge it on others.
+    """Train on the value of an attribute in some excerpts and judge it on others.
 
-    Readers without an entry in ``has`` are left out; with values of ``others`` by reader they are
-    matched in these (`match_speakers`).
+    Readers without an entry in ``has`` are excluded. If ``others`` has other attributes by reader,
+    the readers are matched in them (`match_speakers`).
 
     Returns:
-        readers learnt from with the value, and without it; and the judgement.
+        the numbers of training readers with and without the value, and the judgement.
 
     Raises:
-        UsageError: fewer than two readers with or without it.
+        UsageError: if fewer than two readers have it, or fewer than two lack it.
     """
 
     def select(excerpts: Excerpts) -> Excerpts:
@@ -405,28 +408,28 @@ def judge_value(
 def _compute_share_limits(
     scores: FloatArray, owner: IntArray, threshold: float, weights: FloatArray, replicates: int
 ) -> tuple[float, float]:
-    """Return limits of the share of scores above a threshold, over readers."""
+    """Return the interval of the fraction of scores above a threshold, over readers."""
     people = weights.shape[1]
     above = np.bincount(owner, scores > threshold, minlength=people)
     total = np.bincount(owner, minlength=people)
-    share = float(above.sum() / total.sum())
+    fraction = float(above.sum() / total.sum())
     samples = (weights @ above) / (weights @ total)
     left_out = samples[replicates:][total > 0]
     units = int((total > 0).sum())
-    estimate = Estimate(share, samples[:replicates], left_out, units, int(total.sum()))
+    estimate = Estimate(fraction, samples[:replicates], left_out, units, int(total.sum()))
     return estimate.share_limits(0.0, 1.0)
 
 
-def _note(asked: float, point: OperatingPoint, readers: int) -> str:
-    if not allowed_alarms(asked, point.non_mated):
+def _note(allowed: float, point: OperatingPoint, readers: int) -> str:
+    if not allowed_alarms(allowed, point.non_mated):
         return (
             f"{plural(point.non_mated, 'excerpt')} without the attribute cannot resolve a false "
-            f"positive rate of {asked:g}: this is where none is accepted by mistake"
+            f"positive rate of {allowed:g}: these figures are at zero false positives"
         )
-    if readers * asked < 1:
+    if readers * allowed < 1:
         return (
-            f"{point.non_mated} excerpts of {readers} readers: a false positive rate of {asked:g} "
-            "among readers is not resolved"
+            f"{point.non_mated} excerpts of {readers} readers cannot resolve a false positive rate "
+            f"of {allowed:g} among readers"
         )
     return ""
 
@@ -436,12 +439,12 @@ def _note(asked: float, point: OperatingPoint, readers: int) -> str:
 
 @dataclass(frozen=True)
 class AttributeTest:
-    """Attributes to infer, the readers judged and those learnt from."""
+    """Attributes to infer, with the judged readers and the training readers."""
 
     asked: tuple[SpeakerAttribute, ...]
     judged: Readers
-    learnt: Readers | None  # of a background; None: some of the judged, for the others
-    amounts: Amounts  # of the excerpts that are judged
+    learnt: Readers | None  # background readers; None for cross-validation on the judged ones
+    amounts: Amounts  # of the judged excerpts
 
 
 def prepare_attributes(
@@ -468,7 +471,7 @@ def prepare_attributes(
             if recording.speaker not in corpus.speakers
             and hash_of_whole(recording.path) not in hashes
         )
-        with suppress(CorpusError):  # nobody of it says enough
+        with suppress(CorpusError):  # no reader has enough speech
             readers += choose_readers(Corpus(apart, ()), folder, _LEARNT, session="same").everybody
     learnt = Readers(tuple(readers), "same") if readers else None
     return AttributeTest(requests, judged, learnt, amounts)
@@ -477,7 +480,7 @@ def prepare_attributes(
 def check_attributes(
     corpus: Corpus, root: Path, background: Sequence[Path], names: Sequence[str], table: Path | None
 ) -> None:
-    """Check that attributes are known of the judged readers, before anything is extracted."""
+    """Check that the judged readers' attributes are known, before anything is extracted."""
     corpora = ((corpus, root), *((None, folder) for folder in background))
     attributes = _read_attributes(corpora, table) if names else {}
     for name in names:
@@ -505,11 +508,11 @@ def judge_attributes(
     *,
     replicates: int = REPLICATES,
 ) -> Iterator[tuple[str, AttributeRow]]:
-    """Judge what one attacker infers under one method: a row for each value.
+    """Judge what one attacker infers under one method, with one row for each value.
 
-    An attribute of two values is told in both directions, since their rare errors differ. Relaxed:
-    readers as they are. Strict: readers matched in the other attributes that were asked for. Values
-    with too few readers are left out and noted.
+    An attribute of two values is judged in both directions, since their rare errors differ. The
+    relaxed version uses all readers. The strict one matches readers in the other requested
+    attributes. Values with too few readers are excluded and noted.
     """
     for name, feature in context.get_features(attacker, method).items():
         spec = make((feature,), context.extractor.setup)[0].spec
@@ -534,8 +537,8 @@ def judge_attributes(
                             others=groups if version == "strict" else None,
                             replicates=replicates, seed=context.seed,
                         )  # fmt: skip
-                    except UsageError as error:  # so few are no reason to lose all else
-                        context.notes.append(f"{value}, {version}, is not told: {error}")
+                    except UsageError as error:  # too few readers: keep the other values
+                        context.notes.append(f"{value}, {version}, was not judged: {error}")
                         continue
                     yield attribute.name, AttributeRow(
                         method, attacker.name, name, value, version, test.learnt is not None,
@@ -555,5 +558,5 @@ def _collect_excerpts(
         rows.append(vectors)
         speakers += len(vectors) * [reader.name]
     if not speakers:
-        raise CorpusError("nobody's embedding could be heard")
+        raise CorpusError("no reader has an embedding")
     return Excerpts(np.concatenate(rows), tuple(speakers))

@@ -1,4 +1,4 @@
-"""Results of an attack: sentences, tables, a page and files."""
+"""Results of an attack as sentences, tables, a page and files."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ FIGURES = {
     "membership.tpr_at_1e-3": "TPR at FPR 1e-3",
     "membership.realised_fpr_at_1e-3": "FPR reached for 1e-3",
 }
-"""What is kept of each report, with the short name of its column."""
+"""Reported figures by key, with a short name for the column."""
 _FIGURE = object_of(
     label=TEXT, value=VALUE, text=TEXT, low=VALUE, high=VALUE, unit=TEXT, ceiling=VALUE,
     floor=VALUE, ties=TEXT, note=TEXT,
@@ -81,7 +81,7 @@ def _encode_figures(figures: Mapping[str, Figure]) -> Record:
 
 def _decode_figures(figures: Mapping[str, Record]) -> dict[str, Figure]:
     return {
-        key: Figure(key, **{part: figure[part] for part in _FIGURE["properties"]})
+        key: Figure(key, **{name: figure[name] for name in _FIGURE["properties"]})
         for key, figure in figures.items()
     }
 
@@ -90,19 +90,19 @@ def _decode_figures(figures: Mapping[str, Record]) -> dict[str, Figure]:
 class AttackRow:
     """One attacker with one feature on one method."""
 
-    method: str = key("", 'of protection; "none" is the baseline')
+    method: str = key("", 'method of protection; "none" is the baseline')
     attacker: str = key()
-    feature: str = key("", 'what the attacker hears; "joint" is all of them, weighed')
-    segments: int = key("count", "L, of which a template is made")
+    feature: str = key("", 'feature of the attacker; "joint" is the weighted score of all')
+    segments: int = key("count", "L, segments per template")
     scoring: str = key("", '"average" or "max"')
     figures: Mapping[str, Figure] = key(
         _FIGURES, "those of `FIGURES`", encode=_encode_figures, decode=_decode_figures
     )
-    speakers: int = key("count", "N, whom each trial was compared with", minimum=1)
+    speakers: int = key("count", "N, templates per trial", minimum=1)
     trials: int = key("count")
-    complete: int = key("count", "readers who have all L segments; the others have fewer")
-    silent: int = key("count", "trials in which nothing of the feature could be heard")
-    rank_model: str = key("", "what weighed a joint score, in words; else empty", default="")
+    complete: int = key("count", "readers with all L segments; the others have fewer")
+    silent: int = key("count", "trials without any frame of the feature")
+    rank_model: str = key("", "origin of a joint score's weights, otherwise empty", default="")
 
     @property
     def bits(self) -> float:
@@ -121,11 +121,11 @@ class Settings:
     features: tuple[str, ...] = key()
     seconds: float = key("seconds")
     template_seconds: float = key("seconds")
-    main_segments: int = key("count", "of the template that everybody has")
+    main_segments: int = key("count", "segments of the template that all readers have")
     segments: tuple[int, ...] = key("count")
     session: str = key(SESSION, '"cross" or "same"')
     readers: int = key("count")
-    background: int = key("count", "readers that attackers learnt from")
+    background: int = key("count", "background readers for the attackers' models")
     seed: int = key("count")
 
 
@@ -137,31 +137,31 @@ class AttackResults:
     rows: tuple[AttackRow, ...]
     measured: Mapping[str, Sequence[Figure]] = field(default_factory=dict)  # utility, by method
     attributes: Mapping[str, Sequence[AttributeRow]] = field(default_factory=dict)  # by name
-    notes: tuple[str, ...] = ()  # what a reader of the figures has to know
-    problems: tuple[str, ...] = ()  # what could not be used
+    notes: tuple[str, ...] = ()  # caveats of the figures
+    problems: tuple[str, ...] = ()  # unusable methods and recordings
     clear_bits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def main(self, method: str) -> list[AttackRow]:
-        """Return a method's rows with the template that everybody has, average scoring."""
+        """Return a method's rows for the template that all readers have, with average scoring."""
         selection = method, self.settings.main_segments, "average"
         return [row for row in self.rows if (row.method, row.segments, row.scoring) == selection]
 
     def strongest(self, method: str, attacker: str | None = None) -> AttackRow | None:
-        """Return the strongest attack of an attacker, or of anybody; None where none worked."""
+        """Return the strongest attack on a method, by one attacker or all; None if all failed."""
         rows = (r for r in self.rows if r.method == method and attacker in (None, r.attacker))
         return max(rows, key=lambda row: row.bits, default=None)
 
     @property
     def undertrained(self) -> tuple[str, ...]:
-        """Methods whose attacker's network tells too little even of unprotected speech.
+        """Methods for which the attacker's network is too weak even on unprotected speech.
 
-        Less than nine tenths of what the shipped one tells: its figure is no measure of the method.
+        Its bits are below nine tenths of the shipped network's, so they do not measure the method.
         """
-        return tuple(m for m, (own, shipped) in self.clear_bits.items()
-                     if is_undertrained(own, shipped))  # fmt: skip
+        return tuple(m for m, (trained, shipped) in self.clear_bits.items()
+                     if is_undertrained(trained, shipped))  # fmt: skip
 
     def ranking(self) -> list[AttackRow]:
-        """Return the strongest attack on each method, the weakest protection first."""
+        """Return the strongest attack on each method, weakest protection first."""
         strongest = [self.strongest(method) for method in self.settings.methods]
         return sorted((row for row in strongest if row is not None), key=lambda r: -r.bits)
 
@@ -169,13 +169,13 @@ class AttackResults:
 # ----------------------------------------------------------------------------------------- wording
 
 _MANY_SILENT = 0.05
-_FULL = 0.95  # of log2 N; as the experiments' (monitor.lab.experiment.findings)
+_FULL = 0.95  # fraction of log2 N, as in monitor.lab.experiment.findings
 _ENOUGH = 10
 _MOST_NAMED, _WORTH_BITS = 3, 0.3
 
 
 def method_name(method: str) -> str:
-    """Format a method for people; of a command the programs without folders.
+    """Format a method for people; commands are shown without folders.
 
     Example:
         >>> method_name("command:/opt/mine --strong")
@@ -188,7 +188,7 @@ def method_name(method: str) -> str:
 
 
 def _format_bits(row: AttackRow) -> str:
-    """Format bits with their limits, as in 2.31 bits (1.90 to 2.70)."""
+    """Format bits with their interval, as in 2.31 bits (1.90 to 2.70)."""
     low, high = row.figures[BITS].limits
     between = "" if low is None or high is None else f" ({low:.2f} to {high:.2f})"
     return f"{row.bits:.2f} bits{between}"
@@ -200,12 +200,12 @@ def _format_attack(row: AttackRow) -> str:
 
 
 def format_headline(results: AttackResults) -> list[str]:
-    """Return a sentence for each method, the weakest protection first; the baseline; the ceiling.
+    """Return a sentence for each method, weakest protection first, then baseline and ceiling.
 
-    Every figure is that of the strongest attack that was tried, whatever it took.
+    Every figure is that of the strongest attack tried, over all attackers and features.
     """
     baseline, ranking = results.strongest(CLEAR), results.ranking()
-    # what nobody who knows of the protection tried is no measure of it
+    # without an attacker that knows of the protection, bits do not measure it
     informed = any(get_attacker(name).protects for name in results.settings.attackers)
     lines = []
     for row in ranking:
@@ -220,7 +220,7 @@ def format_headline(results: AttackResults) -> list[str]:
             )
         else:
             sentence += f"to {attacker_in_words(IGNORANT)} ({_format_attack(row)}): "
-            sentence += f"{NO_MEASURE}; try others."
+            sentence += f"{NO_MEASURE}. Try other attackers."
         lines.append(sentence)
     if baseline is not None and len(results.settings.methods) > 1:
         lines.append(f"Unprotected: {_format_bits(baseline)} ({_format_attack(baseline)}).")
@@ -231,23 +231,23 @@ def format_headline(results: AttackResults) -> list[str]:
         readers = min(row.speakers for row in full)
         request = "ten readers or more" if readers < _ENOUGH else "more readers"
         lines.append(
-            f"At the ceiling: {names}. Among {plural(readers, 'reader')} no more than "
-            f"{math.log2(readers):.2f} bits can be shown, and methods that stand there cannot be "
-            f"told apart; test with {request}."
+            f"At the ceiling: {names}. {plural(readers, 'reader')} can show at most "
+            f"{math.log2(readers):.2f} bits, so methods at the ceiling cannot be distinguished. "
+            f"Test with {request}."
         )
     return lines
 
 
 def _format_chance(row: AttackRow) -> str:
-    """Say so where the bits could be chance."""
+    """Return a warning if the bits could be chance, otherwise an empty string."""
     null = row.figures.get("srd.null_model_bits")
     if null is None or null.high is None or row.bits > null.high:
         return ""
-    return f": no more than chance reads ({null.high:.2f} bits)"
+    return f", which could be chance (up to {null.high:.2f} bits)"
 
 
 def _list_weaker_joints(results: AttackResults) -> list[str]:
-    """Return lines where the joint score discloses less than one feature."""
+    """Return a line for each joint score that discloses less than one feature."""
     lines = []
     for method in results.settings.methods:
         rows = results.main(method)
@@ -270,30 +270,27 @@ def _is_alid_contradicted(row: AttackRow) -> bool:
 
 
 def list_caveats(results: AttackResults) -> list[str]:
-    """Return what a reader of the figures needs to know."""
+    """Return the caveats of the figures."""
     settings, rows = results.settings, results.rows
     sentences = []
     if settings.session == "same":
         sentences.append(
-            "Template and trials are parts of one session: a voice is easier to recognise so than "
-            "on another day."
+            "Template and trials are parts of one session. A voice is easier to recognise there "
+            "than on another day."
         )
     untried = [name for name in ATTACKERS if name not in settings.attackers]
     if untried:
-        sentences.append(
-            f"Not tried: {', '.join(untried)}. A stronger attacker than those tried learns more."
-        )
+        sentences.append(f"Not tried: {', '.join(untried)}. A stronger attacker learns more.")
     if any(row.rank_model.startswith("shipped") for row in rows):
         sentences.append(
-            "Where nothing better could be learnt joint scores are weighed by the shipped rank "
-            "model of clear speech: an attacker with a background of protected speech weighs them "
-            "better."
+            "Some joint scores use weights from the shipped rank model of clear speech, for lack "
+            "of a better one. An attacker with protected background speech has better weights."
         )
     sentences += [
-        f"{method_name(method)}: semi-informed is undertrained: of unprotected speech its network "
-        f"tells {own:.2f} bits where the shipped one tells {shipped:.2f}; train it longer "
-        "(training-steps), or on more readers."
-        for method, (own, shipped) in results.clear_bits.items()
+        f"{method_name(method)}: semi-informed is undertrained. Its network gets {trained:.2f} "
+        f"bits from unprotected speech, and the shipped one {shipped:.2f}. Train it longer "
+        "(--training-steps), or on more readers."
+        for method, (trained, shipped) in results.clear_bits.items()
         if method in results.undertrained
     ]
     sentences += _list_weaker_joints(results)
@@ -303,9 +300,10 @@ def list_caveats(results: AttackResults) -> list[str]:
         attacks = list(dict.fromkeys(attacks))
         names = "; ".join(attacks[:_MOST_NAMED]) + "; ..." * (len(attacks) > _MOST_NAMED)
         sentences.append(
-            f"ALID contradicts the ranks ({names}): its calibration, across "
-            f"{plural(settings.readers, 'reader')}, does not fit these trials: readers are few, or "
-            "some trials are outliers. Go by the bits and the first ranks, or test more readers."
+            f"ALID contradicts the ranks ({names}). Its calibration across "
+            f"{plural(settings.readers, 'reader')} does not fit these trials, because readers are "
+            "few or some trials are outliers. Use the bits and the first ranks, or test more "
+            "readers."
         )
     silent = {
         f"{row.feature} under {method_name(row.method)}"
@@ -314,14 +312,14 @@ def list_caveats(results: AttackResults) -> list[str]:
     }
     if silent:
         sentences.append(
-            f"In more than {100 * _MANY_SILENT:.0f} % of trials nothing was extracted of "
-            f"{', '.join(sorted(silent))}: an attacker with other features may learn more."
+            f"More than {100 * _MANY_SILENT:.0f} % of trials have no frames of "
+            f"{', '.join(sorted(silent))}. An attacker with other features may learn more."
         )
     short = {row.segments for row in rows if row.complete < row.speakers}
     if short:
         counts = ", ".join(map(str, sorted(short)))
         sentences.append(
-            f"Not all readers have {counts} segments; they are enrolled with what they have."
+            f"Some readers have fewer than {counts} segments and are enrolled with all they have."
         )
     return [*sentences, *_describe_scope(settings, rows)]
 
@@ -329,16 +327,16 @@ def list_caveats(results: AttackResults) -> list[str]:
 def _describe_scope(settings: Settings, rows: Sequence[AttackRow]) -> Iterator[str]:
     ways = len({(r.attacker, r.feature, r.segments, r.scoring) for r in rows})
     yield (
-        f"The strongest of {ways} ways to attack was chosen after it was seen, which by itself "
-        f"reads a little high; with {plural(settings.readers, 'reader')} a difference within the "
-        "limits is none."
+        f"The strongest of {ways} attacks was chosen by its result, so its bits are slightly too "
+        f"high. With {plural(settings.readers, 'reader')}, differences within the intervals are "
+        "not significant."
     )
     words = "words" in map(takes, settings.features)
     yield (
-        f"These attackers hear how a voice sounds{', and its little words' if words else ''}, for "
-        f"{settings.seconds:g} s. {'What is talked about' if words else 'Words'}, other networks, "
-        "other languages, more speech, and listeners who know the person were not tried: no figure "
-        "here is a promise."
+        f"These attackers use the sound of a voice{' and its function words' if words else ''}, "
+        f"for {settings.seconds:g} s. Not tried: {'topics' if words else 'words'}, other networks, "
+        "other languages, more speech, and listeners who know the person. No figure here is a "
+        "guarantee."
     )
 
 
@@ -362,18 +360,18 @@ _OPERATING_POINTS = (
 _NAMES = ("method", "attacker", "feature")
 _LONGEST_NAME = 20
 _FOOT = (
-    "Limits are 95 %, over resampled readers. This page holds no voice, no score and no template."
+    "Intervals are 95 %, over resampled readers. This page contains no voice, score or template."
 )
 _TABLE_1 = (
     "As in VoxGuard's Table 1. Each cell: EER (%) | epsilon (nats) | TPR (%) at FPR 1e-2 | TPR (%) "
-    "at FPR 1e-3. A segment is 6 s of speech; average scoring compares with the mean of all, max "
-    "scoring with the nearest."
+    "at FPR 1e-3. A segment is 6 s of speech. Average scoring compares with the mean of all "
+    "segments, max scoring with the nearest one."
 )
-_TOLD = (
-    "As in VoxGuard's section 3.2: a logistic regression on embeddings, learnt from background "
-    "speakers, or from some of the judged and tried on the others. Strict: of readers matched in "
-    "the other attributes; what they say cannot be held fixed. Epsilon: nats, and what it is at "
-    "least by Clopper and Pearson's limits over readers."
+_ATTRIBUTES = (
+    "As in VoxGuard's section 3.2, this is a logistic regression on embeddings. It is trained on "
+    "background speakers, or cross-validated on the judged ones. In the strict version readers "
+    "are matched in the other attributes, but their words differ. Epsilon is in nats, with a lower "
+    "limit from Clopper and Pearson's intervals over readers."
 )
 
 
@@ -382,24 +380,24 @@ def _format_value(figure: Figure | None) -> str:
 
 
 def tabulate_main(results: AttackResults) -> Table:
-    """Tabulate methods, attackers and features, at the template that everybody has."""
+    """Tabulate methods, attackers and features, for the template that all readers have."""
     head = [*_NAMES, *(FIGURES[key] for key in _COLUMNS), "epsilon, at least", "FPR reached"]
     rows: list[list[Cell]] = []
     for row in (row for method in results.settings.methods for row in results.main(method)):
-        epsilon, least, reached = (
+        epsilon, lower_limit, reached = (
             row.figures.get(f"membership.{name}_at_1e-2")
             for name in ("epsilon_nats", "epsilon_lower_nats", "realised_fpr")
         )
-        bound = f"{_format_value(epsilon)}\n\N{GREATER-THAN OR EQUAL TO} {format_cell(least)}"
+        bound = f"{_format_value(epsilon)}\n\N{GREATER-THAN OR EQUAL TO} {format_cell(lower_limit)}"
         cells = [*map(row.figures.get, _COLUMNS), bound, reached, row.speakers, row.trials]
         rows.append([method_name(row.method), row.attacker, row.feature, *cells])
     return Table.of([*head, "N", "trials"], rows, names=3, wide=True)
 
 
 def tabulate_enrolment(results: AttackResults) -> Table:
-    """Tabulate VoxGuard's Table 1 for each feature that the nearest segment can score.
+    """Tabulate VoxGuard's Table 1 for each feature with max scoring.
 
-    EER, epsilon and TPR at two FPRs, by segments enrolled.
+    It has EER, epsilon and TPR at two FPRs, by number of enrolled segments.
     """
     available = {row.segments for row in results.rows}
     counts = [count for count in results.settings.segments if count in available]
@@ -410,7 +408,7 @@ def tabulate_enrolment(results: AttackResults) -> Table:
             for scoring in ("average", "max"):
                 way = row.method, row.attacker, row.feature, scoring
                 by_segments = rows.setdefault(way, {})
-                if scoring == row.scoring or row.segments == 1:  # its own mean, and the nearest
+                if scoring == row.scoring or row.segments == 1:  # one segment: both are the same
                     by_segments[row.segments] = row
 
     def format_point(row: AttackRow | None) -> str:
@@ -431,8 +429,8 @@ def tabulate_enrolment(results: AttackResults) -> Table:
 
 
 def tabulate_attributes(rows: Sequence[AttributeRow]) -> Table:
-    """Tabulate what attackers infer of one attribute."""
-    head = [*_NAMES, "told", "version", rows[0].judgement.error.label]
+    """Tabulate how well attackers infer one attribute."""
+    head = [*_NAMES, "value", "version", rows[0].judgement.error.label]
     for rate in rows[0].judgement.at:
         name = np.format_float_scientific(rate.asked, trim="-", exp_digits=1)
         head += [f"TPR at FPR {name}", "epsilon, at least", "FPR reached"]
@@ -459,13 +457,13 @@ def tabulate_attributes(rows: Sequence[AttributeRow]) -> Table:
             f"{row.learnt_with} / {row.learnt_without}",
         ]
         lines.append(line)
-    head += ["readers with / without", "excerpts", "readers learnt from"]
-    notes = ["*: too few excerpts or readers to tell of that rate."]
+    head += ["readers with / without", "excerpts", "training readers"]
+    notes = ["*: too few excerpts or readers for this rate."]
     return Table.of(head, lines, names=5, notes=notes, marks=marks, wide=True)
 
 
 def tabulate_measures(results: AttackResults) -> Table:
-    """Tabulate utility, one line a method; without a row where none was measured."""
+    """Tabulate utility, one row per method; no rows if it was not measured."""
     labels = dict.fromkeys(f.label for figures in results.measured.values() for f in figures)
     rows: list[list[Cell]] = []
     for method in results.settings.methods if labels else ():
@@ -477,17 +475,17 @@ def tabulate_measures(results: AttackResults) -> Table:
 
 
 def build_report(results: AttackResults) -> Document:
-    """Return the page of results, the headline first."""
+    """Return the page of results, headline first."""
     settings = results.settings
     methods = [method for method in settings.methods if method != CLEAR]
     background = plural(settings.background, "reader")
-    learnt = f", and learnt from {background} apart" if settings.background else ""
+    trained = f" Models: fitted to {background} outside the test." if settings.background else ""
     attackers = [f"{n}: {ATTACKERS[n].knows}." for n in settings.attackers if n in ATTACKERS]
     picture = Picture(
         "Bits by method and attacker",
         attacks_svg(*collect_bits(results)),
-        "Of each attacker what it learnt by the best of its ways. 0 is no disclosure; the dashed "
-        "line is everything. A method is as good as its rightmost mark.",
+        "Bits of each attacker's best feature. 0 is no disclosure, and the dashed line is full "
+        "disclosure. Judge a method by its rightmost mark.",
     )
     return Document(
         f"Attacks on {', '.join(map(method_name, methods)) or 'unprotected speech'}",
@@ -495,17 +493,15 @@ def build_report(results: AttackResults) -> Document:
             f"{settings.corpus}: {plural(settings.readers, 'reader')}, trials of "
             f"{settings.seconds:g} s of speech, templates of {settings.template_seconds:g} s "
             f"({'another session' if settings.session == 'cross' else 'the same session'}).",
-            f"Attackers: {', '.join(settings.attackers)}; they hear {', '.join(settings.features)}"
-            f"{learnt}.",
+            f"Attackers: {', '.join(settings.attackers)}. Features: "
+            f"{', '.join(settings.features)}.{trained}",
         ],
         [
-            Section("What is left for an attacker", [Paragraphs(format_headline(results))]),
-            Columns([picture, Section("Who attacks", [Bullets(attackers)])]),
+            Section("Remaining bits", [Paragraphs(format_headline(results))]),
+            Columns([picture, Section("Attackers", [Bullets(attackers)])]),
             *_build_tables(results),
-            Section("What this does not say", [Bullets([*results.notes, *list_caveats(results)])]),
-            Section(
-                "What could not be used", [Bullets(results.problems)] if results.problems else []
-            ),
+            Section("Limitations", [Bullets([*results.notes, *list_caveats(results)])]),
+            Section("Excluded", [Bullets(results.problems)] if results.problems else []),
         ],
         foot=_FOOT,
     )
@@ -515,16 +511,17 @@ def _build_tables(results: AttackResults) -> Iterator[Section]:
     settings = results.settings
     use, enrolment = tabulate_measures(results), tabulate_enrolment(results)
     if use.rows:
-        yield Section("What is left of use", [use])
+        yield Section("Remaining utility", [use])
     explained = (
-        f"At the template that everybody has, {settings.template_seconds:g} s. Bits: mean "
-        "disclosure of a fitted rank model (MeanD). First: share of trials in which the right "
-        "reader came first. Mean rank: USC's linkability where enrolled speech is protected, its "
-        "singling out where it is clear; of the median reader and of the most exposed 1 %. TPR, "
-        "and epsilon (nats) with what it is at least, at FPR 1e-2."
+        f"All readers have the template length used here, {settings.template_seconds:g} s. Bits: "
+        "mean disclosure of a fitted rank model (MeanD). First: fraction of trials in which the "
+        "right reader came first. Mean rank: USC's linkability if enrolled speech is protected, "
+        "its singling out if it is clear. It is given for the median reader and the most exposed "
+        "1 %. TPR, and epsilon (nats) with its lower limit, are at FPR 1e-2."
     )
     joint = dict.fromkeys(
-        f"Joint score of {method_name(row.method)}, {row.attacker}: {row.rank_model}."
+        f"Rank model of the joint score for {method_name(row.method)}, {row.attacker}: "
+        f"{row.rank_model}."
         for row in results.rows
         if row.rank_model
     )
@@ -535,11 +532,11 @@ def _build_tables(results: AttackResults) -> Iterator[Section]:
         title = f"Enrolment of {counts} segments, average and max scoring"
         yield Section(title, [Paragraphs([_TABLE_1]), enrolment])
     for name, rows in results.attributes.items():
-        yield Section(f"Told of a reader: {name}", [Paragraphs([_TOLD]), tabulate_attributes(rows)])
+        yield Section(f"Attribute {name}", [Paragraphs([_ATTRIBUTES]), tabulate_attributes(rows)])
 
 
 def collect_bits(results: AttackResults) -> tuple[list[MethodBits], tuple[str, ...], float]:
-    """Return what a picture shows: methods with bits, names of attackers, log2 N."""
+    """Return the contents of a picture: methods with bits, names of attackers, log2 N."""
     attackers = results.settings.attackers
     methods = []
     for method in results.settings.methods:
@@ -551,19 +548,19 @@ def collect_bits(results: AttackResults) -> tuple[list[MethodBits], tuple[str, .
 
 # ------------------------------------------------------------------------------------------- files
 
-KEPT = "kept"  # the private folder, within that of the results, of what long work goes on from
+KEPT = "kept"  # private folder inside the results folder, from which an attack resumes
 FILES = ("index.html", "results.json", "results.csv", "bits.svg", "bits.png")
 SCHEMA = 1
 _MOST_BYTES = 1 << 28
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse to write among things that are not ours."""
+    """Raise UsageError if the folder contains other files than results."""
     others = [name for name in held_by(folder) if name not in (*FILES, KEPT)]
     if others:
         raise UsageError(
-            f"-o {file_name(folder)} holds something else ({others[0]}); name an empty "
-            "folder, or one that monitor attack made"
+            f"invalid -o {file_name(folder)}, which contains {others[0]}: use an empty folder, or "
+            "one of monitor attack"
         )
 
 
@@ -577,7 +574,7 @@ def write_results(results: AttackResults, folder: Path) -> None:
 
 
 def results_json(results: AttackResults) -> str:
-    """Return everything as JSON: a figure has value, limits, unit, ceiling and note."""
+    """Return everything as JSON; each figure has value, interval, unit, ceiling and note."""
     contents = {
         "schema": SCHEMA,
         "headline": format_headline(results),
@@ -599,8 +596,8 @@ def results_json(results: AttackResults) -> str:
 
 
 def results_csv(results: AttackResults) -> str:
-    """Return one line a row; of each figure value, lower and upper limit."""
-    plain = [part.name for part in fields(AttackRow) if part.name != "figures"]
+    """Return one CSV line per row, with value, lower and upper limit of each figure."""
+    plain = [column.name for column in fields(AttackRow) if column.name != "figures"]
     rows: list[list[Cell]] = []
     for row in results.rows:
         cells: list[Cell] = [getattr(row, name) for name in plain]
@@ -611,21 +608,21 @@ def results_csv(results: AttackResults) -> str:
                 *(figure.limits if figure else (None, None)),
             ]
         rows.append(cells)
-    parts = ("", ".low", ".high")
+    suffixes = ("", ".low", ".high")
     return render_csv(
-        Table.of([*plain, *(f"{key}{part}" for key in FIGURES for part in parts)], rows)
+        Table.of([*plain, *(f"{key}{suffix}" for key in FIGURES for suffix in suffixes)], rows)
     )
 
 
 def read_results(path: Path) -> AttackResults:
-    """Read back what `write_results` wrote, without what was measured beside privacy.
+    """Read the results that `write_results` wrote, without the utility.
 
     Args:
-        path: of ``results.json``, or of the folder that holds it.
+        path: ``results.json``, or its folder.
 
     Raises:
-        StoreError: it is missing, or something else.
-        SchemaError: a newer version wrote it.
+        StoreError: if it is missing or has other contents.
+        SchemaError: if a newer version wrote it.
     """
     file = path / "results.json" if path.is_dir() else path
     name = file_name(file)
@@ -634,7 +631,7 @@ def read_results(path: Path) -> AttackResults:
             raise StoreError(f"{name} is too large for results of monitor attack")
         contents = json.loads(file.read_bytes())
     except OSError as error:
-        raise StoreError(f"cannot open {name}: {error.strerror}; check the name") from None
+        raise StoreError(f"cannot open {name} ({error.strerror}): check the name") from None
     except (ValueError, RecursionError):
         contents = None
     if not isinstance(contents, dict) or not {"schema", "settings", "rows"} <= contents.keys():
@@ -672,8 +669,8 @@ def read_results(path: Path) -> AttackResults:
     attackers = {*results.settings.attackers, *(row.attacker for row in results.rows)}
     if unknown := sorted(attackers - ATTACKERS.keys()):
         raise StoreError(
-            f"{name} has an attacker {printable(unknown[0])!r}, who is not known here: register "
-            "that attacker, or attack again"
+            f"{name} has an unknown attacker {printable(unknown[0])!r}: register it, or attack "
+            "again"
         )
     caveats = set(list_caveats(results))
     return replace(results, notes=tuple(note for note in results.notes if note not in caveats))

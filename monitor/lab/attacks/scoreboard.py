@@ -1,8 +1,7 @@
-"""Is a voice changer enough? What attackers learn through programs that people use, in one table.
+"""Is a voice changer enough? A table of the bits that attackers learn through common programs.
 
-The rows that ship were measured by `benchmarks/voice_changers.py`; `monitor attack --scoreboard`
-puts one's own beside them. Bits of another corpus, or among another number of people, are no
-comparison: each row says of whom it is.
+`benchmarks/voice_changers.py` measured the shipped rows, and `monitor attack --scoreboard` adds
+yours. Each row names its corpus and number of people. Rows that differ in them are not comparable.
 """
 
 from __future__ import annotations
@@ -32,27 +31,28 @@ SCHEMA = 1
 ATTACKERS = ("ignorant", "lazy-informed", "semi-informed")
 SUFFIXES = (".html", ".json", ".md")
 _Limited: TypeAlias = tuple[float, float | None, float | None]
-"""A value with its limits."""
+"""A value with its interval."""
 
 NOTES = (
-    "Bits: of a stretch of 10 s of a voice an attacker tells who speaks among N people, of each of "
-    "whom it has 30 s; k bits leave one of 2^k of them. It is the mean over trials (mean "
-    "disclosure, MeanD), with 95 % limits over speakers, where nothing else is said. Each figure "
-    "is that of the attacker's best way: pitch, phones, voice, or their joint score. Strongest: "
-    "the largest of the row, and whose it is; what a method is worth. Where an attacker was not "
-    "tried (a dash) a stronger figure may exist.",
-    "Ignorant attackers have enrolled clear speech, lazy-informed ones speech through the same "
-    "program, with draws of their own where it draws. Semi-informed ones have also trained the "
-    "voice network on other people's speech through it. How well is said beside the figure: of "
-    "the bits that the shipped network tells of unprotected speech, how many theirs tells. Below "
-    "90 % it is undertrained, and its figure no measure of the method. Shipped network: their own "
-    "told less of other people's protected speech, so that they left it.",
-    "Phone error: phones that our recogniser understands otherwise than before, which says what a "
-    "program costs in words. 6 bits after: speech seconds until half of the speakers have given 6 "
-    "bits of evidence by their voice to the strongest attacker that was followed; beyond what was "
-    "heard nothing is known. A dash: not followed, or calibration on so few people supports less "
-    "than 6 bits.",
-    "A figure of other people, of other lengths or of another N is no comparison.",
+    "Bits: an attacker has enrolled 30 s of each person, N people in all, and compares 10 s of one "
+    "of them. k bits narrow 2^k people to one. The figure is the mean over trials (MeanD), with "
+    "a 95 % interval over speakers unless noted. It is for the attacker's best feature: pitch, "
+    "phones, voice, or their joint score. Strongest: the largest figure of the row, with its "
+    "attacker. Judge the method by this figure. A dash marks an attacker that was not tried and "
+    "may be stronger.",
+    "Ignorant attackers have enrolled clear speech. Lazy-informed ones have enrolled speech from "
+    "the same program, with random draws of their own. Semi-informed ones have also trained the "
+    "voice network on other people's speech from the program. The percentage beside their figure "
+    "compares their network with the shipped one, by the bits that each gets from unprotected "
+    "speech. Below 90 % it is undertrained, and its figure does not measure the method. Shipped "
+    "network: their own got fewer bits from other people's protected speech, so they did not use "
+    "it.",
+    "Phone error: fraction of phones that our recogniser recognises differently than before, which "
+    'is the program\'s cost in intelligibility. The column "6 bits after" has the speech seconds '
+    "until half of the speakers have disclosed 6 bits of voice evidence to the strongest attacker. "
+    "Longer times than the recordings are unknown. A dash: not followed, or calibration on few "
+    "people supports less than 6 bits.",
+    "Figures for other people, other lengths or another N are not comparable.",
 )
 
 
@@ -62,18 +62,20 @@ class ScoreRow:
 
     name: str = key("", "for people")
     how: str = key("", "command or setting")
-    corpus: str = key("", "on whose speech")
-    speakers: int = key("count", "N, whom each trial was compared with", minimum=2)
+    corpus: str = key("", "source of the speech")
+    speakers: int = key("count", "N, templates per trial", minimum=2)
     trials: int = key("count")
-    bits: Mapping[str, _Limited] = key("number", "by attacker, what its best way learnt, MeanD")
-    ways: Mapping[str, str] | None = key("", "by attacker, which feature that was", default=None)
-    phone_error: _Limited | None = key("number", "share; None: not measured", default=None)
+    bits: Mapping[str, _Limited] = key("number", "MeanD of each attacker's best feature")
+    ways: Mapping[str, str] | None = key("", "best feature of each attacker", default=None)
+    phone_error: _Limited | None = key("number", "fraction, null if not measured", default=None)
     seconds: Mapping[str, float | None] | None = key(
-        "seconds", "by attacker, median until 6 bits; None: beyond what was heard", default=None
+        "seconds", "median until 6 bits by attacker, null if beyond `heard`", default=None
     )
-    heard: float = key("seconds", "of speech, of which `seconds` is known", default=0.0)
-    undertrained: bool = key("", "whether the trained network judges no method", default=False)
-    clear_share: float | None = key("number", "its bits of clear speech, of ours", default=None)
+    heard: float = key("seconds", "length of the speech followed", default=0.0)
+    undertrained: bool = key("", "whether the trained network is too weak", default=False)
+    clear_share: float | None = key(
+        "number", "its bits of clear speech as a fraction of ours", default=None
+    )
     kept_shipped: bool = key("", "whether the shipped network was better", default=False)
 
     @property
@@ -83,19 +85,19 @@ class ScoreRow:
 
     @property
     def strongest_attacker(self) -> str:
-        """Attacker who learnt most; of equals the one who knows least."""
+        """Attacker with most bits; on a tie, the one that knows least."""
         return max(self.bits, key=lambda attacker: self.bits[attacker][0])
 
     def trained(self, attacker: str) -> str:
-        """Say how well an attacker's network was trained; empty where none was."""
+        """Describe how well an attacker's network is trained; empty if it trains none."""
         if not get_attacker(attacker).trains:
             return ""
         if self.kept_shipped:
             return "shipped network"
-        how = "undertrained" if self.undertrained else "trained"
+        training = "undertrained" if self.undertrained else "trained"
         if self.clear_share is None:
             return "undertrained" if self.undertrained else ""
-        return f"{how}, {100 * self.clear_share:.0f} %"
+        return f"{training}, {100 * self.clear_share:.0f} %"
 
     @classmethod
     def of(cls, results: AttackResults, method: str, name: str = "", how: str = "") -> ScoreRow:
@@ -109,7 +111,7 @@ class ScoreRow:
         error = next(
             (f for f in results.measured.get(method, ()) if f.key == "utility.phone_error"), None
         )
-        own, shipped = results.clear_bits.get(method, (0.0, 0.0))
+        trained, shipped = results.clear_bits.get(method, (0.0, 0.0))
         return cls(
             name or method_name(method).strip("`"),
             how or method_name(method).strip("`"),
@@ -121,23 +123,23 @@ class ScoreRow:
             None if error is None or error.value is None else (error.value, *error.limits),
             {},
             undertrained=method in results.undertrained,
-            clear_share=own / shipped if shipped > 0 else None,
+            clear_share=trained / shipped if shipped > 0 else None,
             kept_shipped=method != CLEAR
-            and method not in results.clear_bits  # told of each network that is not the shipped one
+            and method not in results.clear_bits  # it has every network except the shipped one
             and any(get_attacker(attacker).trains for attacker in rows),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Scoreboard:
-    """Rows, with sentences on how those that ship were measured."""
+    """Rows, and sentences on the measurement of the shipped ones."""
 
     rows: tuple[ScoreRow, ...]
     about: tuple[str, ...] = ()
 
     @classmethod
     def shipped(cls) -> Scoreboard:
-        """Return the table that ships."""
+        """Return the shipped table."""
         return cls.read(SCOREBOARD)
 
     @classmethod
@@ -146,7 +148,7 @@ class Scoreboard:
         try:
             contents = json.loads(path.read_text("utf-8"))
         except OSError as error:
-            raise StoreError(f"{file_name(path)}: cannot be read: {error.strerror}") from None
+            raise StoreError(f"cannot read {file_name(path)}: {error.strerror}") from None
         except (ValueError, RecursionError):
             contents = None
         if isinstance(contents, dict) and contents.get("schema", SCHEMA) != SCHEMA:
@@ -161,29 +163,29 @@ class Scoreboard:
             return cls(rows, tuple(contents["about"]))
         except (KeyError, ValueError) as error:
             name = printable(str(error.args[0]).removesuffix(" makes no sense")) or "at its top"
-            problem = f"{file_name(path)} is no scoreboard ({name}); name another file"
+            problem = f"invalid scoreboard {file_name(path)} ({name}): use another file"
             raise StoreError(problem) from None
 
     def beside(self, rows: Iterable[ScoreRow]) -> Scoreboard:
-        """Return it with further rows; one of equal name and corpus replaces the old one."""
+        """Return a table with further rows, which replace rows of the same name and corpus."""
         new = {(row.name, row.corpus): row for row in rows}
         others = [row for row in self.rows if (row.name, row.corpus) not in new]
         return Scoreboard((*others, *new.values()), self.about)
 
     @property
     def ranked(self) -> list[ScoreRow]:
-        """Rows, the least disclosing first, as a fraction of the possible."""
+        """Rows by fraction of the possible bits, least disclosing first."""
         return sorted(self.rows, key=lambda row: row.strongest / math.log2(row.speakers))
 
     @property
     def attackers(self) -> tuple[str, ...]:
-        """Attackers tried on any row."""
+        """Attackers tried in at least one row."""
         return tuple(
             attacker for attacker in ATTACKERS if any(attacker in row.bits for row in self.rows)
         )
 
     def json(self) -> str:
-        """Return the contents of a file."""
+        """Return the contents of a JSON file."""
         contents = {
             "schema": SCHEMA,
             "about": list(self.about),
@@ -192,9 +194,9 @@ class Scoreboard:
         return json.dumps(contents, indent=1, allow_nan=False) + "\n"
 
     def table(self) -> Table:
-        """Return a table, the least disclosing method first."""
+        """Return a table, least disclosing method first."""
         head = ["method", "bits, strongest", *(f"bits, {attacker}" for attacker in self.attackers)]
-        head += ["phone error", "6 bits after", "of whom"]
+        head += ["phone error", "6 bits after", "speakers"]
         is_one_corpus = len({(row.corpus, row.speakers) for row in self.rows}) == 1
         lines = []
         for row in self.ranked:
@@ -205,13 +207,13 @@ class Scoreboard:
                 for attacker in self.attackers
             ]
             error = _format_limited(row.phone_error, "{:.0%}")
-            whom = f"{row.corpus}, N = {row.speakers}"
-            lines.append([row.name, *bits, error, format_delay(row), whom])
+            speakers = f"{row.corpus}, N = {row.speakers}"
+            lines.append([row.name, *bits, error, format_delay(row), speakers])
         columns = len(head) - is_one_corpus
         return Table.of(head[:columns], [line[:columns] for line in lines], wide=True)
 
     def markdown(self) -> str:
-        """Return a table of Markdown."""
+        """Return a Markdown table."""
         table = self.table()
         head = [column.title for column in table.columns]
         return "".join(
@@ -220,7 +222,7 @@ class Scoreboard:
         )
 
     def pictured(self) -> tuple[list[MethodBits], tuple[str, ...], float]:
-        """Return what a picture shows: methods with bits, names of attackers, the ceiling."""
+        """Return the contents of a picture: methods with bits, names of attackers, ceiling."""
         ceiling = max(math.log2(row.speakers) for row in self.rows)
         methods = [
             MethodBits(row.name, [*map(row.bits.get, self.attackers)]) for row in self.ranked
@@ -228,15 +230,15 @@ class Scoreboard:
         return methods, self.attackers, ceiling
 
     def page(self) -> str:
-        """Return one HTML file that stands alone and prints."""
-        how = Table.of(
+        """Return a self-contained, printable HTML file."""
+        commands = Table.of(
             ["method", "command or setting"], [[row.name, row.how] for row in self.ranked], names=2
         )
         picture = Picture(
-            "What attackers learn",
+            "Bits by attacker",
             attacks_svg(*self.pictured()),
-            "Of each attacker what it learnt by the best of its ways, in bits among N people; the "
-            "dashed line is everything. A method is worth no more than its rightmost mark.",
+            "Bits of each attacker's best feature among N people. The dashed line is full "
+            "disclosure. Judge a method by its rightmost mark.",
         )
         return render_html(
             Document(
@@ -245,28 +247,28 @@ class Scoreboard:
                 [
                     picture,
                     Section("Methods", [Paragraphs(NOTES), self.table()]),
-                    Section("As they were run", [how]),
+                    Section("Commands", [commands]),
                 ],
-                foot="Limits are 95 %, over resampled speakers. This page holds no voice and no "
-                "template.",
+                foot="Intervals are 95 %, over resampled speakers. This page contains no voice and "
+                "no template.",
             )
         )
 
     def save(self, path: Path) -> None:
-        """Write it as its suffix says (mode 0600)."""
+        """Write the format of the file's suffix (mode 0600)."""
         check_suffix(path)
         writers = {".json": self.json, ".md": self.markdown, ".html": self.page}
         write_text(writers[path.suffix.lower()](), path)
 
 
 def check_suffix(path: Path) -> None:
-    """Refuse a file that is none of `SUFFIXES`."""
+    """Raise UsageError unless the suffix is one of `SUFFIXES`."""
     if path.suffix.lower() not in SUFFIXES:
-        raise UsageError(f"--scoreboard {file_name(path)} must end in {', '.join(SUFFIXES)}")
+        raise UsageError(f"invalid --scoreboard {file_name(path)}: use {', '.join(SUFFIXES)}")
 
 
 def format_delay(row: ScoreRow) -> str:
-    """Format the shortest of the medians."""
+    """Format the shortest median."""
     if not row.seconds:
         return "-"
     medians = [seconds for seconds in row.seconds.values() if seconds is not None]
@@ -274,15 +276,13 @@ def format_delay(row: ScoreRow) -> str:
 
 
 def describe_comparison(board: Scoreboard, own: Sequence[ScoreRow]) -> str:
-    """Say how one's own rows compare."""
+    """Describe whether your own rows are comparable with the others."""
     names = {(row.name, row.corpus) for row in own}
     others = {row.corpus for row in board.rows if (row.name, row.corpus) not in names}
     own_corpora = sorted({row.corpus for row in own} - others)
     text = f"{plural(len(own), 'row')} of your own among {plural(len(board.rows), 'row')}"
     if own_corpora:
-        text += (
-            f"; yours are of {', '.join(own_corpora)}, other people than the others': no comparison"
-        )
+        text += f". Yours are of other people ({', '.join(own_corpora)}), so not comparable"
     return text
 
 

@@ -1,8 +1,8 @@
 """The speech of an anonymiser test: templates and trials of readers, protected and extracted.
 
-Templates and trials are of different sessions wherever there are two; nobody's trial is enrolled.
-No audio is ever written. What was extracted is kept by a hash of all that it depends on, so that
-long work goes on where it was interrupted.
+Templates and trials come from different sessions if a reader has two. No trial is enrolled. Audio
+is never written. A cache stores extracted features under a hash of all their inputs, so that an
+interrupted test can resume.
 """
 
 from __future__ import annotations
@@ -58,29 +58,29 @@ from monitor.types import (
     Words,
 )
 
-SEGMENT_SECONDS = 6.0  # of speech, of enrolment: a window of the voice network lies in each
+SEGMENT_SECONDS = 6.0  # speech of an enrolment segment, with at least one voice window
 PARTS = ("enrolment", "trials")
-_MARGIN_SECONDS = 1.0  # beyond what is needed: a part heard by itself is cut a little differently
+_MARGIN_SECONDS = 1.0  # reserve, because speech detection differs slightly in a piece by itself
 
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """Amounts of speech of a test: T of a trial, and how many segments of a template."""
+    """Amounts of speech in a test: T of a trial, and the number of segments of a template."""
 
     seconds: float = 10.0
-    trials: int = 10  # of each reader, at most
+    trials: int = 10  # at most, per reader
     least_segments: int = 5
     most_segments: int = 30
 
     @property
     def template_seconds(self) -> float:
-        """D, speech seconds of the template that everybody has."""
+        """D, speech seconds of the template that all readers have."""
         return self.least_segments * SEGMENT_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of one recording, protected and heard by itself."""
+    """A part of one recording, protected and processed by itself."""
 
     path: Readable
     name: str
@@ -96,11 +96,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Speech used of one person."""
+    """Speech of one person in a test."""
 
     name: str
-    enrolment: tuple[tuple[Piece, ...], ...]  # by session, what segments are taken from
-    segments: tuple[tuple[int, int], ...]  # of each the session and the place in it, taking turns
+    enrolment: tuple[tuple[Piece, ...], ...]  # by session, the source of segments
+    segments: tuple[tuple[int, int], ...]  # session and index of each, alternating
     trials: tuple[Piece, ...]
 
 
@@ -109,7 +109,7 @@ class Readers:
     """All readers with enough speech."""
 
     everybody: tuple[Reader, ...]
-    session: str  # "cross", or "same": parts of one, which makes a voice easier to recognise
+    session: str  # "cross", or "same": parts of one session, where a voice is easier to recognise
     problems: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -119,9 +119,9 @@ class Readers:
         """Return all pieces of ``"enrolment"``, ``"trials"`` or both (`PARTS`)."""
         return [
             piece
-            for part in parts
+            for role in parts
             for reader in self.everybody
-            for session in (reader.enrolment if part == "enrolment" else (reader.trials,))
+            for session in (reader.enrolment if role == "enrolment" else (reader.trials,))
             for piece in session
         ]
 
@@ -157,23 +157,23 @@ def choose_readers(
         if len(readers) > 1:
             break
     if len(readers) < 2:
-        place = " in two sessions" if session == "cross" else ""
+        condition = " in two sessions" if session == "cross" else ""
         raise CorpusError(
             f"fewer than two readers have {amounts.template_seconds:g} s of speech for a template "
-            f"and {amounts.seconds:g} s for a trial{place}: add speech or ask for less"
+            f"and {amounts.seconds:g} s for a trial{condition}: add speech or use shorter ones"
         )
     chosen = {reader.name for reader in readers}
-    if left := [name for name in speech if name not in chosen]:
-        place = " in two sessions" if kind == "cross" else ""
+    if excluded := [name for name in speech if name not in chosen]:
+        condition = " in two sessions" if kind == "cross" else ""
         problems.append(
-            f"{plural(len(left), 'reader')} left out, without speech for template and trial"
-            f"{place}: {', '.join(left[:5])}{' ...' if len(left) > 5 else ''}"
+            f"{plural(len(excluded), 'reader')} excluded, without speech for template and trial"
+            f"{condition}: {', '.join(excluded[:5])}{' ...' if len(excluded) > 5 else ''}"
         )
     return Readers(tuple(readers), kind, tuple(problems))
 
 
 _Session: TypeAlias = Sequence[tuple[Piece, tuple[float, ...]]]
-"""Recordings, with the ends of their units of speech, audio seconds."""
+"""Recordings, with the end times of their units of speech, in seconds of audio."""
 
 
 def _locate_speech(
@@ -191,7 +191,7 @@ def _locate_speech(
             if remaining <= 0:
                 break
             if is_frames(path):
-                problems.append(f"{path.name}: holds frames; an anonymiser needs audio")
+                problems.append(f"{path.name}: contains frames, but an anonymiser needs audio")
                 continue
             try:
                 ends = _find_unit_ends(path, remaining)
@@ -208,24 +208,24 @@ def _locate_speech(
     return located, problems
 
 
-def _find_unit_ends(path: Readable, most: int) -> list[float]:
-    """Return when units of speech end, at most so many, in seconds of audio."""
+def _find_unit_ends(path: Readable, maximum: int) -> list[float]:
+    """Return the end times of up to ``maximum`` units of speech, in seconds of audio."""
     step = TICKS_PER_SECOND // UNITS_PER_SECOND
     extractor, runs, spoken = Extractor([]), [np.empty(0, np.bool_)], 0
     for block in File(path).blocks():
         runs.append(extractor.process(block).speech)
         spoken += int(runs[-1].sum())
-        if spoken >= most * step:
+        if spoken >= maximum * step:
             break
     else:
         runs.append(extractor.flush().speech)
     last = np.flatnonzero(np.concatenate(runs))[step - 1 :: step] + 1
-    ends: list[float] = (last[:most] / TICKS_PER_SECOND).tolist()
+    ends: list[float] = (last[:maximum] / TICKS_PER_SECOND).tolist()
     return ends
 
 
 def _split_across(name: str, sessions: Sequence[_Session], amounts: Amounts) -> Reader | None:
-    """Take trials from the last session that leaves a template in the others."""
+    """Take trials from the last session for which the others have speech for a template."""
     for index in reversed(range(len(sessions))):
         if _count_units(sessions[index]) < _to_units(amounts.seconds + _MARGIN_SECONDS):
             continue
@@ -238,7 +238,7 @@ def _split_across(name: str, sessions: Sequence[_Session], amounts: Amounts) -> 
 
 
 def _split_within(name: str, sessions: Sequence[_Session], amounts: Amounts) -> Reader | None:
-    """Take a template from the start of the longest session and trials from the rest."""
+    """Take a template from the start of the longest session and trials from its remainder."""
     session = max(sessions, key=_count_units, default=())
     room = _count_units(session) - _to_units(amounts.seconds + 2 * _MARGIN_SECONDS)
     segments = _alternate_segments([room], amounts.most_segments)
@@ -249,22 +249,22 @@ def _split_within(name: str, sessions: Sequence[_Session], amounts: Amounts) -> 
     return Reader(name, _cut_enrolment([session], segments), segments, trials)
 
 
-def _alternate_segments(lengths: Sequence[int], most: int) -> tuple[tuple[int, int], ...]:
-    """Return segments of alternating sessions: session and index."""
+def _alternate_segments(lengths: Sequence[int], maximum: int) -> tuple[tuple[int, int], ...]:
+    """Return session and index of segments from alternating sessions."""
     room = [max(0, n - _to_units(_MARGIN_SECONDS)) // _to_units(SEGMENT_SECONDS) for n in lengths]
     segments = [
-        (session, place)
-        for place in range(max(room, default=0))
+        (session, index)
+        for index in range(max(room, default=0))
         for session, count in enumerate(room)
-        if place < count
+        if index < count
     ]
-    return tuple(segments[:most])
+    return tuple(segments[:maximum])
 
 
 def _cut_enrolment(
     sessions: Sequence[_Session], segments: Sequence[tuple[int, int]]
 ) -> tuple[tuple[Piece, ...], ...]:
-    counts = [sum(place == i for place, _ in segments) for i in range(len(sessions))]
+    counts = [sum(session == i for session, _ in segments) for i in range(len(sessions))]
     return tuple(
         _cut_pieces(session, 0, count * SEGMENT_SECONDS) if count else ()
         for session, count in zip(sessions, counts, strict=True)
@@ -272,7 +272,7 @@ def _cut_enrolment(
 
 
 def _cut_pieces(session: _Session, begin: int, seconds: float) -> tuple[Piece, ...]:
-    """Cut pieces with so many seconds of speech from a unit on, and a little more."""
+    """Cut pieces with these seconds of speech from unit ``begin`` on, plus the margin."""
     pieces = []
     remaining = _to_units(seconds) + _to_units(_MARGIN_SECONDS)
     for recording, ends in session:
@@ -299,17 +299,17 @@ def _to_units(seconds: float) -> int:
 
 
 # --------------------------------------------------------------------------------------- protected
-# The clock is the clear recording's speech, so that a trial is the same stretch of talk whatever an
-# anonymiser did to it; that it fell silent is then no trial less, but a trial without evidence.
+# The clock is the clear recording's speech, so a trial is the same stretch of talk for every
+# anonymiser. If the output is silent there, the trial still counts, without evidence.
 
-CLEAR = "none"  # the method that changes nothing
-_VERSION = 2  # of anonymisers, features and networks as used here: raise it when results change
+CLEAR = "none"  # the method without protection
+_VERSION = 2  # of cached results: raise it when anonymisers, features or networks change
 _BLOCK_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractedPiece:
-    """Frames of one protected piece, and by name what each of `MEASURES` kept of it."""
+    """Frames of one protected piece, and the results of `MEASURES` by name."""
 
     frames: SpeechFrames
     measured: Mapping[str, Record] = field(default_factory=dict)
@@ -320,13 +320,13 @@ def extract_protected(
     features: Sequence[str | Feature], measures: Sequence[str] = (),
     setup: FeatureSetup = AS_ENVIRONMENT,
 ) -> ExtractedPiece:  # fmt: skip
-    """Protect one piece, and hear it, in memory.
+    """Protect one piece and extract its features, in memory.
 
-    Channels are averaged before: an anonymiser hears what the attacker hears.
+    Channels are averaged first, so the anonymiser gets the same channel as the attacker.
 
     Raises:
-        SourceError: it cannot be read or protected.
-        UsageError: the method or a feature makes no sense.
+        SourceError: if it cannot be read or protected.
+        UsageError: if the method or a feature is invalid.
     """
     source = File(
         piece.path,
@@ -346,24 +346,24 @@ def extract_protected(
             word_frames.append(wrap_tracks(word_features, tracks))
             continue
         if not isinstance(block, Block):
-            raise SourceError(getattr(block, "detail", "") or f"{source.label}: breaks off")
+            raise SourceError(getattr(block, "detail", "") or f"{source.label}: truncated")
         clear.append(np.asarray(columns_of(block, None).mean(axis=1), np.float32))
         try:
             protected.append(anonymiser.process(clear[-1]))
-        except UsageError as error:  # a sample is no number
+        except UsageError as error:  # NaN or infinite samples
             raise SourceError(f"{source.label}: {error}") from None
     protected.append(anonymiser.flush())
 
-    def hear(sounds: Sequence[FloatArray], features: Sequence[Feature]) -> Frames:
+    def extract(sounds: Sequence[FloatArray], features: Sequence[Feature]) -> Frames:
         extractor = Extractor(features)
         runs = [extractor.process(Block(samples, source.rate)) for samples in sounds]
         return join_runs([*runs, extractor.flush()])
 
-    speech = hear(clear, []).speech
+    speech = extract(clear, []).speech
     frames = align_to_clear(
-        hear(protected, [f for f in extractors if f not in word_features]), speech
+        extract(protected, [f for f in extractors if f not in word_features]), speech
     )
-    if word_features:  # words lie on the clear clock as they are
+    if word_features:  # words are on the clear clock already
         tracks = [feature.flush() for feature in word_features]
         words = join_runs([*word_frames, wrap_tracks(word_features, tracks)])
         more = align_to_clear(replace(words, speech=speech), speech).tracks
@@ -379,7 +379,7 @@ def extract_protected(
 def align_to_clear(frames: Frames, clear: BoolArray) -> SpeechFrames:
     """Return frames of a protected piece on the clock of its clear speech, shape (ticks,).
 
-    Where the protected audio has another length, time is stretched to fit.
+    If the protected audio has another length, its time is scaled to fit.
     """
     clock = np.concatenate([[0], np.cumsum(clear)])
     scale = clear.size / max(frames.speech.size, 1)
@@ -430,7 +430,7 @@ def unpack(data: bytes) -> ExtractedPiece:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionRequest:
-    """A piece to extract under a method, with its seed and measures."""
+    """A piece to extract after protection by a method, with its seed and measures."""
 
     piece: Piece
     method: str
@@ -438,7 +438,7 @@ class ExtractionRequest:
     measures: tuple[str, ...] = ()
 
     def key(self, description: Sequence[object], *, words: bool) -> str:
-        """Return the name of its result, from a description of the features."""
+        """Return the cache key of its result, from a description of the features."""
         piece = self.piece
         inputs = {
             "recording": file_hash(piece.path),
@@ -457,7 +457,7 @@ class ExtractionRequest:
 
 @dataclass
 class ExtractedSeconds:
-    """Seconds of audio extracted now, and read from the cache."""
+    """Seconds of audio computed now, and read from the cache."""
 
     computed: float = 0.0
     cached: float = 0.0
@@ -465,14 +465,14 @@ class ExtractedSeconds:
 
 @dataclass(frozen=True)
 class PieceExtractor:
-    """Extractor of pieces under any method, each once."""
+    """Extracts pieces protected by any method, each once."""
 
     cache: ResultCache | None = None
     jobs: Jobs = 1
     setup: FeatureSetup = AS_ENVIRONMENT
     progress: Callable[[float], None] = lambda _: None  # called with seconds of audio done
-    missing: dict[str, str] = field(default_factory=dict)  # by piece, why it could not be used
-    seconds: ExtractedSeconds = field(default_factory=ExtractedSeconds)  # of pieces, each once
+    missing: dict[str, str] = field(default_factory=dict)  # reason of each failure, by piece
+    seconds: ExtractedSeconds = field(default_factory=ExtractedSeconds)  # counts each piece once
     _failed: dict[str, str] = field(default_factory=dict)
     _counted: set[str] = field(default_factory=set)
 
@@ -480,20 +480,20 @@ class PieceExtractor:
         self, pieces: Sequence[Piece], method: str, seed: int,
         features: Sequence[str | Feature], measures: Sequence[str] = (),
     ) -> dict[Piece, ExtractedPiece]:  # fmt: skip
-        """Protect and hear each piece, in order; what cannot be used is left out and noted."""
+        """Protect and extract each piece, in order; unusable pieces are excluded and noted."""
         requests = [ExtractionRequest(piece, method, seed, tuple(measures)) for piece in pieces]
-        contents = self._hear(requests, features)
+        contents = self._extract_requests(requests, features)
         extracted = {request.piece: unpack(content) for request, content in contents.items()}
         return {piece: extracted[piece] for piece in pieces if piece in extracted}
 
     def prefetch(
         self, requests: Sequence[ExtractionRequest], features: Sequence[str | Feature]
     ) -> None:
-        """Hear what will be asked for, all methods of a piece one after the other, and keep it."""
+        """Extract requests into the cache, with all methods of a piece one after the other."""
         if self.cache is not None:
-            self._hear(requests, features, give=False)
+            self._extract_requests(requests, features, give=False)
 
-    def _hear(
+    def _extract_requests(
         self, requests: Sequence[ExtractionRequest], features: Sequence[str | Feature],
         *, give: bool = True,
     ) -> dict[ExtractionRequest, bytes]:  # fmt: skip
@@ -541,7 +541,7 @@ class PieceExtractor:
         return contents
 
     def _count(self, key: str, piece: Piece) -> float:
-        """Count a piece; return its seconds where it is new, else 0."""
+        """Count a piece; return its seconds if it is new, otherwise 0."""
         if key in self._counted:
             return 0.0
         self._counted.add(key)
@@ -556,7 +556,7 @@ _Task: TypeAlias = tuple[tuple[str, ExtractionRequest], ...]
 def _extract_task(
     features: Sequence[str | Feature], setup: FeatureSetup, task: _Task
 ) -> list[_Extracted]:
-    """Return every content of a task, or the reason without one, by its key."""
+    """Return the key and request of each result of a task, with its content or failure reason."""
     outcomes: list[_Extracted] = []
     for key, r in task:
         try:
@@ -568,25 +568,25 @@ def _extract_task(
 
 
 def _describe_extraction(features: Sequence[str | Feature], setup: FeatureSetup) -> list[object]:
-    """Return what extracted features depend on beside the recording, for a cache and workers."""
+    """Return the inputs of extracted features beside the recording, for cache and workers."""
     specs = [feature.spec for feature in make_features(features, setup)]
     return [_VERSION, [[spec.name, spec.plain()] for spec in specs]]
 
 
 def _list_files(words: bool, task: _Task) -> list[Path]:
-    """Return the files read for a task, which is of one piece."""
+    """Return the files read for a task, all of one piece."""
     _, request = task[0]
     return [path.absolute() for path in LIES_BESIDE.files(request.piece.path, words=words)]
 
 
 def hash_program(method: str) -> list[str]:
-    """Return hashes of a command's files: another program gives another result."""
+    """Return hashes of a command's files, because results depend on the program."""
     kind, _, command = method.partition(":")
     if kind != "command":
         return []
     try:
         words = shlex.split(command)
-    except ValueError:  # the anonymiser says so
+    except ValueError:  # the anonymiser raises the error
         return []
     paths = [Path(shutil.which(word) or word) for word in words]
     return [file_hash(path) for path in paths if path.is_file()]

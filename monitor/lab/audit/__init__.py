@@ -1,4 +1,4 @@
-"""Audits: one document of what a product's speech, or a dataset, discloses of its speakers."""
+"""Audits: one document on what a product's speech, or a dataset, discloses about its speakers."""
 
 from monitor.lab.audit.audit import Audit, AuditConfig
 from monitor.lab.audit.auditing import audit_attack, audit_corpus, audit_runs, extract_corpus

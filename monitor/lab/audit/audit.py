@@ -1,8 +1,8 @@
-"""Findings of an audit, of a corpus, of recorded runs or of an attack, and their sentences.
+"""Findings of an audit of a corpus, recorded runs or an attack, and their sentences.
 
 Singling out, linkability and inference are separated, as in the Article 29 Working Party's opinion
-05/2014 (WP216). An audit says what the attackers who were tried learn, and who was not tried; never
-whether data are anonymous, which is a question of law.
+05/2014 (WP216). An audit reports what the tested attackers learn, and which were not tested. It
+never states whether data are anonymous, which is a question of law.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ class AuditConfig:
 
     Attributes:
         budget: bits that one person's speech may disclose.
-        among: M, the crowd that people are singled out of.
-        lengths: T, of stretches.
-        template_seconds: D; None for a minute, or what half of the speakers have.
-        features: None for those that are ready.
-        attributes: columns of the speakers' table, ``COLUMN<NUMBER``; None for usual ones.
-        attribute_table: that says them; None for that of the corpus.
+        among: M, the size of the crowd that people are singled out from.
+        lengths: T, the lengths of stretches.
+        template_seconds: D; None for a minute, or for the length that half of the speakers have.
+        features: names of features; None for all that are installed.
+        attributes: columns of the speakers' table, ``COLUMN<NUMBER``; None for the usual ones.
+        attribute_table: table of attributes; None for the corpus' own.
         rank_model: file of rank models, with their cohort; None for the shipped ones.
-        replicates, seed: of the resamples of speakers.
+        replicates, seed: number and seed of the resamples of speakers.
     """
 
     budget: float = 6.0
@@ -87,14 +87,14 @@ class TestRow:
     """Result of one attacker in one test.
 
     Attributes:
-        method: of protection; empty where nothing was protected.
-        attacker: what it knows, or empty.
-        feature: by what it recognises voices; ``"joint"`` by all of them.
+        method: method of protection; empty without protection.
+        attacker: name of the attacker, or empty.
+        feature: feature that recognises voices; ``"joint"`` for all of them.
         seconds, template_seconds: T and D, speech seconds.
         session: ``"cross"`` or ``"same"``.
-        speakers: N, whom each trial was compared with.
-        trials, tested: how many trials there are, and of how many speakers.
-        figures: by key, as ``monitor evaluate`` calls them.
+        speakers: N, templates per trial.
+        trials, tested: number of trials, and of their speakers.
+        figures: figures by their key in ``monitor evaluate``.
     """
 
     method: str
@@ -115,18 +115,18 @@ class TestRow:
 
     @property
     def bits(self) -> float:
-        """Bits by which attackers are compared."""
+        """Bits for comparing attackers."""
         return self.get_value(BITS) or 0.0
 
     def get_value(self, key: str) -> float | None:
-        """Return the value of a figure; None where there is none."""
+        """Return the value of a figure, or None if it is missing."""
         figure = self.figures.get(key)
         return None if figure is None else figure.value
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionRow:
-    """One figure of how the sessions sound: its middle, and where four in five lie."""
+    """One acoustic condition of the sessions: median, and 10th and 90th percentiles."""
 
     name: str
     sessions: int
@@ -137,7 +137,7 @@ class ConditionRow:
 
 @dataclass(frozen=True, slots=True)
 class SoundDifference:
-    """Shares of session pairs that sound different, of one speaker and of two; None without any."""
+    """Fraction of session pairs that sound different, of one and two speakers; None if no pairs."""
 
     same_speaker: float | None
     two_speakers: float | None
@@ -149,18 +149,18 @@ class Audit:
 
     Attributes:
         kind: ``"corpus"``, ``"runs"`` or ``"attack"``.
-        facts: what was tested, by what it is of.
-        exposures: of stretches of speech; None of an attack.
-        rows: by length of them, of however few people.
-        tests: of ranks and links.
-        attributes: rows by name.
-        conditions: how the sessions sound.
-        apart: whether speakers sound apart by their recordings alone.
-        not_tested: who and what was not tried, a sentence each.
-        notes: what a reader has to know.
-        problems: what could not be used.
-        commands: that give the same figures.
-        skipped: files that could not be used, or not whole.
+        facts: descriptions of the test by topic.
+        exposures: bits of stretches of speech; None for an attack.
+        rows: results by length of stretch, even for very few people.
+        tests: tests of ranks and links.
+        attributes: rows by name of the attribute.
+        conditions: acoustic conditions of the sessions.
+        apart: how much recordings alone separate speakers.
+        not_tested: sentences on attackers and data that were not tested.
+        notes: caveats of the figures.
+        problems: unusable data.
+        commands: commands that give the same figures.
+        skipped: number of files skipped or partly unusable.
     """
 
     name: str
@@ -181,33 +181,34 @@ class Audit:
 
     @property
     def least_people(self) -> int:
-        """Fewest people of whom figures are stated: all where no more were tested."""
+        """Minimum people for a figure, at most the number tested."""
         people = 0 if self.exposures is None else len(self.exposures.speakers)
         return min(LEAST_PEOPLE, people)
 
     @property
     def retention(self) -> Retention | None:
-        """Longest speech that may be retained; None where no lengths were tested."""
+        """Longest speech that may be retained; None if no lengths were tested."""
         if not self.rows:
             return None
         return find_retention(self.rows, self.config.budget, self.least_people)
 
     @property
     def shown(self) -> tuple[LengthRow, ...]:
-        """Rows of lengths that enough people reached for something to be said of them."""
+        """Rows of lengths that enough people reach to be reported."""
         return tuple(row for row in self.rows if row.speakers >= self.least_people)
 
     @property
     def _enough(self) -> Sequence[LengthRow]:
-        """Rows of lengths that ten people reach; those shown where no length has so many."""
+        """Rows of lengths that ten people reach, or all shown rows if no length has ten."""
         return [row for row in self.shown if row.speakers >= HEADLINE_PEOPLE] or self.shown
 
     @property
     def headline(self) -> LengthRow | None:
-        """The length at which most is disclosed on average, by ten people where so many reach it.
+        """The length with the highest mean bits, by at least ten people if possible.
 
-        Longer stretches are often few, and of other people. A second is no recording. If no length
-        discloses anything, it is the longest: a weak attacker errs least about the shortest.
+        Longer stretches are often few and of other people. Lengths under `HEADLINE_SECONDS` are too
+        short to represent a recording. If no length discloses anything, it is the longest one,
+        because a weak attacker's bits are closest to zero for the shortest.
         """
         whole = [row for row in self._enough if row.seconds >= HEADLINE_SECONDS] or self._enough
 
@@ -218,9 +219,10 @@ class Audit:
 
     @cached_property
     def same_people(self) -> tuple[LengthRow, ...]:
-        """Rows by which lengths compare: of those who reach each of them, everybody counted once.
+        """Comparable rows of lengths, for the people who reach all of them, with equal weights.
 
-        Up to the longest length that ten people reach, or all that there are of fewer.
+        They end at the longest length that ten people reach. With fewer people, they are all shown
+        lengths.
         """
         rows = self._enough
         if self.exposures is None or not rows:
@@ -233,9 +235,9 @@ class Audit:
 
 
 def hash_speaker(speaker: str, salt: str = "") -> str:
-    """Return twelve hexadecimal digits that stand for a speaker's name.
+    """Return twelve hexadecimal digits as a pseudonym of a speaker.
 
-    Whoever has the list of names and the salt can find out whose it is.
+    Anyone with the list of names and the salt can identify the speaker.
 
     Example:
         >>> hash_speaker("ann"), hash_speaker("ann", "x") != hash_speaker("ann")
@@ -245,11 +247,11 @@ def hash_speaker(speaker: str, salt: str = "") -> str:
 
 
 # --------------------------------------------------------------------------------------- sentences
-# Each figure is that of the strongest attacker tried.
+# All figures are those of the strongest attacker tried.
 
 
 def format_plain_method(method: str) -> str:
-    """Format a method for people who read no Markdown."""
+    """Format a method as plain text, without Markdown."""
     return method_name(method).strip("`")
 
 
@@ -264,7 +266,7 @@ def summarise(audit: Audit) -> dict[str, list[str]]:
 
 
 def format_bits(figure: Figure, *, least: bool = False) -> str:
-    """Format bits with their limits."""
+    """Format bits with their interval."""
     value = figure.value or 0.0
     ends = ""
     if figure.low is not None and figure.high is not None:
@@ -273,7 +275,7 @@ def format_bits(figure: Figure, *, least: bool = False) -> str:
 
 
 def format_matches(bits: float, among: int) -> str:
-    """Format how many people of a crowd match at so many bits.
+    """Format the number of people in a crowd who match at these bits.
 
     Example:
         >>> format_matches(11.3, 10**6), format_matches(25.0, 10**6), format_matches(-1.0, 10**6)
@@ -299,20 +301,20 @@ def _singling_out(audit: Audit) -> Iterator[str]:
         )
         if exposures.kind == "evidence":
             matches = format_matches(row.bits, audit.config.among)
-            text += f" of evidence: {matches} people would fit as well. "
+            text += f" of evidence, so {matches} people would match as well. "
             if row.stretches >= round(1 / EXPOSED):
-                text += f"The most exposed tenth disclose {row.exposed_bits:.1f} bits or more: "
-                text += f"{format_matches(row.exposed_bits, audit.config.among)} or fewer."
+                text += f"The most exposed tenth disclose at least {row.exposed_bits:.1f} bits, "
+                text += f"so at most {format_matches(row.exposed_bits, audit.config.among)} match."
         else:
             text += f" of {exposures.ceiling:.1f} among the enrolled."
         yield text.strip()
         if row.speakers < HEADLINE_PEOPLE:
             yield (
-                f"Only {plural(row.speakers, 'person was', 'people were')} tested at that length: "
-                "others may disclose far more."
+                f"Only {plural(row.speakers, 'person was', 'people were')} tested at that length. "
+                "Others may disclose far more."
             )
     elif audit.rows:
-        yield f"Nothing is said of evidence: fewer than {LEAST_PEOPLE} people reach any length."
+        yield f"Evidence is not reported: fewer than {LEAST_PEOPLE} people reach any length."
     for best in _select_strongest(audit):
         subject, attack = _format_method(best, audit), _format_attack(best)
         if audit.kind == "attack":
@@ -322,15 +324,16 @@ def _singling_out(audit: Audit) -> Iterator[str]:
             )
         if best.get_value("srd.idr") is not None:
             yield (
-                f"{subject}{best.seconds:g} s of speech put the right person of {best.speakers} "
+                f"{subject}{best.seconds:g} s of speech rank the right person of {best.speakers} "
                 f"first in {format_interval(best.figures['srd.idr'])} of the trials "
-                f"({attack}); chance is {format_value(1 / best.speakers, 'share')}."
+                f"({attack}). Chance is {format_value(1 / best.speakers, 'share')}."
             )
         wide = best.figures.get(f"among.idr_{audit.config.among}")
         if wide and wide.text == "supported" and wide.low is not None and wide.high is not None:
             yield (
-                f"Among {crowds.people(audit.config.among)} people the right one would come first "
-                f"in {format_value(wide.low, 'share')} to {format_value(wide.high, 'share')}."
+                f"Among {crowds.people(audit.config.among)} people the right one would rank first "
+                f"in {format_value(wide.low, 'share')} to {format_value(wide.high, 'share')} of "
+                "trials."
             )
 
 
@@ -345,30 +348,29 @@ def _linkability(audit: Audit) -> Iterator[str]:
             )
         return
     measured = [key for key in EER if any(key in test.figures for test in audit.tests)]
-    key = next(iter(measured), NEAREST)  # results of an earlier version have the hull's alone
-    for best in _select_strongest(audit, key=key, least=True):
+    key = next(iter(measured), NEAREST)  # results of an earlier version only have the hull's
+    for best in _select_strongest(audit, key=key, smallest=True):
         eer = best.figures[key]
         system = best.get_value("linkage.d_sys")
         more = f", D_sys {format_value(system, '')}" if system else ""
         yield (
             f"{_format_method(best, audit)}{best.seconds:g} s are linked with a known recording "
             f"of the speaker with an {EER[key]} of {format_interval(eer)}{more} "
-            f"({_format_attack(best)}); 50 % would be no link."
+            f"({_format_attack(best)}). 50 % is chance."
         )
     if audit.kind != "corpus":
         return
     by_session = {s: [t for t in audit.tests if t.session == s] for s in SESSIONS}
     if not by_session["cross"]:
-        yield "Whether recordings of different sessions can be linked was not tested."
+        yield "Links between recordings of different sessions were not tested."
     elif by_session["same"]:
-        same, cross = (  # the strongest at the shortest length, so that kinds of session compare
+        same, cross = (  # the strongest at the shortest length, so that both are comparable
             max(by_session[session], key=lambda test: (-test.seconds, test.bits))
             for session in ("same", "cross")
         )
         yield (
-            f"{same.seconds:g} s within one session tell {same.bits:.1f} bits of "
-            f"{same.ceiling:.1f}, across sessions {cross.bits:.1f} of "
-            f"{cross.ceiling:.1f}."
+            f"{same.seconds:g} s disclose {same.bits:.1f} bits of {same.ceiling:.1f} within one "
+            f"session, and {cross.bits:.1f} of {cross.ceiling:.1f} across sessions."
         )
 
 
@@ -384,11 +386,10 @@ def _inference(audit: Audit) -> Iterator[str]:
             subject *= len(best) > 1 or method != CLEAR
             yield (
                 f"{subject}{row.seconds:g} s disclose {name} ({row.value}) with an "
-                f"{error.label} of {format_interval(error)}, by {row.feature}; 50 % would be a "
-                "guess."
+                f"{error.label} of {format_interval(error)}, by {row.feature}. 50 % is chance."
             )
     if not audit.attributes:
-        yield "What else a voice tells of its speaker was not tested."
+        yield "Attributes were not tested."
 
 
 def _retention(audit: Audit) -> Iterator[str]:
@@ -402,75 +403,77 @@ def _retention(audit: Audit) -> Iterator[str]:
     many = plural(len(exposures.speakers), "speaker")
     if exposures.kind != "evidence" and audit.config.budget > exposures.ceiling:
         yield (
-            f"Whether {budget} are kept cannot be told: among {exposures.candidates} people no "
-            f"more than {exposures.ceiling:.1f} bits can be shown."
+            f"A budget of {budget} cannot be tested: {exposures.candidates} people can show at "
+            f"most {exposures.ceiling:.1f} bits."
         )
         return
     if retention.reached is None and retention.under is None:
-        yield f"Nothing is said: fewer than {LEAST_PEOPLE} people reach any length."
+        yield f"Not reported, because fewer than {LEAST_PEOPLE} people reach any length."
         return
     if retention.reached is None:
         longest = (
-            "the longest that was tested"
+            "the longest length tested"
             if audit.shown == audit.rows
-            else f"the longest that {audit.least_people} people or more reach"
+            else f"the longest length of at least {audit.least_people} people"
         )
         yield (
-            f"Up to {retention.under:g} s of speech of one person, {longest}, no "
-            f"stretch of {many} disclosed {budget}. Nothing is known of more speech."
+            f"Up to {retention.under:g} s of one person's speech, {longest}, no stretch of {many} "
+            f"disclosed {budget}. More speech was not tested."
         )
     elif retention.under is None:
         reason = (
-            "calibration can say no more there" if retention.may else "a stretch disclosed as much"
+            "calibration does not support more bits" if retention.may else "a stretch reached it"
         )
         yield (
-            f"No length that was tested keeps everybody under {budget}: at "
-            f"{retention.reached:g} s, the shortest, {reason}."
+            f"No tested length keeps all speakers under {budget}: at {retention.reached:g} s, the "
+            f"shortest, {reason}."
         )
     else:
-        may = "may have disclosed" if retention.may else "disclosed"
+        may = "may have reached" if retention.may else "reached"
         yield (
-            f"Under {budget}: no more than {retention.under:g} s of speech of one person in all. "
-            f"At {retention.reached:g} s a stretch of the {many} {may} as much."
+            f"Under {budget}: at most {retention.under:g} s of one person's speech in all. At "
+            f"{retention.reached:g} s a stretch of the {many} {may} it."
         )
     if retention.on_average is not None:
         row = next(row for row in audit.rows if row.seconds == retention.on_average)
         limit = "mean" if (row.bits) >= audit.config.budget else "upper limit of the mean"
         yield f"The {limit} reaches {budget} at {retention.on_average:g} s."
     yield (
-        f"{ACCUMULATES} The length is that of all speech kept of a person tested here. Other "
-        "people may be more exposed."
+        f"{ACCUMULATES} The length covers all retained speech of one person. People outside this "
+        "test may be more exposed."
     )
 
 
 def _retention_of_attack(audit: Audit, budget: str) -> Iterator[str]:
     for best in _select_strongest(audit):
         figure = best.figures[BITS]
-        most = best.ceiling
-        whose = _format_method(best, audit)
-        if most < audit.config.budget:
+        method = _format_method(best, audit)
+        if best.ceiling < audit.config.budget:
             yield (
-                f"{whose}whether {best.seconds:g} s keep under {budget} cannot be told: among "
-                f"{best.speakers} readers no more than {most:.1f} bits can be shown. "
-                f"{format_bits(figure)} were."
+                f"{method}{budget} for {best.seconds:g} s cannot be tested: {best.speakers} "
+                f"readers can show at most {best.ceiling:.1f} bits. The result is "
+                f"{format_bits(figure)}."
             )
             continue
         high = max(figure.value or 0.0, figure.high or 0.0)
-        under = "stay under" if high < audit.config.budget else "do not surely stay under"
+        under = "stay under" if high < audit.config.budget else "may exceed"
         yield (
-            f"{whose}{best.seconds:g} s {under} {budget} on average: {format_bits(figure)} to the "
-            "strongest attacker tried. Single readers may disclose more."
+            f"{method}{best.seconds:g} s {under} {budget} on average, with {format_bits(figure)} "
+            "to the strongest attacker tried. Individual readers may disclose more."
         )
 
 
-def _select_strongest(audit: Audit, key: str = BITS, *, least: bool = False) -> list[TestRow]:
-    """Return the strongest test of each method; across sessions where there is one."""
+def _select_strongest(audit: Audit, key: str = BITS, *, smallest: bool = False) -> list[TestRow]:
+    """Return the strongest test of each method, across sessions if possible.
+
+    It has the largest figure of this key, or the smallest.
+    """
     strongest = []
     for method in dict.fromkeys(test.method for test in audit.tests):
         tests = [t for t in audit.tests if t.method == method and t.get_value(key) is not None]
         tests = [t for t in tests if t.session == "cross"] or tests
         if tests:
-            sign = -1.0 if least else 1.0
+            sign = -1.0 if smallest else 1.0
             strongest.append(max(tests, key=lambda t: sign * (t.get_value(key) or 0.0)))
     return strongest
 
@@ -485,7 +488,7 @@ def _format_attack(test: TestRow) -> str:
 
 
 def format_interval(figure: Figure) -> str:
-    """Format a figure with its limits."""
+    """Format a figure with its interval."""
     limits = format_limits(figure)
     text = format_value(figure.value, figure.unit, figure.text)
     return f"{text} ({limits})" if limits else text

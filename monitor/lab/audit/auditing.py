@@ -1,4 +1,4 @@
-"""Audits of a corpus, by speaker and session; of recorded runs; of the results of an attack."""
+"""Audits of a corpus by speaker and session, of recorded runs, and of an attack's results."""
 
 from __future__ import annotations
 
@@ -60,33 +60,32 @@ from monitor.population.rank_model import RankModels
 from monitor.training.voices import SpeakerSpeech, collect, units_of
 
 _STRONGER = (
-    "Stronger networks than those named, and attackers who train on speech of this very product."
+    "Stronger networks than those named, and attackers who train on speech from this product."
 )
 _TRAINED_MORE = (
     "Stronger networks than those named, and attackers who train longer, or on speech of more "
     "people."
 )
 _UNTRIED = (
-    "Listeners who know the person, and people who are good at voices.",
+    "Listeners who know the person, and people who are good at recognising voices.",
     _STRONGER,
-    "What is said: names, places, topics; and the words themselves, unless style is among the "
-    "features.",
-    "What comes with the audio: file names, times, accounts, devices, background sounds.",
+    "Content such as names, places and topics, and the words themselves unless style is a feature.",
+    "Metadata and context: file names, times, accounts, devices, background sounds.",
     "Combination with other data about the same people.",
-    "Other languages, channels, rooms, illness, emotion and age than these recordings have.",
+    "Languages, channels, rooms, illness, emotion and age outside these recordings.",
 )
 
 
 def _report_short_lengths(rows: Sequence[LengthRow], least_people: int) -> Iterator[str]:
     if lengths := [f"{row.seconds:g}" for row in rows if row.speakers < least_people]:
         listed = ", ".join(lengths)
-        yield f"Lengths that fewer than {least_people} people reach are left out: {listed} s."
+        yield f"Lengths of fewer than {least_people} people are excluded: {listed} s."
 
 
 def _find_shortest_seconds(specs: Iterable[FeatureSpec]) -> float:
-    """Find the speech seconds below which a feature has no frame, and an attacker is too weak.
+    """Find the speech seconds below which a feature has no frame.
 
-    A stretch that is shorter would read low for want of an attacker, not of disclosure.
+    A shorter stretch would have low bits because its attacker is weak, not because it is safe.
     """
     return max((spec.kind.span_seconds(spec.frame_seconds) for spec in specs), default=0.0)
 
@@ -106,34 +105,35 @@ def _report_unused_features(used: Collection[str], setup: FeatureSetup) -> Itera
     more = [name for name in defaults(setup=setup) if not (name in used or superseded(name, used))]
     if more:
         yield (
-            f"Recognition by {' and '.join(more)}, which this program can hear in audio: whoever "
-            f"uses more than {', '.join(used)} learns more, by an embedding far more."
+            f"Recognition by {' and '.join(more)}, which this program can extract from audio. An "
+            f"attacker with more features than {', '.join(used)} learns more, and far more with an "
+            "embedding."
         )
 
 
 # ------------------------------------------------------------------------------------ of a corpus
 
 TEST_LENGTHS = (10.0, 60.0)
-"""T of the tests of ranks and of links, as far as there is speech."""
+"""T in tests of ranks and links, if there is enough speech."""
 TEMPLATE_LENGTHS = (60.0, 30.0, 20.0, 10.0)
-"""D that are tried, the longest first."""
+"""D to try, longest first."""
 CROWDS = (5, 10, 20, 50, 100, 1000, 10_000, 1_000_000)
-"""Sizes of crowds that first ranks are told in."""
+"""Sizes of crowds for the rate of first ranks."""
 USUAL_ATTRIBUTES = ("gender", "sex", "accent", "dialect", "native", "l1", "age")
 _FAMILIES = ("srd", "among", "linkage", "verification", "anonymity")
 _EXCERPTS = 10
 _MOST_PAIRED = 200
-"""Sessions whose sound is compared with each other."""
+"""Maximum sessions for the comparison of acoustic conditions."""
 
 
 @dataclass(frozen=True)
 class ExtractedCorpus:
-    """Features of a corpus, attributes of its speakers, and the rank models that it is tested by.
+    """Features of a corpus, attributes of its speakers, and the rank models for its tests.
 
     Attributes:
-        attributes: by column of the speakers' table.
-        learnt_on: names of those whom the rank models were learnt from.
-        missing: a line for each file that was skipped or has unusable parts.
+        attributes: attributes by column of the speakers' table.
+        learnt_on: names of the speakers that calibrated the rank models.
+        missing: one line for each file that was skipped or has unusable parts.
     """
 
     place: Path
@@ -147,13 +147,13 @@ class ExtractedCorpus:
 
     @property
     def name(self) -> str:
-        """Name of the corpus' folder; of a manifest its folder's."""
+        """Name of the corpus' folder, or of the folder that contains its manifest."""
         path = self.place.resolve()
         return path.parent.name if path.stem in ("manifest", "metadata") else path.name
 
     @property
     def steps(self) -> int:
-        """Most calls of ``progress`` by `audit_corpus`."""
+        """Maximum calls of ``progress`` by `audit_corpus`."""
         return min(len(self.voices), MOST_TESTED) + 2 * len(TEST_LENGTHS)
 
 
@@ -165,15 +165,15 @@ def extract_corpus(
 ) -> ExtractedCorpus:
     """Extract recordings of people, by speaker and session, for `audit_corpus`.
 
-    `place` is where they lie, for their table of speakers and their name.
+    ``place`` is the path of the corpus, which has its table of speakers and its name.
 
     Raises:
-        CorpusError: it is of fewer than five people.
-        UsageError: an option makes no sense.
-        StoreError: the rank models cannot be read.
+        CorpusError: if there are fewer than five people.
+        UsageError: if an option is invalid.
+        StoreError: if the rank models cannot be read.
     """
     _check_people(len(corpus.speakers))
-    # what cannot be met is refused before the long work
+    # check all options before the long work
     if config.rank_model is None:
         reference = Population.reference()
         rank_models, cohort = reference.rank_models, reference.cohort
@@ -191,9 +191,9 @@ def extract_corpus(
     if cohort is not None:
         names = config.features or defaults(setup=config.setup)
         features = largest(rank_models, names)
-        found = (rank_models.find(features, session) for session in SESSIONS)
-        fitted = [model.evidence for model in found if model is not None]
-        _check_budget(config, [None if each is None else each.most_bits for each in fitted])
+        models = (rank_models.find(features, session) for session in SESSIONS)
+        fitted = [model.evidence for model in models if model is not None]
+        _check_budget(config, [None if fit is None else fit.most_bits for fit in fitted])
     voices, specs, missing = collect(
         corpus, features=config.features, jobs=config.jobs, setup=config.setup, sounds=True,
         progress=progress,
@@ -204,12 +204,12 @@ def extract_corpus(
 
 
 def _check_budget(config: AuditConfig, supports: Sequence[float | None]) -> None:
-    """Refuse a budget that no evidence can be seen to exceed (UsageError)."""
-    known = [bits for bits in supports if bits is not None]
-    if known and len(known) == len(supports) and config.budget > max(known):
+    """Raise UsageError for a budget above the bits that calibration supports."""
+    limits = [bits for bits in supports if bits is not None]
+    if limits and len(limits) == len(supports) and config.budget > max(limits):
         raise UsageError(
-            f"a budget of {config.budget:g} bits can never be exceeded: calibration supports at "
-            f"most {round_down(max(known))} bits. Use fewer"
+            f"invalid budget {config.budget:g}: calibration supports at most "
+            f"{round_down(max(limits))} bits, so use fewer"
         )
 
 
@@ -220,38 +220,37 @@ def audit_corpus(
 ) -> Audit:
     """Audit extracted recordings of people, with the same settings.
 
-    `progress` is called with what was tested: each speaker, and a few tests of all.
+    ``progress`` is called with the name of each speaker, and of a few tests of all speakers.
 
     Raises:
-        CorpusError: fewer than five speakers say enough.
-        UsageError: an option makes no sense.
-        StoreError: the rank models do not fit.
+        CorpusError: if fewer than five speakers have enough speech.
+        UsageError: if an option is invalid.
+        StoreError: if the rank models do not match.
     """
     voices, specs = corpus.voices, corpus.specs
     _check_people(len(voices))
     shortest = _find_shortest_seconds(specs.values())
     lengths = tuple(seconds for seconds in config.lengths if seconds >= shortest)
     if not lengths:
-        raise UsageError(
-            f"nothing is heard of a stretch under {shortest:g} s by {', '.join(specs)}: give "
-            "longer --lengths"
-        )
-    part = choose_part(voices, specs, config.template_seconds, min(lengths))
-    exposures = measure_corpus(part, corpus.rank_models, corpus.cohort, lengths, progress=progress)
+        raise UsageError(f"invalid --lengths: use at least {shortest:g} s for {', '.join(specs)}")
+    enrolled = choose_part(voices, specs, config.template_seconds, min(lengths))
+    exposures = measure_corpus(
+        enrolled, corpus.rank_models, corpus.cohort, lengths, progress=progress
+    )
     rows = summarise_lengths(
         exposures, config.budget, replicates=config.replicates, seed=config.seed
     )
-    tests, problems = _run_tests(corpus, part, config, progress)
+    tests, problems = _run_tests(corpus, enrolled, config, progress)
     attributes, warnings = _judge_attributes(corpus, config)
     sounds = [
         [None if row is None else condition_of(row) for row in voice.sounds or ()]
         for voice in voices
     ]
-    untested = _list_untested(part, attributes, shortest)
+    untested = _list_untested(enrolled, attributes, shortest)
     return Audit(
         corpus.name,
         "corpus",
-        _describe_corpus(corpus, part, exposures, tests, config),
+        _describe_corpus(corpus, enrolled, exposures, tests, config),
         config,
         exposures,
         rows,
@@ -260,34 +259,38 @@ def audit_corpus(
         _summarise_conditions(chain.from_iterable(sounds)),
         compare_sounds(sounds, config.seed),
         (*_report_unused_features(specs, config.setup), *untested),
-        (*_list_notes(corpus, part, exposures, rows), *warnings),
+        (*_list_notes(corpus, enrolled, exposures, rows), *warnings),
         (*corpus.missing, *problems),
-        _list_commands(corpus.name, part, tests, config),
+        _list_commands(corpus.name, enrolled, tests, config),
         skipped=len(corpus.missing),
     )
 
 
 def _list_notes(
-    corpus: ExtractedCorpus, part: EnrolledPart, exposures: Exposures, rows: Sequence[LengthRow]
-) -> Iterator[str]:
+    corpus: ExtractedCorpus, enrolled: EnrolledPart, exposures: Exposures,
+    rows: Sequence[LengthRow],
+) -> Iterator[str]:  # fmt: skip
     if trained := {voice.name for voice in corpus.voices} & corpus.learnt_on:
         yield (
-            f"{plural(len(trained), 'of these speakers is', 'of these speakers are')} among those "
-            "whom the rank models were learnt from: their evidence may read a little high."
+            f"{len(trained)} of these speakers also calibrated the rank models, so their evidence "
+            "may be slightly too high."
         )
-    if len(part.rest) > MOST_TESTED:
-        yield f"Of {plural(len(part.rest), 'speaker')} {MOST_TESTED} were watched, evenly taken."
+    if len(enrolled.rest) > MOST_TESTED:
+        yield (
+            f"{MOST_TESTED} of {plural(len(enrolled.rest), 'speaker')} were tested, at even "
+            "intervals."
+        )
     yield from _report_short_lengths(rows, LEAST_PEOPLE)
     yield from feature_caveats(corpus.specs)
     if exposures.why:
-        yield f"There is no evidence: {exposures.why}. Bits are those among the enrolled."
+        yield f"There is no evidence ({exposures.why}). Bits are those among the enrolled."
 
 
 def _check_people(count: int) -> None:
     if count < LEAST_PEOPLE:
         raise CorpusError(
-            f"{plural(count, 'speaker')} with speech: an audit is of {LEAST_PEOPLE} people or "
-            "more; of one voice measure runs (monitor replay --watch NAME --jsonl RUN.jsonl) and "
+            f"{plural(count, 'speaker')} with speech, but an audit needs at least {LEAST_PEOPLE}. "
+            "For one voice, record runs with monitor replay --watch NAME --jsonl RUN.jsonl and "
             "audit those"
         )
 
@@ -298,31 +301,32 @@ def choose_part(
     template_seconds: float | None = None,
     least_seconds: float = LENGTHS[0],
 ) -> EnrolledPart:
-    """Enrol everybody from D seconds: as asked, else a minute, or what half of the speakers have.
+    """Enrol all speakers from D seconds of speech.
 
-    Templates of another session come first.
+    By default D is a minute, or the length that half of the speakers have. Templates from another
+    session are preferred.
     """
-    parts: list[EnrolledPart] = []
+    candidates: list[EnrolledPart] = []
     if template_seconds is None:
         for seconds in TEMPLATE_LENGTHS:
             with suppress(CorpusError):
-                parts.append(enrol_part(voices, specs, seconds, least_seconds))
-    if not parts:
+                candidates.append(enrol_part(voices, specs, seconds, least_seconds))
+    if not candidates:
         return enrol_part(voices, specs, template_seconds or TEMPLATE_LENGTHS[-1], least_seconds)
-    parts = [part for part in parts if part.session == "cross"] or parts
-    largest = max(len(part.rest) for part in parts)
-    return next(part for part in parts if 2 * len(part.rest) >= largest)
+    candidates = [c for c in candidates if c.session == "cross"] or candidates
+    largest = max(len(candidate.rest) for candidate in candidates)
+    return next(candidate for candidate in candidates if 2 * len(candidate.rest) >= largest)
 
 
 def _run_tests(
     corpus: ExtractedCorpus,
-    part: EnrolledPart,
+    enrolled: EnrolledPart,
     config: AuditConfig,
     progress: Callable[[str], object],
 ) -> tuple[tuple[TestRow, ...], list[str]]:
-    """Score ranks and links within a session and across, as `monitor score` and `evaluate`."""
+    """Test ranks and links within and across sessions, like `monitor score` and `evaluate`."""
     grid = ScoreGrid(
-        corpus.voices, corpus.specs, corpus.rank_models, TEST_LENGTHS, (part.template_seconds,),
+        corpus.voices, corpus.specs, corpus.rank_models, TEST_LENGTHS, (enrolled.template_seconds,),
         ("same", "cross"), ("average",), TRIALS,
     )  # fmt: skip
     try:
@@ -346,11 +350,11 @@ def _run_tests(
                         len(matrix.tested), evaluate(matrix, settings=settings).figures)
             )  # fmt: skip
         progress(f"T={seconds:g} {session}")
-    # who has no trial is told by numbers: a document names nobody
+    # the document has no names: speakers without trials are only counted
     problems = [problem for problem in grid.problems if not problem.startswith("T=")]
     if left_out:
         problems.append(
-            f"Tests of fewer than {LEAST_PEOPLE} people are left out: "
+            f"Tests of fewer than {LEAST_PEOPLE} people are excluded: "
             f"{'; '.join(dict.fromkeys(left_out))}."
         )
     return tuple(rows), problems
@@ -359,7 +363,7 @@ def _run_tests(
 def _judge_attributes(
     corpus: ExtractedCorpus, config: AuditConfig
 ) -> tuple[dict[str, list[AttributeRow]], list[str]]:
-    """Judge attributes learnt on some of the speakers and tried on the others."""
+    """Judge attributes by cross-validation over the speakers."""
     names = tuple(voice.name for voice in corpus.voices)
     notes: list[str] = []
     requests = config.attributes
@@ -367,21 +371,21 @@ def _judge_attributes(
         requests = tuple(_list_default_attributes(corpus.attributes, names))
     embeddings = [name for name, spec in corpus.specs.items() if spec.kind.pointed]
     if requests and not embeddings:
-        notes.append("Attributes are told by an embedding, and none was heard: none is told.")
+        notes.append("Attributes need an embedding, which is not among the features.")
     rows: dict[str, list[AttributeRow]] = {}
     for feature in embeddings:
         excerpts = _collect_excerpts(corpus.voices, feature)
         for request in requests:
             attribute = find_attribute(request, corpus.attributes, names)
-            # of two values one says it all: the equal error rate is of both
+            # one of two values is enough: both have the same equal error rate
             for value in attribute.values if len(attribute.values) > 2 else attribute.values[:1]:
                 has = {who: group == value for who, group in attribute.of.items()}
                 try:
                     judgement = judge_value(
                         excerpts, excerpts, has, replicates=config.replicates, seed=config.seed
                     )
-                except UsageError as error:  # so few are no reason to lose all else
-                    notes.append(f"{value} ({attribute.name}) is not told: {error}.")
+                except UsageError as error:  # too few speakers: keep the other values
+                    notes.append(f"{value} ({attribute.name}) was not judged: {error}.")
                     continue
                 rows.setdefault(attribute.name, []).append(
                     AttributeRow(CLEAR, "ignorant", feature, value, "relaxed", False,
@@ -393,7 +397,7 @@ def _judge_attributes(
 def _list_default_attributes(
     tables: Mapping[str, Mapping[str, str]], names: Sequence[str]
 ) -> Iterator[str]:
-    """Return the usual attributes of a table: numbers are split at their median."""
+    """Return the usual attributes of a table, with numbers split at their median."""
     for column, by_speaker in tables.items():
         if column.lower() not in USUAL_ATTRIBUTES:
             continue
@@ -402,7 +406,7 @@ def _list_default_attributes(
         with suppress(ValueError):
             if values:
                 request = f"{column}<{float(np.median([float(value) for value in values])):g}"
-        with suppress(UsageError):  # all are alike, or it has too many values
+        with suppress(UsageError):  # one value only, or too many
             find_attribute(request, tables, names)
             yield request
 
@@ -426,10 +430,10 @@ def _collect_excerpts(voices: Sequence[SpeakerSpeech], feature: str) -> Excerpts
 def compare_sounds(
     sounds: Sequence[Sequence[Condition | None]], seed: int = 0
 ) -> SoundDifference | None:
-    """Return how often two sessions sound different, of one speaker and of two.
+    """Return how often two sessions sound different, for one speaker and for two.
 
-    Where sessions of two speakers differ far more often, the recordings tell people apart, and not
-    their voices alone. None where no sound is known.
+    If sessions of two speakers differ far more often, not only voices but also recordings separate
+    people. Return None if no acoustic conditions are known.
 
     Example:
         >>> office, hall = Condition(bandwidth_hz=8000.0), Condition(bandwidth_hz=3500.0)
@@ -449,7 +453,7 @@ def compare_sounds(
 
 def _describe_corpus(
     corpus: ExtractedCorpus,
-    part: EnrolledPart,
+    enrolled: EnrolledPart,
     exposures: Exposures,
     tests: Sequence[TestRow],
     config: AuditConfig,
@@ -463,75 +467,75 @@ def _describe_corpus(
         for name, spec in corpus.specs.items()
     )
     people = [(t, len(set(exposures.select_length(t).owner.tolist()))) for t in exposures.lengths]
-    lengths_said = [t for t, count in people if count >= LEAST_PEOPLE]
+    reported_lengths = [t for t, count in people if count >= LEAST_PEOPLE]
     return {
         "Speech": f"{plural(len(voices), 'speaker')}, {plural(len(lengths), 'session')}, "
-        f"{sum(lengths) / 60:.1f} min of speech; {several} with two sessions or more. A "
-        f"session has {np.median(lengths):.0f} s in the median.",
-        "Population": f"Of {plural(len(voices), 'speaker')} {exposures.candidates} have "
-        f"{part.template_seconds:g} s for a template and are enrolled: evidence has N = "
-        f"{exposures.candidates}. {len(exposures.speakers)} of them have speech beside it and are "
-        f"tested. {_describe_sizes(tests)}People are singled out of "
+        f"{sum(lengths) / 60:.1f} min of speech. {several} with at least two sessions. Median "
+        f"session: {np.median(lengths):.0f} s.",
+        "Population": f"{exposures.candidates} of {plural(len(voices), 'speaker')} have "
+        f"{enrolled.template_seconds:g} s for a template and are enrolled, so evidence has N = "
+        f"{exposures.candidates}. {len(exposures.speakers)} of them have other speech and are "
+        f"tested. {_describe_sizes(tests)}The crowd to single people out from is "
         f"{crowds.crowd_of(config.among)}.",
-        "Attackers": f"Know of no protection. They recognise voices by {networks}, and "
-        f"weigh them by rank models ({source}).",
-        "Templates": f"{part.template_seconds:g} s of speech of each person, "
-        + ("from another session than what is tested."
-           if part.session == "cross"
-           else "from the same session as what is tested: a voice is easier to recognise so."),
-        "Lengths": f"{', '.join(f'{seconds:g}' for seconds in lengths_said)} s of speech; at most "
-        f"{TRIALS} stretches of each speaker at each. Ranks and links: of each speaker "
-        f"{plural(TRIALS, 'trial')}, which overlap where there is less speech"
-        + ("; sessions take turns as the template." if part.session == "cross" else "."),
+        "Attackers": f"Do not know of any protection. They recognise voices by {networks}, and "
+        f"weight them by rank models ({source}).",
+        "Templates": f"{enrolled.template_seconds:g} s of speech per person, "
+        + ("from another session than the tests."
+           if enrolled.session == "cross"
+           else "from the same session as the tests, which makes a voice easier to recognise."),
+        "Lengths": f"{', '.join(f'{seconds:g}' for seconds in reported_lengths)} s of speech, with "
+        f"at most {TRIALS} stretches per speaker and length. Ranks and links use "
+        f"{plural(TRIALS, 'trial')} per speaker, which overlap if there is less speech."
+        + (" Sessions alternate as the template." if enrolled.session == "cross" else ""),
         "Limits": f"95 %, over {config.replicates} resamples of speakers (seed {config.seed}).",
     }  # fmt: skip
 
 
 def _describe_sizes(tests: Sequence[TestRow]) -> str:
-    """Say why tests of ranks and links have another N."""
-    parts = []
+    """Explain why tests of ranks and links have another N."""
+    sizes = []
     for session, where in (("cross", "across sessions"), ("same", "within one")):
         rows = [test for test in tests if test.session == session]
         if rows:
             people = " or ".join(map(str, sorted({test.speakers for test in rows})))
             tested = " or ".join(map(str, sorted({test.tested for test in rows})))
-            parts.append(f"N = {people} {where}, {tested} tested")
-    if not parts:
+            sizes.append(f"N = {people} {where}, {tested} tested")
+    if not sizes:
         return ""
     return (
-        "Ranks and links enrol a speaker from every session that is long enough, and so have "
-        f"{'; '.join(parts)}. "
+        "Ranks and links enrol a speaker from every sufficient session, and so have "
+        f"{' and '.join(sizes)}. "
     )
 
 
 def _list_untested(
-    part: EnrolledPart, attributes: Mapping[str, object], shortest: float
+    enrolled: EnrolledPart, attributes: Mapping[str, object], shortest: float
 ) -> Iterator[str]:
-    if part.session == "same":
+    if enrolled.session == "same":
         yield (
             "Linking recordings of different days, rooms or devices: every speaker has one session."
         )
     if shortest:
         yield (
-            f"Stretches shorter than {shortest:g} s, of which these embeddings hear nothing: an "
-            "attacker with others may."
+            f"Stretches shorter than {shortest:g} s, which are too short for these embeddings. An "
+            "attacker with others may use them."
         )
     if not attributes:
         yield (
-            "Inference: no table of these recordings says an attribute in which enough speakers "
+            "Inference: no table of these recordings has an attribute in which enough speakers "
             "differ (--attributes, --groups)."
         )
     else:
         columns = {name.partition("<")[0].lower() for name in attributes}
         others = [topic for topic in ("health", "mood", "origin", "age") if topic not in columns]
         yield f"Attributes other than {', '.join(attributes)}: {', '.join(others)}."
-    yield f"More enrolled speech than {part.template_seconds:g} s of a person: it tells more."
-    yield "Protected speech: nothing was anonymised (monitor attack tests an anonymiser)."
+    yield f"Templates longer than {enrolled.template_seconds:g} s, which identify people better."
+    yield "Protected speech, since nothing was anonymised (monitor attack tests an anonymiser)."
     yield from _UNTRIED
 
 
 def _list_commands(
-    name: str, part: EnrolledPart, tests: Sequence[TestRow], config: AuditConfig
+    name: str, enrolled: EnrolledPart, tests: Sequence[TestRow], config: AuditConfig
 ) -> tuple[str, ...]:
     lengths = ",".join(f"{seconds:g}" for seconds in dict.fromkeys(row.seconds for row in tests))
     more = f" --features {','.join(config.features)}" if config.features else ""
@@ -539,14 +543,14 @@ def _list_commands(
     seed = f" (seed = {config.seed} under [evaluate] in --config FILE)" if config.seed else ""
     return (
         f"monitor score {name} -o scores.npz --session both --lengths {lengths} "
-        f"--template-lengths {part.template_seconds:g}{more}{model}",
-        f"monitor evaluate scores.npz --figures all "
+        f"--template-lengths {enrolled.template_seconds:g}{more}{model}",
+        f"monitor evaluate scores.npz --all "
         f"--among {','.join(map(str, sorted({*CROWDS, config.among})))} "
-        f"--replicates {config.replicates}{seed}",
+        f"--replicates {config.replicates} --seed {config.seed}",
+        f"monitor enrol PEOPLE --seconds {enrolled.template_seconds:g}{more} -o us.npz, with "
+        "people's other sessions",
         f"monitor replay RECORDING -p us.npz{model or ' --rank-model reference'} --watch SPEAKER, "
-        "once the people are enrolled from other sessions (monitor enrol PEOPLE --seconds "
-        f"{part.template_seconds:g}{more} -o us.npz): the evidence of a recording's first T "
-        "seconds",
+        "for the evidence of a recording's first T seconds",
     )
 
 
@@ -556,11 +560,11 @@ def _list_commands(
 def audit_runs(
     runs: Sequence[tuple[str, Sequence[Event]]], config: AuditConfig = DEFAULTS
 ) -> Audit:
-    """Audit recorded runs of watched speakers, by what their readings say.
+    """Audit recorded runs of watched speakers, by their readings.
 
     Raises:
-        StoreError: nobody is watched, or runs cannot be put together.
-        UsageError: the budget is more than their calibration supports.
+        StoreError: if a run has no watched speaker, or the runs cannot be combined.
+        UsageError: if the budget exceeds the bits that calibration supports.
     """
     starts = [find_first(events, RunStart) or RunStart.from_record({}) for _, events in runs]
     evidence = (start.support_bits if start.headline == "evidence" else None for start in starts)
@@ -578,8 +582,8 @@ def audit_runs(
     readings = [readings[-1] for readings in by_run if readings]
     mixed = sum(bool(list_other_voices(events)) for _, events in runs)
     notes = [
-        f"In {mixed} of {plural(len(runs), 'run')} another voice or channel was noticed: what came "
-        "with it is left out."
+        f"Another voice or channel was detected in {mixed} of {plural(len(runs), 'run')}. Its "
+        "speech is excluded."
     ] * bool(mixed)
     notes += _report_short_lengths(rows, min(LEAST_PEOPLE, len(exposures.speakers)))
     notes += dict.fromkeys(
@@ -593,9 +597,9 @@ def audit_runs(
     protected = any(start.protected is not None for start in starts)
     not_tested = (
         *_report_unused_features(used, config.setup),
-        "Linkability as an error rate: runs watch one person each and hear no impostor. Audit the "
+        "Linkability as an error rate: runs watch one person each and have no impostors. Audit the "
         "recordings themselves for it.",
-        "Inference: a run tells no attribute of its speaker.",
+        "Inference: runs have no attributes of their speakers.",
         *(["The protected side of the runs: test the anonymiser (monitor attack)."] * protected),
         *_UNTRIED,
     )
@@ -616,18 +620,18 @@ def _describe_runs(
     facts = {
         "Speech": f"{plural(len(starts), 'run')} of "
         f"{plural(len(exposures.speakers), 'watched speaker')}, {speech / 60:.1f} min of speech.",
-        "Population": f"N = {' or '.join(map(str, sorted(among)))} people enrolled. People are "
-        f"singled out of {crowds.crowd_of(config.among)}.",
-        "Attackers": f"As the runs have them: by {'; '.join(attackers)}.",
-        "Templates": ("from another session than what is tested."
+        "Population": f"N = {' or '.join(map(str, sorted(among)))} people enrolled. The crowd to "
+        f"single people out from is {crowds.crowd_of(config.among)}.",
+        "Attackers": f"Those of the runs, with features {' or '.join(attackers)}.",
+        "Templates": ("From another session than the tests."
                       if exposures.session == "cross"
-                      else "of the same session, in one run at least: a voice is easier to "
-                      "recognise so."),
-        "Lengths": f"{', '.join(f'{t:g}' for t in exposures.lengths)} s of speech, the first "
-        "reading of each run with as much.",
+                      else "From the same session in at least one run, which makes a voice easier "
+                      "to recognise."),
+        "Lengths": f"{', '.join(f'{t:g}' for t in exposures.lengths)} s of speech, at the first "
+        "reading of each run with this much.",
         "Limits": f"95 %, over {config.replicates} resamples of watched speakers "
         f"(seed {config.seed})." if len(exposures.speakers) > 1
-        else "95 %, of calibration: one speaker was watched.",
+        else "95 %, from calibration, since one speaker was watched.",
     }  # fmt: skip
     prints = sorted({_format_fingerprint(start.fingerprint or {}) for start in starts} - {""})
     if prints:
@@ -643,7 +647,7 @@ def _format_fingerprint(fingerprint: Mapping[str, str]) -> str:
 
 
 def audit_attack(results: AttackResults, config: AuditConfig = DEFAULTS) -> Audit:
-    """Audit what `monitor attack` found."""
+    """Audit the results of `monitor attack`."""
     settings = results.settings
     rows = [row for method in settings.methods for row in results.main(method)]
     for method in settings.methods:
@@ -653,24 +657,24 @@ def audit_attack(results: AttackResults, config: AuditConfig = DEFAULTS) -> Audi
     trained = any(ATTACKERS[name].trains for name in settings.attackers)
     background = settings.background
     facts = {
-        "Speech": f"{settings.corpus}: {plural(settings.readers, 'reader')}; protected by "
+        "Speech": f"{plural(settings.readers, 'reader')} of {settings.corpus}, protected by "
         + (", ".join(format_plain_method(m) for m in settings.methods if m != CLEAR) or "nothing")
         + ".",
         "Population": f"N = {max(row.speakers for row in results.rows)} readers, each compared "
         "with all.",
-        "Attackers": f"{', '.join(settings.attackers)}; they recognise voices by "
-        f"{', '.join(settings.features)}"
-        + (f", and learn from {plural(background, 'reader')} apart." if background else "."),
+        "Attackers": f"{', '.join(settings.attackers)}. They recognise voices by "
+        f"{', '.join(settings.features)}."
+        + (f" Their models use {plural(background, 'other reader')}." if background else ""),
         "Templates": f"{settings.template_seconds:g} s of speech, "
-        + ("of another session." if settings.session == "cross" else "of the same session: a "
-           "voice is easier to recognise so."),
+        + ("from another session." if settings.session == "cross" else "from the same session, "
+           "which makes a voice easier to recognise."),
         "Lengths": f"Trials of {settings.seconds:g} s of speech.",
         "Limits": "95 %, over resamples of readers.",
     }  # fmt: skip
     not_tested = (
-        *(["Inference: no attribute was asked for (monitor attack --attributes)."]
+        *(["Inference: no attributes were requested (monitor attack --attributes)."]
           * (not results.attributes)),
-        "Other lengths of speech than these trials'.",
+        "Trials of other lengths.",
         *(_TRAINED_MORE if line == _STRONGER and trained else line for line in _UNTRIED),
     )  # fmt: skip
     return Audit(
@@ -678,7 +682,7 @@ def audit_attack(results: AttackResults, config: AuditConfig = DEFAULTS) -> Audi
         tests=tuple(_make_test(row, results) for row in rows), attributes=results.attributes,
         not_tested=not_tested, notes=(*results.notes, *list_caveats(results)),
         problems=results.problems,
-        commands=("monitor attack, as it was run: results.json and index.html in its folder",),
+        commands=("monitor attack with the same options; its folder has results.json, index.html",),
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Files of an audit: a document that prints, with CSV and JSON; a dataset's card in Markdown."""
+"""Files of an audit: a printable document with CSV and JSON, and a dataset's card in Markdown."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 MOST_EXPOSED = 10
-"""Speakers who are named, by hash."""
+"""Number of most exposed speakers to list, by hash."""
 TITLES = {
     "singling out": "Singling out",
     "linkability": "Linkability",
@@ -64,39 +64,39 @@ TITLES = {
     "retention": "How long speech may be kept",
 }
 _EXPLAINED = {
-    "singling out": "Whether records of one person can be isolated (WP216). Evidence "
-    "says how many times as likely a stretch is as this person's than as anybody else's: k bits "
-    "leave one of 2^k people. Ranks say how often the right person comes first among those "
+    "singling out": "Whether records of one person can be isolated (WP216). Evidence compares how "
+    "likely a stretch is if this person speaks and if another one does. With k bits of it, 2^k "
+    "people are narrowed to one. Ranks show how often the right person comes first among those "
     "enrolled.",
-    "linkability": "Whether two records can be told to concern the same person, without knowing "
-    'who it is (WP216). The equal error rate (EER) is that of "are these two recordings of '
-    'one speaker?"; D_sys is 0 where scores of one speaker and of two overlap fully, 1 where not '
-    "at all.",
+    "linkability": "Whether two records can be linked to the same person, without knowing the "
+    "person (WP216). The equal error rate (EER) is for deciding whether two recordings are of one "
+    "speaker. D_sys is 0 if scores of one speaker and of two overlap fully, and 1 if they do not "
+    "overlap.",
     "inference": "Whether an attribute of a person can be deduced with significant probability "
-    "(WP216). A logistic regression on embeddings learns from some of the speakers and "
-    "is judged on the others.",
-    "retention": "Bits of evidence against the budget that was stated. The length is speech of one "
-    "person in all: what is kept of several recordings adds up.",
+    "(WP216). A logistic regression on embeddings is trained on some of the speakers and "
+    "judged on the others.",
+    "retention": "Bits of evidence against the stated budget. The length is all speech of one "
+    "person, summed over the retained recordings.",
 }
 _OF_ATTACK = {
-    "singling out": "Whether records of one person can be isolated (WP216). Bits say how well an "
-    "attacker tells who of N readers speaks: k bits leave one of 2^k, and all N are told apart at "
-    "log2 N.",
-    "retention": "Mean bits among the readers tested (MeanD) against the budget, at the one length "
-    "of the trials.",
+    "singling out": "Whether records of one person can be isolated (WP216). Bits measure how well "
+    "an attacker identifies the speaker among N readers. With k bits, 2^k readers are narrowed to "
+    "one. All N are identified at log2 N.",
+    "retention": "Mean bits among the readers tested (MeanD) against the budget, at the length of "
+    "the trials.",
 }
 _NO_VERDICT = (
-    "This report gives no verdict of anonymity. Data are anonymous in law where a person is not or "
-    "no longer identifiable by any means reasonably likely to be used, by the controller or by "
-    "another person, considering cost, time and the technology of the day (GDPR, recital 26; "
-    "CJEU C-582/14, Breyer). That is a judgement about people and circumstances, which no "
+    "This report gives no verdict on anonymity. Data are anonymous in law if a person is not or no "
+    "longer identifiable by any means reasonably likely to be used. This includes means of the "
+    "controller and of others, considering cost, time and current technology (GDPR, recital 26; "
+    "CJEU C-582/14, Breyer). It is a judgement about people and circumstances, which no "
     "measurement of recordings can make.",
-    "The test itself is disputed. WP216 asks that singling out, linkability and inference be "
-    "prevented; the Court of Justice asks what means are likely, and for whom: pseudonymised data "
-    "are not personal data for every person in every case (C-413/23 P, EDPS v SRB, 2025). So the "
-    "figures below are given for each of the three, with what was not tried. This is no legal "
-    "advice.",
-    "A low figure bounds the attackers who were tried, never those who were not.",
+    "The test itself is disputed. WP216 requires that singling out, linkability and inference are "
+    "prevented. The Court of Justice considers which means are likely, and for whom. Pseudonymised "
+    "data are therefore not personal data for every person in every case (C-413/23 P, EDPS v SRB, "
+    "2025). The figures below cover all three, and list the attackers that were not tested. This "
+    "is not legal advice.",
+    "A low figure bounds the tested attackers only.",
 )
 _SOURCES = (
     "Article 29 Data Protection Working Party, Opinion 05/2014 on Anonymisation Techniques, WP216, "
@@ -105,8 +105,8 @@ _SOURCES = (
     "Court of Justice of the European Union, C-582/14, Breyer, 19 October 2016 (on Directive "
     "95/46/EC, before the GDPR).",
     "Court of Justice of the European Union, C-413/23 P, EDPS v SRB, 4 September 2025, "
-    "ECLI:EU:C:2025:645 (on Regulation (EU) 2018/1725, for the Union's own bodies, which defines "
-    "personal data as the GDPR does).",
+    "ECLI:EU:C:2025:645. It is on Regulation (EU) 2018/1725 for the Union's own bodies, which "
+    "defines personal data like the GDPR.",
     "EDPB, Guidelines 02/2021 on virtual voice assistants, version 2.0, 7 July 2021: voice as "
     "biometric data.",
     "D_sys: M. Gomez-Barrero et al., IEEE Transactions on Information Forensics and Security 13 "
@@ -116,47 +116,48 @@ _SOURCES = (
 )
 SINGLING = {
     BITS: ("bits (MeanD)", "MeanD: mean disclosure, bits of log2 N."),
-    "srd.idr": ("first", "First: share of the trials in which the right person ranks first."),
+    "srd.idr": ("first", "First: fraction of the trials in which the right person ranks first."),
     "linkage.pi_sing": (
         "pi_sing",
-        "pi_sing: chance that a threshold isolates one person; 37 % is no evidence.",
+        "pi_sing: probability that a threshold isolates one person (37 % without evidence).",
     ),
     "anonymity.mean_rank_p50": (
         "mean rank, median",
-        "Mean rank of the right person: 1 is the first; of the median speaker, and of the most "
-        "exposed hundredth.",
+        "Mean rank: average rank of the right person, where 1 is first. It is given for the median "
+        "speaker and the most exposed hundredth.",
     ),
     "anonymity.mean_rank_p1": ("mean rank, most exposed", ""),
 }
-"""Columns by figure, and what each means."""
+"""Name and explanation of each column, by figure."""
 LINKING = {
-    **{key: (label, "50 % EER and D_sys 0 are no link.") for key, label in EER.items()},
+    **{key: (label, "50 % EER and D_sys 0 are chance.") for key, label in EER.items()},
     "linkage.d_sys": ("D_sys", ""),
     "linkage.pi_link_10": (
         "right one of 10",
-        "Right one of 10: how often a recording is linked to the right one of ten; 10 % is chance.",
+        "Right one of 10: how often a recording is linked to the right one of ten people. 10 % is "
+        "chance.",
     ),
     "membership.tpr_at_1e-2": (
         "TPR at FPR 1 %",
-        "TPR at FPR 1 %: share of the right pairs that are accepted where one wrong pair in a "
-        "hundred is.",
+        "TPR at FPR 1 %: fraction of mated pairs accepted at a threshold that accepts 1 % of the "
+        "non-mated pairs.",
     ),
     "membership.epsilon_nats_at_1e-2": (
         "epsilon, nats",
-        "Epsilon: ln(TPR / FPR) there; infinite where no wrong pair was accepted, which with so "
-        "few is no measure.",
+        "Epsilon: ln(TPR / FPR) at this threshold. It is infinite if no non-mated pair was "
+        "accepted, and not meaningful with few pairs.",
     ),
 }
 _LEAST = "\N{GREATER-THAN OR EQUAL TO} "
 
 
 def save_audit(audit: Audit, path: Path, salt: str = "") -> tuple[Path, Path]:
-    """Write the document, ``.html``, and a CSV and a JSON of its name beside it, mode 0600.
+    """Write the HTML document, with a CSV and a JSON file of the same name beside it, mode 0600.
 
-    Returns the latter. The salt goes into the hashes that stand for speakers.
+    Return the paths of CSV and JSON. The salt goes into the hashes that replace speakers' names.
 
     Raises:
-        StoreError: one of them cannot be written.
+        StoreError: if a file cannot be written.
     """
     return save_with_figures(
         audit_page(audit, salt), audit_csv(audit), audit_json(audit, salt), path
@@ -173,7 +174,7 @@ _LINKED = ("verification", "linkage", "membership")
 
 
 def audit_csv(audit: Audit) -> str:
-    """Return a line for each figure; missing values are empty."""
+    """Return one line per figure, with empty cells for missing values."""
     return render_csv(Table.of(_HEAD, list(_list_figures(audit))))
 
 
@@ -192,7 +193,7 @@ def _list_figures(audit: Audit) -> Iterator[list[Cell]]:
             for figure in (
                 row.mean_bits,
                 Figure("bits.exposed", exposed, row.exposed_bits, "bits"),
-                Figure("bits.most", "bits of the most telling stretch", row.most_bits, "bits"),
+                Figure("bits.most", "bits of the most disclosing stretch", row.most_bits, "bits"),
             ):
                 yield ["singling out", *columns, *list_cells(figure)]
             yield ["linkability", *columns, *list_cells(row.first)]
@@ -270,14 +271,14 @@ def _encode(row: LengthRow | TestRow | ConditionRow | SoundDifference) -> dict[s
 
 
 def list_exposed(audit: Audit, salt: str = "") -> list[tuple[str, float, int]]:
-    """Return hash, mean bits and stretches of the most exposed, at the headline's length."""
+    """Return hash, mean bits and number of stretches of the most exposed, at the main length."""
     if audit.exposures is None or audit.headline is None:
         return []
-    part = audit.exposures.select_length(audit.headline.seconds)
-    counts = np.bincount(part.owner, minlength=len(part.speakers))
+    exposures = audit.exposures.select_length(audit.headline.seconds)
+    counts = np.bincount(exposures.owner, minlength=len(exposures.speakers))
     return [
-        (hash_speaker(name, salt), bits, int(counts[part.speakers.index(name)]))
-        for name, bits in list(part.by_speaker.items())[:MOST_EXPOSED]
+        (hash_speaker(name, salt), bits, int(counts[exposures.speakers.index(name)]))
+        for name, bits in list(exposures.by_speaker.items())[:MOST_EXPOSED]
     ]
 
 
@@ -299,8 +300,8 @@ def make_document(audit: Audit, salt: str = "") -> Document:
     elif audit.conditions:
         conditions = [_tabulate_conditions(audit)]
     else:
-        conditions = [Paragraphs(["How the recordings sound is not known: they are ready-made "
-                                  "frames."])]  # fmt: skip
+        conditions = [Paragraphs(["Acoustic conditions are unknown, because the recordings are "
+                                  "ready-made frames."])]  # fmt: skip
 
     def make_area(area: str, blocks: Sequence[Block], *, summarised: bool = False) -> Section:
         explained = _OF_ATTACK.get(area) if audit.kind == "attack" else None
@@ -310,8 +311,8 @@ def make_document(audit: Audit, salt: str = "") -> Document:
     apart = describe_sound_difference(audit)
     sections = [
         Section("In short", _list_sentences(audit)),
-        Section("What this report does not say", [Paragraphs(_NO_VERDICT)]),
-        Section("What was tested", [Definitions([*audit.facts.items()]), *conditions]),
+        Section("No verdict on anonymity", [Paragraphs(_NO_VERDICT)]),
+        Section("Tested", [Definitions([*audit.facts.items()]), *conditions]),
         make_area("singling out", [*_tabulate_lengths(audit), *_draw_curve(audit),
                                    *_tabulate_tests(audit, SINGLING)]),
         make_area("linkability", [*_tabulate_tests(audit, LINKING),
@@ -319,25 +320,25 @@ def make_document(audit: Audit, salt: str = "") -> Document:
         make_area("inference", _tabulate_attributes(audit)),
         make_area("retention", _tabulate_budget(audit), summarised=True),
         Section("The most exposed speakers", _tabulate_exposed(audit, salt)),
-        Section("What was not tested", [Bullets(audit.not_tested)]),
+        Section("Not tested", [Bullets(audit.not_tested)]),
         *(
             Section(title, [Bullets(lines)])
             for title, lines in (
-                ("What to know of these figures", audit.notes),
-                ("What could not be used", audit.problems),
+                ("Caveats", audit.notes),
+                ("Excluded", audit.problems),
             )
             if lines
         ),
-        Section("How to get these figures again, and sources", [
-            Section("The same figures by other commands", commands),
+        Section("Commands and sources", [
+            Section("Commands that reproduce these figures", commands),
             Section("Sources", [Bullets(_SOURCES)]),
         ]),
     ]  # fmt: skip
     facts = [
-        f"What voices disclose of the people who speak, to the attackers who were tried. {day}.",
+        f"How well the tested attackers identify people by their voices. {day}.",
         f"Budget: {audit.config.budget:g} bits for the speech of one person.",
     ]
-    foot = "This document holds no voice and no template. Limits are 95 %."
+    foot = "This document contains no voice and no template. Intervals are 95 %."
     return Document(f"Audit of {audit.name}", facts, sections, foot=foot)
 
 
@@ -357,7 +358,7 @@ def _tabulate_lengths(audit: Audit) -> list[Block]:
         rows.append([
             f"{row.seconds:g} s",
             f"{_LEAST * (row.at_least > 0.05)}{_format_bits(row.mean_bits)}",
-            f"{row.exposed_bits:.1f} or more",
+            f"{_LEAST}{row.exposed_bits:.1f}",
             f"{_LEAST * row.most_at_least}{row.most_bits:.1f}",
             row.first,
             f"{row.stretches:,}\nof {plural(row.speakers, 'speaker')}",
@@ -367,19 +368,19 @@ def _tabulate_lengths(audit: Audit) -> list[Block]:
     notes = [f"Bits among the {exposures.candidates} enrolled, of "
              f"{exposures.ceiling:.1f}."]  # fmt: skip
     if evidence:
-        head.insert(2, f"fit of {crowd}")
+        head.insert(2, f"matches in {crowd}")
         notes = [
-            f'Evidence bits of stretches of T seconds. "Fit of {crowd}": people who would fit as '
-            f"well as the speaker, at the mean. {_LEAST.strip()}: calibration supports no more, of "
-            "the mean in more than one stretch in twenty. Ranked first: against one template of "
-            "everybody, by other trials than in the tests."
+            f'Evidence bits of stretches of T seconds. "Matches in {crowd}": people who match as '
+            f"well as the speaker, at the mean. {_LEAST.strip()}: calibration does not support "
+            "more bits, for the mean in over 5 % of stretches. Ranked first: against one template "
+            "per person, with other trials than in the tests."
         ]
-    notes.append("Each length is of those who speak as long, so that rows are of different people.")
+    notes.append("Each length has only the people with enough speech, so rows differ in people.")
     return [Table.of(head, rows, notes=notes)]
 
 
 def _match(bits: float, audit: Audit) -> str:
-    """Format how many people match, without the crowd."""
+    """Format the number of people who match, without the crowd."""
     among = audit.config.among
     return format_matches(bits, among).removesuffix(f" of {crowds.people(among)}")
 
@@ -414,7 +415,7 @@ def _draw_curve(audit: Audit) -> list[Block]:
         legend_above(axes, columns=3)
 
     title, people = "Bits by length of speech", plural(rows[0].speakers, "person", "people")
-    caption = f"The same {people} at each length, each by the mean of all stretches."
+    caption = f"The same {people} at each length, by the mean of each person's stretches."
     return [Picture(title, inline_svg(paint, "audit", title), caption)]
 
 
@@ -440,15 +441,15 @@ def _tabulate_tests(audit: Audit, columns: Mapping[str, tuple[str, str]]) -> lis
         rows.append([*names, *depth, *(test.figures.get(key) for key in present), count])
     notes = [f"Templates of {min(depths):g} s."] * (len(depths) == 1)
     notes += filter(None, dict.fromkeys(columns[key][1] for key in present))
-    notes.append("N: people whom each trial was compared with, below it the trials and their "
-                 "speakers. Small: 95 % limits.")  # fmt: skip
+    notes.append("N: templates per trial, with trials and their speakers below. Small print: 95 % "
+                 "intervals.")  # fmt: skip
     head += ["template"] * (len(depths) > 1)
     titles = [columns[key][0] for key in present]
     return [Table.of([*head, *titles, "N"], rows, names=len(head), notes=[" ".join(notes)])]
 
 
 def _select_tests(audit: Audit) -> list[TestRow]:
-    """Return tests across sessions; of those within one the strongest at each length."""
+    """Return all tests across sessions, and the strongest within one at each length."""
     cross = [test for test in audit.tests if test.session == "cross"]
     if audit.kind == "attack" or not cross:
         return list(audit.tests)
@@ -461,26 +462,26 @@ def _select_tests(audit: Audit) -> list[TestRow]:
 
 
 def describe_sound_difference(audit: Audit) -> str:
-    """Say whether recordings tell speakers apart by sound alone; empty where nobody knows."""
+    """Describe whether acoustic conditions alone separate speakers; empty if unknown."""
     apart = audit.apart
     if apart is None or apart.two_speakers is None:
         return ""
     if not apart.two_speakers and not apart.same_speaker:
         return (
-            "No two sessions that were compared differ much in how they sound (band, noise, echo, "
-            "clipping). Finer differences, of a codec or a room, may still tell people apart."
+            "No compared sessions differ much in acoustic conditions (band, noise, echo, "
+            "clipping). Finer differences in codec or room may still separate people."
         )
     different = format_value(apart.two_speakers, "share")
     if apart.same_speaker is None:
         return (
-            f"Sessions of two speakers differ in how they sound (band, noise, echo, clipping) in "
-            f"{different} of the pairs; nobody has two sessions to compare with."
+            f"Sessions of two speakers differ in acoustic conditions (band, noise, echo, clipping) "
+            f"in {different} of the pairs. No speaker has two sessions for comparison."
         )
     same = format_value(apart.same_speaker, "share")
-    more = " The recordings tell people apart, not their voices alone: figures may read too high."
+    more = " Recordings also separate people, not only voices, so figures may be too high."
     return (
-        "Two sessions differ in how they sound (band, noise, echo, clipping) in "
-        f"{same} of the pairs of one speaker and {different} of the pairs of two."
+        "Acoustic conditions (band, noise, echo, clipping) differ between two sessions in "
+        f"{same} of pairs by one speaker and {different} of pairs by two."
         + more
         * (apart.two_speakers > 2 * apart.same_speaker + 0.1)
     )
@@ -502,10 +503,10 @@ def _tabulate_attributes(audit: Audit) -> list[Block]:
                 judgement.excerpts_with + judgement.excerpts_without,
             ])  # fmt: skip
         rates = [row.judgement.at[0] for row in rows]
-        head = [*names, "feature", "told", rows[0].judgement.error.label,
-                f"told at {format_value(rates[0].asked, 'share')} false",
+        head = [*names, "feature", "value", rows[0].judgement.error.label,
+                f"TPR at FPR {format_value(rates[0].asked, 'share')}",
                 "speakers with / without", "excerpts"]  # fmt: skip
-        notes = [f"Stretches of {rows[0].seconds:g} s. 50 % EER would be a guess."]
+        notes = [f"Stretches of {rows[0].seconds:g} s. 50 % EER is chance."]
         notes += [f"{rate.note}." for rate in rates if rate.note][:1]
         tables.append(Table.of(head, lines, len(names) + 2, title=name, notes=notes))
     return tables
@@ -523,7 +524,7 @@ def _tabulate_budget(audit: Audit) -> list[Block]:
         ]
         for row in audit.shown
     ]
-    head = ["T", f"stretches at {audit.config.budget:g} bits or more", "cannot be told",
+    head = ["T", f"stretches with at least {audit.config.budget:g} bits", "undecided",
             "mean bits", "most exposed tenth", "stretches of speakers"]  # fmt: skip
     return [Table.of(head, rows)] if rows else []
 
@@ -535,7 +536,7 @@ def _tabulate_conditions(audit: Audit) -> Table:
          str(row.sessions))
         for row in audit.conditions
     ]  # fmt: skip
-    head = ("of a session", "median", "four in five", "sessions")
+    head = ("condition", "median", "10th to 90th percentile", "sessions")
     return Table.of(head, rows, title="Acoustic conditions")
 
 
@@ -555,14 +556,14 @@ def _tabulate_exposed(audit: Audit, salt: str) -> list[Block]:
         (name, f"{bits:.1f}", _match(bits, audit) if _is_evidence(audit) else "-", str(count))
         for name, bits, count in speakers
     ]
-    protection = "with a salt, which whoever finds out whose it is has to know" if salt else (
-        "and no secret to who has the list of names: --salt makes it one"
+    protection = "Finding the name needs the salt." if salt else (
+        "Anyone with the list of names can find the name. --salt prevents this."
     )  # fmt: skip
     note = (
         f"Stretches of {audit.headline.seconds:g} s. A speaker is shown as the first twelve digits "
-        f"of the SHA-256 of the name, {protection}."
+        f"of the SHA-256 of {'salt and name' if salt else 'the name'}. {protection}"
     )
-    head = ("speaker (SHA-256)", "mean bits", f"fit of {crowd}", "stretches")
+    head = ("speaker (SHA-256)", "mean bits", f"matches in {crowd}", "stretches")
     return [Table.of(head, rows, notes=[note])]
 
 
@@ -573,7 +574,7 @@ def _tabulate_exposed(audit: Audit, salt: str) -> list[Block]:
 class Label:
     """Disclosure of a published dataset's speakers: a card in Markdown for its page, and JSON.
 
-    `uniqueness` is the test that says how often the right person comes first among so many.
+    ``uniqueness`` is the test with the rate of first ranks in crowds.
     """
 
     audit: Audit
@@ -585,21 +586,24 @@ def make_label(audit: Audit, salt: str = "") -> Label:
     """Make the label of an audited corpus.
 
     Raises:
-        UsageError: the audit is of something else than a corpus.
+        UsageError: if the audit is not of a corpus.
     """
     if audit.kind != "corpus":
-        raise UsageError("a label is of a corpus: give a folder of recordings by speaker")
+        raise UsageError("a label needs a corpus: use a folder of recordings by speaker")
     several = max((test.tested for test in audit.tests if test.session == "cross"), default=0)
-    tests = [test for test in audit.tests if 2 * test.tested >= several]  # few say little of crowds
+    # a few speakers are too few for crowds
+    tests = [test for test in audit.tests if 2 * test.tested >= several]
     tests = [test for test in tests if test.session == "cross"] or tests
     return Label(audit, salt, max(tests, key=lambda test: test.bits, default=None))
 
 
 def save_label(label: Label, path: Path) -> Path:
-    """Write the card, ``.md``, and a JSON of its name beside it, mode 0600; returns the latter.
+    """Write the Markdown card, with a JSON file of the same name beside it, mode 0600.
+
+    Return the path of the JSON file.
 
     Raises:
-        StoreError: one of them cannot be written.
+        StoreError: if a file cannot be written.
     """
     json_path = path.with_suffix(".json")
     write_text(json.dumps(label_json(label), allow_nan=False, indent=1) + "\n", json_path)
@@ -623,9 +627,9 @@ def label_json(label: Label) -> Record:
 
 
 def _list_uniqueness(label: Label) -> Iterator[tuple[int, Figure]]:
-    """Return crowds, and the share of first ranks in each.
+    """Return sizes of crowds, and the rate of first ranks in each.
 
-    Up to as many as are enrolled it is measured; beyond there is only a bracket, without a value.
+    The rate is measured up to the number enrolled. For larger crowds there is only a bracket.
     """
     for key, figure in label.uniqueness.figures.items() if label.uniqueness else ():
         people = key.removeprefix("among.idr_")
@@ -637,12 +641,12 @@ def label_markdown(label: Label) -> str:
     """Return the card, a section of a dataset's page."""
     audit, salt = label.audit, label.salt
     intro = (
-        "Attackers without any knowledge of the speakers but a known recording of each were tried. "
-        "A stronger one learns more; no figure here is a promise, and none says whether the data "
+        "The tested attackers know one recording of each speaker and nothing else about them. "
+        "Stronger attackers learn more. No figure here is a guarantee, or shows whether the data "
         "are anonymous in law."
     )
     sections = [
-        Section("What was tested", [Definitions([*audit.facts.items()])]),
+        Section("Tested", [Definitions([*audit.facts.items()])]),
         Section("In short", _list_sentences(audit)),
         Section("Bits by length of speech", _tabulate_lengths(audit)),
         *_describe_uniqueness(label),
@@ -651,10 +655,10 @@ def label_markdown(label: Label) -> str:
         Section("Attributes", _tabulate_attributes(audit)),
         Section("Recordings", [_tabulate_conditions(audit)] if audit.conditions else []),
         Section("Not tested", [Bullets(audit.not_tested)]),
-        Section("To know", [Bullets(audit.notes)] if audit.notes else []),
+        Section("Caveats", [Bullets(audit.notes)] if audit.notes else []),
     ]  # fmt: skip
-    title = f"What the voices of {audit.name} disclose"
-    return render_markdown(Document(title, [intro], sections, foot="Limits are 95 %."))
+    title = f"Voice disclosure of {audit.name}"
+    return render_markdown(Document(title, [intro], sections, foot="Intervals are 95 %."))
 
 
 def _describe_uniqueness(label: Label) -> list[Section]:
@@ -666,44 +670,45 @@ def _describe_uniqueness(label: Label) -> list[Section]:
         elif figure.low is not None and figure.high is not None:
             ends = (format_value(end, "share") for end in (figure.low, figure.high))
             is_supported = figure.text != "unsupported"
-            basis = "extrapolated" if is_supported else "not supported by so few speakers"
+            basis = "extrapolated" if is_supported else "not supported, too few speakers"
             rows.append([crowds.people(people), " to ".join(ends), basis])
     if test is None or not rows:
         return []
     text = (
-        f"How often the right person comes first among so many, by {test.seconds:g} s of speech "
+        f"How often the right person ranks first in a crowd, with {test.seconds:g} s of speech "
         f"({test.feature}, {SESSIONS[test.session]}, {plural(test.trials, 'trial')} of "
-        f"{plural(test.tested, 'speaker')}). Among the {test.speakers} enrolled it is measured; of "
-        "more people there is only a bracket, which spans what ways of extrapolation say."
+        f"{plural(test.tested, 'speaker')}). Up to the {test.speakers} enrolled it is measured. "
+        "For more people there is only a bracket over several extrapolations."
     )
-    table = Table.of(("people", "right one first", "how it is known"), rows)
+    table = Table.of(("people", "right one first", "basis"), rows)
     return [Section("How unique a voice is", [Paragraphs([text]), table])]
 
 
 def _list_confounds(label: Label) -> Iterator[str]:
-    """Yield what separates people in these recordings besides their voices."""
+    """Yield sentences on what separates people in these recordings besides their voices."""
     audit = label.audit
     tests = [t for t in audit.tests if t.feature == (label.uniqueness or t).feature]
     by = {session: [t for t in tests if t.session == session] for session in SESSIONS}
     if not by["cross"]:
         yield (
-            "Nobody has two sessions with enough speech: all figures are within one session, where "
-            "room, microphone and day are the speaker's own. They are an upper end."
+            "No speaker has two sessions with enough speech, so all figures are within one "
+            "session. Room, microphone and day also identify the speaker there, so the figures are "
+            "upper limits."
         )
     for same, cross in product(by["same"], by["cross"]):
         less, more = cross.get_value("srd.idr"), same.get_value("srd.idr")
         if cross.seconds != same.seconds or less is None or more is None:
             continue
         first, other = same.figures["srd.idr"], cross.figures["srd.idr"]
-        conclusion = ": too few speakers to show a difference."
+        conclusion = "There are too few speakers to show a difference."
         if more <= less:
-            conclusion = ", no less than within one."
+            conclusion = "Across sessions it is no less than within one."
         elif other.high is None or more > other.high:
-            conclusion = ": what is more within one is told by room, microphone and day."
+            conclusion = "The excess within one is due to room, microphone and day."
         yield (
-            f"By {same.seconds:g} s the right one of {same.speakers} comes first in "
+            f"With {same.seconds:g} s, the right one of {same.speakers} ranks first in "
             f"{format_interval(first)} of the trials within a session, and of {cross.speakers} in "
-            f"{format_interval(other)} across sessions{conclusion}"
+            f"{format_interval(other)} across sessions. {conclusion}"
         )
     if difference := describe_sound_difference(audit):
         yield difference

@@ -1,7 +1,7 @@
 """Disclosure of stretches of speech, by their length.
 
-Of a corpus: each speaker is enrolled from one session and heard in the others, as `monitor.Monitor`
-hears them. Of recorded runs: what their readings say.
+For a corpus, each speaker is enrolled from one session and tested on the others, as in
+`monitor.Monitor`. For recorded runs, the bits come from their readings.
 """
 
 from __future__ import annotations
@@ -35,44 +35,44 @@ from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, units_of
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 LENGTHS = (1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0)
-"""T, speech seconds, at which stretches are looked at."""
+"""T, the lengths of stretches in speech seconds."""
 TRIALS = 20
-"""Stretches of each speaker at each length, at most; they are spread over the speech."""
+"""Maximum stretches per speaker and length, spread over the speech."""
 MOST_TESTED = 100
-"""Speakers who are watched one by one: of more, so many, evenly taken."""
+"""Maximum speakers to watch, at even intervals among all of them."""
 EXPOSED = 0.1
-"""The share of the stretches that disclose most."""
+"""Fraction of the stretches that counts as most exposed."""
 LEAST_PEOPLE = 5
-"""Of fewer nothing is said, but where no more were tested in all."""
+"""Minimum people for a figure, unless fewer were tested in all."""
 HEADLINE_PEOPLE = 10
-"""Of a length that the report begins with, where so many were tested."""
+"""Minimum people for the length in the report's first sentence, if possible."""
 HEADLINE_SECONDS = 3.0
-"""Shortest stretch that the report begins with, if there is one as long."""
+"""Minimum length in the report's first sentence, if possible."""
 NOTHING_BITS = 0.5
-"""Mean evidence below this, also negative, discloses nothing to speak of."""
+"""Mean evidence below this, also negative, counts as no disclosure."""
 _SLICE_UNITS = round(SLICE_SECONDS * UNITS_PER_SECOND)
 _Value = TypeVar("_Value")
 _Stretch: TypeAlias = tuple[int, float, float, float, float, bool, bool]
-"""Owner, T, bits with limits, whether bits are at least, and whether the owner ranked first."""
+"""Owner, T, bits with limits, whether bits are a lower bound, whether the owner ranked first."""
 
 
 @dataclass(frozen=True)
 class Exposures:
-    """Bits that n stretches of speech disclose of who speaks them.
+    """Bits of identity that n stretches of speech disclose.
 
     Attributes:
-        speakers: names of those who were tested.
-        owner: place of each stretch's speaker among them, as all arrays of shape (n,).
-        seconds: T of each, speech seconds.
-        bits: evidence bits, or closed-set bits where nothing tells evidence.
-        low, high: their limits, of calibration.
-        at_least: whether calibration supports no more than that.
+        speakers: names of the tested speakers.
+        owner: index of each stretch's speaker among them, shape (n,) like the following arrays.
+        seconds: T, speech seconds.
+        bits: evidence bits, or closed-set bits if there is no evidence.
+        low, high: their limits, from calibration.
+        at_least: whether calibration does not support more bits.
         first: whether the speaker ranked first.
         kind: ``"evidence"`` or ``"closed-set"``.
-        candidates: N, people whom each stretch was compared with.
-        session: ``"cross"`` where templates are of another session, else ``"same"``.
-        template_seconds: D; None where runs differ in it.
-        why: why there is no evidence; empty where there is.
+        candidates: N, templates per stretch.
+        session: ``"cross"`` if templates are from another session, otherwise ``"same"``.
+        template_seconds: D; None if it differs between runs.
+        why: reason for missing evidence, otherwise empty.
     """
 
     speakers: tuple[str, ...]
@@ -96,7 +96,7 @@ class Exposures:
 
     @property
     def lengths(self) -> tuple[float, ...]:
-        """T that there are stretches of, ascending."""
+        """Lengths T of the stretches, ascending."""
         return tuple(np.unique(self.seconds).tolist())
 
     def select_length(self, seconds: float) -> Exposures:
@@ -104,17 +104,17 @@ class Exposures:
         return self._select(np.isclose(self.seconds, seconds))
 
     def _select(self, which: BoolArray) -> Exposures:
-        parts = ("owner", "seconds", "bits", "low", "high", "at_least", "first")
-        return replace(self, **{name: getattr(self, name)[which] for name in parts})
+        arrays = ("owner", "seconds", "bits", "low", "high", "at_least", "first")
+        return replace(self, **{name: getattr(self, name)[which] for name in arrays})
 
     def select_common(self, lengths: Sequence[float]) -> Exposures:
-        """Return stretches of these lengths, one at least, of those who have one of each."""
+        """Return the stretches of these lengths, at least one, by speakers who have all of them."""
         owners = (self.select_length(seconds).owner for seconds in lengths)
         common = reduce(np.intersect1d, owners)
         return self._select(np.isin(self.owner, common) & np.isin(self.seconds, list(lengths)))
 
     def by_person(self) -> Exposures:
-        """Return the means of each person's stretches of a length in place of these."""
+        """Average the stretches of each person at each length."""
         pairs, group = np.unique(np.stack([self.owner, self.seconds]), axis=1, return_inverse=True)
         group, counts = group.ravel(), np.bincount(group.ravel())
 
@@ -129,7 +129,7 @@ class Exposures:
 
     @cached_property
     def by_speaker(self) -> dict[str, float]:
-        """Mean bits of each speaker who has a stretch, the most exposed first."""
+        """Mean bits of each speaker with a stretch, most exposed first."""
         bits = {
             self.speakers[i]: float(self.bits[self.owner == i].mean())
             for i in np.unique(self.owner).tolist()
@@ -139,12 +139,12 @@ class Exposures:
 
 def _make_exposures(
     names: Sequence[str], stretches: Sequence[_Stretch], kind: str, candidates: int, session: str,
-    template_seconds: float | None, why: str = "",
+    template_seconds: float | None, reason: str = "",
 ) -> Exposures:  # fmt: skip
     owner, seconds, bits, low, high, at_least, first = map(np.array, zip(*stretches, strict=True))
     return Exposures(
         tuple(names), owner, seconds, bits, low, high, at_least, first, kind, candidates, session,
-        template_seconds, why,
+        template_seconds, reason,
     )  # fmt: skip
 
 
@@ -153,14 +153,15 @@ class LengthRow:
     """Disclosure of stretches of one length.
 
     Attributes:
-        mean_bits: on average, with limits over speakers.
-        exposed_bits: that the most exposed tenth of the stretches disclose at least.
-        most_bits: of the most telling stretch.
-        most_at_least: whether calibration supports no more than these.
-        first: share of stretches whose speaker ranked first, with limits.
-        beyond_budget: share of stretches at the budget or above it, with limits; None without one.
-        undecided: share of those below it that calibration lets say no more.
-        at_least: share of stretches of whom only "at least" is known.
+        mean_bits: mean, with an interval over speakers.
+        exposed_bits: lower limit of the most exposed tenth of the stretches.
+        most_bits: bits of the most disclosing stretch.
+        most_at_least: whether calibration does not support more than ``most_bits``.
+        first: fraction of stretches with their speaker ranked first, with an interval.
+        beyond_budget: fraction of stretches at or above the budget, with an interval; None without
+            a budget.
+        undecided: fraction of stretches that are below the budget but only have a lower bound.
+        at_least: fraction of stretches with only a lower bound.
     """
 
     seconds: float
@@ -177,7 +178,7 @@ class LengthRow:
 
     @property
     def bits(self) -> float:
-        """Bits on average."""
+        """Mean bits."""
         return self.mean_bits.value or 0.0
 
 
@@ -188,7 +189,10 @@ def summarise_lengths(
     replicates: int = REPLICATES,
     seed: int = 0,
 ) -> tuple[LengthRow, ...]:
-    """Summarise each length; limits are over resampled speakers, of one of calibration."""
+    """Summarise each length, with intervals over resampled speakers.
+
+    The interval of a single speaker is that of calibration.
+    """
     return tuple(
         _summarise(exposures.select_length(seconds), seconds, budget, replicates, seed)
         for seconds in exposures.lengths
@@ -196,15 +200,15 @@ def summarise_lengths(
 
 
 def _summarise(
-    part: Exposures, seconds: float, budget: float | None, replicates: int, seed: int
+    exposures: Exposures, seconds: float, budget: float | None, replicates: int, seed: int
 ) -> LengthRow:
-    names, owner = np.unique(part.owner, return_inverse=True)
+    names, owner = np.unique(exposures.owner, return_inverse=True)
     counts = np.bincount(owner).astype(np.float64)
     weights = np.zeros((0, counts.size))
     if counts.size > 1 and replicates:
-        people = [part.speakers[i] for i in names.tolist()]
-        drawn = speaker_weights(counts.size, replicates, seed)
-        weights = np.concatenate([drawn, leaving_out(people)])
+        people = [exposures.speakers[i] for i in names.tolist()]
+        resamples = speaker_weights(counts.size, replicates, seed)
+        weights = np.concatenate([resamples, leaving_out(people)])
 
     def estimate(values: FloatArray) -> Estimate:
         sums = np.bincount(owner, values)
@@ -212,41 +216,42 @@ def _summarise(
         value = float(sums.sum() / counts.sum())
         return Estimate(value, samples[:replicates], samples[replicates:], counts.size, owner.size)
 
-    def share(key: str, label: str, which: BoolArray) -> Figure:
+    def fraction(key: str, label: str, which: BoolArray) -> Figure:
         estimated = estimate(which.astype(np.float64))
         low, high = estimated.share_limits(0.0, 1.0) if weights.size else (None, None)
         return Figure(key, label, estimated.value, "share", low=low, high=high)
 
-    mean = estimate(part.bits)
-    low, high = float(part.low.mean()), float(part.high.mean())
+    mean = estimate(exposures.bits)
+    low, high = float(exposures.low.mean()), float(exposures.high.mean())
     if weights.size:
         low, high = mean.t_limits()
-    below = None if budget is None else part.bits < budget
+    below = None if budget is None else exposures.bits < budget
     return LengthRow(
         seconds,
         counts.size,
         owner.size,
         Figure("bits.mean", "bits", mean.value, "bits", low=low, high=high),
-        float(np.quantile(part.bits, 1 - EXPOSED, method="higher")),
-        float(part.bits.max()),
-        bool(part.at_least[part.bits >= part.bits.max()].any()),
-        share("first", "first", part.first),
-        None if below is None else share("bits.beyond", "at the budget", ~below),
-        0.0 if below is None else float((below & part.at_least).mean()),
-        float(part.at_least.mean()),
+        float(np.quantile(exposures.bits, 1 - EXPOSED, method="higher")),
+        float(exposures.bits.max()),
+        bool(exposures.at_least[exposures.bits >= exposures.bits.max()].any()),
+        fraction("first", "first", exposures.first),
+        None if below is None else fraction("bits.beyond", "at the budget", ~below),
+        0.0 if below is None else float((below & exposures.at_least).mean()),
+        float(exposures.at_least.mean()),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """Longest speech of one person under a budget, as far as tested.
+    """Longest speech of one person under a budget, among the tested lengths.
 
     Attributes:
-        under: the longest length up to which no stretch reached it; None where the shortest did.
-        reached: the shortest length at which a stretch reached it, or may have, since calibration
-            says no more; None where none did.
-        on_average: likewise, at which the mean over stretches, or its upper limit, reached it.
-        may: whether at `reached` it is only that calibration says no more.
+        under: longest length up to which no stretch reached it; None if one did at the shortest.
+        reached: shortest length at which a stretch reached it, or calibration does not rule this
+            out; None if there is no such length.
+        on_average: shortest length at which the mean over stretches, or its upper limit, reached
+            it; None if there is no such length.
+        may: whether `reached` only means that calibration does not rule it out.
     """
 
     under: float | None
@@ -258,9 +263,9 @@ class Retention:
 def find_retention(rows: Sequence[LengthRow], budget: float, least_people: int = 1) -> Retention:
     """Find the retention in the rows of `summarise_lengths`.
 
-    Evidence accumulates across one person's recordings: beyond a length that reached the budget
-    none counts as safe. Any person's stretch can reach it; that none did, and a mean, are of
-    `least_people` or more.
+    Evidence accumulates across one person's recordings, so no length beyond one that reached the
+    budget counts as safe. A single person's stretch is enough to reach it. A length counts as under
+    the budget, and a mean counts, only with `least_people` or more.
     """
     under = reached = average = None
     may = False
@@ -281,7 +286,7 @@ def find_retention(rows: Sequence[LengthRow], budget: float, least_people: int =
 
 @dataclass(frozen=True)
 class EnrolledPart:
-    """Everybody enrolled from one session, without rank models, and what is left to be heard."""
+    """All speakers enrolled from one session, without rank models, and their remaining speech."""
 
     population: Population
     rest: tuple[SpeakerSpeech, ...]
@@ -295,52 +300,51 @@ def enrol_part(
     template_seconds: float,
     least_seconds: float = LENGTHS[0],
 ) -> EnrolledPart:
-    """Make a template of every speaker, of D rounded down to 5 s, and leave the rest of the speech.
+    """Make a template of every speaker, of D rounded down to 5 s, and return the remaining speech.
 
-    The shortest session that is long enough is enrolled, so that much is left in the others. Where
-    fewer than `LEAST_PEOPLE` have another session with `least_seconds`, the longest one is split,
-    template first.
+    The shortest sufficient session is enrolled, so that the others have much speech. If fewer than
+    `LEAST_PEOPLE` have another session with `least_seconds`, the longest session is split, template
+    first.
 
     Raises:
-        CorpusError: fewer than `LEAST_PEOPLE` have a template, or speech beside it.
+        CorpusError: if fewer than `LEAST_PEOPLE` have a template, or speech beside it.
     """
     count = int(template_seconds // SLICE_SECONDS)
     if count < 1:
-        raise CorpusError(f"a template has {SLICE_SECONDS:g} s of speech at least")
-    units, least = count * _SLICE_UNITS, units_of(least_seconds)
+        raise CorpusError(f"a template needs at least {SLICE_SECONDS:g} s of speech")
+    units, minimum = count * _SLICE_UNITS, units_of(least_seconds)
     chosen = {}
     for voice in voices:
         if long := [i for i in range(len(voice.sessions)) if voice.length(i) >= units]:
             chosen[voice.name] = min(long, key=voice.length)
-    rest = [_drop_session(voice, chosen[voice.name]) for voice in voices if voice.name in chosen]
-    rest = [v for v in rest if any(v.length(i) >= least for i in range(len(v.sessions)))]
+    others = [_drop_session(voice, chosen[voice.name]) for voice in voices if voice.name in chosen]
+    others = [v for v in others if any(v.length(i) >= minimum for i in range(len(v.sessions)))]
     session = "cross"
-    if len(rest) < LEAST_PEOPLE:
+    if len(others) < LEAST_PEOPLE:
         session = "same"
         start = units + max((s.span for v in voices for s in v.sessions[0].values()), default=0)
         longest = {v.name: max(range(len(v.sessions)), key=v.length) for v in voices}
         chosen = {v.name: longest[v.name] for v in voices if v.length(longest[v.name]) >= units}
-        rest = [_cut_session(v, longest[v.name], start) for v in voices
-                if v.length(longest[v.name]) >= start + least]  # fmt: skip
-    if len(rest) < LEAST_PEOPLE:
+        others = [_cut_session(v, longest[v.name], start) for v in voices
+                  if v.length(longest[v.name]) >= start + minimum]  # fmt: skip
+    if len(others) < LEAST_PEOPLE:
         raise CorpusError(
             f"fewer than {LEAST_PEOPLE} speakers have {count * SLICE_SECONDS:g} s of speech for a "
-            f"template and {least_seconds:g} s to be heard: add speech, or ask for less "
-            "(--template)"
+            f"template and {least_seconds:g} s for a test: add speech, or use a shorter --template"
         )
     people = [voice for voice in voices if voice.name in chosen]
     slices: dict[str, list[AnyArray]] = {name: [] for name in specs}
     speakers = []
     for voice in people:
-        place = chosen[voice.name]
+        index = chosen[voice.name]
         for name, spec in specs.items():
-            frames = voice.sessions[place][name]
-            # as in enrolment a frame belongs to the slice in which it was whole
+            frames = voice.sessions[index][name]
+            # as in enrolment, a frame belongs to the slice in which it was complete
             ends = np.searchsorted(frames.units, np.arange(count + 1) * _SLICE_UNITS)
             slices[name] += [spec.kind.total(frames.values[a:b], spec.size)
                              for a, b in pairwise(ends)]  # fmt: skip
         speaker = Speaker(voice.name)
-        if voice.sounds and (counts := voice.sounds[place]) is not None:
+        if voice.sounds and (counts := voice.sounds[index]) is not None:
             speaker = replace(speaker, sound=sound_of(condition_of(counts), template_seconds))
         speakers.append(speaker)
     templates = {
@@ -348,14 +352,14 @@ def enrol_part(
         for name, spec in specs.items()
     }
     population = Population(speakers, np.arange(len(people) + 1) * count, templates)
-    return EnrolledPart(population, tuple(rest), session, count * SLICE_SECONDS)
+    return EnrolledPart(population, tuple(others), session, count * SLICE_SECONDS)
 
 
-def _drop_session(voice: SpeakerSpeech, place: int) -> SpeakerSpeech:
+def _drop_session(voice: SpeakerSpeech, index: int) -> SpeakerSpeech:
     """Return a voice without one of its sessions."""
 
     def drop(values: tuple[_Value, ...]) -> tuple[_Value, ...]:
-        return values[:place] + values[place + 1 :]
+        return values[:index] + values[index + 1 :]
 
     return SpeakerSpeech(
         voice.name, drop(voice.sessions), drop(voice.speech), drop(voice.session_names),
@@ -364,14 +368,14 @@ def _drop_session(voice: SpeakerSpeech, place: int) -> SpeakerSpeech:
 
 
 def _cut_session(voice: SpeakerSpeech, index: int, start: int) -> SpeakerSpeech:
-    """Return one session of a voice from a unit of speech on."""
+    """Return one session of a voice, without the units of speech before ``start``."""
     session = {}
     for name, frames in voice.sessions[index].items():
         keep = frames.units >= start
         if frames.begins is not None:
             keep &= frames.begins >= start
         early = frames.early
-        if early is not None:  # of windows that began there
+        if early is not None:  # of windows that begin after the cut
             early = early.some(early.ticks + 1 - early.seconds * UNITS_PER_SECOND >= start)
             early = replace(early, ticks=early.ticks - start)
         session[name] = replace(
@@ -396,47 +400,47 @@ def measure_corpus(
     trials: int = TRIALS,
     progress: Callable[[str], object] = lambda _: None,
 ) -> Exposures:
-    """Measure stretches of T seconds of everybody's speech as a run does that watches who speaks.
+    """Measure stretches of T seconds of all speakers, as in runs that watch the speaker.
 
-    A figure is evidence where the rank models and the cohort tell it, else the closed-set one.
+    Figures are evidence if the rank models and the cohort support it, otherwise closed-set bits.
 
     Raises:
-        StoreError: there is no rank model of these features.
-        CorpusError: nobody says as much as the shortest length.
+        StoreError: if there is no rank model of these features.
+        CorpusError: if no speaker has speech for the shortest length.
     """
     if cohort is None:
         rank_models = RankModels(replace(rank_model, evidence=None) for rank_model in rank_models)
     population = part.population.with_rank_models(rank_models, cohort)
     features = largest(population.rank_models, population.features)
     count = len(part.rest)
-    places = np.linspace(0, count - 1, min(count, MOST_TESTED)).round().astype(int)
-    tested = [part.rest[i] for i in places]
+    indices = np.linspace(0, count - 1, min(count, MOST_TESTED)).round().astype(int)
+    tested = [part.rest[i] for i in indices]
     exposed: list[_Stretch] = []
-    kinds, why, speakers = set[str](), "", 0
+    kinds, reason, speakers = set[str](), "", 0
     for owner, voice in enumerate(tested):
         attacker = Attacker(
             population, features, voice.name, session=part.session,
             template_seconds=part.template_seconds,
         )  # fmt: skip
-        why, speakers = attacker.withheld or attacker.no_evidence_reason, attacker.speakers
+        reason, speakers = attacker.withheld or attacker.no_evidence_reason, attacker.speakers
         for kind, stretch in _expose(attacker, owner, voice, lengths, trials):
             kinds.add(kind)
             exposed.append(stretch)
         progress(voice.name)
     if not exposed:
-        raise CorpusError(f"nobody has {min(lengths):g} s of speech beside the template")
+        raise CorpusError(f"no speaker has {min(lengths):g} s of speech beside the template")
     if len(kinds) > 1:
-        raise StoreError("some stretches have evidence and some have none: calibrate again")
+        raise StoreError("only some stretches have evidence: calibrate again")
     names = [voice.name for voice in tested]
     return _make_exposures(
-        names, exposed, kinds.pop(), speakers, part.session, part.template_seconds, why
+        names, exposed, kinds.pop(), speakers, part.session, part.template_seconds, reason
     )
 
 
 def _expose(
     attacker: Attacker, owner: int, voice: SpeakerSpeech, lengths: Sequence[float], trials: int
 ) -> Iterator[tuple[str, _Stretch]]:
-    """Yield what each stretch of the voice that is watched discloses, and of which kind that is."""
+    """Yield kind and result of each stretch of the watched voice."""
     conditions = {
         voice.session_name(i): None if counts is None else condition_of(counts)
         for i, counts in enumerate(voice.sounds or (None,) * len(voice.sessions))
@@ -444,7 +448,7 @@ def _expose(
     for seconds in lengths:
         try:
             cut = stretches([voice], attacker.names, attacker.features, seconds)
-        except CorpusError:  # this voice says less
+        except CorpusError:  # this voice has less speech
             continue
         count = len(cut.target)
         sample = np.unique(np.linspace(0, count - 1, min(trials, count)).round()).astype(int)
@@ -457,7 +461,7 @@ def _expose(
         for moment in attacker.assess_each(running, np.full(sample.size, seconds), sounds):
             crowd = moment.crowd_evidence
             bits = crowd.evidence or moment.local
-            assert bits is not None  # somebody is watched
+            assert bits is not None  # a speaker is watched
             kind = "closed-set" if crowd.evidence is None else "evidence"
             best = moment.top[0][0] == voice.name
             yield kind, (owner, seconds, *bits, bool(crowd.at_least), best)
@@ -469,13 +473,13 @@ def _expose(
 def measure_runs(
     runs: Iterable[tuple[str, Sequence[Event]]], lengths: Sequence[float] = LENGTHS
 ) -> Exposures:
-    """Read runs of watched speakers, events by name, at each length: a stretch a run.
+    """Measure recorded runs of watched speakers, one stretch per run and length.
 
-    A run is read at its first reading with as much speech of the watched speaker: all but that in
-    which another voice was noticed.
+    ``runs`` has names and events. A stretch ends at the run's first reading with this much speech
+    of the watched speaker, excluding speech in which another voice was detected.
 
     Raises:
-        StoreError: nobody is watched, or there is no reading.
+        StoreError: if a run has no watched speaker, or there are no readings.
     """
     names: list[str] = []
     exposed: list[_Stretch] = []
@@ -483,16 +487,16 @@ def measure_runs(
     for run, events in runs:
         start = find_first(events, RunStart) or RunStart.from_record({})
         if start.people:
-            raise StoreError(f"{run} is of several people: audit each by itself")
+            raise StoreError(f"{run} has several people: audit each by itself")
         watch = start.watch
         if not watch:
-            raise StoreError(f"{run} watches nobody: measure again with --watch NAME")
+            raise StoreError(f"{run} has no watched speaker: measure again with --watch NAME")
         if watch not in names:
             names.append(watch)
         before = 0.0 if start.carried is None else start.carried.speech
-        readings = [(own, reading) for own, reading in _select_readings(events) if own]
+        readings = [(speech, reading) for speech, reading in _select_readings(events) if speech]
         for seconds in lengths:
-            first = next((reading for own, reading in readings if own >= seconds), None)
+            first = next((reading for speech, reading in readings if speech >= seconds), None)
             if seconds <= before or first is None or first.bits is None:
                 continue
             kinds.add(first.headline or start.headline or "closed-set")
@@ -505,9 +509,9 @@ def measure_runs(
         candidates.add(start.speakers or 0)
         depths.add(start.template_seconds)
     if not exposed:
-        raise StoreError("no run has a reading with a figure: measure more speech")
+        raise StoreError("no run has a reading with bits: measure more speech")
     if len(kinds) > 1:
-        raise StoreError("some runs read evidence and some do not: audit them apart")
+        raise StoreError("only some runs have evidence: audit them separately")
     depth = depths.pop() if len(depths) == 1 else None
     return _make_exposures(
         names, exposed, kinds.pop(), min(candidates), "cross" if sessions == {"cross"} else "same",
@@ -516,15 +520,16 @@ def measure_runs(
 
 
 def list_other_voices(events: Iterable[Event]) -> list[Change]:
-    """Return where another voice, or channel, was noticed in a run."""
+    """Return the changes to another voice or channel in a run."""
     return [event for event in events if isinstance(event, Change) and not event.back]
 
 
 def _select_readings(events: Sequence[Event]) -> Iterator[tuple[float, Reading]]:
-    """Select readings of the watched speaker, with the seconds of speech that count in each.
+    """Select readings of the watched speaker, with their speech seconds.
 
-    Another voice counts from where it began until it is noticed; from then on it is left out
-    where a change is noted. Where the evidence then begins afresh, it is that of the other.
+    Readings between the start of another voice and its detection are excluded. After that, the
+    other voice is not counted if the change is only noted. If the evidence restarts, all later
+    readings are of the other voice and are excluded.
     """
     spoilt = [
         (change.since_seconds, change.seconds if change.action == "note" else np.inf)

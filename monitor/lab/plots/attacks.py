@@ -1,4 +1,4 @@
-"""Bits that each attacker learns of each method of protection, with limits."""
+"""Plot of the bits that each attacker gets through each method of protection, with intervals."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ROW_INCHES, _FOOT_INCHES = 0.55, 1.2
 
 @dataclass(frozen=True, slots=True)
 class MethodBits:
-    """Bits that each attacker learns of one method."""
+    """Bits that each attacker gets through one method."""
 
     name: str
     bits: Sequence[tuple[float, float | None, float | None] | None]

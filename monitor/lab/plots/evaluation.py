@@ -16,7 +16,7 @@ from monitor.types import FloatArray, Record
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# --- How often somebody is recognised among ever more people: measured, and by what forms say.
+# --- Recognition rate in crowds of increasing size, measured and extrapolated.
 
 _DASHES = ("-", "--", "-.", ":")
 
@@ -58,15 +58,15 @@ def paint_crowd(axes: Axes, systems: Sequence[tuple[str, Curves]]) -> None:
         legend_above(axes, columns=2)
     _decades(axes)
     percents(axes.yaxis)
-    axes.set(xlabel="people to choose from", ylabel="share of trials: the right one first")
+    axes.set(xlabel="people in the crowd", ylabel="trials with the right person first")
 
 
 def _mark(axes: Axes, crowd: CrowdRates) -> None:
-    """On the side of the line that has more room."""
-    left, right = np.log(
+    """Label the supported crowd, on the side of the line with more room."""
+    before, after = np.log(
         [crowd.supported / crowd.measured.x[0], crowd.bracket.x[-1] / crowd.supported]
     )
-    side, gap = ("left", 3) if right > left / 2 else ("right", -3)
+    side, gap = ("left", 3) if after > before / 2 else ("right", -3)
     axes.annotate(
         f"supported\nup to {crowd.supported:,.0f}", (crowd.supported, 0.985),
         xycoords=("data", "axes fraction"), xytext=(gap, 0), textcoords="offset points",
@@ -75,7 +75,7 @@ def _mark(axes: Axes, crowd: CrowdRates) -> None:
 
 
 def _bracket(axes: Axes, crowd: CrowdRates, colour: str) -> None:
-    """Full where N people support it, pale beyond."""
+    """Draw the bracket, paler beyond the crowd that N people support."""
     line = crowd.bracket
     assert line.low is not None
     assert line.high is not None
@@ -87,7 +87,7 @@ def _bracket(axes: Axes, crowd: CrowdRates, colour: str) -> None:
 
 
 def _decades(axes: Axes) -> None:
-    """Format thousands and millions in letters: all zeros would not fit."""
+    """Abbreviate thousands and millions, because their zeros would not fit."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
     def written(value: float, _: object) -> str:
@@ -102,17 +102,17 @@ def _decades(axes: Axes) -> None:
 
 # --- The pictures of an evaluation, one system or several in each, for a page of its own.
 #
-# Which there are, with title and caption, each family of metrics declares as a `Drawing`.
+# Each family of metrics declares its pictures, with title and caption, as `Drawing`.
 
 POINTS = 240
-"""Of a curve: an eye tells no more apart."""
+"""Points per curve; more would not be visible."""
 
 _NOT_DRAWN = ("name", "speakers", "non_mated", "more")
 
 
 @dataclass(frozen=True, repr=False)
 class Line(OneLine):
-    """Points of a curve, and its 95 % interval where it has them; shape (K,) each."""
+    """Points of a curve, and its 95 % interval if it has one; shape (K,) each."""
 
     x: FloatArray
     y: FloatArray
@@ -122,7 +122,7 @@ class Line(OneLine):
 
 @dataclass(frozen=True, repr=False)
 class Curves(OneLine):
-    """Lines to draw of one system; what is None is left out."""
+    """Lines to draw for one system; those that are None are not drawn."""
 
     name: str
     speakers: int
@@ -143,15 +143,15 @@ class Curves(OneLine):
 
     @classmethod
     def of(cls, name: str, speakers: int, non_mated: int, drawn: Mapping[str, object]) -> Curves:
-        """Collect curves by name, those that are no attributes in `more`."""
+        """Collect curves by name; those without an attribute go to `more`."""
         attributes: Record = {key: drawn[key] for key in drawn if key in cls.__dataclass_fields__}
         more = {key: value for key, value in drawn.items() if key not in attributes}
         return cls(name, speakers, non_mated, **attributes, more=more)
 
     def drawn(self) -> dict[str, object]:
-        """Everything there is to draw, by name."""
-        own = {key: value for key, value in vars(self).items() if key not in _NOT_DRAWN}
-        return {**own, **self.more}
+        """All curves by name."""
+        attributes = {key: value for key, value in vars(self).items() if key not in _NOT_DRAWN}
+        return {**attributes, **self.more}
 
     @property
     def ceiling_bits(self) -> float:
@@ -160,7 +160,7 @@ class Curves(OneLine):
 
 
 Systems: TypeAlias = Sequence[tuple[str, Curves]]
-"""With the colour of each."""
+"""Colour and curves of each system."""
 
 
 @dataclass(frozen=True)
@@ -174,13 +174,13 @@ class Drawing:
 
 
 def pictures(systems: Sequence[Curves], drawings: Sequence[Drawing]) -> tuple[Picture, ...]:
-    """Draw everything that at least one of the systems has."""
+    """Draw every picture for which at least one system has data."""
     legend = [system.name for system in systems] if len(systems) > 1 else []
     coloured = [(COLOURS[i % len(COLOURS)], entry) for i, entry in enumerate(systems)]
-    drawn = []
+    results = []
     for entry in drawings:
         have = [(c, s) for c, s in coloured if s.drawn().get(entry.name) is not None]
         if have:
             svg = inline_svg(partial(entry.paint, systems=have), entry.name, entry.title)
-            drawn.append(Picture(entry.title, svg, entry.caption, legend))
-    return tuple(drawn)
+            results.append(Picture(entry.title, svg, entry.caption, legend))
+    return tuple(results)

@@ -183,7 +183,7 @@ def test_whoever_is_judged_is_left_out_of_the_background(corpora, tmp_path):
     background = prepared.context.background
     assert background is not None
     assert background.readers is None
-    assert any("6 readers of the background are judged and left out" in p
+    assert any("6 background readers excluded because they are judged" in p
                for p in prepared.problems)  # fmt: skip
 
 

@@ -120,12 +120,12 @@ def test_nobody_who_chooses_or_is_judged_trains(bench):
 def test_too_few_readers_are_refused(bench):
     pytest.importorskip("torch", reason="needs the extra training")
     whole = bench.background
-    with pytest.raises(UsageError, match="ten readers"):
+    with pytest.raises(UsageError, match="needs ten --background readers"):
         check_background(replace(whole, readers=None))
     (corpus, root), readers = whole.corpora[0], whole.readers
     long = {reader.name for reader in readers.everybody}
     few = replace(corpus, recordings=tuple(r for r in corpus if r.speaker in long))
-    with pytest.raises(UsageError, match="trains a network"):
+    with pytest.raises(UsageError, match="readers to train"):
         check_background(Background(((few, root),), readers))
     with pytest.raises(UsageError, match="--background"):
         choose_features(replace(bench, background=None), "played")
@@ -181,4 +181,4 @@ def test_where_nothing_can_be_learnt_it_is_no_weaker_than_one_who_did_not_try(be
     pytest.importorskip("torch", reason="needs the extra training")
     assert choose_features(bench, "nothing-left") == {"f0": "f0", "voice": "voice"}
     (note,) = bench.notes
-    assert "semi-informed uses the shipped voice network: fewer than two" in note
+    assert "semi-informed uses the shipped voice network (fewer than two" in note

@@ -171,10 +171,13 @@ def test_what_another_voice_says_does_not_count_as_the_speakers(records, bits):
 @pytest.mark.parametrize(
     ("records", "what"),
     [
-        ([START | {"watch": None}, record(5, 1.0)], "watches nobody"),
+        ([START | {"watch": None}, record(5, 1.0)], "no watched speaker"),
         ([START, record(0.5, 1.0)], "no run has a reading"),
         ([START | {"people": [{"label": "S0", "seconds": 1.0}]}, record(5, 1.0)], "several people"),
-        ([START, record(3, 1.0), record(5, 1.0, headline="closed-set")], "some do not"),
+        (
+            [START, record(3, 1.0), record(5, 1.0, headline="closed-set")],
+            "only some runs have evidence",
+        ),
     ],
 )
 def test_runs_that_cannot_be_audited_are_refused_in_a_line(records, what):
