@@ -269,7 +269,7 @@ def test_an_experiment_tells_that_noisy_templates_understate(run, heard, tmp_pat
         assert done.code == 0, done.err
         page, results = ((out / name).read_text() for name in ("index.html", "results.json"))
         for text in (done.err, page, results):
-            assert ("clear templates learn more" in " ".join(text.split())) == told
+            assert ("attacker with clear templates" in " ".join(text.split())) == told
             assert ("monitor score NOISY_FRAMES -p clear.npz" in " ".join(text.split())) == told
     found = json.loads(results)
     measured = {(c["T"], c["D"]) for c in found["cells"] if c["systems"]}

@@ -252,7 +252,7 @@ USAGE = {
         ("people -o a.html --attributes mood --jobs 1", "mood of these speakers is unknown"),
     ],
     "experiment people": [
-        ("-o new --features voice", "no frames of voice: there are those of f0"),
+        ("-o new --features voice", "no frames of voice: use f0"),
         ("-o new --trained voice=names.txt", "--trained voice"),
         ("-o people/out", "lies in the corpus itself"),
         ("-o other", "holds something else"),

@@ -85,7 +85,7 @@ def split_background(
     """Split background readers: some calibrate and choose the network, others train it.
 
     Returns:
-        a third of the readers, at most fifty, all with enough speech (None if there are none), and
+        a third of the readers, at most fifty, all with enough speech (None if no reader has), and
             the recordings of all others by corpus.
     """
     enough = background.readers.everybody if background.readers else ()

@@ -35,7 +35,8 @@ _Limited: TypeAlias = tuple[float, float | None, float | None]
 
 NOTES = (
     "Bits: an attacker has enrolled 30 s of each person, N people in all, and compares 10 s of one "
-    "of them. k bits narrow 2^k people to one. The figure is the mean over trials (MeanD), with "
+    "of them. With k bits, 2^k people are narrowed to one. The figure is the mean over trials "
+    "(MeanD), with "
     "a 95 % interval over speakers unless noted. It is for the attacker's best feature: pitch, "
     "phones, voice, or their joint score. Strongest: the largest figure of the row, with its "
     "attacker. Judge the method by this figure. A dash marks an attacker that was not tried and "

@@ -1,4 +1,4 @@
-"""SRD's experiments on any corpus: its sweeps, tables and figures, and one page that tells them."""
+"""SRD's experiments on any corpus, with its sweeps, tables and figures on one page."""
 
 from monitor.lab.experiment.material import ExperimentSettings
 from monitor.lab.experiment.report import Experiment, experiment

@@ -1,4 +1,4 @@
-"""One cell: who scores what at one length of test and template, and what that discloses."""
+"""One cell of an experiment: the scores at one length of test and template, and their figures."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ from monitor.maths.statistics import Estimate
 from monitor.types import BoolArray, FloatArray, Record
 
 # ------------------------------------------------------------------------------------------- joint
-# The weights are those of the conditional logit (docs/method.md section 5), learnt in each cell on
-# other people than those whom they are used on: nobody's tests weigh the features for themselves.
+# The weights are those of the conditional logit (docs/method.md section 5). Each cell fits them by
+# cross-validation, so that no speaker's tests determine the weights of their own scores.
 
 FEWEST_SPEAKERS = 10
-"""With fewer to learn from there is no joint score, as there is no rank model."""
+"""Minimum speakers for a joint score, as for a rank model."""
 _FOLDS = 8
 _MOST_SCORES = 1_000_000
 
 
 def join_features(matrices: Mapping[str, ScoreMatrix]) -> ScoreMatrix | None:
-    """Join features' scores, of the same trials and speakers.
+    """Combine the scores of features for the same trials and speakers.
 
-    None of fewer than two features that have a score, or of fewer than ten tested speakers.
+    Return None for fewer than two features with scores, or fewer than ten tested speakers.
     """
     shared = next(iter(matrices.values()))
     if len(matrices) < 2 or len(shared.tested) < FEWEST_SPEAKERS:
         return None
     scores = np.stack([np.asarray(m.scores, np.float64) for m in matrices.values()], axis=1)
-    # a test too short for a window has no score
+    # a test that is too short for a window has no score
     scores = scores[:, (scores != scores[..., :1]).any(axis=(0, 2))]
     if not scores.shape[1]:
         return None
@@ -61,7 +61,7 @@ def join_features(matrices: Mapping[str, ScoreMatrix]) -> ScoreMatrix | None:
 
 
 def _fit_weights(scores: FloatArray, matrix: ScoreMatrix, rows: BoolArray) -> FloatArray:
-    """Fit lambda of each feature to some of the trials, an even part where they are many."""
+    """Fit lambda of each feature to some of the trials, or to an even subset of many trials."""
     trials_used = np.flatnonzero(rows)
     trials_used = trials_used[:: -(-trials_used.size * scores[0].size // _MOST_SCORES)]
     target = np.broadcast_to(matrix.target[trials_used, None], (trials_used.size, scores.shape[1]))
@@ -71,39 +71,39 @@ def _fit_weights(scores: FloatArray, matrix: ScoreMatrix, rows: BoolArray) -> Fl
 
 
 # ------------------------------------------------------------------------------------------ losses
-# How well the rank model fits by each of SRD's five losses: Table III, and on speakers left out.
+# How well the rank model fits by each of SRD's five losses: Table III, and on held-out speakers.
 #
-# SRD's two measures judge a model on the ranks that it was fitted to, where the likelihood cannot
-# lose by Kullback-Leibler divergence. So each is also fitted on nine tenths of the speakers: what
-# do the ranks of the others cost, in bits a trial more than by the likelihood's rank model?
+# SRD's two measures judge a model on the ranks that it was fitted to. There the likelihood always
+# wins by Kullback-Leibler divergence. So each model is also fitted to nine tenths of the speakers.
+# Its cost is the bits per trial of the other speakers' ranks, beyond the likelihood's rank model.
 
 _LOSSES_FOLDS = 10
 
 
 class LossRecord(TypedDict):
-    """One loss: the rank model that it fits, and how well."""
+    """One loss, with its fitted rank model and the quality of the fit."""
 
     loss: str
-    fitted: str  # LL where CLL makes no sense
+    fitted: str  # LL if CLL is not possible
     alpha: float
     beta: float
     binomial: bool
     notes: list[str]
     kl_bits: float | None
-    rank1_match_bits: float | None  # None where rank 1 was never seen
-    rank1: float  # its probability by the rank model
+    rank1_match_bits: float | None  # None if rank 1 never occurred
+    rank1: float  # its probability in the rank model
     mean_bits: float  # from here on SRD's Table II
     idr: float
     maxd_bits: float
     stdd_bits: float
     spread: float
-    left_out_bits: float | None  # cost on speakers left out, more than LL; None of fewer than three
+    left_out_bits: float | None  # cost on held-out speakers minus LL's; None for under three
     left_out_low: float | None
     left_out_high: float | None
 
 
 def measure_losses(matrix: ScoreMatrix, replicates: int, seed: int) -> list[LossRecord]:
-    """Measure each loss, with limits over resamples of speakers."""
+    """Measure each loss, with intervals over resamples of speakers."""
     histogram = rank_histogram(matrix.better, matrix.tied, matrix.population)
     more = _cost_left_out(matrix)
     rows: list[LossRecord] = []
@@ -142,7 +142,10 @@ def measure_losses(matrix: ScoreMatrix, replicates: int, seed: int) -> list[Loss
 
 
 def _cost_left_out(matrix: ScoreMatrix) -> dict[str, FloatArray] | None:
-    """Return by loss bits of each speaker's trials under others' models, less those by LL: (S,)."""
+    """Return the extra bits of each speaker's trials beyond LL, shape (S,), by loss.
+
+    Each speaker's trials are evaluated with models of other speakers.
+    """
     count = len(matrix.tested)
     if count < 3:
         return None
@@ -151,13 +154,13 @@ def _cost_left_out(matrix: ScoreMatrix) -> dict[str, FloatArray] | None:
     bits = {loss: np.empty(count) for loss in LOSSES}
     for number in range(fold.max() + 1):
         rows = fold[matrix.owner] == number
-        rest = rank_histogram(matrix.better[~rows], matrix.tied[~rows], matrix.population)
+        training = rank_histogram(matrix.better[~rows], matrix.tied[~rows], matrix.population)
         better, tied, owner = matrix.better[rows], matrix.tied[rows], matrix.owner[rows]
         trials = np.maximum(np.bincount(owner, minlength=count), 1)
         for loss in LOSSES:
-            gamma = np.exp(fit(rest, loss).log_pmf(matrix.population))
+            gamma = np.exp(fit(training, loss).log_pmf(matrix.population))
             gamma = (1.0 - floor) * gamma + floor / matrix.population  # no rank is impossible
-            # of tied ranks the mean of their logarithms
+            # tied ranks: mean of their logarithms
             sums = np.cumsum(np.append(0.0, np.log2(gamma)))
             cost = -(sums[better + tied] - sums[better]) / tied
             mean = np.bincount(owner, cost, minlength=count) / trials
@@ -166,14 +169,14 @@ def _cost_left_out(matrix: ScoreMatrix) -> dict[str, FloatArray] | None:
 
 
 # --------------------------------------------------------------------------------------- measuring
-# One matrix of scores, measured: SRD's figures with their limits, and what tables need beside.
+# Measurement of one score matrix: SRD's figures with their intervals, and more for tables.
 
 MEAN = "srd.mean_bits_model"
-"""The figure that lengths are compared by: MeanD of the fitted rank model."""
+"""The figure that compares lengths: MeanD of the fitted rank model."""
 
 
 class SpeakerRecord(TypedDict):
-    """Ranks of one speaker, and the rank models fitted to them by loss."""
+    """Ranks of one speaker, and the fitted rank models by loss."""
 
     mean_bits: float
     trials: int
@@ -182,7 +185,7 @@ class SpeakerRecord(TypedDict):
 
 
 class SystemRecord(TypedDict):
-    """One system in one cell: N, how many were tested, figures; of tables more."""
+    """One system in one cell, with more fields for tables."""
 
     speakers: int
     tested: int
@@ -190,15 +193,15 @@ class SystemRecord(TypedDict):
     warnings: list[str]
     figures: dict[str, Record]
     resampled: list[float | None]  # MeanD on each resample
-    left_out: list[float | None]  # with each speaker, or group of them, left out
+    left_out: list[float | None]  # MeanD without each speaker, or group of speakers
     histogram: list[float]  # of ranks
     losses: NotRequired[list[LossRecord]]
     speaker_bits: NotRequired[list[float]]  # MeanD of each, ascending, without names
-    one_speaker: NotRequired[SpeakerRecord | None]  # the median one
+    one_speaker: NotRequired[SpeakerRecord | None]  # the median speaker
 
 
 def measure(matrix: ScoreMatrix, replicates: int, seed: int, tables: bool) -> SystemRecord:
-    """Measure one system in one cell; UsageError where a score is not finite."""
+    """Measure one system in one cell; raise UsageError if a score is not finite."""
     only = ("srd", "verification") if tables else ("srd",)
     report = evaluate(matrix, settings=EvaluationSettings(replicates, seed, only=only))
     mean = report.figures[MEAN]
@@ -244,7 +247,7 @@ def _round_values(values: FloatArray | None) -> list[float]:
 
 
 # ------------------------------------------------------------------------------------------ making
-# All cells of an experiment, each made once: by several processes, and kept.
+# All cells of an experiment, each measured once by several processes, and cached.
 
 _VERSION = 1
 """Version of `measure`, its scores and its figures: raise it when results change."""
@@ -252,9 +255,9 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class MeasuredCell:
-    """A cell of a test and a template of so much speech; it has no systems before it is made.
+    """A cell with one length of test and template; it has no systems until it is measured.
 
-    The key, of the cache, is a hash of all that it depends on.
+    The cache key is a hash of all its inputs.
     """
 
     panel: Panel
@@ -267,7 +270,7 @@ class MeasuredCell:
 def make_orders(
     panels: Sequence[Panel], material: Material, settings: ExperimentSettings
 ) -> list[MeasuredCell]:
-    """Return every cell of the panels, to be made."""
+    """Return every cell of the panels, not yet measured."""
     orders = []
     for panel in panels:
         inputs = {
@@ -294,8 +297,8 @@ def make_cells(
     """Measure cells that are not cached, and read the others; each is cached at once.
 
     Raises:
-        MonitorError: a process was ended from outside.
-        StoreError: the cache cannot be written.
+        MonitorError: if a worker process was killed.
+        StoreError: if the cache cannot be written.
     """
     contents = {order.key: cache.read(order.key) for order in orders}
     systems: dict[str, dict[str, SystemRecord]] = {
@@ -322,7 +325,7 @@ def make_cells(
 def _make(
     material: Material, settings: ExperimentSettings, order: MeasuredCell
 ) -> tuple[str, dict[str, SystemRecord]]:
-    """Measure one cell; return it with its key."""
+    """Measure one cell, and return its key and results."""
     matrices = material.matrices(order.panel, order.test_seconds, order.template_seconds)
     return order.key, {
         name: measure(matrix, settings.replicates, settings.seed, order.panel.purpose == "tables")
@@ -333,10 +336,10 @@ def _make(
 def _select_systems(
     matrices: Mapping[str, ScoreMatrix], material: Material, settings: ExperimentSettings
 ) -> Iterator[tuple[str, ScoreMatrix]]:
-    """Yield each system with trials of those who trained none of its networks, and the joint.
+    """Yield each system, and the joint, without trials of speakers who trained its networks.
 
-    A system is left out of cells in which it heard nothing yet, such as an embedding of 3 s windows
-    in tests of 1 s: there it has no scores, which are not scores that tell nothing.
+    A system without frames in a cell is excluded, such as an embedding of 3 s windows in tests of
+    1 s. It has no scores there, which differs from scores without evidence.
     """
     features = tuple(matrices)
     for name, matrix in matrices.items():
@@ -346,8 +349,8 @@ def _select_systems(
     if not material.joins:
         return
     trainers = settings.get_trainers("joint", features)
-    parts = {name: exclude_speakers(matrix, trainers) for name, matrix in matrices.items()}
-    present = {name: matrix for name, matrix in parts.items() if matrix is not None}
+    selections = {name: exclude_speakers(matrix, trainers) for name, matrix in matrices.items()}
+    present = {name: matrix for name, matrix in selections.items() if matrix is not None}
     joint = join_features(present) if present else None
     if joint is not None:
         yield "joint", joint

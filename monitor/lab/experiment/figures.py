@@ -1,4 +1,4 @@
-"""SRD's figures 4 to 8 of a corpus, each as SVG, PNG and CSV."""
+"""SRD's figures 4 to 8 for a corpus, each as SVG, PNG and CSV."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def save_figures(figures: Iterable[FigureSpec], folder: Path) -> list[Picture]:
     """Write each as SVG, PNG and CSV; return the pictures for a page.
 
     Raises:
-        StoreError: the folder cannot be written.
+        StoreError: if the folder cannot be written.
     """
     pictures = []
     for figure in figures:
@@ -65,11 +65,11 @@ def save_figures(figures: Iterable[FigureSpec], folder: Path) -> list[Picture]:
 
 
 # ------------------------------------------------------------------------------------------ frames
-# SRD fig. 4: how often each value of a counted feature was heard of everybody together.
+# SRD fig. 4: how often each value of a counted feature occurs, over all speakers.
 
 
 def plot_frames(counts: Mapping[str, Sequence[int]], speakers: int) -> FigureSpec | None:
-    """Plot a pair of axes for each counted feature; None where there is none."""
+    """Plot a pair of axes for each counted feature; None without such features."""
     counted = {name: bins for name, bins in counts.items() if sum(bins)}
     if not counted:
         return None
@@ -78,15 +78,15 @@ def plot_frames(counts: Mapping[str, Sequence[int]], speakers: int) -> FigureSpe
         panels = figure.subplots(1, len(counted), squeeze=False)[0]
         for i, (axes, (name, bins)) in enumerate(zip(panels, counted.items(), strict=True)):
             values, label = _get_bin_values(name, len(bins))
-            share = np.array(bins) / sum(bins)
-            order = np.argsort(values)
+            fraction = (np.array(bins) / sum(bins))[np.argsort(values)]
+            x = np.sort(values)
             colour = palette.colours[i % len(palette.colours)]
-            axes.fill_between(values[order], share[order], step="mid", color=colour, alpha=0.3)
-            axes.step(values[order], share[order], where="mid", color=colour, linewidth=1.0)
+            axes.fill_between(x, fraction, step="mid", color=colour, alpha=0.3)
+            axes.step(x, fraction, where="mid", color=colour, linewidth=1.0)
             axes.set_ylim(bottom=0.0)
             axes.set_xlabel(label)
             axes.set_title(name, loc="left", weight="bold", fontsize=10)
-        panels[0].set_ylabel("share of frames")
+        panels[0].set_ylabel("fraction of frames")
 
     rows = [
         (name, i, value if name == "f0" else None, count, count / sum(bins))
@@ -97,8 +97,8 @@ def plot_frames(counts: Mapping[str, Sequence[int]], speakers: int) -> FigureSpe
     ]
     frames = ", ".join(f"{sum(bins):,} of {name}" for name, bins in counted.items())
     return FigureSpec(
-        "figure4", "What was heard of everybody together",
-        f"Histograms of the frames of {speakers} speakers: {frames}. Embeddings have none.",
+        "figure4", "Frames of all speakers together",
+        f"Histograms of the frames of {speakers} speakers: {frames}. Embeddings have no histogram.",
         ("feature", "bin", "hertz", "frames", "share"), rows, paint, (9.0, 2.8),
     )  # fmt: skip
 
@@ -123,7 +123,7 @@ _MARKERS = "os^Dvph*<>"
 
 
 def compute_guide(surface: Surface, template: float, test: float, power: float) -> float | None:
-    """Compute a guide at T from the first T that tells anything; None before it."""
+    """Compute a guide at T, starting from the first T with evidence; None before that T."""
     first = find_guide_start(surface, template)
     if first is None or test < first:
         return None
@@ -131,13 +131,13 @@ def compute_guide(surface: Surface, template: float, test: float, power: float) 
 
 
 def plot_lengths(surfaces: Sequence[Surface]) -> FigureSpec | None:
-    """Plot a row of axes for each system, a column for each session; None without a sweep."""
+    """Plot one row of axes per system and one column per session; None without a sweep."""
     swept = [candidate for candidate in surfaces if len(candidate.lengths) > 1]
     if not swept:
         return None
     systems = list(dict.fromkeys(candidate.system for candidate in swept))
     sessions = list(dict.fromkeys(candidate.panel.session for candidate in swept))
-    # a row of each system; of one kind of session, two systems in a row
+    # one row per system, or two systems per row if there is one kind of session
     rows = len(systems) if len(sessions) > 1 else -(-len(systems) // 2)
 
     def paint(figure: Figure, palette: Palette) -> None:
@@ -151,9 +151,9 @@ def plot_lengths(surfaces: Sequence[Surface]) -> FigureSpec | None:
         for axes in panels.flat[len(systems) * len(sessions) :]:
             axes.set_visible(False)
         bits = [s.bits(*cell) for s in swept for cell in s.cells]
-        least = min((value for value in bits if value >= _LEAST_BITS), default=_LEAST_BITS)
-        panels[0, 0].set_ylim(0.7 * least, 5.0 * max(surface.ceiling for surface in swept))
-        # axes are shared: the last to be set would cut what others have
+        minimum = min((value for value in bits if value >= _LEAST_BITS), default=_LEAST_BITS)
+        panels[0, 0].set_ylim(0.7 * minimum, 5.0 * max(surface.ceiling for surface in swept))
+        # axes are shared, so their limits must cover all panels
         first = min(surface.lengths[0] for surface in swept)
         last = max(surface.lengths[-1] for surface in swept)
         panels[0, 0].set_xlim(first / 1.3, last * 1.3)
@@ -164,7 +164,7 @@ def plot_lengths(surfaces: Sequence[Surface]) -> FigureSpec | None:
         for axes in panels[:, 0]:
             axes.set_ylabel("MeanD, bits")
         for axes in panels[-1]:
-            axes.set_xlabel("speech heard, T")
+            axes.set_xlabel("speech length T")
         handles: dict[str, Artist] = {}
         for axes in panels.flat[: len(systems) * len(sessions)]:
             for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -177,12 +177,12 @@ def plot_lengths(surfaces: Sequence[Surface]) -> FigureSpec | None:
     )
     return FigureSpec(
         "figure8",
-        "What longer speech adds",
-        "MeanD of the fitted rank model against the speech heard, a line for each length D of the "
-        f"templates; bars: 95 % interval over speakers ({sizes}, the same people at all lengths). "
-        "Dashed and dash-dotted: what composition allows from the first length on that tells "
-        "anything, T and sqrt T, at the longest D. Grey dots: the ceiling, log2 N. What is under "
-        f"{_LEAST_BITS:g} bits is not drawn.",
+        "Disclosure by length of speech",
+        "MeanD of the fitted rank model against the length of speech, with one line per length D "
+        f"of the templates. Bars: 95 % interval over speakers ({sizes}, the same people at all "
+        "lengths). Dashed and dash-dotted: bounds by composition, T and sqrt T, from the first "
+        "length with evidence, at the longest D. Grey dots: the ceiling, log2 N. Values under "
+        f"{_LEAST_BITS:g} bits are not drawn.",
         ("session", "system", "T", "D", "speakers", "tested", "trials",
          *(f"{name}{end}" for name in COLUMNS for end in ("", "_low", "_high")),
          *(f"guide_{name}" for name in GUIDES)),
@@ -195,7 +195,7 @@ def plot_lengths(surfaces: Sequence[Surface]) -> FigureSpec | None:
 def _plot_panel(axes: Axes, surface: Surface, palette: Palette) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
-    left, right = surface.lengths[0], surface.lengths[-1]
+    span = surface.lengths[-1] / surface.lengths[0]
     count = len(surface.template_lengths)
     for i, template in enumerate(surface.template_lengths):
         points = []
@@ -207,7 +207,7 @@ def _plot_panel(axes: Axes, surface: Surface, palette: Palette) -> None:
         if not points:
             continue
         x, y, low, high = np.array(points).T
-        x = x * np.exp(0.012 * np.log(right / left) * (i - (count - 1) / 2))
+        x = x * np.exp(0.012 * np.log(span) * (i - (count - 1) / 2))
         axes.errorbar(
             x, y, [y - np.maximum(low, _LEAST_BITS / 2), high - y], elinewidth=0.8, linewidth=1.2,
             color=palette.colours[i % len(palette.colours)], markersize=3.2,
@@ -238,11 +238,11 @@ def _list_rows(surfaces: Sequence[Surface]) -> Iterator[list[Cell]]:
 
 
 # ------------------------------------------------------------------------------------- one speaker
-# SRD fig. 7: the ranks of one speaker, too few for a histogram, and the rank models fitted to them.
+# SRD fig. 7: the ranks of one speaker, too few for a histogram, and their fitted rank models.
 
 
 def plot_speaker(cells: Sequence[MeasuredCell]) -> FigureSpec | None:
-    """Plot the median speaker of the tables' first system; None where nobody has two trials."""
+    """Plot the median speaker of the tables' first system; None if no speaker has two trials."""
     system, measured = next(iter(cells[0].systems.items()))
     speaker = measured["one_speaker"]
     if speaker is None:
@@ -252,22 +252,22 @@ def plot_speaker(cells: Sequence[MeasuredCell]) -> FigureSpec | None:
     rank_models = {loss: np.array(model) for loss, model in speaker["rank_models"].items()}
 
     def paint(figure: Figure, palette: Palette) -> None:
-        left, right = figure.subplots(1, 2)
-        left.vlines(ranks, 0.0, counts / counts.max(), color=palette.muted, linewidth=1.4,
-                    label="counted")  # fmt: skip
-        right.step(ranks, np.cumsum(counts) / counts.sum(), where="post", color=palette.muted,
-                   label="counted")  # fmt: skip
+        density, cumulative = figure.subplots(1, 2)
+        density.vlines(ranks, 0.0, counts / counts.max(), color=palette.muted, linewidth=1.4,
+                       label="counted")  # fmt: skip
+        cumulative.step(ranks, np.cumsum(counts) / counts.sum(), where="post",
+                        color=palette.muted, label="counted")  # fmt: skip
         for colour, (loss, rank_model) in zip(palette.colours, rank_models.items(), strict=False):
-            left.plot(ranks, rank_model / rank_model.max(), color=colour, label=loss)
-            right.plot(ranks, np.cumsum(rank_model), color=colour, label=loss)
-        left.set_ylabel("of the largest")
-        right.set_ylabel("cumulative probability")
-        for axes in (left, right):
+            density.plot(ranks, rank_model / rank_model.max(), color=colour, label=loss)
+            cumulative.plot(ranks, np.cumsum(rank_model), color=colour, label=loss)
+        density.set_ylabel("relative to the maximum")
+        cumulative.set_ylabel("cumulative probability")
+        for axes in (density, cumulative):
             axes.set_ylim(0.0, 1.03)
             axes.set_xlabel("similarity rank")
-        right.legend(loc="lower right")
+        cumulative.legend(loc="lower right")
 
-    refused = " CLL is refused: rank 1 never seen, or fewer trials than ranks."
+    refused = " CLL is not possible (rank 1 never occurs, or fewer trials than ranks)."
     return FigureSpec(
         "figure7",
         "One speaker has too few trials for a histogram",
@@ -282,13 +282,13 @@ def plot_speaker(cells: Sequence[MeasuredCell]) -> FigureSpec | None:
 
 
 # ------------------------------------------------------------------------------------------- ranks
-# SRD fig. 5: how often the speaker has each rank, and the rank models fitted to that.
+# SRD fig. 5: how often the speaker has each rank, and the fitted rank models.
 
 _LINE_STYLES = {"CLL": "--", "LL": ":"}
 
 
 def _get_rank_models(measured: SystemRecord) -> dict[str, RankFit]:
-    """Return the fitted rank models by loss; CLL only where it makes sense."""
+    """Return the fitted rank models by loss, with CLL only if possible."""
     return {
         row["loss"]: RankFit(row["alpha"], row["beta"], row["binomial"], row["fitted"], np.nan)
         for row in measured["losses"]
@@ -297,7 +297,7 @@ def _get_rank_models(measured: SystemRecord) -> dict[str, RankFit]:
 
 
 def plot_ranks(cells: Sequence[MeasuredCell], systems: Sequence[str]) -> FigureSpec:
-    """Plot a pair of axes for each kind of session of the tables; systems go by colour."""
+    """Plot a pair of axes per session in the tables, with one colour per system."""
 
     def paint(figure: Figure, palette: Palette) -> None:
         panels = figure.subplots(1, len(cells), squeeze=False, sharey=True)[0]
@@ -321,7 +321,7 @@ def plot_ranks(cells: Sequence[MeasuredCell], systems: Sequence[str]) -> FigureS
             numbers(axes.xaxis)
             percents(axes.yaxis)
             axes.set_xlabel(f"similarity rank, {cell.panel.session} session")
-        panels[0].set_ylabel("share of trials")
+        panels[0].set_ylabel("fraction of trials")
         legend_above(panels[0])
 
     sizes = "; ".join(
@@ -331,10 +331,10 @@ def plot_ranks(cells: Sequence[MeasuredCell], systems: Sequence[str]) -> FigureS
     )
     return FigureSpec(
         "figure5",
-        "How far up the list the speaker stands",
-        f"Share of trials at each similarity rank ({sizes}); from rank 20 on the mean of widening "
-        "bins. Dashed: the beta-binomial rank model by CLL, where it makes sense; dotted: by LL; "
-        "grey dots: equal probability, no disclosure.",
+        "Similarity rank of the speaker",
+        f"Fraction of trials at each similarity rank ({sizes}). From rank 20 on it is the mean of "
+        "widening bins. Dashed: the beta-binomial rank model by CLL, if possible. Dotted: by LL. "
+        "Grey dots: equal probability, no disclosure.",
         ("session", "system", "rank", "share", "rank_model_ll", "rank_model_cll"),
         list(_list_rank_rows(cells)), paint, (9.0, 3.6),
     )  # fmt: skip
@@ -343,22 +343,22 @@ def plot_ranks(cells: Sequence[MeasuredCell], systems: Sequence[str]) -> FigureS
 def _list_rank_rows(cells: Sequence[MeasuredCell]) -> Iterator[list[Cell]]:
     for cell in cells:
         for system, measured in cell.systems.items():
-            share = np.array(measured["histogram"]) / sum(measured["histogram"])
-            models, none = _get_rank_models(measured), [None] * share.size
+            fraction = np.array(measured["histogram"]) / sum(measured["histogram"])
+            models, empty = _get_rank_models(measured), [None] * fraction.size
             fitted = (
-                np.exp(models[loss].log_pmf(share.size)).tolist() if loss in models else none
+                np.exp(models[loss].log_pmf(fraction.size)).tolist() if loss in models else empty
                 for loss in ("LL", "CLL")
             )
-            for k, shares in enumerate(zip(share.tolist(), *fitted, strict=True)):
-                yield [cell.panel.session, system, k + 1, *shares]
+            for k, fractions in enumerate(zip(fraction.tolist(), *fitted, strict=True)):
+                yield [cell.panel.session, system, k + 1, *fractions]
 
 
 # ---------------------------------------------------------------------------------------- speakers
-# SRD fig. 6: not everybody discloses the same.
+# SRD fig. 6: speakers differ in disclosure.
 
 
 def plot_speakers(cells: Sequence[MeasuredCell], systems: Sequence[str]) -> FigureSpec | None:
-    """Plot axes for each kind of session of the tables; None where nobody has two trials."""
+    """Plot axes for each session in the tables; None if no speaker has two trials."""
     rows = [
         (cell.panel.session, system, bits)
         for cell in cells
@@ -376,23 +376,23 @@ def plot_speakers(cells: Sequence[MeasuredCell], systems: Sequence[str]) -> Figu
                 bits = np.array(measured["speaker_bits"])
                 if not bits.size:
                     continue
-                share = np.histogram(np.clip(bits, 0.0, edges[-1]), edges)[0] / bits.size
+                fraction = np.histogram(np.clip(bits, 0.0, edges[-1]), edges)[0] / bits.size
                 colour = palette.colours[systems.index(system) % len(palette.colours)]
-                axes.stairs(share, edges, fill=True, color=colour, alpha=0.18)
+                axes.stairs(fraction, edges, fill=True, color=colour, alpha=0.18)
                 axes.stairs(
-                    share, edges, color=colour, linewidth=1.4,
+                    fraction, edges, color=colour, linewidth=1.4,
                     label=f"{system}: max {bits.max():.2f}, mean {bits.mean():.2f}, std "
                     f"{bits.std():.2f}",
                 )  # fmt: skip
             percents(axes.yaxis)
             axes.set_xlabel(f"MeanD of a speaker, bits, {cell.panel.session} session")
             axes.legend(loc="upper left")
-        panels[0].set_ylabel("share of speakers")
+        panels[0].set_ylabel("fraction of speakers")
 
     return FigureSpec(
         "figure6",
-        "Not everybody discloses the same",
-        "MeanD of each tested speaker, by the rank model that LL fits to the speaker's own "
-        "trials; the axis ends at log2 N.",
+        "Disclosure by speaker",
+        "MeanD of each tested speaker, by an LL rank model of the speaker's own trials. The axis "
+        "ends at log2 N.",
         ("session", "system", "mean_bits"), rows, paint, (9.0, 3.4),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Findings of an experiment: trends over lengths, guides, losses, with their limits."""
+"""Findings of an experiment: trends over lengths, guides and losses, with intervals."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from monitor.types import Record
 Place: TypeAlias = tuple[float, float]
 """T and D."""
 NEAR = 0.95
-"""Share of log2 N from which on a mean says no more than that N is small."""
+"""Fraction of log2 N above which a mean only shows that N is small."""
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """A difference with its 95 % interval, or a wider one where it is one of several."""
+    """A difference with its 95 % interval, or a wider one for several differences."""
 
     value: float
     low: float
@@ -34,9 +34,9 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Surface:
-    """MeanD of one system over T and D, of one panel: every cell is of the same people.
+    """MeanD of one system over T and D in one panel, with the same people in every cell.
 
-    Lengths are ascending, those of tests where the system has trials at every D.
+    Lengths are ascending. ``lengths`` has the T at which the system has trials for every D.
     """
 
     system: str
@@ -47,7 +47,7 @@ class Surface:
 
     @property
     def sample(self) -> SystemRecord:
-        """One of its cells, for their common keys."""
+        """One of its cells, for values that all share."""
         return next(iter(self.cells.values()))
 
     @property
@@ -60,7 +60,7 @@ class Surface:
         return float(self.cells[test, template]["figures"][MEAN]["value"])
 
     def is_full(self, test: float, template: float) -> bool:
-        """Return whether MeanD is as good as log2 N: longer speech could not show in it."""
+        """Return whether MeanD is so close to log2 N that longer speech cannot raise it."""
         return self.bits(test, template) >= NEAR * self.ceiling
 
     def tells(self, test: float, template: float) -> bool:
@@ -69,25 +69,26 @@ class Surface:
         return chance is not None and chance <= 0.05
 
     def telling(self, places: Sequence[Place]) -> list[Place]:
-        """Return the last cells that tell without a gap: one before may seem to by chance."""
-        tell = takewhile(lambda place: self.tells(*place), reversed(places))
-        return list(tell)[::-1]
+        """Return the last consecutive cells with evidence; isolated earlier ones may be chance."""
+        last_cells = takewhile(lambda cell: self.tells(*cell), reversed(places))
+        return list(last_cells)[::-1]
 
     def contrast(
         self, terms: Mapping[Place, float], among: int = 1, log: bool = False
     ) -> Contrast | None:
-        """Contrast MeanD over cells, or its binary logarithm, weighted by T and D.
+        """Contrast MeanD over cells, or its binary logarithm, with a weight for each T and D.
 
-        Limits hold for so many contrasts at once (Bonferroni). None where speakers are too few.
+        The interval is simultaneous for ``among`` contrasts (Bonferroni). Return None with too few
+        speakers.
         """
-        parts = []
+        weighted = []
         with np.errstate(divide="ignore", invalid="ignore"):
-            for place, weight in terms.items():
-                cell = self.cells[place]
-                draws = [self.bits(*place), *cell["resampled"], *cell["left_out"]]
+            for lengths, weight in terms.items():
+                cell = self.cells[lengths]
+                draws = [self.bits(*lengths), *cell["resampled"], *cell["left_out"]]
                 values = np.array([np.nan if value is None else value for value in draws])
-                parts.append(weight * (np.log2(values) if log else values))
-            value, *others = np.sum(parts, axis=0)
+                weighted.append(weight * (np.log2(values) if log else values))
+            value, *others = np.sum(weighted, axis=0)
         value, shared = float(value), self.sample
         resamples = len(shared["resampled"])
         both = np.array(others[:resamples]), np.array(others[resamples:])
@@ -99,7 +100,7 @@ class Surface:
         return Contrast(value, value - reach, value + reach)
 
     def compare(self, place: Place, other: Place, among: int = 1) -> Contrast | None:
-        """Contrast MeanD of one cell with another's."""
+        """Contrast MeanD of two cells."""
         return self.contrast({place: 1.0, other: -1.0}, among)
 
 
@@ -126,18 +127,18 @@ def make_surfaces(cells: Sequence[MeasuredCell]) -> list[Surface]:
 # ------------------------------------------------------------------------------------------ answer
 
 Verdict: TypeAlias = Literal["yes", "no", "undecided", "full"]
-"""``"full"``: MeanD is as good as log2 N, so that lengths cannot show in it."""
+"""``"full"``: MeanD is so close to log2 N that lengths make no difference."""
 
 FEW = 10
-"""Tested speakers below whom nothing is decided."""
+"""Minimum tested speakers for a decision."""
 AGREED = 1e-9
-"""Limits nearer to each other are none: every resample says the same."""
-UNDECIDED = "cannot be decided with so few speakers"
+"""Intervals narrower than this count as zero: all resamples agree."""
+UNDECIDED = "Undecided, with too few speakers"
 
 
 @dataclass(frozen=True)
 class CorpusAnswer:
-    """Answer of one system, a feature or the joint, to one of `QUESTIONS`."""
+    """Answer of one system (a feature or the joint) to one of `QUESTIONS`."""
 
     question: str
     system: str
@@ -148,7 +149,7 @@ class CorpusAnswer:
 
 
 def choose_verdict(**cases: bool) -> Verdict:
-    """Return the first verdict that holds; undecided where none does."""
+    """Return the first verdict that holds, otherwise undecided."""
     verdicts: dict[str, Verdict] = {"yes": "yes", "no": "no", "full": "full"}
     return next((verdicts[name] for name, holds in cases.items() if holds), "undecided")
 
@@ -156,22 +157,22 @@ def choose_verdict(**cases: bool) -> Verdict:
 def make_answer(
     question: str, surface: Surface, verdict: Verdict, text: str, **contrasts: Contrast | float
 ) -> CorpusAnswer:
-    """Make an answer from a sweep; of few speakers nothing is decided."""
+    """Make an answer from a sweep; few speakers leave it undecided."""
     sample = surface.sample
     if verdict == "full":
         text += (
-            f"; that is as good as log2 N = {format_bits(surface.ceiling)} bits: among so few "
-            "people it cannot show"
+            f". That is close to log2 N = {format_bits(surface.ceiling)} bits, so more people are "
+            "needed to show it"
         )
     verdict = "undecided" if sample["tested"] < FEW else verdict
-    text += f"; {UNDECIDED}" * (verdict == "undecided")
+    text += f". {UNDECIDED}" * (verdict == "undecided")
     numbers: dict[str, object] = {
         name: value if isinstance(value, float) else asdict(value)
         for name, value in contrasts.items()
     }
     return CorpusAnswer(
         question, surface.system, surface.panel.session, verdict,
-        f"{text} ({_format_basis(sample)} a cell).", numbers | _count(sample),
+        f"{text} ({_format_basis(sample)} per cell).", numbers | _count(sample),
     )  # fmt: skip
 
 
@@ -186,12 +187,12 @@ def _format_basis(measured: SystemRecord) -> str:
 
 
 def format_bits(value: float) -> str:
-    """Format bits of MeanD: no minus before zero."""
+    """Format bits of MeanD, without a minus sign before zero."""
     return f"{value + 0.0:.2f}".replace("-0.00", "0.00").replace("-", "\N{MINUS SIGN}")
 
 
 def format_change(change: Contrast) -> str:
-    """Format a difference with its limits: +1.00 (0.50 to 1.50)."""
+    """Format a difference with its interval, as in +1.00 (0.50 to 1.50)."""
     agreed = change.high - change.low < AGREED
     limits = f"{format_bits(change.low)} to {format_bits(change.high)}"
     sign = "+" * (change.value >= 0.005)
@@ -199,10 +200,10 @@ def format_change(change: Contrast) -> str:
 
 
 # --------------------------------------------------------------------------------------- best loss
-# Which of the five losses fits best (SRD Table III): as counted, and on speakers left out.
+# Which of the five losses fits best (SRD Table III), on the counts and on held-out speakers.
 
 SMALL = 0.01
-"""Bits a trial that do not matter."""
+"""Negligible difference in bits per trial."""
 
 
 def answer_losses(cells: Sequence[MeasuredCell]) -> list[CorpusAnswer]:
@@ -226,40 +227,46 @@ def _answer_loss(session: str, system: str, measured: SystemRecord) -> CorpusAns
     perfect = "perfect" in rows[0]["notes"]
     decided = choose_verdict(full=perfect, no=bool(better), yes=bool(outcomes and not open_))
     verdict: Verdict = "undecided" if is_small else decided
-    parts = ["every trial has rank 1, so that all losses agree"] if perfect else []
+    sentences = ["Every trial has rank 1, so all losses agree"] if perfect else []
     nearest = _name_lowest((row["kl_bits"], row["fitted"]) for row in rows)
     first = _name_lowest((row["rank1_match_bits"], row["fitted"]) for row in rows)
-    parts.append(f"nearest to the ranks counted is {nearest} by divergence and {first} at rank 1")
-    parts += [
-        f"on speakers left out {_format_losses(rows, losses)} cost {how} than LL"
-        for losses, how in ((worse, "more"), (better, "less"))
+    sentences.append(f"Closest to the counted ranks: {nearest} by divergence, {first} at rank 1")
+    sentences += [
+        f"On held-out speakers {_format_losses(rows, losses)} cost {comparison} than LL"
+        for losses, comparison in ((worse, "more"), (better, "less"))
         if losses
     ]
     if same:
-        parts.append(f"{', '.join(same)} cost the same there, to {SMALL:g} bits a trial")
+        sentences.append(
+            f"On held-out speakers {', '.join(same)} cost the same as LL, within {SMALL:g} bits "
+            "per trial"
+        )
     bounded = {row["loss"] for row in rows if row["left_out_low"] is not None}
     if equal := [loss for loss in open_ if loss in bounded]:
-        parts.append(f"{_format_losses(rows, equal)} cannot be told from LL there")
+        sentences.append(
+            f"On held-out speakers {_format_losses(rows, equal)} do not differ significantly from "
+            "LL"
+        )
     if rows[-1]["fitted"] == "LL":
-        parts.append("CLL is refused (rank 1 never seen, or fewer trials than ranks)")
+        sentences.append("CLL is not possible (rank 1 never occurs, or fewer trials than ranks)")
     idr = measured["figures"]["srd.idr"]
-    if idr["low"] is not None:  # which rank models say of rank 1 what the limits of IdR exclude
-        off = [row["loss"] for row in rows if not idr["low"] <= row["rank1"] <= idr["high"]]
-        statement = f"{', '.join(off)} say of it what these exclude"
-        parts.append(
-            f"first ranks are {100 * idr['value']:.1f} % ({100 * idr['low']:.1f} to "
-            f"{100 * idr['high']:.1f}), {statement if off else 'all rank models lie within'}"
+    if idr["low"] is not None:
+        outside = [row["loss"] for row in rows if not idr["low"] <= row["rank1"] <= idr["high"]]
+        conclusion = f"and {', '.join(outside)} are outside this interval"
+        sentences.append(
+            f"First ranks are {100 * idr['value']:.1f} % ({100 * idr['low']:.1f} to "
+            f"{100 * idr['high']:.1f}), {conclusion if outside else 'and all rank models agree'}"
         )
     if is_small:
-        parts.append(UNDECIDED)
+        sentences.append(UNDECIDED)
     return CorpusAnswer(
-        "loss", system, session, verdict, f"{'; '.join(parts)} ({_format_basis(measured)}).",
+        "loss", system, session, verdict, f"{'. '.join(sentences)} ({_format_basis(measured)}).",
         {"worse": worse, "better": better, "same": same, "open": open_, **_count(measured)},
     )  # fmt: skip
 
 
 def _compare_loss(row: LossRecord) -> str:
-    """Compare a rank model's cost on speakers left out with that by LL."""
+    """Compare a rank model's cost on held-out speakers with LL's."""
     low, high = row["left_out_low"], row["left_out_high"]
     if low is None or high is None:
         return "open"
@@ -274,32 +281,32 @@ def _name_lowest(values: Iterable[tuple[float | None, str]]) -> str:
 
 
 def _format_losses(rows: Sequence[LossRecord], losses: Sequence[str]) -> str:
-    parts = []
+    texts = []
     for row in rows:
         if row["loss"] in losses:
             ends = row["left_out_bits"], row["left_out_low"], row["left_out_high"]
             value, low, high = (f"{x:+.3f}".replace("-", "\N{MINUS SIGN}") for x in ends)
-            parts.append(f"{row['loss']} ({value}, {low} to {high} bits a trial)")
-    return " and ".join(parts)
+            texts.append(f"{row['loss']} ({value}, {low} to {high} bits per trial)")
+    return " and ".join(texts)
 
 
 # ------------------------------------------------------------------------------------------ guides
-# How far above the measured are the composition guides (SRD fig. 8)?
+# How far the composition guides are above the measured bits (SRD fig. 8).
 
 GUIDES = {"linear": 1.0, "root": 0.5}
-"""The power of T with which each guide grows: basic and advanced composition."""
+"""Power of T of each guide: basic and advanced composition."""
 _WORDS = {"linear": "basic composition (T)", "root": "advanced composition (sqrt T)"}
 _ORDER = 2.0 ** float(np.log2(10.0))
 
 
 def find_guide_start(surface: Surface, template: float) -> float | None:
-    """Return the first T where ranks differ from no evidence: guides begin there."""
+    """Return the first T with evidence in the ranks, where guides begin."""
     telling = surface.telling([(test, template) for test in surface.lengths])
     return telling[0][0] if telling else None
 
 
 def answer_guides(surface: Surface) -> list[CorpusAnswer]:
-    """Answer for both guides at the longest T and D, and where they are below log2 N."""
+    """Answer for both guides at the longest T and D, and at the last T where they are possible."""
     template, last = surface.template_lengths[-1], surface.lengths[-1]
     first = find_guide_start(surface, template)
     if first is None or first >= last:
@@ -311,11 +318,11 @@ def answer_guides(surface: Surface) -> list[CorpusAnswer]:
             continue
         verdict = choose_verdict(yes=times.low >= _ORDER, no=times.high < _ORDER)
         text = (
-            f"templates of {format_seconds(template)}: from {format_bits(start)} bits at T = "
-            f"{format_seconds(first)} {_WORDS[name]} comes to "
-            f"{format_bits(start * (last / first) ** power)} at {format_seconds(last)}, where "
-            f"{format_bits(surface.bits(last, template))} are measured: {_format_times(times)}"
-            f"{_format_below_ceiling(surface, first, power)}"
+            f"With templates of {format_seconds(template)}, {_WORDS[name]} rises from "
+            f"{format_bits(start)} bits at T = {format_seconds(first)} to "
+            f"{format_bits(start * (last / first) ** power)} at {format_seconds(last)}. "
+            f"Measured there: {format_bits(surface.bits(last, template))}, so the guide is "
+            f"{_format_times(times)}{_format_below_ceiling(surface, first, power)}"
         )
         answers.append(
             make_answer(f"guide_{name}", surface, verdict, text, times=times, starts_at=first)
@@ -324,7 +331,7 @@ def answer_guides(surface: Surface) -> list[CorpusAnswer]:
 
 
 def _compare_guide(surface: Surface, first: float, test: float, power: float) -> Contrast | None:
-    """Return the ratio of guide to measured at T."""
+    """Return the ratio of the guide to the measured bits at T."""
     template = surface.template_lengths[-1]
     change = surface.contrast({(first, template): 1.0, (test, template): -1.0}, log=True)
     if change is None:
@@ -335,7 +342,7 @@ def _compare_guide(surface: Surface, first: float, test: float, power: float) ->
 
 
 def _format_below_ceiling(surface: Surface, first: float, power: float) -> str:
-    """Format the ratio at the last T where the guide is below log2 N."""
+    """Format the ratio at the last T where the guide is at most log2 N."""
     template = surface.template_lengths[-1]
     start = surface.bits(first, template)
     below = [
@@ -343,27 +350,28 @@ def _format_below_ceiling(surface: Surface, first: float, power: float) -> str:
     ]
     if below and below[-1] == surface.lengths[-1]:
         return ""
-    passes = f"guide is above log2 N = {format_bits(surface.ceiling)}, as no figure is"
+    ceiling = f"log2 N = {format_bits(surface.ceiling)}, the maximum of a figure"
     times = _compare_guide(surface, first, below[-1], power) if below else None
     if times is None:
-        return f"; but at once the {passes}"
-    return f", and {_format_times(times)} at {format_seconds(below[-1])}; beyond, the {passes}"
+        return f". The guide immediately exceeds {ceiling}"
+    length = format_seconds(below[-1])
+    return f". At {length} it is {_format_times(times)}. Beyond, it exceeds {ceiling}"
 
 
 def _format_times(times: Contrast) -> str:
     agreed = times.high - times.low < AGREED
     limits = "all resamples agree" if agreed else f"{times.low:.3g} to {times.high:.3g}"
-    return f"{times.value:.3g} times as many ({limits})"
+    return f"{times.value:.3g} times as large ({limits})"
 
 
 # ------------------------------------------------------------------------------------------ trends
 # Does disclosure rise with T, fall again at long T, and saturate with T and D (SRD fig. 8)?
 #
-# Which lengths are compared is set beforehand: the shortest with the longest, at the longest of the
-# other. Where one of several lengths is picked by what it shows, limits hold for all of them.
+# The lengths to compare are fixed in advance: the shortest with the longest, at the longest of the
+# other axis. If one of several lengths is chosen by its result, the interval is simultaneous.
 
 SMALL_TREND = 0.1
-"""Bits that do not matter: a change surely below is none. SRD calls its own error 0.5 bits."""
+"""Negligible change in bits. SRD gives 0.5 bits as its own error."""
 
 
 def answer_rise(surface: Surface) -> CorpusAnswer | None:
@@ -384,7 +392,7 @@ def answer_rise(surface: Surface) -> CorpusAnswer | None:
     )
     ends = (format_bits(surface.bits(t, template)) for t in (first, last))
     text = (
-        f"templates of {format_seconds(template)}: MeanD goes from {next(ends)} bits at "
+        f"With templates of {format_seconds(template)}, MeanD goes from {next(ends)} bits at "
         f"T = {format_seconds(first)} to {next(ends)} at {format_seconds(last)}, "
         f"{format_change(change)}"
     )
@@ -409,15 +417,15 @@ def answer_fall(surface: Surface) -> CorpusAnswer | None:
         no=all(step.low > -SMALL_TREND for step in steps.values()),
     )
     text = (
-        f"templates of {format_seconds(template)}: from the highest of the shorter lengths, "
-        f"T = {format_seconds(peak)}, to {format_seconds(last)} MeanD changes by "
-        f"{format_change(steps[peak])} bits, limits for all {len(shorter)} lengths"
+        f"With templates of {format_seconds(template)}, the highest MeanD of the shorter lengths "
+        f"is at T = {format_seconds(peak)}. At {format_seconds(last)} it has changed by "
+        f"{format_change(steps[peak])} bits (interval simultaneous for {len(shorter)} lengths)"
     )
     return make_answer("falls", surface, verdict, text, change=steps[peak], peak_seconds=peak)
 
 
 def answer_saturation(surface: Surface, axis: str) -> CorpusAnswer | None:
-    """Answer whether the last doubling of ``"T"`` or ``"D"`` brings less than half of the first."""
+    """Answer whether the last doubling of ``"T"`` or ``"D"`` adds less than half of the first."""
     all_lengths = surface.lengths if axis == "T" else surface.template_lengths
     other = surface.template_lengths[-1] if axis == "T" else surface.lengths[-1]
 
@@ -446,10 +454,11 @@ def answer_saturation(surface: Surface, axis: str) -> CorpusAnswer | None:
     )
     name, fixed = ("T", "D") if axis == "T" else ("D", "T")
     text = (
-        f"{fixed} = {format_seconds(other)}: a doubling of {name} brings {format_change(first)} "
+        f"At {fixed} = {format_seconds(other)}, a doubling of {name} adds {format_change(first)} "
         f"bits from {format_seconds(along[0])} to {format_seconds(along[1])}, and "
         f"{format_change(last)} from {format_seconds(along[-2])} to "
-        f"{format_seconds(along[-1])}: against half of the first {format_change(less)}"
+        f"{format_seconds(along[-1])}. The difference from half of the first is "
+        f"{format_change(less)}"
     )
     return make_answer(
         f"saturates_{axis.lower()}", surface, verdict, text, first=first, last=last, against=less
@@ -468,7 +477,7 @@ def answer_bound(surface: Surface) -> CorpusAnswer | None:
         yes=more.low > 0, full=surface.is_full(last, short), no=more.high < SMALL_TREND
     )
     text = (
-        f"at T = {format_seconds(last)} MeanD is {format_bits(surface.bits(last, short))} bits "
+        f"At T = {format_seconds(last)} MeanD is {format_bits(surface.bits(last, short))} bits "
         f"with templates of {format_seconds(short)} and {format_bits(surface.bits(last, long))} "
         f"with {format_seconds(long)}, {format_change(more)}"
     )
@@ -480,20 +489,21 @@ def answer_bound(surface: Surface) -> CorpusAnswer | None:
 QUESTIONS = {
     "rises": ("Does disclosure rise with the length of the test, T?",
               "yes, of the fundamental frequency (fig. 8)"),
-    "saturates_t": ("Does it saturate with T: does the last doubling bring less than half of the "
+    "saturates_t": ("Does it saturate with T, so that the last doubling adds less than half of the "
                     "first?", "yes (fig. 8)"),
     "falls": ("Does it fall again at long T?",
-              "slightly, but for templates of 30 and 60 min (fig. 8)"),
-    "saturates_d": ("Does it saturate so with the length of the templates, D?",
-                    "yes, test and template have one role (fig. 8)"),
+              "slightly, except for templates of 30 and 60 min (fig. 8)"),
+    "saturates_d": ("Does it saturate in the same way with the length of the templates, D?",
+                    "yes, test and template have the same role (fig. 8)"),
     "bounded": ("Is it bounded by the length of the templates?", "yes (abstract, fig. 8)"),
-    "guide_linear": ("Is basic composition ten times the measured, or more, at the longest T?",
+    "guide_linear": ("Is basic composition at least ten times the measured bits at the longest T?",
                      "yes, orders of magnitude (fig. 8)"),
-    "guide_root": ("Is advanced composition?", "yes, orders of magnitude (fig. 8)"),
-    "loss": ("Does LL fit as well as any other loss, on speakers left out?",
-             "by divergence yes, at rank 1 CLL, which it takes for its tables (Table III)"),
+    "guide_root": ("Is advanced composition at least ten times the measured bits too?",
+                   "yes, orders of magnitude (fig. 8)"),
+    "loss": ("Does LL fit as well as any other loss, on held-out speakers?",
+             "yes by divergence, but CLL at rank 1, which its tables use (Table III)"),
 }  # fmt: skip
-"""What SRD's experiments ask, and what the paper found, by key."""
+"""Questions of SRD's experiments, and the paper's answers, by key."""
 
 
 def answer_questions(cells: Sequence[MeasuredCell]) -> list[CorpusAnswer]:
@@ -508,10 +518,10 @@ def answer_questions(cells: Sequence[MeasuredCell]) -> list[CorpusAnswer]:
 
 
 def summarise_answers(findings: Sequence[CorpusAnswer]) -> str:
-    """Summarise the answers to one question, in a line: Yes: f0 (same). No: voice (same)."""
+    """Summarise the answers to one question, as in "Yes: f0 (same). No: voice (same)."."""
     heads = {"yes": "Yes", "no": "No", "full": "At the ceiling of log2 N",
-             "undecided": "Not decided"}  # fmt: skip
-    parts = []
+             "undecided": "Undecided"}  # fmt: skip
+    sentences = []
     for verdict, head in heads.items():
         by_session: dict[str, list[str]] = {}
         for finding in findings:
@@ -519,5 +529,5 @@ def summarise_answers(findings: Sequence[CorpusAnswer]) -> str:
                 by_session.setdefault(finding.session, []).append(finding.system)
         if by_session:
             listed = (f"{', '.join(names)} ({session})" for session, names in by_session.items())
-            parts.append(f"{head}: {'; '.join(listed)}.")
-    return " ".join(parts)
+            sentences.append(f"{head}: {'; '.join(listed)}.")
+    return " ".join(sentences)

@@ -1,4 +1,4 @@
-"""Settings of an experiment; its speakers and lengths; and its speech, or ready-made scores."""
+"""Settings, speakers and lengths of an experiment, and its speech or ready-made scores."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ from monitor.types import BoolArray
 # ---------------------------------------------------------------------------------------- settings
 
 FEWEST_REPLICATES = 20
-"""With fewer dealings nothing is ever told from no evidence."""
+"""Minimum replicates to distinguish a result from no evidence."""
 SESSIONS = ("cross", "same")
 
 
 @dataclass(frozen=True)
 class ExperimentSettings:
-    """Settings of an experiment; None is left to the corpus.
+    """Settings of an experiment; None chooses by the corpus.
 
     Attributes:
-        features: that are scored; None for all that were heard.
+        features: features to score; None for all that were extracted.
         lengths, template_lengths: T and D of the sweep, speech seconds.
         tables_at: T and D of the tables and of figures 5 to 7.
-        sessions: of ``"cross"`` and ``"same"``.
-        trials: tests of each speaker in each cell.
-        replicates, seed: of the resamples of speakers behind the limits.
-        trained: by feature, names of those on whose speech its network was trained: no test of
-            theirs counts for it.
+        sessions: ``"cross"``, ``"same"`` or both.
+        trials: tests per speaker and cell.
+        replicates, seed: number and seed of the resamples of speakers, for the intervals.
+        trained: names of the training speakers of each feature's network, whose tests do not
+            count for it.
     """
 
     features: tuple[str, ...] | None = None
@@ -67,51 +67,51 @@ class ExperimentSettings:
     def __post_init__(self) -> None:
         if self.trials < 1 or self.replicates < FEWEST_REPLICATES:
             raise UsageError(
-                f"an experiment takes a trial and {FEWEST_REPLICATES} resamples at least"
+                f"an experiment needs at least 1 trial and {FEWEST_REPLICATES} resamples"
             )
         if unknown := sorted(set(self.sessions) - set(SESSIONS)):
-            raise UsageError(f"sessions={unknown[0]!r} must be of {', '.join(SESSIONS)}")
+            raise UsageError(f"invalid session {unknown[0]!r}: use {', '.join(SESSIONS)}")
 
     def get_trainers(self, system: str, features: Sequence[str]) -> frozenset[str]:
-        """Return who trained a network of a system: a feature, or the joint of these."""
+        """Return the training speakers of a system's networks; it is a feature or the joint."""
         names = features if system == "joint" else (system,)
         return frozenset().union(*(self.trained.get(name, frozenset()) for name in names))
 
     def plain(self) -> dict[str, object]:
-        """Return settings for JSON; of those who trained a network their number."""
+        """Return settings for JSON, with the number of training speakers, not their names."""
         trained = {name: len(names) for name, names in sorted(self.trained.items())}
         return {**vars(self), "trained": trained}
 
 
 # ------------------------------------------------------------------------------------------ panels
-# Who takes part, at which lengths T of tests and D of templates. Were everybody taken who can fill
-# a cell, long cells would be of fewer and other people than short ones, and their difference would
-# not be one of length. So every cell of a panel is of the same speakers.
+# Speakers, and lengths T of tests and D of templates. All cells of a panel have the same speakers.
+# Otherwise long cells would have fewer and other people than short ones, and would differ not only
+# in length.
 
 LENGTHS = (1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0)
-"""T that are offered, speech seconds."""
+"""T to choose from, speech seconds."""
 TEMPLATE_LENGTHS = (3.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
-"""D that are offered, likewise."""
+"""D to choose from, speech seconds."""
 TABLES_SECONDS = 30.0
-"""T and D of the tables, where the speech is enough: SRD's unit of speech."""
+"""T and D of the tables if there is enough speech; SRD's unit of speech."""
 _START_SECONDS = 10.0
 _FEWEST = 2
 
 Filled: TypeAlias = tuple[Sequence[str], Sequence[str]]
-"""Speakers who have a template in a cell, and those of them who have tests."""
+"""Speakers with a template in a cell, and those of them with tests."""
 Fills: TypeAlias = Callable[[str, float, float], Filled]
-"""By session, T and D."""
+"""Returns the speakers of a session, T and D."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Speakers who take part in a number of cells, all in each.
+    """Speakers of several cells, the same in each.
 
     Attributes:
-        purpose: ``"tables"``, one cell; or ``"sweep"``, all pairs of lengths.
+        purpose: ``"tables"`` for one cell, or ``"sweep"`` for all pairs of lengths.
         session: ``"cross"`` or ``"same"``.
-        speakers: who has a template: the N whom each trial is compared with.
-        tested: those of them who have tests.
+        speakers: the N speakers with a template.
+        tested: those of them with tests.
         lengths, template_lengths: T and D, speech seconds.
     """
 
@@ -128,7 +128,7 @@ class Panel:
         return list(product(self.lengths, self.template_lengths))
 
     def plain(self) -> dict[str, object]:
-        """Return the panel for JSON; of the speakers their number."""
+        """Return the panel for JSON, with numbers of speakers, not names."""
         return {**asdict(self), "speakers": len(self.speakers), "tested": len(self.tested)}
 
 
@@ -137,12 +137,12 @@ def choose_panels(
 ) -> list[Panel]:
     """Choose the panels of tables and sweep, for each kind of session.
 
-    The sweep goes as far as half of those speak who can be tested at 10 s with a template of 10 s;
-    the tables are at 30 s and 30 s, or at the longest that the sweep reaches. T and D are chosen
-    from those offered, where the settings have none.
+    The reference is the speakers with tests and templates of 10 s. The sweep ends at the longest
+    lengths that half of them reach. The tables are at 30 s and 30 s, or at the longest lengths of
+    the sweep. T and D are chosen from ``offered`` unless the settings have them.
 
     Raises:
-        CorpusError: nobody can be tested.
+        CorpusError: if no speaker can be tested.
     """
     lengths = settings.lengths or offered[0]
     templates = settings.template_lengths or offered[1]
@@ -178,7 +178,7 @@ def choose_panels(
         lengths_of = "tables-at" if panels else "--lengths and --template-lengths"
         raise CorpusError(
             f"fewer than two speakers have enough speech for a test and a template ({kinds}): "
-            f"give more speech, or shorter {lengths_of}"
+            f"add speech, or use shorter {lengths_of}"
         )
     return panels
 
@@ -192,7 +192,7 @@ def _make_panel(
 
 
 # -------------------------------------------------------------------------------------------- rows
-# Some of the trials of a score matrix, or some of its speakers.
+# Selection of trials or speakers of a score matrix.
 
 
 def select_rows(matrix: ScoreMatrix, rows: BoolArray) -> ScoreMatrix:
@@ -205,7 +205,7 @@ def select_rows(matrix: ScoreMatrix, rows: BoolArray) -> ScoreMatrix:
 
 
 def exclude_speakers(matrix: ScoreMatrix, names: frozenset[str]) -> ScoreMatrix | None:
-    """Exclude these speakers' trials; they stay candidates. None where nobody else is."""
+    """Exclude these speakers' trials but keep them as candidates; None if no trials remain."""
     rows = np.array([matrix.speakers[column] not in names for column in matrix.target])
     return select_rows(matrix, rows) if rows.any() else None
 
@@ -213,7 +213,7 @@ def exclude_speakers(matrix: ScoreMatrix, names: frozenset[str]) -> ScoreMatrix 
 def select_speakers(
     matrix: ScoreMatrix, speakers: Sequence[str], tested: Sequence[str]
 ) -> ScoreMatrix:
-    """Select trials of those tested, compared with these speakers alone, in this order."""
+    """Select trials of the tested speakers against these speakers, in this order."""
     column = {name: i for i, name in enumerate(matrix.speakers)}
     chosen = [column[name] for name in speakers]
     selected = select_rows(matrix, np.isin(matrix.target, [column[name] for name in tested]))
@@ -230,7 +230,7 @@ def select_speakers(
 
 @dataclass(frozen=True)
 class ScoresAtLengths:
-    """A score file as material: scores that anybody's recogniser made, of some systems or all."""
+    """Scores of any recogniser from a score file, for some of its systems or all."""
 
     path: Path
     features: tuple[str, ...] | None = None
@@ -248,7 +248,7 @@ class ScoresAtLengths:
         """Matrices of the file.
 
         Raises:
-            UsageError: it is no score file, or has none of these systems.
+            UsageError: if it is not a score file, or lacks these systems.
         """
         entries = _read_score_file(self.path).entries
         chosen = [entry for entry in entries if not self.features or entry.system in self.features]
@@ -266,7 +266,7 @@ class ScoresAtLengths:
 
     @property
     def speakers(self) -> Sequence[str]:
-        """Speakers of any matrix."""
+        """Speakers of all matrices."""
         matrices = map(self._matrix, self.entries)
         return list(dict.fromkeys(name for matrix in matrices for name in matrix.speakers))
 
@@ -279,7 +279,7 @@ class ScoresAtLengths:
         )
 
     def fills(self, session: str, test: float, template: float) -> Filled:
-        """Return speakers of all shorter cells as well, so that a panel has them in each."""
+        """Return the speakers of this cell who are also in all shorter cells of a panel."""
         shorter = [
             entry
             for entry in self.entries
@@ -303,7 +303,7 @@ class ScoresAtLengths:
         }
 
     def content(self, panel: Panel) -> object:
-        """Return what the scores depend on."""
+        """Return the inputs of the scores."""
         del panel
         return {"file": file_hash(self.path), "systems": self.features}
 
@@ -317,21 +317,21 @@ class ScoresAtLengths:
 def _read_score_file(path: Path) -> ScoreFile:
     file = ScoreFile.at(path)
     if file is None:
-        raise UsageError(f"{path.name} is no score file; monitor score makes one")
+        raise UsageError(f"invalid score file {path.name}: make one with monitor score")
     return file
 
 
 # ------------------------------------------------------------------------------------------ speech
 
 ENOUGH_BYTES, MOST_BYTES = 1 << 30, 4 << 30
-"""Of the scores of one feature in one cell: beyond the first trials are fewer, one at least."""
+"""Size of one feature's scores in a cell: above the first, trials are reduced to at least one."""
 
 
 @dataclass(frozen=True)
 class Speech:
-    """Frames of a corpus, scored against itself; each process reads them once.
+    """Frames of a corpus to score against itself; each process reads them once.
 
-    `skipped` has a line for each file that gave no frames.
+    ``skipped`` has one line for each file without usable frames.
     """
 
     recordings: tuple[Recording, ...]
@@ -354,12 +354,12 @@ class Speech:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """A line for each file that could not be used."""
+        """One line for each unusable file."""
         return (*self.skipped, *_collect(self)[2])
 
     @property
     def noise(self) -> str:
-        """Noise added to embeddings, as the first file states it; else empty."""
+        """Noise added to embeddings, from the first file that states it, or empty."""
         paths = (recording.path for recording in self.recordings)
         notes = (header_of(path).noise for path in paths if isinstance(path, Path))
         return next(filter(None, notes), "")
@@ -383,7 +383,7 @@ class Speech:
         """Return the speakers with a template of D, and those of them with tests of T.
 
         Raises:
-            UsageError: a length is no multiple of 0.1 s.
+            UsageError: if a length is not a multiple of 0.1 s.
         """
         _ = units_of(test), units_of(template)
         voices = list(self.voices.values())
@@ -392,10 +392,10 @@ class Speech:
         return speakers, [speakers[i] for i in plan.mated]
 
     def matrices(self, panel: Panel, test: float, template: float) -> dict[str, ScoreMatrix]:
-        """Return scores by feature, of SRD's windows (eq. 6, docs/method.md section 4).
+        """Return scores by feature for SRD's windows (equation 6, docs/method.md section 4).
 
         Raises:
-            UsageError: it would not fit into memory.
+            UsageError: if they would not fit into memory.
         """
         trials = self.count_trials(panel)
         voices = [self.voices[name] for name in panel.speakers]
@@ -410,17 +410,17 @@ class Speech:
         return {name: select_rows(matrix, rows) for name, matrix in cell.matrices.items()}
 
     def count_trials(self, panel: Panel) -> int:
-        """Return the trials of each speaker: fewer where speakers are many."""
+        """Return the trials per speaker, fewer for many speakers."""
         once = 8 * len(panel.speakers) * len(panel.tested)
         if once > MOST_BYTES:
             raise UsageError(
-                f"{plural(len(panel.speakers), 'speaker')} against each other are more than "
-                f"{MOST_BYTES >> 30} GB a feature: give a manifest of fewer speakers"
+                f"{plural(len(panel.speakers), 'speaker')} against each other need more than "
+                f"{MOST_BYTES >> 30} GB per feature: use a manifest with fewer speakers"
             )
         return min(self.trials, max(ENOUGH_BYTES // once, 1))
 
     def content(self, panel: Panel) -> object:
-        """Return the voices, and what their features are."""
+        """Return the inputs of the scores: hashes of voices, and feature specifications."""
         return {
             "specs": {name: spec.plain() for name, spec in self.specs.items()},
             "voices": [_hash_speaker(self, name) for name in panel.speakers],
@@ -456,10 +456,10 @@ def _hash_speaker(speech: Speech, name: str) -> str:
         for feature in sorted(session):
             frames = session[feature]
             digest.update(f"{feature} {frames.length} {frames.span}".encode())
-            for part in (frames.values, frames.units, frames.begins):
-                if part is not None:
-                    digest.update(f"{part.dtype}{part.shape}".encode())
-                    digest.update(np.ascontiguousarray(part).data)
+            for array in (frames.values, frames.units, frames.begins):
+                if array is not None:
+                    digest.update(f"{array.dtype}{array.shape}".encode())
+                    digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
 
 
@@ -471,18 +471,18 @@ def _make_plan(
 
 
 Material: TypeAlias = Speech | ScoresAtLengths
-"""Speech that was heard, or scores that somebody made of it; small when it is pickled. Both say
-alike who there is, at which lengths, and what the scores of a panel are."""
+"""Extracted speech, or ready-made scores. Both have the same interface to speakers, lengths and
+scores of a panel, and are small when pickled."""
 
 # --------------------------------------------------------------------------------- making material
 
 
 def read_scores(path: Path, settings: ExperimentSettings) -> ScoresAtLengths | None:
-    """Read a score file; None where the path is something else.
+    """Read a score file; None for other paths.
 
     Raises:
-        StoreError: it is a damaged score file.
-        UsageError: it has none of the systems that are asked for.
+        StoreError: if the score file is damaged.
+        UsageError: if it lacks the requested systems.
     """
     if path.suffix.lower() != ".npz" or not path.is_file() or ScoreFile.at(path) is None:
         return None
@@ -500,18 +500,18 @@ def read_speech(
     progress: Callable[[Recording], object] = lambda _: None,
     setup: FeatureSetup = AS_ENVIRONMENT,
 ) -> Speech:
-    """Read frames of a corpus, which lies at `path`; audio is heard once, into a folder of frames.
+    """Read frames of the corpus at ``path``; audio is first extracted into a folder of frames.
 
-    `progress` is called with each recording that was heard.
+    ``progress`` is called with each extracted recording.
 
     Raises:
-        SourceError: nothing of it can be heard, or read.
-        UsageError: audio and frames are mixed, the folder is within the corpus, no feature can be
-            scored, or no file holds one that is asked for.
+        SourceError: if no recording can be extracted or read.
+        UsageError: if audio and frames are mixed, the folder is within the corpus, no feature can
+            be scored, or a requested feature is in no file.
     """
     ready = [is_frames(recording.path) for recording in corpus.recordings]
     if any(ready) and not all(ready):
-        raise UsageError(f"{path} mixes audio and ready-made frames: give the one or the other")
+        raise UsageError(f"{path} mixes audio and ready-made frames: use only one of them")
     recordings, problems = corpus.recordings, list(corpus.problems)
     if not all(ready):
         requests = orders(corpus, path, folder)
@@ -525,7 +525,7 @@ def read_speech(
                 problems += [outcome.problem] if outcome.problem else []
                 orders_done += [outcome.order] if outcome.is_complete else []
         if not orders_done:
-            raise SourceError("nothing could be heard: " + "; ".join(problems[:3]))
+            raise SourceError("no recording could be extracted: " + "; ".join(problems[:3]))
         write_manifest(folder, orders_done)
         recordings = tuple(Recording(o.speaker, o.session, o.target) for o in orders_done)
     _check_features(recordings, settings.features or ())
@@ -534,17 +534,17 @@ def read_speech(
         skipped=tuple(problems),
     )  # fmt: skip
     if not speech.voices:
-        raise SourceError("nothing could be used: " + "; ".join(speech.problems[:3]))
+        raise SourceError("no recording could be used: " + "; ".join(speech.problems[:3]))
     if not speech.specs:
         raise UsageError("no feature of these frames can be compared")
     return speech
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder that only its owner can look into, where there is none.
+    """Create a folder that only its owner can read, unless it exists.
 
     Raises:
-        StoreError: it cannot be made.
+        StoreError: if it cannot be created.
     """
     try:
         make_folder(folder)
@@ -553,17 +553,17 @@ def make_private(folder: Path) -> None:
 
 
 def _check_features(recordings: Sequence[Recording], features: Sequence[str]) -> None:
-    """Refuse a feature that no file holds, once, and not for every file."""
+    """Raise UsageError, once for all files, if a feature is in none of them."""
     missing, present = set(features), set[str]()
     for recording in recordings:
         if not missing:
             return
         assert isinstance(recording.path, Path)
         sizes = header_of(recording.path).sizes
-        if not sizes:  # broken, or without a header: reading it tells
+        if not sizes:  # damaged or without a header: reading it reports that
             return
         present |= sizes.keys()
         missing -= sizes.keys()
     if missing:
         unknown = next(name for name in features if name in missing)
-        raise UsageError(f"no frames of {unknown}: there are those of {', '.join(sorted(present))}")
+        raise UsageError(f"no frames of {unknown}: use {', '.join(sorted(present))}")

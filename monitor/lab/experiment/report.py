@@ -1,4 +1,4 @@
-"""An experiment from beginning to end, and its report: tables, a page, and everything as JSON."""
+"""Runs a whole experiment, and reports it as tables, a page and JSON."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ KIND = "experiment"
 
 @dataclass(frozen=True)
 class Experiment:
-    """Results of an experiment: the cells of the tables come first."""
+    """Results of an experiment, with the cells of the tables first."""
 
     material: Material
     settings: ExperimentSettings
@@ -81,12 +81,12 @@ class Experiment:
 
     @cached_property
     def findings(self) -> list[CorpusAnswer]:
-        """Describe the cells in words."""
+        """Answers to the questions, from the cells."""
         return answer_questions(self.cells)
 
     @property
     def speakers(self) -> list[str]:
-        """Everybody who took part."""
+        """Speakers of all panels."""
         return list(dict.fromkeys(who for panel in self.panels for who in panel.speakers))
 
     @cached_property
@@ -101,12 +101,12 @@ class Experiment:
 
     @property
     def systems(self) -> list[str]:
-        """All systems, in the order of their colours."""
+        """Systems of all cells, in the order of their colours."""
         return list(dict.fromkeys(name for cell in self.cells for name in cell.systems))
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings about the figures, all or those of a system, each once."""
+        """Warnings about all figures or those of one system, each once."""
         lines = (
             f"{name}: {warning}"
             for cell in self.cells
@@ -118,7 +118,7 @@ class Experiment:
         return [*noisy, *caveats_here, *dict.fromkeys(lines), *self._weaker_joints()]
 
     def _weaker_joints(self) -> Iterator[str]:
-        """Yield cells of the tables where one feature discloses more than all together."""
+        """Yield a line for each table in which one feature discloses more than the joint."""
         for cell in self.tables:
             bits = {
                 name: value
@@ -138,11 +138,11 @@ class Experiment:
         """Warning that noisy templates understate disclosure, if they are noisy."""
         noise = self.material.noise
         return noise and (
-            f"These frames have noise ({noise}), and so have the templates here: clear "
-            "templates learn more, up to many times as much. For an attacker who has clear speech "
-            "of everybody: monitor enrol CLEAR_FRAMES -o clear.npz; monitor score NOISY_FRAMES "
-            "-p clear.npz -o scores.npz; monitor experiment scores.npz -o DIR. One who weighs by "
-            "the rank model of the noise learns still more."
+            f"These frames and their templates have noise ({noise}). An attacker with clear "
+            "templates may learn many times more. To test one, run monitor enrol CLEAR_FRAMES -o "
+            "clear.npz, then monitor score NOISY_FRAMES -p clear.npz -o scores.npz, then monitor "
+            "experiment scores.npz -o DIR. An attacker with a rank model of the noise learns even "
+            "more."
         )
 
     def about(self, question: str) -> list[CorpusAnswer]:
@@ -188,7 +188,7 @@ class Experiment:
 
 
 # ------------------------------------------------------------------------------------------ tables
-# SRD's Tables II and III of a corpus.
+# SRD's Tables II and III for a corpus.
 
 FittedKey: TypeAlias = Literal["mean_bits", "idr", "maxd_bits", "stdd_bits", "spread"]
 LossKey: TypeAlias = Literal["kl_bits", "rank1_match_bits", "left_out_bits"]
@@ -201,28 +201,28 @@ _FITTED: dict[FittedKey, str] = {
 }
 _COUNTED = {
     "srd.mean_bits": "MeanD (bits)",
-    "srd.mean_bits_miller_madow": "MeanD, bias taken off (bits)",
+    "srd.mean_bits_miller_madow": "MeanD, bias-corrected (bits)",
     **{f"srd.{key}": name for key, name in _FITTED.items()},
 }
 _MISFITS: dict[LossKey, str] = {
     "kl_bits": "KL divergence (bits)",
     "rank1_match_bits": "Rank-1 match (bits)",
-    "left_out_bits": "Cost on speakers left out, more than LL (bits a trial)",
+    "left_out_bits": "Cost on held-out speakers, beyond LL (bits per trial)",
 }
 _BEST = "\N{DEGREE SIGN}"
-_REFUSED = "-\nrefused"
+_REFUSED = "-\nnot possible"
 _TABLE2 = (
-    "Table II. Disclosure of the ranks counted, of the beta-binomial rank models fitted to them "
-    "by two losses, and the equal error rate (EER). Small: 95 % interval, where one holds. "
-    "The bias is not known with ties, or fewer trials than ranks."
+    "Table II. Disclosure of the counted ranks and of beta-binomial rank models fitted to them "
+    "with two losses, and the equal error rate (EER). Small print: 95 % interval, if valid. The "
+    "bias is unknown with ties, or with fewer trials than ranks."
 )
 _TABLE3 = (
-    f"Table III. How well the rank model fits by each loss; smaller is better, {_BEST} marks the "
-    "best. The third measure asks people whom the rank model was not fitted to."
+    f"Table III. Misfit of the rank model for each loss. Smaller is better, and {_BEST} marks the "
+    "best. The third measure uses speakers outside the fit."
 )
-_NOT_HEARD = (
-    "Not heard: the speech is shorter than what the feature needs for its first frame (3 s for "
-    "voice), so that there is nothing to compare; for the joint, of each of its features."
+_NO_FRAMES = (
+    "No frames: the speech is too short for the feature's first frame (3 s for voice). The joint "
+    "has no frames if none of its features has one."
 )
 
 
@@ -233,7 +233,7 @@ def _read_figure(measured: SystemRecord, key: str) -> Figure:
 
 
 def tabulate_disclosure(cell: MeasuredCell) -> Table:
-    """Tabulate disclosure of ranks counted and of fitted rank models, a column a system."""
+    """Tabulate disclosure of counted ranks and fitted rank models, with one column per system."""
     systems = list(cell.systems.values())
 
     def list_figures(title: str, name: str, key: str) -> list[Cell]:
@@ -248,7 +248,7 @@ def tabulate_disclosure(cell: MeasuredCell) -> Table:
     rows += [
         list_figures("No evidence", "MeanD (bits)", "srd.null_model_bits"),
         list_figures("Baseline", EER[NEAREST], NEAREST),
-        ["Made of", "trials of tested speakers",
+        ["Basis", "trials of tested speakers",
          *(f"{m['trials']}\n{plural(m['tested'], 'speaker')}" for m in systems)],
     ]  # fmt: skip
     head = ["", f"N = {len(cell.panel.speakers)}", *cell.systems]
@@ -265,7 +265,7 @@ def _get_fitted(measured: SystemRecord, loss: str, key: FittedKey) -> Cell:
 
 
 def tabulate_losses(cell: MeasuredCell) -> Table:
-    """Tabulate the fit of the rank model by each loss, a column a system; the best are marked."""
+    """Tabulate the fit for each loss, with one column per system and marks for the best."""
     systems = [measured["losses"] for measured in cell.systems.values()]
     rows: list[list[Cell]] = []
     marks: dict[tuple[int, int], str] = {}
@@ -278,8 +278,8 @@ def tabulate_losses(cell: MeasuredCell) -> Table:
             values = [_get_misfit(row, key) for row in losses]
             marks |= {
                 (len(rows), 2 + j): _BEST
-                for j, (value, least) in enumerate(zip(values, lowest, strict=True))
-                if value is not None and value == least
+                for j, (value, minimum) in enumerate(zip(values, lowest, strict=True))
+                if value is not None and value == minimum
             }
             rows.append([title, losses[0]["loss"]])
             for row, value in zip(losses, values, strict=True):
@@ -297,19 +297,19 @@ def _get_misfit(row: LossRecord, key: LossKey) -> float | None:
 
 
 def list_table_rows(cells: Sequence[MeasuredCell]) -> Iterator[list[Cell]]:
-    """Yield both tables as data: session, system, what, of what, value and limits."""
+    """Yield both tables as data: session, system, source, figure, value and limits."""
     for cell in cells:
         for system, measured in cell.systems.items():
-            place = cell.panel.session, system
+            names = cell.panel.session, system
             for key in (*_COUNTED, MEAN, "srd.null_model_bits", *EER):
                 figure = _read_figure(measured, key)
-                yield [*place, "counted", key, figure.value, *figure.limits]
+                yield [*names, "counted", key, figure.value, *figure.limits]
             for row in measured["losses"]:
                 fits = [(name, row[name]) for name in _FITTED]
                 misfits = [(name, row[name]) for name in _MISFITS]
                 limits = {"left_out_bits": (row["left_out_low"], row["left_out_high"])}
                 for key, value in (*fits, *misfits):
-                    yield [*place, row["loss"], key, value, *limits.get(key, (None, None))]
+                    yield [*names, row["loss"], key, value, *limits.get(key, (None, None))]
 
 
 def tabulate_sweep(cells: Sequence[MeasuredCell], systems: Sequence[str]) -> Table:
@@ -321,39 +321,39 @@ def tabulate_sweep(cells: Sequence[MeasuredCell], systems: Sequence[str]) -> Tab
             if measured := cell.systems.get(system):
                 rows[-1] += [_read_figure(measured, key) for key in (MEAN, "srd.idr")]
             else:
-                rows[-1] += ["not heard", ""]
+                rows[-1] += ["no frames", ""]
     head = ["T", "D", *(f"{name}: {what}" for name in systems for what in ("MeanD", "IdR"))]
-    notes = [_NOT_HEARD] if any("not heard" in row for row in rows) else []
+    notes = [_NO_FRAMES] if any("no frames" in row for row in rows) else []
     return Table.of(head, rows, names=2, notes=notes, wide=len(systems) > 3)
 
 
 # ----------------------------------------------------------------------------------------- wording
-# The sentences of the page: what was done, and what it cannot say.
+# The sentences of the page: method and limitations.
 
 _SESSION = {
-    "cross": "test and template are of different sessions (recordings)",
-    "same": "test and template are parts of one recording, which favours the attacker: room and "
-    "microphone are the same",
+    "cross": "test and template are from different sessions (recordings)",
+    "same": "test and template are parts of one recording, so room and microphone are the same, "
+    "which favours the attacker",
 }
 
 
 def describe_method(experiment: Experiment) -> Iterator[str]:
-    """Describe the method, a paragraph at a time."""
+    """Describe the method in paragraphs."""
     material = experiment.material
     yield (
         f"Speech of {material.name} was compared with templates of its speakers by "
         f"{', '.join(experiment.systems)}, as in T. Bäckström et al., “Privacy Disclosure of "
         "Similarity Rank in Speech and Language Processing” (SRD). A test of T speech seconds is "
-        "compared with a template of D speech seconds of each of N people; the rank of the right "
-        "one is all that counts."
+        "compared with N templates, one of D speech seconds per person. Only the rank of the right "
+        "person counts."
     )
     yield (
-        "The attacker has templates of everybody, of the same kind of speech as the tests "
-        "(protected alike, where this corpus is protected speech), and compares counts by "
+        "The attacker has templates of all speakers, from the same kind of speech as the tests. If "
+        "this corpus is protected speech, the templates are protected too. Counts are compared by "
         "log-likelihood, embeddings by cosine."
         if material.joins
-        else "Scores are those of the file: whoever made them knows what the attacker has, how it "
-        "compares, and whether tests and templates overlap."
+        else "Scores are those of the file. Its author knows the attacker's speech and comparison, "
+        "and whether tests and templates overlap."
     )
     for panel in experiment.panels:
         tests, templates = (
@@ -367,53 +367,55 @@ def describe_method(experiment: Experiment) -> Iterator[str]:
             f"with tests, at T = {tests} and D = {templates}."
         )
     yield (
-        "The same people take part in all cells of a sweep, so that lengths alone differ. What is "
-        "fitted is the beta-binomial rank model by log-likelihood (LL) unless it says otherwise; "
-        f"limits are 95 %, over {plural(experiment.settings.replicates, 'resample')} of speakers, "
-        "and differences are between the same speakers."
+        "All cells of a sweep have the same people, so they differ only in length. The fitted "
+        "model is the beta-binomial rank model by log-likelihood (LL) unless noted. Intervals are "
+        f"95 %, over {plural(experiment.settings.replicates, 'resample')} of speakers. Differences "
+        "are between the same speakers."
     )
     if material.joins:
         yield (
-            f"Tests are spread over the speech by eq. (6), {experiment.settings.trials} a speaker "
-            "at most, never overlapping their template and as far from it as they can be."
+            "Tests are spread over the speech by SRD's equation 6, with at most "
+            f"{experiment.settings.trials} per speaker. They never overlap their template and are "
+            "as far from it as possible."
         )
     if material.joins and "joint" in experiment.systems:
         yield (
-            "The joint adds all features up, each weighed as tests of the other speakers teach: "
-            "nobody’s own tests weigh the features for them."
+            "The joint is the weighted sum of all features. Its weights are fitted to tests of "
+            "other speakers."
         )
     for feature, names in sorted(experiment.settings.trained.items()):
         yield (
-            f"{plural(len(names), 'speaker')} on whose speech the network of {feature} was trained "
-            "are candidates, but no test of theirs counts for it."
+            f"{plural(len(names), 'speaker')} of the training data for {feature} are candidates, "
+            "but their tests do not count for it."
         )
 
 
 def list_limitations(experiment: Experiment) -> Iterator[str]:
-    """List what readers of the figures need to know."""
-    most = max(len(panel.speakers) for panel in experiment.panels)
+    """List the limitations of the figures."""
+    maximum = max(len(panel.speakers) for panel in experiment.panels)
     yield (
-        f"N is {most} at most; SRD had 11 696 (F0, phones, style) and 1251 (identity), and 64 in "
-        "its long recordings. Bits of MeanD stop at log2 N: figures of other N are not compared."
+        f"N is at most {maximum}. SRD had 11 696 (F0, phones, style) and 1251 (identity), and 64 "
+        "in its long recordings. MeanD is at most log2 N bits, so figures with another N are not "
+        "comparable."
     )
     yield (
-        "MeanD counted from ranks is above zero even where nothing is disclosed (see “No "
-        "evidence”); of the means that of the fitted rank model alone has limits."
+        "MeanD from counted ranks is above zero even without disclosure (see “No evidence”). Only "
+        "the mean of the fitted rank model has an interval."
     )
     yield (
-        "Of several lengths the one with the highest MeanD is the highest by chance as well: where "
-        "one is picked by what it shows, limits hold for all that it was picked from."
+        "The highest MeanD among several lengths is partly the highest by chance. If a length was "
+        "chosen by its result, the interval is simultaneous for all candidates."
     )
     if any(panel.session == "same" for panel in experiment.panels):
         yield (
-            "Within one session the longer test and template are, the nearer they lie to each "
-            "other: what longer speech adds there is in part that."
+            "Within one session, longer tests and templates are closer together in time. This "
+            "explains part of the effect of longer speech."
         )
     if all(panel.session == "same" for panel in experiment.panels):
-        yield "All figures are of one session each: they favour the attacker."
+        yield "All figures are within one session, which favours the attacker."
     yield (
-        "The EER pools scores of all trials without normalising them; the joint is "
-        "weighed by other people in each part of the speakers, which it mixes."
+        "The EER pools scores of all trials without normalisation. The joint uses different "
+        "weights for each fold of speakers, and the EER pools those too."
     )
     yield from experiment.material.problems
 
@@ -424,13 +426,13 @@ def list_limitations(experiment: Experiment) -> Iterator[str]:
 def make_document(experiment: Experiment, pictures: Sequence[Picture]) -> Document:
     """Make the page, like a short paper."""
     answers = [
-        (text, paper, summarise_answers(experiment.about(key)) or "Not asked here.")
+        (text, paper, summarise_answers(experiment.about(key)) or "Not tested.")
         for key, (text, paper) in QUESTIONS.items()
     ]
     columns = [Heading("Question"), Heading("SRD", "note"), Heading("This corpus", "note")]
     sections: list[Section | Picture] = [
         Section("In short", [Table(columns, answers)]),
-        Section("What was done", [Paragraphs([*describe_method(experiment)])]),
+        Section("Method", [Paragraphs([*describe_method(experiment)])]),
     ]
     for cell in experiment.tables:
         lengths = f"T = {cell.test_seconds:g} s, D = {cell.template_seconds:g} s"
@@ -444,7 +446,7 @@ def make_document(experiment: Experiment, pictures: Sequence[Picture]) -> Docume
         for key, (text, paper) in QUESTIONS.items()
         if (findings := experiment.about(key))
     ]  # fmt: skip
-    sections += [*pictures, Section("What was found", answered)]
+    sections += [*pictures, Section("Findings", answered)]
     for panel in experiment.panels:
         cells = [cell for cell in experiment.cells if cell.panel == panel]
         systems = [s for s in experiment.systems if any(s in cell.systems for cell in cells)]
@@ -452,7 +454,7 @@ def make_document(experiment: Experiment, pictures: Sequence[Picture]) -> Docume
             title = f"Every length, {panel.session} session"
             sections.append(Section(title, [tabulate_sweep(cells, systems)]))
     limitations = Bullets([*list_limitations(experiment)], "notes")
-    sections.append(Section("How to read it", [limitations]))
+    sections.append(Section("Limitations", [limitations]))
     trials = sum(m["trials"] for cell in experiment.cells for m in cell.systems.values())
     facts = [
         " \N{MIDDLE DOT} ".join(
@@ -464,8 +466,8 @@ def make_document(experiment: Experiment, pictures: Sequence[Picture]) -> Docume
         f"{plural(len(experiment.cells), 'cell')}; {', '.join(experiment.systems)}",
     ]
     foot = (
-        "Beside this page lie its figures (SVG, PNG) with their data (CSV), the tables (CSV) and "
-        "everything (results.json). It names no speaker and holds no score."
+        "The folder of this page also has its figures (SVG, PNG) with their data (CSV), the tables "
+        "(CSV) and all results (results.json). The page contains no speaker names and no scores."
     )
     title = f"Similarity rank disclosure of {experiment.material.name}"
     return Document(title, facts, sections, experiment.warnings, foot)
@@ -483,20 +485,20 @@ def experiment(
     jobs: int = 1,
     setup: FeatureSetup = AS_ENVIRONMENT,
 ) -> Experiment:
-    """Run SRD's experiments on a corpus into a folder, as `monitor experiment`.
+    """Run SRD's experiments on a corpus into a folder, like `monitor experiment`.
 
     Args:
-        corpus: a folder or manifest of recordings or of frames, or a file of `monitor score`.
-        folder: for the page, tables, figures, results and what is kept for the next time.
-        settings: what is asked for.
-        fresh: forget what was kept.
-        jobs: processes.
-        setup: from where features are made.
+        corpus: a folder or manifest of recordings or frames, or a file of `monitor score`.
+        folder: folder for the page, tables, figures, results and cache.
+        settings: settings of the experiment.
+        fresh: whether to clear the cache.
+        jobs: number of worker processes.
+        setup: source of the features.
 
     Raises:
-        CorpusError: there is no corpus, or too little speech in it.
-        UsageError: settings that make no sense, or a folder of something else.
-        StoreError: the folder cannot be written.
+        CorpusError: if there is no corpus, or too little speech in it.
+        UsageError: if settings are invalid, or the folder has other contents.
+        StoreError: if the folder cannot be written.
     """
     settings = settings or ExperimentSettings()
     path, output = Path(corpus), Path(folder)
@@ -518,17 +520,17 @@ def run_experiment(
     jobs: int = 1,
     progress: Callable[[MeasuredCell], object] = lambda _: None,
 ) -> Experiment:
-    """Measure all cells of the panels, and write everything; arguments as of `experiment`.
+    """Measure all cells of the panels, and write all files; arguments as in `experiment`.
 
     Raises:
-        StoreError: the folder cannot be written.
+        StoreError: if the folder cannot be written.
     """
     make_private(folder)
     cache = ResultCache(folder / "cache", fresh=fresh)
     orders = make_orders(panels, material, settings)
     cells = make_cells(orders, material, settings, cache, jobs, progress)
     results = Experiment(material, settings, panels, cells)
-    # results first: they mark the folder as one of an experiment
+    # results first, since they mark the folder as an experiment's
     as_json = json.dumps(results.plain(), allow_nan=False, indent=1)
     write_text(as_json, folder / "results.json")
     head = ("session", "system", "of", "figure", "value", "low", "high")
@@ -548,14 +550,14 @@ def run_experiment(
 
 
 def check_folder(folder: Path, corpus: Path) -> None:
-    """Check that a folder is a place for an experiment: empty, or one of an experiment.
+    """Check that a folder is empty or an experiment's.
 
     Raises:
-        UsageError: it holds something else, is a file, or lies in the corpus.
-        StoreError: it cannot be written.
+        UsageError: if it has other contents, is a file, or is inside the corpus.
+        StoreError: if it cannot be written.
     """
     if corpus.is_dir() and folder.resolve().is_relative_to(corpus.resolve()):
-        raise UsageError(f"{folder} lies in the corpus itself; choose a folder outside")
+        raise UsageError(f"invalid folder {folder}: use one outside the corpus")
     if set(held_by(folder)) <= {"cache", "frames"}:
         return
     try:
@@ -564,5 +566,6 @@ def check_folder(folder: Path, corpus: Path) -> None:
         contents = None
     if not isinstance(contents, dict) or contents.get("kind") != KIND:
         raise UsageError(
-            f"{folder} holds something else; name an empty folder, or one of an experiment"
+            f"invalid folder {folder}, which has other contents: use an empty folder, or one of an "
+            "experiment"
         )

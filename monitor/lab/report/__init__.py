@@ -1,1 +1,1 @@
-"""Reports of the laboratory: one model, and renderers for HTML, terminals, CSV and papers."""
+"""Reports of the laboratory, with renderers for HTML, terminals, CSV and papers."""

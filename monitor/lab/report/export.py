@@ -30,7 +30,7 @@ from monitor.version import __version__
 
 
 def render_csv(table: Table) -> str:
-    """Render CSV: numbers with all their digits, figures by their values, else nothing."""
+    """Render CSV, with all digits of numbers, values of figures, and empty missing values."""
     rows = (map(_csv_cell, row) for row in table.rows)
     return csv_text([column.title for column in table.columns], rows)
 
@@ -46,7 +46,7 @@ def _csv_cell(cell: Cell) -> str:
 
 
 def figure_json(figure: Figure) -> dict[str, str | float | None]:
-    """Encode a figure without its replicates; what is infinite stands in ``text``."""
+    """Encode a figure without its replicates, and an infinite value as ``text``."""
     infinite = figure.value is not None and math.isinf(figure.value)
     return {
         "label": figure.label,
@@ -68,18 +68,18 @@ def curve_json(values: FloatArray) -> list[float | None]:
 
 
 def get_figure_paths(path: Path) -> tuple[Path, Path]:
-    """Return the paths of a document's CSV and JSON."""
+    """Return the paths of a document's CSV and JSON files."""
     return path.with_suffix(".csv"), path.with_suffix(".json")
 
 
 def save_with_figures(page: str, csv: str, plain: object, path: Path) -> tuple[Path, Path]:
-    """Write a document, and a CSV and a JSON of its name beside it, mode 0600.
+    """Write a document, with a CSV and a JSON file of the same name beside it, mode 0600.
 
     Returns:
-        the CSV and the JSON file.
+        the paths of the CSV and JSON files.
 
     Raises:
-        StoreError: one of them cannot be written.
+        StoreError: if a file cannot be written.
     """
     paths = get_figure_paths(path)
     as_json = json.dumps(plain, allow_nan=False, indent=1) + "\n"
@@ -117,11 +117,11 @@ def _markdown_lines(block: Block, mark: str) -> Iterator[str]:
     match block:
         case Section(title, blocks) if blocks:
             yield from (f"{mark} {_escape(title)}", "")
-            for part in blocks:
-                yield from _markdown_lines(part, f"{mark}#")
+            for child in blocks:
+                yield from _markdown_lines(child, f"{mark}#")
         case Columns(blocks):
-            for part in blocks:
-                yield from _markdown_lines(part, mark)
+            for child in blocks:
+                yield from _markdown_lines(child, mark)
         case Paragraphs(texts):
             for text in texts:
                 yield from (_escape(text), "")
@@ -145,7 +145,7 @@ def _markdown_cell(cell: Cell) -> str:
 
 
 def _escape(text: str) -> str:
-    """Escape Markdown: a folder's name may hold anything."""
+    """Escape Markdown, because the name of a folder may contain any character."""
     return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", text)
 
 
@@ -161,7 +161,7 @@ _SYMBOLS = {
 
 
 def escape_latex(text: str) -> str:
-    r"""Text that LaTeX prints as it stands.
+    r"""Escape text for LaTeX.
 
     Example:
         >>> print(escape_latex("D_sys of 50 % & ε̂ \\x"))
@@ -172,25 +172,26 @@ def escape_latex(text: str) -> str:
 
 
 def render_latex(table: Table, caption: str) -> str:
-    """Render a table for a paper (``booktabs``), without notes; what differs is starred.
+    """Render a table for a paper (``booktabs``), without notes.
 
-    Limits stand in brackets; what is nearest to no evidence is bold.
+    Intervals are in brackets, significant differences have a star, and the figure nearest to no
+    evidence is bold.
     """
-    places = [j for j, column in enumerate(table.columns) if column.kind != "note"]
+    indices = [j for j, column in enumerate(table.columns) if column.kind != "note"]
     marks = "".join(table.marks.values())
-    numbers = [table.columns[j].title for j in places if table.columns[j].kind == "number"]
+    numbers = [table.columns[j].title for j in indices if table.columns[j].kind == "number"]
     legend = [
-        "In brackets: 95\\,\\% limits over resampled speakers.",
+        "In brackets: 95\\,\\% intervals over resampled speakers.",
         f"$^*$: differs from {escape_latex(numbers[0])}." if "*" in marks else "",
         "Bold: nearest to no evidence." if "\N{DEGREE SIGN}" in marks else "",
     ]
-    rows = [[escape_latex(table.columns[j].title) for j in places]]
+    rows = [[escape_latex(table.columns[j].title) for j in indices]]
     rows += [
-        [_latex_cell(row[j], j < table.names, table.marks.get((i, j), "")) for j in places]
+        [_latex_cell(row[j], j < table.names, table.marks.get((i, j), "")) for j in indices]
         for i, row in enumerate(table.rows)
     ]
     head, *body = (" & ".join(row) + " \\\\" for row in rows)
-    align = "".join("r" if table.columns[j].kind == "number" else "l" for j in places)
+    align = "".join("r" if table.columns[j].kind == "number" else "l" for j in indices)
     lines = [
         "\\begin{table}",
         "\\centering",
@@ -220,7 +221,7 @@ def _latex_cell(cell: Cell, is_name: bool, mark: str) -> str:
 
 
 def _math(text: str) -> str:
-    """With real minus signs; a range as ``a, b``; thin spaces before percent signs."""
+    """Use minus signs, ranges as ``a, b``, and thin spaces before percent signs."""
     if text == "-":
         return "--"
     latex = escape_latex(text.replace(" to ", ", ").replace("-", "\N{MINUS SIGN}"))

@@ -1,4 +1,4 @@
-"""Documents as one HTML file each, without scripts, fonts or anything to fetch."""
+"""Documents as self-contained HTML files, without scripts or fonts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SPACE = "\N{NO-BREAK SPACE}"
 
 
 def render_html(document: Document) -> str:
-    """Render a whole page; it prints as well."""
+    """Render a whole printable page."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     pages = Environment(
@@ -33,14 +33,14 @@ def render_html(document: Document) -> str:
 
 
 def _split(cell: Cell) -> tuple[str, str]:
-    """Split a cell into value and what is set small, which may break after "to"."""
+    """Split a cell into value and small print, which may break before "to"."""
     value, _, small = format_cell(cell).partition("\n")
     small = small.replace(" to ", f"{_SPACE}to ").replace(" %", f"{_SPACE}%")
     return _with_minus(value), _with_minus(small)
 
 
 def _with_minus(text: str) -> str:
-    """Give numbers a real minus sign, and those that do not exist a dash."""
+    """Use a minus sign in numbers, and a dash for missing ones."""
     if text == "-":
         return "\N{EN DASH}"
     is_number = not text.strip(f"-0123456789., %{_SPACE}tonif")

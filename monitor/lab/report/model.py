@@ -1,6 +1,6 @@
-"""Model of a report, whatever shows it: figures, tables, texts and pictures.
+"""Model of a report for all renderers: figures, tables, texts and pictures.
 
-A `Document` has sections; a `Section` has blocks. All text is plain: renderers escape it.
+A `Document` has sections, and a `Section` has blocks. All text is plain, and renderers escape it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST_SHOWN = 60
 
 
 class OneLine:
-    """Base of data classes with a ``repr`` of one line: arrays by shape, long parts by length.
+    """Base of data classes with a ``repr`` of one line, which shortens arrays and long values.
 
     Example:
         >>> @dataclass(repr=False)
@@ -32,11 +32,11 @@ class OneLine:
     """
 
     def __repr__(self) -> str:
-        parts = (
-            f"{each.name}={_shorten(getattr(self, each.name))}"
-            for each in fields(self)  # type: ignore[arg-type]
+        attributes = (
+            f"{attribute.name}={_shorten(getattr(self, attribute.name))}"
+            for attribute in fields(self)  # type: ignore[arg-type]
         )
-        return f"{type(self).__name__}({', '.join(parts)})"
+        return f"{type(self).__name__}({', '.join(attributes)})"
 
 
 def _shorten(value: object) -> str:
@@ -53,24 +53,24 @@ def _shorten(value: object) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Figure:
-    """One number of a report, with its limits, ceiling, floor and notes.
+    """One number of a report, with its interval, ceiling, floor and notes.
 
     Attributes:
-        key: stable name in JSON, family first: ``"srd.mean_bits"``.
-        label: what a table calls it: ``"MeanD"``.
-        value: the figure on all trials; None where it does not exist (the reason is in `note`).
+        key: stable name in JSON, with the family first: ``"srd.mean_bits"``.
+        label: name in tables, such as ``"MeanD"``.
+        value: the figure on all trials; None if it is missing, with the reason in `note`.
         unit: ``"bits"``, ``"nats"``, ``"share"`` (0 to 1), ``"rank"``, ``"log10"``, ``"count"`` or
             ``""``.
-        replicates: shape (B,), the same figure on each bootstrap replicate of speakers; NaN where
-            it does not exist there. None where it was not resampled.
-        ceiling: the most it can be on this many trials and speakers, where there is such a limit.
-        floor: the value that means no evidence, where one can be named.
-        ties: how equal scores were treated: ``"spread"``, ``"optimistic"``, ``"pooled"``,
-            ``"strict"`` ...; empty where ties do not matter.
-        note: one plain sentence, where the figure misleads or is missing.
-        low, high: 95 % limits; None where there are none, and the note says why.
-        text: what stands for the value where it is not a number, such as ZEBRA's tag.
-        left_out: shape (J,), as `replicates`, with each speaker, or each group of them, left out.
+        replicates: the figure on each bootstrap replicate of speakers, shape (B,), NaN if missing
+            there. None without resampling.
+        ceiling: maximum for this many trials and speakers, or None.
+        floor: value without evidence, or None.
+        ties: treatment of equal scores, such as ``"spread"``, ``"optimistic"``, ``"pooled"`` or
+            ``"strict"``; empty if ties do not matter.
+        note: one plain sentence if the figure is misleading or missing.
+        low, high: limits of the 95 % interval; None if missing, with the reason in `note`.
+        text: replacement for a value that is not a number, such as ZEBRA's tag.
+        left_out: the figure without each speaker or group of speakers, shape (J,).
     """
 
     key: str
@@ -94,35 +94,35 @@ class Figure:
 
     @property
     def limits(self) -> tuple[float | None, float | None]:
-        """Lower and upper limit, 95 %; None where there are none."""
+        """Lower and upper limit of the 95 % interval, None if missing."""
         return self.low, self.high
 
     @property
     def significant(self) -> bool:
-        """True of a difference whose limits leave zero out."""
+        """Whether the interval of a difference excludes zero."""
         return None not in self.limits and not self.low <= 0.0 <= self.high  # type: ignore[operator]
 
     @property
     def shown(self) -> str:
-        """Value as its unit wants it, or what stands for it."""
+        """Value formatted for its unit, or its replacement."""
         return format_value(self.value, self.unit, self.text)
 
     @property
     def shown_unit(self) -> str:
-        """Unit, where the value does not say it itself."""
+        """Unit, or empty if the formatted value includes it."""
         return "" if self.unit in ("share", "count") else self.unit
 
 
 _LONG = 1e6
-"""Bits and nats from here on stand as powers of ten: Cllr of scores that are no log-likelihoods."""
+"""Minimum bits and nats in scientific notation, such as Cllr of uncalibrated scores."""
 
 
 def format_value(value: float | None, unit: str, text: str = "") -> str:
-    """Format a number as its unit wants it; ``text`` where there is one.
+    """Format a number for its unit, or return ``text`` if it is not empty.
 
     Example:
-        >>> [format_value(*each) for each in [(2.3456, "bits"), (0.279, "share"), (28.94, "rank")]]
-        ['2.346', '27.9 %', '28.9']
+        >>> format_value(2.3456, "bits"), format_value(0.279, "share"), format_value(28.94, "rank")
+        ('2.346', '27.9 %', '28.9')
         >>> [format_value(value, "nats") for value in (None, float("inf"), 1e9)]
         ['-', 'inf', '1e+09']
         >>> [format_value(value, "") for value in (0.671, 0.82, 0)]
@@ -146,12 +146,12 @@ def format_value(value: float | None, unit: str, text: str = "") -> str:
     if unit in ("bits", "nats", "log10"):
         written = f"{value:.3f}" if abs(value) < _LONG else f"{value:.0e}"  # room for its limits
         return written.removeprefix("-") if float(written) == 0 else written
-    # as its limits beside it
+    # with the same digits as its limits
     return f"{value:#.3g}" if 1e-3 <= abs(value) < 100 else f"{value:.3g}"
 
 
 def format_limits(figure: Figure) -> str:
-    """Format its 95 % interval, or nothing.
+    """Format the 95 % interval, or return an empty string.
 
     Example:
         >>> format_limits(Figure("a.b", "B", 0.5, "share", low=0.1, high=0.7))
@@ -166,11 +166,11 @@ def format_limits(figure: Figure) -> str:
 # ------------------------------------------------------------------------------------------ blocks
 
 Cell: TypeAlias = str | float | int | Figure | None
-"""Of a text the second line is set small: limits, or a note."""
+"""A cell of a table; the second line of a text is small print, such as an interval or a note."""
 
 
 def format_cell(cell: Cell) -> str:
-    r"""Format a cell: a figure with its limits in a second line, None as a dash.
+    r"""Format a cell, with the interval of a figure in a second line, and None as a dash.
 
     Example:
         >>> format_cell(Figure("a.b", "B", 0.5, "share", low=0.1, high=0.7)), format_cell(12345)
@@ -191,7 +191,7 @@ def format_cell(cell: Cell) -> str:
 
 @dataclass(frozen=True)
 class Heading:
-    """A column of a table; `swatch` is the number of its colour in pictures, from 1, or 0."""
+    """A column of a table; ``swatch`` is the number of its colour in pictures, from 1, or 0."""
 
     title: str
     kind: Literal["text", "number", "note"] = "text"
@@ -203,13 +203,14 @@ class Table:
     """A table.
 
     Attributes:
-        columns: of each row's cells.
-        rows: of as many cells each.
-        title: above it; may be empty.
-        notes: below it, a sentence each.
-        names: how many columns name the row.
-        marks: of cells by row and column, from 0: ``*`` differs, ``°`` is nearest to no evidence.
-        wide: has more columns than paper and small screens have room for; it is folded there.
+        columns: headings of the columns.
+        rows: one cell per column in each row.
+        title: title above the table; may be empty.
+        notes: sentences below the table.
+        names: number of columns that name the row.
+        marks: marks of cells by row and column, from 0: ``*`` for a significant difference, ``°``
+            for the value nearest to no evidence.
+        wide: whether the table is folded on paper and small screens.
     """
 
     columns: Sequence[Heading]
@@ -232,12 +233,12 @@ class Table:
         marks: Mapping[tuple[int, int], str] | None = None,
         wide: bool = False,
     ) -> Table:
-        """Make a table of numbers, but for the names that rows begin with."""
+        """Make a table of numbers, with the first ``names`` columns as text."""
         columns = [Heading(text, "text" if i < names else "number") for i, text in enumerate(head)]
         return cls(columns, list(rows), title, notes, names, marks or {}, wide)
 
     def select(self, columns: Sequence[int]) -> Table:
-        """Select columns, in this order: those of names first."""
+        """Select columns in this order, with the names first."""
         return replace(
             self,
             columns=[self.columns[j] for j in columns],
@@ -248,7 +249,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Paragraphs:
-    """Texts, a paragraph each; `muted` are explanations of what stands above."""
+    """Paragraphs of text; ``muted`` ones explain the block above."""
 
     texts: Sequence[str]
     muted: bool = False
@@ -256,7 +257,7 @@ class Paragraphs:
 
 @dataclass(frozen=True)
 class Bullets:
-    """A list: plain, of notes set apart, or of code."""
+    """A list of plain items, notes or code."""
 
     items: Sequence[str]
     kind: Literal["plain", "notes", "code"] = "plain"
@@ -264,16 +265,16 @@ class Bullets:
 
 @dataclass(frozen=True)
 class Definitions:
-    """Names and what is said of each; where that is empty, room is left to write."""
+    """Names with definitions; an empty definition leaves room for handwriting."""
 
     pairs: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
 class Picture:
-    """An ``<svg>`` element, trusted as it is, with title, caption and names by colour.
+    """A trusted ``<svg>`` element with title, caption and names by colour.
 
-    A wide one takes all the room that there is.
+    A wide one takes the full width.
     """
 
     title: str
@@ -285,7 +286,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Section:
-    """Blocks under a heading; sections in sections have smaller ones."""
+    """Blocks under a heading, which is smaller in nested sections."""
 
     title: str
     blocks: Sequence[Block]
@@ -293,7 +294,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Columns:
-    """Blocks side by side, where there is room."""
+    """Blocks side by side if there is room."""
 
     blocks: Sequence[Section | Picture]
 
@@ -306,10 +307,10 @@ class Document:
     """A report.
 
     Attributes:
-        title: of the whole.
-        facts: what it is of, a line each.
-        sections: in order; without blocks they are left out.
-        warnings: what has to be read first.
+        title: title of the report.
+        facts: lines on its subject.
+        sections: sections in order; those without blocks are skipped.
+        warnings: warnings at the top.
         foot: sentences at the end.
     """
 

@@ -1,4 +1,4 @@
-"""Documents and tables on a terminal, by rich."""
+"""Documents and tables on a terminal, with rich."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _NAMES, _LEAST_NAMES = 34, (12, 20)
-"""Widths of the first column: the most that it takes, and the least, in narrow and other places."""
+"""Maximum width of the first column, and its minimum widths on narrow and other terminals."""
 _NARROW = 60
-_HEAD = 13  # of a heading, what is not folded
+_HEAD = 13  # maximum width of a heading before it is folded
 
 
 def print_document(document: Document, console: Console) -> None:
-    """Print everything but pictures."""
+    """Print a document without its pictures."""
     from rich.text import Text
 
     for fact in filter(None, (document.title, *document.facts)):
@@ -61,19 +61,19 @@ def print_block(block: Block, console: Console) -> None:
                 console.print()
             if title:
                 console.print(Text(title, style="bold"))
-            for part in blocks:
-                print_block(part, console)
+            for child in blocks:
+                print_block(child, console)
         case Columns(blocks):
-            for part in blocks:
-                print_block(part, console)
+            for child in blocks:
+                print_block(child, console)
         case _:
             pass
 
 
 def print_table(table: Table, console: Console) -> None:
-    """Print a table; notes of its rows stand below, each once, by number.
+    """Print a table, with the numbered notes of its rows below, each once.
 
-    A table has as many columns of numbers as there is room for, then the others.
+    Columns of numbers that do not fit the terminal are printed in further tables.
     """
     from rich.table import Table as Grid
     from rich.text import Text
@@ -82,17 +82,17 @@ def print_table(table: Table, console: Console) -> None:
         console.print(Text(table.title, style="bold"))
     numbers: dict[str, str] = {}
     heads = any(column.title for column in table.columns)
-    for number, part in enumerate(_split(table, console.width)):
+    for number, subtable in enumerate(_split(table, console.width)):
         if number > 0:
             console.print()
         grid = Grid(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
         grid.show_header = heads
-        widths = [_width(part, j) for j in range(len(part.columns))]
-        for j, column in enumerate(part.columns):
-            is_name = j == 0 and part.names == 1
+        widths = [_width(subtable, j) for j in range(len(subtable.columns))]
+        for j, column in enumerate(subtable.columns):
+            is_name = j == 0 and subtable.names == 1
             room = console.width - sum(widths[1:]) - len(widths)
             grid.add_column(
-                Text(part.title or column.title, style="bold") if is_name else
+                Text(subtable.title or column.title, style="bold") if is_name else
                 "" if column.kind == "note" else column.title,
                 justify="left" if column.kind == "text" else "right",
                 overflow="fold",
@@ -101,10 +101,10 @@ def print_table(table: Table, console: Console) -> None:
                 width=widths[j] if column.kind == "number" else None,
                 no_wrap=column.kind == "note",
             )  # fmt: skip
-        for i in range(len(part.rows)):
+        for i in range(len(subtable.rows)):
             cells = []
-            for j, column in enumerate(part.columns):
-                text = _format(part, i, j)
+            for j, column in enumerate(subtable.columns):
+                text = _format(subtable, i, j)
                 if column.kind == "note" and text:
                     text = numbers.setdefault(text, str(len(numbers) + 1))
                 cells.append(Text(text))
@@ -113,8 +113,8 @@ def print_table(table: Table, console: Console) -> None:
     notes = Grid.grid(padding=(0, 1, 0, 0))
     notes.add_column(justify="right", min_width=3, style="dim")
     notes.add_column(style="dim")
-    for note, place in numbers.items():
-        notes.add_row(place, Text(note))
+    for note, label in numbers.items():
+        notes.add_row(label, Text(note))
     for note in table.notes:
         notes.add_row("", Text(note))
     if notes.row_count:
@@ -122,22 +122,22 @@ def print_table(table: Table, console: Console) -> None:
 
 
 def _split(table: Table, room: int) -> Iterator[Table]:
-    """Split the columns of numbers into as many tables as there is need of."""
-    places = [j for j, column in enumerate(table.columns) if column.kind == "number"]
+    """Split the columns of numbers into as many tables as the width requires."""
+    numbers = [j for j, column in enumerate(table.columns) if column.kind == "number"]
     widths = [_width(table, j) + 1 for j in range(len(table.columns))]
     widths[:1] = [min(width, _LEAST_NAMES[room >= _NARROW] + 1) for width in widths[:1]]
-    room -= sum(width for j, width in enumerate(widths) if j not in places)
-    parts: list[list[int]] = [[]]
-    for j in places:
-        if parts[-1] and sum(widths[i] for i in parts[-1]) + widths[j] > room:
-            parts.append([])
-        parts[-1].append(j)
-    for part in parts:
-        yield table.select([j for j in range(len(table.columns)) if j in part or j not in places])
+    room -= sum(width for j, width in enumerate(widths) if j not in numbers)
+    groups: list[list[int]] = [[]]
+    for j in numbers:
+        if groups[-1] and sum(widths[i] for i in groups[-1]) + widths[j] > room:
+            groups.append([])
+        groups[-1].append(j)
+    for group in groups:
+        yield table.select([j for j in range(len(table.columns)) if j in group or j not in numbers])
 
 
 def _width(table: Table, j: int) -> int:
-    """Width of a column whose head may fold."""
+    """Return the width of a column, given that its heading may fold."""
     column = table.columns[j]
     if column.kind == "note":
         return 2

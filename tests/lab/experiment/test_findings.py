@@ -128,7 +128,7 @@ def test_few_speakers_decide_nothing(tmp_path):
     scores = score_file(tmp_path / "few.npz", {"rising": RISING}, speakers=6)
     made = experiment(scores, tmp_path / "out", ExperimentSettings(replicates=40))
     assert {each.verdict for each in made.findings} == {"undecided"}
-    assert "cannot be decided with so few speakers" in (tmp_path / "out/index.html").read_text()
+    assert "too few speakers" in (tmp_path / "out/index.html").read_text()
 
 
 @pytest.mark.slow
@@ -198,7 +198,7 @@ def test_noise_decides_nothing_and_what_tells_nothing_has_no_guides():
     found = said(noisy)
     assert set(found.values()) <= {"undecided"} | {"yes", "no"} & {found["guide_linear"]}
     made: Any = answer_rise(noisy)
-    assert "cannot be decided with so few speakers (N = 64, 30 tested" in made.text
+    assert "too few speakers (N = 64, 30 tested" in made.text
     nothing = surface([0.02] * 5, chance=0.4)
     assert answer_guides(nothing) == []
     assert answer_saturation(nothing, "T") is None
