@@ -64,8 +64,8 @@ TITLES = {
     "retention": "How long speech may be kept",
 }
 _EXPLAINED = {
-    "singling out": "Whether records of one person can be isolated (WP216). Evidence compares how "
-    "likely a stretch is if this person speaks and if another one does. With k bits of it, 2^k "
+    "singling out": "Whether records of one person can be isolated (WP216). Evidence is the "
+    "likelihood ratio in bits of this person against other speakers. With k bits of it, 2^k "
     "people are narrowed to one. Ranks show how often the right person comes first among those "
     "enrolled.",
     "linkability": "Whether two records can be linked to the same person, without knowing the "

@@ -352,8 +352,8 @@ def describe_method(experiment: Experiment) -> Iterator[str]:
         "this corpus is protected speech, the templates are protected too. Counts are compared by "
         "log-likelihood, embeddings by cosine."
         if material.joins
-        else "Scores are those of the file. Its author knows the attacker's speech and comparison, "
-        "and whether tests and templates overlap."
+        else "Scores are those of the file. Ask its author which templates the attacker has, how "
+        "it compares, and whether tests and templates overlap."
     )
     for panel in experiment.panels:
         tests, templates = (
