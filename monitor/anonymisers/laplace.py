@@ -124,7 +124,7 @@ class Promise:
 
     @property
     def empty(self) -> bool:
-        """Whether the bound allows enough to identify one person among all others alive."""
+        """True if the bound allows enough to identify one person among all others alive."""
         return self.most_bits >= EVERYBODY_BITS
 
 

@@ -218,8 +218,8 @@ class Usc:
         sound = [*map(self._sound.push, latents), self._sound.flush()]
         remainder = np.concatenate([*map(self._back.process, sound), self._back.flush()])
         missing = self._taken - self._out
-        padding = np.zeros(max(0, missing - remainder.size))
-        return np.append(remainder, padding)[:missing].astype(np.float32)
+        silence = np.zeros(max(0, missing - remainder.size))
+        return np.append(remainder, silence)[:missing].astype(np.float32)
 
     def reset(self) -> None:
         """Begin again, with the same noise."""

@@ -99,7 +99,7 @@ class Figure:
 
     @property
     def significant(self) -> bool:
-        """Whether the interval of a difference excludes zero."""
+        """True if the interval of a difference excludes zero."""
         return None not in self.limits and not self.low <= 0.0 <= self.high  # type: ignore[operator]
 
     @property
