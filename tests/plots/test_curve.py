@@ -269,7 +269,7 @@ def test_one_voice_among_crowds_of_several_sizes(tmp_path):
         assert words in text, words
     with pytest.raises(UsageError, match="no evidence to draw"):
         plot_crowds(events(RUNS["plain"]), path, [50])
-    with pytest.raises(UsageError, match="20 people.* at least 50"):
+    with pytest.raises(UsageError, match=r"20 people.* at least 50"):
         plot_crowds(events(evidence_run()), path, [20])
 
 

@@ -168,7 +168,7 @@ def test_names_stay_apart_and_inside(tmp_path):
 def test_what_tables_say_of_speakers_stays_with_their_frames(corpus, tmp_path):
     folder, who, table = tmp_path / "frames", ["ann", "bob"], corpus / "manifest.csv"
     assert groups_of(corpus, who) is None
-    with pytest.raises(UsageError, match="the age of speakers .*: add --groups"):
+    with pytest.raises(UsageError, match=r"the age of speakers .*: add --groups"):
         groups_of(corpus, who, column="age")
     table.write_text(
         "path,speaker,chapter,Gender,age\nann/mon/1.flac,ann,7,F,30\nbob/1.flac,bob,8,M,\n"
