@@ -34,7 +34,7 @@ def check_samples(samples: FloatArray) -> FloatArray:
     if samples.ndim != 1:
         raise UsageError(f"invalid samples of shape {samples.shape}: pass one channel")
     if samples.size and not -_LARGEST <= samples.min() <= samples.max() <= _LARGEST:
-        raise UsageError("invalid sample (NaN or infinite): repair the recording first")
+        raise UsageError("samples are NaN or infinite. Repair the recording first")
     return samples
 
 

@@ -194,7 +194,7 @@ USAGE = {
         ("-o x.wav --method mcadams:speaker", "--speaker NAME"),
     ],
     "protect": [
-        ("voices -o talk.wav --method none", "is a file"),
+        ("voices -o talk.wav --method none", "use a folder, not a file"),
         ("voices -o voices/safe --method none", "outside"),
         ("flat -o new --method mcadams:speaker", "--speaker NAME"),
         ("twins -o new --method none", "both become one.wav"),
@@ -232,7 +232,7 @@ USAGE = {
     "score people": [
         ("-o a.csv", "let the name end in .npz"),
         ("-o a.npz --scoring max", "f0: no feature has max scoring"),
-        ("-o a.npz --group-by age", "no table of people says who is of which age"),
+        ("-o a.npz --group-by age", "the age of speakers in people is unknown"),
         ("-o a.npz --frames new", "holds frames: leave out --frames"),
         ("-o us.npz", "use --replace"),
     ],
@@ -254,8 +254,8 @@ USAGE = {
     "experiment people": [
         ("-o new --features voice", "no frames of voice: use f0"),
         ("-o new --trained voice=names.txt", "--trained voice"),
-        ("-o people/out", "lies in the corpus itself"),
-        ("-o other", "holds something else"),
+        ("-o people/out", "use one outside the corpus"),
+        ("-o other", "has other contents"),
     ],
 }  # fmt: skip
 """Exit status 2, by what all lines of a group begin with."""
@@ -315,7 +315,7 @@ TROUBLE = {
         ("--data shared", "holds more than templates"),
     ],
     "protect": [
-        ("nan/nan.wav -o new.wav --method none", "no number"),
+        ("nan/nan.wav -o new.wav --method none", "NaN or infinite"),
         ("talk.wav -o letter.txt/a.wav --method none", "cannot write a.wav"),
         ("talk.wav -o new.wav --anonymiser-command false", "false failed with exit status 1"),
     ],
