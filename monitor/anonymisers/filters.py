@@ -319,7 +319,8 @@ class Program:
             raise SourceError(f"{name} cannot be started: {error.strerror}") from None
         if ended.stopped == "time":
             raise SourceError(
-                f"{name} took over {timeout:.3g} s and was killed; raise --command-timeout"
+                f"{name} took over {timeout:.3g} s and was killed; raise "
+                "command-timeout in --config FILE"
             )
         if ended.stopped is not None:
             where = "standard output" if ended.stopped == "printed" else "standard error"

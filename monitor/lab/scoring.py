@@ -339,7 +339,7 @@ def check_size(scores: int) -> None:
     if 8 * scores > MOST_BYTES:
         raise UsageError(
             f"{8 * scores / 2**30:.1f} GB of scores, more than {MOST_BYTES / 2**30:g} GB: use "
-            "fewer --lengths, --template-lengths, --trials or --features"
+            "fewer --lengths, --template-lengths, trials or --features"
         )
 
 

@@ -132,7 +132,7 @@ def slow(note: Path) -> str:
 def test_one_that_takes_too_long_is_killed_with_all_that_it_started(tmp_path):
     program = Program(slow(tmp_path / "pid"), RATE, 0.6)
     program.process(synthetic(30.0))  # more than a pipe holds
-    with pytest.raises(SourceError, match=r"took over 0.6 s and was killed; .*--command-timeout"):
+    with pytest.raises(SourceError, match=r"took over 0.6 s and was killed; .*command-timeout"):
         program.flush()
     assert gone(int((tmp_path / "pid").read_text()))
 

@@ -130,7 +130,7 @@ USAGE = {
     ],
     PITCH: [
         ("--features f1", "no templates of f1"),
-        ("--start 5 --end 4", "must be later than"),
+        ("--part 5-4", "must be later than"),
         ("--protect mcadams:speaker", "mcadams:speaker needs the speaker"),
         ("--protect none --ledger a.db --watch 19", "leave out --ledger or"),
         ("--protect none --alert protected.bits --false-alarms 5%", "give protected.bits a thresh"),

@@ -289,7 +289,7 @@ def list_caveats(results: AttackResults) -> list[str]:
     sentences += [
         f"{method_name(method)}: semi-informed is undertrained. Its network gets {trained:.2f} "
         f"bits from unprotected speech, and the shipped one {shipped:.2f}. Train it longer "
-        "(--training-steps), or on more readers."
+        "(training-steps), or on more readers."
         for method, (trained, shipped) in results.clear_bits.items()
         if method in results.undertrained
     ]

@@ -544,9 +544,9 @@ def _list_commands(
     return (
         f"monitor score {name} -o scores.npz --session both --lengths {lengths} "
         f"--template-lengths {enrolled.template_seconds:g}{more}{model}",
-        f"monitor evaluate scores.npz --all "
+        f"monitor evaluate scores.npz --figures all "
         f"--among {','.join(map(str, sorted({*CROWDS, config.among})))} "
-        f"--replicates {config.replicates} --seed {config.seed}",
+        f"--replicates {config.replicates}{seed}",
         f"monitor enrol PEOPLE --seconds {enrolled.template_seconds:g}{more} -o us.npz, with "
         "people's other sessions",
         f"monitor replay RECORDING -p us.npz{model or ' --rank-model reference'} --watch SPEAKER, "
