@@ -74,7 +74,7 @@ def test_a_folder_keeps_its_names_and_lengths_and_says_what_it_is(run, voices, t
     (safe / made[0]).write_bytes(b"mine")
     again = run(*asked)
     assert again.code == 1
-    assert "give --replace" in again.complaint
+    assert "--replace" in again.complaint
     assert (safe / made[0]).read_bytes() == b"mine"
     assert run(*asked, "--replace").code == 4
     assert (safe / made[0]).read_bytes() == before
@@ -244,7 +244,7 @@ def test_embeddings_get_noise_and_nothing_else_is_left(run, heard, tmp_path):
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
     refused = run(*asked)
     assert refused.code == 1
-    assert "give --replace" in refused.complaint
+    assert "--replace" in refused.complaint
     # noise is new each time but for a seed; a broken file is named and skipped
     (heard / "ann" / "2.npz").write_bytes(b"no frames")
     done = run(*asked, "--replace")
