@@ -466,7 +466,7 @@ class Reading(Event):
 
     @property
     def is_impostor(self) -> bool:
-        """Whether the open-set figure is at least four to one against an enrolled speaker."""
+        """True if the open-set figure is at least four to one against an enrolled speaker."""
         return self.enrolled is not None and self.enrolled < NOBODY
 
     def closed_set(self, end: str = "") -> float | None:

@@ -134,7 +134,7 @@ class SpeechWindows(AudioFeature):
         self._early_windows, self._most_speech = 0, most_speech
 
     def _is_wanted(self, window: IntArray | int) -> BoolArray:
-        """Whether a window that follows so many whole ones begins early enough."""
+        """Return True if a window after so many whole ones begins early enough."""
         return np.asarray(np.multiply(window, _WINDOW // _TICK) < self._most_speech)
 
     def _embed_windows(self, samples: FloatArray) -> Track:

@@ -71,7 +71,7 @@ class Syllables:
 
     @property
     def goes_on(self) -> bool:
-        """Whether the level has risen and not fallen yet."""
+        """True if the level has risen and not fallen yet."""
         return self._rises
 
     @property

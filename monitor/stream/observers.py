@@ -30,7 +30,7 @@ class Observer(Protocol):
 
 @dataclass
 class Observers(Forking):
-    """Those of one stream.
+    """The observers of one stream.
 
     Attributes:
         copies: of enrolled recordings.

@@ -69,7 +69,7 @@ class _Speech(AudioFeature):
 
 
 class _Start(NamedTuple):
-    """Where a part may begin: tick of the recording, tick of its speech, and totals before it."""
+    """Possible beginning of a part: tick of the recording, tick of its speech, totals before it."""
 
     tick: int
     spoken: int

@@ -1,4 +1,4 @@
-"""How the words of each recording of a stream lie in its speech."""
+"""Coverage of speech by words, for each recording of a stream."""
 
 from __future__ import annotations
 

@@ -452,7 +452,7 @@ class Coverage:
 
     @property
     def doubtful(self) -> bool:
-        """Whether the words fit the speech no better than another recording's might."""
+        """Return True if the words fit the speech no better than another recording's might."""
         return self.as_well is not None and self.as_well > _DOUBTFUL
 
     def sentence(self, label: str) -> str:
