@@ -88,8 +88,9 @@ def command() -> list[str]:
 
 
 @pytest.fixture
-def terminal(command) -> Callable[..., tuple[int, str, str]]:
+def terminal(command, tmp_path_factory) -> Callable[..., tuple[int, str, str]]:
     """The command line with stdout on a terminal: exit status, what it shows, stderr."""
+    folder = tmp_path_factory.mktemp("settings")
 
     def run(
         *arguments: object, columns: int = 100, both: bool = False, encoding: str = "utf-8"
@@ -98,7 +99,7 @@ def terminal(command) -> Callable[..., tuple[int, str, str]]:
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
         environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR")}
         process = subprocess.Popen(
-            [*command, *map(str, arguments)],
+            [*command, *configured(arguments, folder)],
             stdin=subprocess.DEVNULL,
             stdout=theirs,
             stderr=theirs if both else subprocess.PIPE,

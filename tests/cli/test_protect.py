@@ -274,7 +274,7 @@ def test_an_experiment_tells_that_noisy_templates_understate(run, heard, tmp_pat
     found = json.loads(results)
     measured = {(c["T"], c["D"]) for c in found["cells"] if c["systems"]}
     assert measured == {(3.0, 6.0), (6.0, 6.0)}
-    assert "not heard" in page
+    assert "no frames" in page
     rises = next(each for each in found["findings"] if each["question"] == "rises")
     assert "at T = 3 s" in rises["text"]
 

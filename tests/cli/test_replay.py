@@ -26,6 +26,7 @@ from monitor.events.schema import SCHEMA
 from monitor.population.population import Population
 from monitor.stream.checkpoint import state_path
 from tests.records import read_records
+from tests.settings import configured
 from tests.sounds import RATE, synthetic
 
 VALID = Draft202012Validator(SCHEMA)
@@ -250,7 +251,10 @@ def test_interrupted_it_ends_every_process_and_goes_on(command, run, tmp_path):
     shell = ["replay", tmp_path / "a.wav", tmp_path / "b.wav", "--features", "f0", {"step": "5"},
              "--jsonl", path, "--jobs", "2"]  # fmt: skip
     process = subprocess.Popen(
-        [*command, *map(str, shell)], stderr=subprocess.PIPE, text=True, start_new_session=True
+        [*command, *configured(shell, tmp_path)],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     while not state_path(path).exists():
         assert process.poll() is None, process.stderr
@@ -264,7 +268,7 @@ def test_interrupted_it_ends_every_process_and_goes_on(command, run, tmp_path):
     assert psutil.wait_procs(workers, timeout=20)[1] == []
     before = read_records(path)
     assert before[-1]["type"] != "end"
-    other = run(*[each if each != "5" else "1" for each in shell], "--resume")
+    other = run(*[each if each != {"step": "5"} else {"step": "1"} for each in shell], "--resume")
     assert other.code == 1
     assert "is of another run (not the same: step)" in other.complaint
     assert run(*shell, "--resume").code == 0

@@ -156,9 +156,9 @@ def test_each_method_is_tried_once_and_rank_models_are_learnt_as_the_attacker_he
     assert (learnt.settings.readers, learnt.settings.background) == (6, 10)
     joints = {(r.method, r.attacker): r for r in learnt.rows if r.feature == "joint"}
     assert {key: row.rank_model for key, row in joints.items()} == {
-        ("none", "ignorant"): "learnt on 10 background speakers, clear speech",
-        ("noise:20", "ignorant"): "learnt on 10 background speakers, clear speech",
-        ("noise:20", "lazy-informed"): "learnt on 10 background speakers, noise:20 speech",
+        ("none", "ignorant"): "fitted to 10 background speakers, clear speech",
+        ("noise:20", "ignorant"): "fitted to 10 background speakers, clear speech",
+        ("noise:20", "lazy-informed"): "fitted to 10 background speakers, noise:20 speech",
     }
     assert joints["none", "ignorant"].bits > 2.0
     # the strongest is whoever learns most by any way
