@@ -466,9 +466,10 @@ def test_a_state_of_something_else_is_refused():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "steps", "most"),
-    # a block is 160 kB; landmarks of the last minutes are remembered, 2 kB a second at most, and
-    # frames of the last seconds, which may turn out to repeat
-    [("frames", 40, 32), ("audio", 8, 20 + 20 * 2), ("losses", 60, 48 + 30 * 2)],
+    # a block is 160 kB; landmarks of the last minutes are remembered, 2 kB a second at most of the
+    # 40 s of audio and the 60 s of losses, and frames of the last seconds, which may turn out to
+    # repeat
+    [("frames", 40, 32), ("audio", 8, 20 + 40 * 2), ("losses", 60, 48 + 60 * 2)],
 )
 def test_memory_does_not_grow(kind, steps, most):
     monitor = Monitor(reference(), watch=WATCHED, step_seconds=2.5)
