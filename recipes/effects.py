@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import orjson
@@ -35,6 +36,7 @@ _MOST_OTHERS = 6000
 """Comparisons of two people that are fitted on, of each pair of conditions."""
 
 SHIFTS = 4
+Known = Literal["nothing", "band", "all"]
 Frames = dict[str, SessionFrames]
 
 
@@ -47,7 +49,11 @@ def with_effects(population: Population, frames: Path) -> Population:
     for rank_model in population.rank_models:
         evidence = rank_model.evidence
         if rank_model.session == "cross" and evidence is not None:
-            effects = fit_condition_effects(list(_learnt_from(population, frames, rank_model)))
+            rows = list(_learnt_from(population, frames, rank_model))
+            effects = fit_condition_effects(
+                [row for row, known in rows if known == "all"],
+                [row for row, known in rows if known != "all"],
+            )
             rank_model = replace(rank_model, evidence=replace(evidence, conditions=effects))
         rank_models.append(rank_model)
     return population.with_rank_models(RankModels(rank_models), population.cohort)
@@ -55,8 +61,12 @@ def with_effects(population: Population, frames: Path) -> Population:
 
 def _learnt_from(
     population: Population, frames: Path, rank_model: RankModel
-) -> Iterator[ConditionComparisons]:
-    """Comparisons under every pair of conditions, at several lengths."""
+) -> Iterator[tuple[ConditionComparisons, Known]]:
+    """Comparisons under every pair of conditions, at several lengths, and what is known of streams.
+
+    Streams of 1 to 3 s are new: nothing but their band is known, and at 1 s not even that. Whatever
+    they turn out to be, most templates are clean.
+    """
     names = rank_model.features
     for group, template, tests in (
         ("readers", TEMPLATE_SECONDS, (5.0, 10.0, 20.0)),
@@ -65,9 +75,13 @@ def _learnt_from(
         for first, second in pairs(group):
             enrolled = HeardGroup.read(frames, f"{group}-0", first, names)
             streams = HeardGroup.read(frames, f"{group}-1", second, names)
-            for test in tests:
-                made = compare(group, population, enrolled, streams, names, (template, test))
-                yield made.flat()
+            lengths: list[tuple[float, Known]] = [(test, "all") for test in tests]
+            if first == "clean":
+                lengths += [(1.0, "nothing"), (2.0, "band"), (3.0, "band")]
+            for test, known in lengths:
+                both = template, test
+                made = compare(group, population, enrolled, streams, names, both, known)
+                yield made.flat(), known
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +114,7 @@ class Comparisons:
         own: place of each stream's own template, shape (n,).
         tester, owner: whose stream, shape (n,); whose template, shape (N,).
         support: bits.
-        unlike: how their conditions differ, shape (n, N, 10).
+        unlike: how their conditions differ, shape (n, N, 11).
         template_seconds: D of the templates.
     """
 
@@ -145,8 +159,9 @@ def compare(
     streams: HeardGroup,
     features: tuple[str, ...],
     lengths: tuple[float, float],
+    known: Known = "all",
 ) -> Comparisons:
-    """Templates and streams of these lengths, speech seconds."""
+    """Templates and streams of these lengths, speech seconds, with what is known of the streams."""
     template, test = (round(each * UNITS_PER_SECOND) for each in lengths)
     names = sorted(name for name, each in enrolled.frames.items() if _length(each) >= template)
     tests = [streams.frames.get(name) for name in names]
@@ -168,10 +183,11 @@ def compare(
         np.stack([degradation(group.conditions[names[each]]) for each in whose])
         for group, whose in ((streams, tester), (enrolled, made.owner))
     ]
+    sound[0][:, {"nothing": 0, "band": 1, "all": 3}[known] :] = np.nan
     own = made.mated[rows]
     return Comparisons(
         *(title, parts, intercept, own, tester, made.owner),
-        *(float(point.support[0]), unlike(*sound), lengths[0]),
+        *(float(point.support[0]), unlike(*sound, is_new=known != "all"), lengths[0]),
     )
 
 

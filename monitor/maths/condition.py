@@ -393,31 +393,33 @@ def degradation(condition: Condition | None) -> FloatArray:
     return np.clip(degradations, 0.0, _MOST_DEGRADED)
 
 
-UNLIKE = 10
-"""Figures of `unlike`."""
+UNLIKE, NEW = 11, 10
+"""Figures of `unlike`, and the place of the one for new streams."""
 
 
-def unlike(streams: FloatArray, templates: FloatArray) -> FloatArray:
+def unlike(streams: FloatArray, templates: FloatArray, *, is_new: bool = False) -> FloatArray:
     """Compute excess degradation of streams, of templates, and their common degradation.
 
-    The inputs are degradations by band, echo and noise, (R, 3) and (N, 3). The result, (R, N, 10),
+    The inputs are degradations by band, echo and noise, (R, 3) and (N, 3). The result, (R, N, 11),
     has ``max(stream - template, 0)``, then ``max(template - stream, 0)``, then ``min(stream,
     template)``, each 0 to 1.2. The tenth column sums the larger degradation of each kind and
     subtracts the largest, because combined degradations cost less than their sum. Unknown
-    conditions count as 0.
+    conditions count as 0. The last column is 1 if the streams are so new that their noise is still
+    unknown (``is_new``): it may be anything.
 
     Example:
         >>> telephone, studio = np.array([[1.0, 0.0, np.nan]]), np.zeros((1, 3))
         >>> unlike(telephone, np.concatenate([telephone, studio]))
-        array([[[0., 0., 0., 0., 0., 0., 1., 0., 0., 0.],
-                [1., 0., 0., 0., 0., 0., 0., 0., 0., 0.]]])
+        array([[[0., 0., 0., 0., 0., 0., 1., 0., 0., 0., 0.],
+                [1., 0., 0., 0., 0., 0., 0., 0., 0., 0., 0.]]])
         >>> room = np.array([[0.0, 0.5, 0.0]])
-        >>> unlike(telephone, room)[0, 0, -1]
-        np.float64(0.5)
+        >>> unlike(telephone, room, is_new=True)[0, 0, -2:]
+        array([0.5, 1. ])
     """
     stream = streams[:, None]
     worse = np.maximum(stream - templates, 0.0), np.maximum(templates - stream, 0.0)
     degrees = np.nan_to_num(np.stack([*worse, np.minimum(stream, templates)], axis=-2))
     kinds = degrees.sum(axis=-2)
     combined = kinds.sum(axis=-1) - kinds.max(axis=-1)
-    return np.concatenate([degrees.reshape(*degrees.shape[:-2], -1), combined[..., None]], axis=-1)
+    parts = degrees.reshape(*degrees.shape[:-2], -1), combined[..., None]
+    return np.concatenate([*parts, np.full_like(parts[1], is_new)], axis=-1)

@@ -22,6 +22,8 @@ from monitor.types import BoolArray, FloatArray
 MISSES = 0.01
 """Share of mated comparisons that look like other people's: another microphone, noise, a label
 that is wrong. Chosen on people who calibrate (benchmarks/results/world.md)."""
+UNBOUNDED = 1000.0
+"""Bits that no ratio reaches."""
 
 
 def neighbours(lengths: FloatArray, reached: BoolArray, seconds: float) -> tuple[int, int, float]:
@@ -54,9 +56,9 @@ class ConditionEffect:
     this length.
 
     Attributes:
-        shift: fraction of the intercept, shape (10,).
-        slope: of each feature, shape (F, 10).
-        support: bits, at least 0, shape (10,).
+        shift: fraction of the intercept, shape (11,).
+        slope: of each feature, shape (F, 11).
+        support: bits, at least 0, shape (11,).
     """
 
     shift: FloatArray
@@ -64,7 +66,7 @@ class ConditionEffect:
     support: FloatArray
 
     def at(self, unlike: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Compute shift (...), slopes (..., F), at least 0, and support (...) of q (..., 10)."""
+        """Compute shift (...), slopes (..., F), at least 0, and support (...) of q (..., 11)."""
         bounds = np.full(unlike.shape, np.inf)
         np.divide(self.support, np.minimum(unlike, 1.0), out=bounds, where=unlike > 0)
         slope = np.maximum(1.0 + unlike @ self.slope.T, 0.0)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy.special import expit
 
-from monitor.maths.condition import UNLIKE
-from monitor.maths.evidence import ConditionEffect, ConditionEffects, with_misses
+from monitor.maths.condition import NEW, UNLIKE
+from monitor.maths.evidence import UNBOUNDED, ConditionEffect, ConditionEffects, with_misses
 from monitor.maths.roc import pool
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -397,7 +397,7 @@ class ConditionComparisons:
     """Comparisons under one pair of conditions, n of them; D of the templates.
 
     ``parts`` are each feature's contribution to the log2 ratio, ``b_f z_f`` as fitted on clean
-    speech, (n, F). Weights of mated and of other comparisons sum to 1/2 each. ``unlike``, (n, 10),
+    speech, (n, F). Weights of mated and of other comparisons sum to 1/2 each. ``unlike``, (n, 11),
     compares the conditions (`monitor.maths.condition.unlike`). Equal names mean the same person
     throughout.
     """
@@ -418,28 +418,59 @@ class ConditionComparisons:
         return np.asarray(bits + max(-self.intercept, 0.0) * shift)
 
 
-def fit_condition_effects(rows: Sequence[ConditionComparisons]) -> ConditionEffects:
+def fit_condition_effects(
+    rows: Sequence[ConditionComparisons], new: Sequence[ConditionComparisons] = ()
+) -> ConditionEffects:
     """Fit the effects of conditions that minimise Cllr, and the support of each condition.
 
     Each pair of conditions has the same weight. Its cost is the mean Cllr at even odds and at 1 to
     32 (`_ODDS`). A ridge applies to the first effect and to the step from each to the next. A
     penalty applies if other people's mean ratio exceeds 1. The support, at all lengths, is the ELUB
     of comparisons with much of that condition alone. With too few people it is the smallest of the
-    others.
+    others. The effect on ``new`` streams is fitted last, with all others as they are. These are
+    supported like known ones: an ELUB of short streams would bound longer templates too.
+    """
+    lengths = np.unique([row.template_seconds for row in rows])
+    known = np.arange(UNLIKE) < NEW
+    clean_bits = [row.intercept + row.parts.sum(axis=1) for row in rows]
+    fitted = _fit_steps(rows, clean_bits, lengths, known)
+    effects = [ConditionEffect(each[0], each[1:], np.zeros(UNLIKE)) for each in fitted]
+    places = np.searchsorted(lengths, [row.template_seconds for row in rows]).tolist()
+    ratios = [
+        with_misses(row.bits(effects[place])) for row, place in zip(rows, places, strict=True)
+    ]
+    support = np.array([_supported(rows, ratios, k) for k in range(UNLIKE)])
+    minimum = float(np.nanmin(support)) if np.isfinite(support).any() else 0.0
+    support = np.where(np.isnan(support), minimum, support)
+    support[NEW] = UNBOUNDED
+    if new:
+        places = np.searchsorted(lengths, [row.template_seconds for row in new]).tolist()
+        before = [row.bits(effects[place]) for row, place in zip(new, places, strict=True)]
+        fitted += _fit_steps(new, before, lengths, ~known)
+    return ConditionEffects(
+        lengths, tuple(ConditionEffect(each[0], each[1:], support) for each in fitted)
+    )
+
+
+def _fit_steps(
+    rows: Sequence[ConditionComparisons],
+    bits_before: Sequence[FloatArray],
+    lengths: FloatArray,
+    columns: BoolArray,
+) -> FloatArray:
+    """Fit shift and slopes of some columns of q at each length: (K, 1 + F, 11), 0 elsewhere.
+
+    ``bits_before`` are each row's bits, (n,), without these columns.
     """
     from scipy.optimize import minimize
 
     features = rows[0].parts.shape[1]
-    lengths = np.unique([row.template_seconds for row in rows])
-    length_indices = [int(np.searchsorted(lengths, row.template_seconds)) for row in rows]
-    tables = [
-        np.hstack([
-            max(-row.intercept, 0.0) * row.unlike,
-            *(row.unlike * row.parts[:, f, None] for f in range(features)),
-        ]) / _SCALE
-        for row in rows
-    ]  # fmt: skip
-    clean_bits = [row.intercept + row.parts.sum(axis=1) for row in rows]
+    length_indices = np.searchsorted(lengths, [row.template_seconds for row in rows]).tolist()
+    tables = []
+    for row in rows:
+        q = row.unlike[:, columns]
+        slopes = [q * row.parts[:, f, None] for f in range(features)]
+        tables.append(np.hstack([max(-row.intercept, 0.0) * q, *slopes]) / _SCALE)
     signs = [np.where(row.mated, -1.0, 1.0) for row in rows]
     weights = [[row.weight * scale for scale in _scales(row.mated)] for row in rows]
 
@@ -448,9 +479,9 @@ def fit_condition_effects(rows: Sequence[ConditionComparisons]) -> ConditionEffe
         cumulative = np.cumsum(steps, axis=0)
         total = _CONDITION_RIDGE * float((steps**2).sum())
         gradients = np.zeros_like(cumulative)
-        terms = zip(rows, tables, length_indices, clean_bits, signs, weights, strict=True)
-        for row, table, index, bits_before, sign, weight_at in terms:
-            bits = bits_before + table @ cumulative[index]
+        terms = zip(rows, tables, length_indices, bits_before, signs, weights, strict=True)
+        for row, table, index, before, sign, weight_at in terms:
+            bits = before + table @ cumulative[index]
             cost, gradient = 0.0, np.zeros_like(bits)
             for odds, weight in zip(_ODDS, weight_at, strict=True):
                 margin = sign * (bits - odds)
@@ -467,18 +498,11 @@ def fit_condition_effects(rows: Sequence[ConditionComparisons]) -> ConditionEffe
         step_gradients = np.cumsum(gradients[::-1], axis=0)[::-1] + 2.0 * _CONDITION_RIDGE * steps
         return total, step_gradients.ravel()
 
-    start = np.zeros(lengths.size * (1 + features) * UNLIKE)
-    steps = minimize(objective, start, jac=True, method="L-BFGS-B").x / _SCALE
-    fitted = np.cumsum(steps.reshape(lengths.size, -1, UNLIKE), axis=0)
-    effects = [ConditionEffect(effect[0], effect[1:], np.zeros(UNLIKE)) for effect in fitted]
-    ratios = [
-        with_misses(row.bits(effects[place]))
-        for row, place in zip(rows, length_indices, strict=True)
-    ]
-    support = np.array([_supported(rows, ratios, k) for k in range(UNLIKE)])
-    minimum = float(np.nanmin(support)) if np.isfinite(support).any() else 0.0
-    support = np.where(np.isnan(support), minimum, support)
-    return ConditionEffects(lengths, tuple(replace(effect, support=support) for effect in effects))
+    start = np.zeros((lengths.size, 1 + features, int(columns.sum())))
+    steps = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B").x / _SCALE
+    fitted = np.zeros((lengths.size, 1 + features, UNLIKE))
+    fitted[..., columns] = np.cumsum(steps.reshape(start.shape), axis=0)
+    return fitted
 
 
 def _scales(mated: BoolArray) -> list[FloatArray]:
@@ -495,14 +519,14 @@ def _supported(
 ) -> float:
     """Compute the support of comparisons with half or more of one figure of q, and of no other.
 
-    The last, what comes together, is never alone. NaN of too few people.
+    Combined degradations are never alone. NaN of too few people.
     """
     parts: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]] = []
     people: set[str] = set()
     pairs: set[frozenset[str]] = set()
     for row, ratios in zip(rows, ratios_by_row, strict=True):
         large = row.unlike >= 0.5
-        chosen = large[:, k] & ((large.sum(axis=1) == 1) | (k == UNLIKE - 1))
+        chosen = large[:, k] & ((large.sum(axis=1) == 1) | (k == NEW - 1))
         if not (chosen & row.mated).any() or not (chosen & ~row.mated).any():
             continue
         bits = ratios[chosen]

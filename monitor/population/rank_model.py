@@ -14,8 +14,8 @@ import numpy as np
 from monitor.errors import StoreError
 from monitor.files import Arrays
 from monitor.kinds import is_mark, within
-from monitor.maths.condition import UNLIKE
-from monitor.maths.evidence import ConditionEffect, ConditionEffects, neighbours
+from monitor.maths.condition import NEW, UNLIKE
+from monitor.maths.evidence import UNBOUNDED, ConditionEffect, ConditionEffects, neighbours
 from monitor.population.store import refusing_incomplete
 from monitor.safe_text import is_name, is_printable, spelled_all
 from monitor.types import AnyArray, BoolArray, FloatArray, Record
@@ -340,6 +340,9 @@ class EvidenceModel:
             table = part("conditions")
             is_table = table.ndim == 3 and table.shape[1] >= 2
             _require(is_table, "an evidence rank model says what no condition does")
+            if table.shape[2] == UNLIKE - 1:  # a store from before new streams had an effect
+                table = np.pad(table, ((0, 0), (0, 0), (0, 1)))
+                table[:, 1, NEW] = UNBOUNDED
             rows = tuple(ConditionEffect(x[0], x[2:], x[1]) for x in table)
             effects = ConditionEffects(part("condition_lengths"), rows)
         intercept, slopes = part("intercept", "intercepts"), part("slopes", "slope_draws")

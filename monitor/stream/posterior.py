@@ -360,7 +360,8 @@ class LikelihoodRatioScorer:
     def _effect_of(self, condition: Condition | None) -> _Effect:
         """Compute the effect on everybody at one moment."""
         assert self.rank_model.conditions is not None
-        q = unlike(degradation(condition)[None], self._sounds)[0]
+        is_new = condition is not None and condition.snr_db is None
+        q = unlike(degradation(condition)[None], self._sounds, is_new=is_new)[0]
         shift, slope, support = self.rank_model.conditions.at(q)
         # a single row where nothing is known of any template
         templates = max(len(self._sounds), self._speakers)

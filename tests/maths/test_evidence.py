@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from monitor.errors import UsageError
+from monitor.maths.condition import UNLIKE
 from monitor.maths.evidence import (
     MISSES,
     ConditionEffect,
@@ -157,11 +158,16 @@ def test_misses_bound_what_speaks_against_somebody_and_never_add(bits):
     assert (np.diff(found[order]) >= -1e-9).all()
 
 
-@given(st.lists(st.just(0.0) | st.floats(0.01, 1.2), min_size=10, max_size=10), st.integers(0, 99))
+@given(
+    st.lists(st.just(0.0) | st.floats(0.01, 1.2), min_size=UNLIKE, max_size=UNLIKE),
+    st.integers(0, 99),
+)
 def test_conditions_keep_the_order_of_ratios(q, seed):
     generator = np.random.default_rng(seed)
     effect = ConditionEffect(
-        generator.normal(0, 1, 10), generator.normal(0, 1, (2, 10)), generator.uniform(0, 12, 10)
+        generator.normal(0, 1, UNLIKE),
+        generator.normal(0, 1, (2, UNLIKE)),
+        generator.uniform(0, 12, UNLIKE),
     )
     shift, slope, support = effect.at(np.array(q))
     assert slope.shape == (2,)
@@ -170,7 +176,7 @@ def test_conditions_keep_the_order_of_ratios(q, seed):
     there = np.array(q) > 0
     least = (effect.support[there] / np.minimum(np.array(q)[there], 1)).min(initial=np.inf)
     assert support == pytest.approx(least)
-    shift, slope, support = effect.at(np.zeros(10))
+    shift, slope, support = effect.at(np.zeros(UNLIKE))
     assert_allclose([shift, *slope, support], [0.0, 1.0, 1.0, np.inf])
 
 

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 
 from monitor.lab.evaluation.verification import cllr, min_cllr
 from monitor.maths import likelihood_ratios as twoclass
-from monitor.maths.condition import UNLIKE
+from monitor.maths.condition import NEW, UNLIKE
 from monitor.maths.evidence import ConditionEffect
 from monitor.maths.likelihood_ratios import (
     ConditionComparisons,
@@ -283,7 +283,22 @@ def test_a_condition_supports_what_its_people_support():
     )
     assert 0 < few.support[0] < many.support[0] < np.log2(1 + 60 * 59 / 2)
     assert few.support[1] == few.support[0]  # of the others nothing was heard
-    assert not fewest.support.any()
+    assert not fewest.support[:NEW].any()
+
+
+def test_new_streams_have_an_effect_of_their_own_and_change_no_other():
+    rows = [comparisons(np.random.default_rng(k), lost) for k, lost in enumerate((0.0, 5.0))]
+    new = [
+        replace(row, unlike=np.tile(np.eye(UNLIKE)[NEW], (row.mated.size, 1)))
+        for row in (comparisons(np.random.default_rng(k), lost) for k, lost in ((2, 1.0), (3, 6.0)))
+    ]
+    (plain,), (effect,) = (fit_condition_effects(rows, each).effects for each in ((), new))
+    for name in ("shift", "slope", "support"):
+        assert_array_equal(getattr(effect, name)[..., :NEW], getattr(plain, name)[..., :NEW])
+    assert not plain.shift[NEW]
+    costs = [sum(cost_bits(*told(row, each)) for row in new) for each in (plain, effect)]
+    assert costs[1] < costs[0] - 0.1
+    assert mean_ratio(*told(new[0], effect)[1::2]) < 1.2
 
 
 def test_conditions_do_to_each_template_length_what_they_did_there():
@@ -301,5 +316,5 @@ def test_conditions_do_to_each_template_length_what_they_did_there():
         assert cost_bits(*own) < cost_bits(*other) - 0.05
     # what is supported rests on all of them
     alone = fit_condition_effects(rows[:1]).effects[0]
-    assert (effects.effects[0].support != alone.support).all()
+    assert (effects.effects[0].support != alone.support)[:NEW].all()
     assert_array_equal(effects.effects[0].support, effects.effects[1].support)

@@ -12,6 +12,7 @@ import pytest
 from monitor import Population
 from monitor.errors import StoreError
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
+from monitor.maths.condition import UNLIKE
 from monitor.maths.evidence import ConditionEffect, ConditionEffects
 from monitor.population.cohort import Cohort, FeatureTemplates
 from monitor.population.people import SourceNote, Speaker
@@ -51,7 +52,9 @@ def whole(tmp_path_factory):
             100.0,
         ),
     )
-    effect = ConditionEffect(np.linspace(-1, 1, 10), np.zeros((2, 10)), np.arange(10.0))
+    effect = ConditionEffect(
+        np.linspace(-1, 1, UNLIKE), np.zeros((2, UNLIKE)), np.arange(1.0 * UNLIKE)
+    )
     effects = ConditionEffects(np.array([5.0, 20.0]), (effect, effect))
     evidence = replace(evidence_model(model, cohort, replicates=2), conditions=effects)
     sound = np.array([9.0, 4000, 20, 0.2, 0, -20] * 2, "<f4")

@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from monitor.errors import StoreError
+from monitor.maths.condition import NEW, UNLIKE
 from monitor.maths.evidence import ConditionEffect, ConditionEffects
 from monitor.population.population import Population, load_rank_models, save_rank_models
 from monitor.population.rank_model import Maxima, RankModels
@@ -74,8 +75,8 @@ def test_rank_models_of_before_the_prior_still_load(tmp_path):
 
 def test_evidence_and_what_conditions_do_to_it_are_kept(tmp_path):
     made = some_rank_model(("f0", "phones"), template_lengths=(10.0, 60.0))
-    slopes = np.linspace(-0.5, 0, 20).reshape(2, 10)
-    short = ConditionEffect(np.linspace(-1, 1, 10), slopes, np.arange(10.0))
+    slopes = np.linspace(-0.5, 0, 2 * UNLIKE).reshape(2, UNLIKE)
+    short = ConditionEffect(np.linspace(-1, 1, UNLIKE), slopes, np.arange(1.0 * UNLIKE))
     effects = ConditionEffects(np.array([5.0, 20.0]), (short, replace(short, slope=0.5 * slopes)))
     mine = evidence_model(made, conditions=effects)
     made = replace(made, evidence=mine)
@@ -98,6 +99,24 @@ def test_evidence_and_what_conditions_do_to_it_are_kept(tmp_path):
     between = again.at_template(10.0).conditions
     assert between is not None
     assert_allclose(between.slope, 0.75 * slopes, rtol=1e-6)
+
+
+def test_an_older_store_says_nothing_of_new_streams(tmp_path):
+    mine = some_rank_model(("f0", "phones"), template_lengths=(10.0, 60.0))
+    effect = ConditionEffect(np.ones(UNLIKE), np.zeros((2, UNLIKE)), np.full(UNLIKE, 9.0))
+    effects = ConditionEffects(np.array([30.0]), (effect,))
+    mine = replace(mine, evidence=evidence_model(mine, conditions=effects))
+    header, arrays = RankModels([mine]).pack()
+    (name,) = (each for each in arrays if each.endswith("conditions"))
+    arrays[name] = arrays[name][..., :NEW]
+    write_store(tmp_path / "old.npz", "rank_model", {"rank_models": header}, arrays)
+    (old,) = load_rank_models(tmp_path / "old.npz")[0]
+    assert old.evidence is not None
+    found = old.evidence.at_template(30.0).conditions
+    assert found is not None
+    new, known = np.eye(UNLIKE)[[NEW, 0]]
+    assert [float(found.at(q)[0]) for q in (new, known)] == [0.0, 1.0]
+    assert found.at(new)[2] > found.at(known)[2] == 9.0
 
 
 def test_maxima_travel_with_their_rank_model_and_all_of_it_to_a_worker(tmp_path):

@@ -23,7 +23,7 @@ from monitor.sources import AudioQueue
 from monitor.types import Block, FloatArray
 from tests.sounds import RATE, synthetic
 
-BUDGET = 3.6
+BUDGET = 3.4
 
 
 @pytest.fixture(scope="module")

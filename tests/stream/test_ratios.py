@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from monitor.kinds import HISTOGRAM, FeatureSpec
-from monitor.maths.condition import Condition, degradation, unlike
+from monitor.maths.condition import NEW, UNLIKE, Condition, degradation, unlike
 from monitor.maths.evidence import MISSES, ConditionEffect, ConditionEffects
 from monitor.population.cohort import Cohort, CohortScoring, FeatureTemplates
 from monitor.population.people import Speaker, sound_of
@@ -158,7 +158,7 @@ def test_no_more_than_the_data_or_the_conditions_support():
     loose = free.at(seconds, free.compute_score_stats(totals), scores)
     assert loose.bits.max() > 1.5
     cut = made(support=np.full((4, 2), 1.5))[3]
-    effect = ConditionEffect(np.zeros(10), np.zeros((2, 10)), np.full(10, 1.5))
+    effect = ConditionEffect(np.zeros(UNLIKE), np.zeros((2, UNLIKE)), np.full(UNLIKE, 1.5))
     by_studio = sounding(whole, own, STUDIO, effect)
     for ratios, calls in ((cut, []), (by_studio, [TELEPHONE] * 5)):
         found = ratios.at(seconds, ratios.compute_score_stats(totals), scores, calls)
@@ -343,7 +343,7 @@ def sounding(whole, own, condition, effect, watched=2):
 def test_a_telephone_counts_as_telephones_were_seen_to():
     loosely = {"support": np.full((4, 2), 99.0), "intercept": np.full((41, 4, 2), -6.0)}
     whole, own, _, plain, totals, scores = made(**loosely)
-    effect = ConditionEffect(np.zeros(10), np.zeros((2, 10)), np.full(10, 1e3))
+    effect = ConditionEffect(np.zeros(UNLIKE), np.zeros((2, UNLIKE)), np.full(UNLIKE, 1e3))
     effect.shift[[0, 6]] = 0.5, -0.25
     effect.slope[:, 0] = -0.5
     seconds, calls = np.full(5, 10.0), [TELEPHONE] * 5
@@ -361,6 +361,10 @@ def test_a_telephone_counts_as_telephones_were_seen_to():
     for sounds in ([], [None] * 5, [STUDIO] * 5):
         found = by_studio.at(seconds, levels, scores, sounds).bits
         assert_allclose(found, before.bits, rtol=1e-12)
+    # noise that is still unknown may be anything; without sound nothing will ever be known
+    effect.shift[NEW] = 0.5
+    new = sounding(whole, own, STUDIO, effect).at(seconds, levels, scores, [Condition()] * 5)
+    assert (new.bits > before.bits).all()
     shared = sounding(whole, own, TELEPHONE, effect)
     shared = shared.at(seconds, shared.compute_score_stats(totals), scores, calls)
     value, low, high = shared.watched.T
