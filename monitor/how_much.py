@@ -36,9 +36,9 @@ class Usual(NamedTuple):
 # python -m benchmarks usual SPEECH NONNATIVE VOICES (benchmarks/results/usual.md) prints these
 USUAL = (
     Usual(1, 7.8, 1.8, 12.4),
-    Usual(3, 10.5, 4.8, 13.3),
-    Usual(10, 13.3, 8.9, 13.3),
-    Usual(20, 13.3, 10.1, 13.3),
+    Usual(3, 10.8, 4.8, 13.3),
+    Usual(10, 13.3, 9.1, 13.3),
+    Usual(20, 13.3, 10.4, 13.3),
 )
 """Bits of people as they were recorded, from the start of a recording."""
 

@@ -54,7 +54,6 @@ CALIBRATE = ("calibrate", "choose")
 
 _TOGETHER = 200
 _READER_AUDIO, _OWN_AUDIO, _CONDITION_SECONDS = 48.0, 12.0, 15.0
-_MOST_OWN = 150
 CONDITIONS = "conditions.json"
 GROUPS = {
     "readers-0": ("clean", "telephone", "room 0.6 s"),
@@ -231,7 +230,7 @@ def reader_sounds(speech: Path, chapter: int) -> Iterator[tuple[str, FloatArray]
 def _own(voices: Path, role: str, session: int) -> Iterator[tuple[str, FloatArray]]:
     """The longest session of people at their own microphones, or all the others together."""
     chosen = [each for each in people(voices) if each.role == role and len(each.clips) > 1]
-    for each in chosen[:_MOST_OWN]:
+    for each in chosen:
         order = sorted(each.clips, key=lambda name: -len(each.clips[name]))
         names = order[:1] if session == 0 else order[1:]
         clips = [clip for name in names for clip in sorted(each.clips[name])]
