@@ -24,7 +24,7 @@ _OTHERS = {
 def real_numbers(
     values: object, what: str, dtype: Any = None, *, error: type[MonitorError] = UsageError
 ) -> _Array:
-    """Return real numbers as a NumPy array, without a copy where that is possible.
+    """Return real numbers as a NumPy array, without a copy if possible.
 
     It reads arrays of any library, tensors of any precision and device, series and data frames,
     lists, and buffers. A missing value becomes NaN.
@@ -81,9 +81,9 @@ def names_or_numbers(values: object, what: str) -> _Array:
     items = array.tolist()
     names = list(map(name_of, items))
     if None in names:
-        place = names.index(None)
+        index = names.index(None)
         raise UsageError(
-            f"{what}: number {place + 1} is {items[place]!r:.40}. Give a name or a column number"
+            f"{what}: number {index + 1} is {items[index]!r:.40}. Give a name or a column number"
         )
     if items and not any(isinstance(item, str | bytes) for item in items):
         return np.array(items, np.int64)

@@ -111,8 +111,8 @@ class Cluster(Managed, Workers):
             logger = logging.getLogger(name)
             self._stack.callback(logger.setLevel, logger.level)
             logger.setLevel(logging.CRITICAL)
-        scheme, _, rest = self._where.partition(":")
-        if scheme == "local" and (not rest or (rest.isdecimal() and int(rest) > 0)):
+        scheme, _, address = self._where.partition(":")
+        if scheme == "local" and (not address or (address.isdecimal() and int(address) > 0)):
             try:
                 security = Security.temporary()
             except ImportError:
@@ -121,7 +121,7 @@ class Cluster(Managed, Workers):
                 ) from None
             with dask.config.set(_LOCAL), no_interrupt():
                 cluster = LocalCluster(
-                    n_workers=int(rest or cores()),
+                    n_workers=int(address or cores()),
                     threads_per_worker=1,
                     host="127.0.0.1",
                     dashboard_address="127.0.0.1:0",
@@ -132,9 +132,10 @@ class Cluster(Managed, Workers):
             self._stack.enter_context(cluster)
             client = Client(cluster, security=security, set_as_default=False)
             return self._stack.enter_context(client)
-        if scheme not in ("tcp", "tls") or not rest.startswith("//"):
+        if scheme not in ("tcp", "tls") or not address.startswith("//"):
             raise UsageError(
-                f"{self._where!r} is no scheduler: give tcp://HOST:PORT, tls://HOST:PORT, or local"
+                f"{self._where!r} is not a scheduler: use tcp://HOST:PORT, tls://HOST:PORT, or "
+                "local"
             )
         try:
             asyncio.run(asyncio.wait_for(_greet(self._where), CONNECT_SECONDS))
@@ -148,7 +149,7 @@ class Cluster(Managed, Workers):
         return self._stack.enter_context(client)
 
     def _result(self, future: Any, meanwhile: Callable[[], None]) -> Any:
-        """Wait for the result of a task; ``meanwhile`` is called now and then."""
+        """Wait for the result of a task; ``meanwhile`` is called repeatedly."""
         from distributed import KilledWorker
 
         is_waiting = False
@@ -217,26 +218,26 @@ def _do(
     from distributed import get_worker
 
     with _one_at_a_time:
-        place = f"worker {get_worker().address}"
+        worker = f"worker {get_worker().address}"
         try:
-            own = {name: version(name) for name in _LIBRARIES} | {"networks": alike()}
-            if differing := [name for name in terms if own[name] != terms[name]]:
+            versions = {name: version(name) for name in _LIBRARIES} | {"networks": alike()}
+            if differing := [name for name in terms if versions[name] != terms[name]]:
                 name = differing[0]
                 raise MonitorError(
-                    f"{place} has other {name} than here ({own[name]}, here {terms[name]}): the "
-                    "last bits would differ; install the same there"
+                    f"{worker} has another {name} ({versions[name]}, here {terms[name]}), so "
+                    "results would differ: install the same version there"
                 )
             for name, size in sizes.items():
                 if _sizes([Path(name)]).get(name) != size:
                     raise MonitorError(
-                        f"{name} cannot be read on {place}, or is another file there: recordings "
-                        "and outputs lie on a file system that all share, under the same path"
+                        f"{name} is missing or different on {worker}: use a file system that all "
+                        "machines share under the same path"
                     )
             try:
                 with one_thread(), one_torch_thread():
                     return work(task)
             except MonitorError as error:
-                error.args = (f"{error} (on {place})", *error.args[1:])
+                error.args = (f"{error} (on {worker})", *error.args[1:])
                 raise
         except Exception as error:  # as a result, so that dask does not log it
             return error

@@ -39,7 +39,7 @@ def describe_foreign(head: bytes, *, markup: bool = False) -> str:
         markup: whether JSON and XML are foreign as well.
 
     Returns:
-        The words after the file's name; empty where nothing is known.
+        The words after the file's name; empty if nothing is known.
     """
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:32].lower()
     if head.startswith(b"PK") and any(mark in head[:100] for mark in _OFFICE):

@@ -47,9 +47,9 @@ from monitor.transcripts.formats import LIES_BESIDE, TranscriptChoice
 __all__ = ["AS_STATED", "Columns", "Corpus", "Recording", "find"]
 
 LAYOUTS = (
-    "manifest.csv with the columns path and speaker; wav.scp with utt2spk; LibriSpeech's "
-    "SPEAKER/CHAPTER/SPEAKER-CHAPTER-UTTERANCE.flac; Common Voice; a data set of Hugging Face or "
-    "lhotse; or one folder per speaker"
+    "one folder per speaker, LibriSpeech's SPEAKER/CHAPTER/SPEAKER-CHAPTER-UTTERANCE.flac, Common "
+    "Voice, manifest.csv (path, speaker), wav.scp with utt2spk, or a data set of Hugging Face or "
+    "lhotse"
 )
 BY_FOLDER = "a folder each"
 _NO_SPEAKER = re.compile(
@@ -59,8 +59,8 @@ _NO_SPEAKER = re.compile(
     r"([-_].*)?)",
     re.IGNORECASE,
 )
-"""Folders that data sets have, and no speaker is called."""
-CONTAINERS = frozenset(  # what holds audio too, but has to be converted
+"""Folder names of data sets, which are not speakers."""
+CONTAINERS = frozenset(  # containers of audio that must be converted
     ".m4a .m4b .mp4 .aac .mov .mkv .mka .webm .wma .amr .3gp .avi .ape .wv".split()  # noqa: SIM905
 )
 
@@ -82,7 +82,7 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Recordings in a fixed order, and a line for everything that had to be left out.
+    """Recordings in a fixed order, and one line per excluded entry.
 
     Example:
         >>> corpus = Corpus((Recording("ann", "1", Path("a.wav")),), ())
@@ -114,7 +114,7 @@ class Corpus:
         """Return the same recordings, with these words of theirs."""
         if choice.path is not None and len(self.recordings) > 1:
             raise UsageError(
-                f"{file_name(choice.path)} is the transcript of one recording, and these are "
+                f"{file_name(choice.path)} is the transcript of one recording, but there are "
                 f"{len(self.recordings)}: put NAME{choice.path.suffix} beside each NAME instead"
             )
         recordings = (replace(recording, words=choice) for recording in self.recordings)
@@ -176,17 +176,17 @@ class _Gathering:
         speaker = spelled(speaker)
         if isinstance(path, Path):
             path = spelled_path(path)
-        place = path if isinstance(path, VirtualFile) else os.path.realpath(path)
+        real_path = path if isinstance(path, VirtualFile) else os.path.realpath(path)
         defects = (_find_defect(file, self.name(file)) for file in files_of(path))
         unusable = next(filter(None, defects), None)
         if unusable is not None:
             self.problem(f"{where}{name} {unusable}")
-        elif first_speaker := self._speaker_of.get(place):
+        elif first_speaker := self._speaker_of.get(real_path):
             twice = first_speaker == speaker
             conflict = "twice" if twice else f"for {first_speaker} and for {speaker}"
             self.problem(f"{where}{name} is listed {conflict}")
         else:
-            self._speaker_of[place] = speaker
+            self._speaker_of[real_path] = speaker
             self._recordings.append(Recording(speaker, session, path))
 
     def name(self, path: Readable) -> str:
@@ -222,11 +222,11 @@ def _find_defect(path: Path, name: str) -> str | None:
     except (OSError, ValueError):  # too long, or with a null character
         return "is missing"
     if not stat.S_ISREG(mode):
-        return "is a folder, a pipe or a device: give a file"
+        return "is a folder, a pipe or a device: use a file"
     if not os.access(path, os.R_OK):
-        return "may not be read"
+        return "cannot be read (permission denied)"
     if path.suffix.lower() in CONTAINERS:
-        return f"cannot be read as it is; convert it: {as_wav(name)}"
+        return f"is not supported: convert it with {as_wav(name)}"
     return None
 
 
@@ -274,10 +274,10 @@ def find(
     try:
         if speaker is not None:
             if columns:
-                raise UsageError("--speaker is who speaks in all of it: leave out the columns")
+                raise UsageError("--speaker applies to all recordings: leave out the columns")
             return _read_person(named, speaker)
         if len(named) != 1:
-            problem = f"{len(named)} paths do not say whose recordings they are"
+            problem = f"{len(named)} paths without a speaker"
             raise UnnamedSpeakerError(problem, f"a corpus is {LAYOUTS}")
         path = named[0]
         if path.exists() and not path.is_dir():
@@ -297,7 +297,7 @@ def find(
         if table is not None:
             return _read_kaldi(table)
         if path.is_file():
-            problem = f"{path.name} is one file and does not say whose"
+            problem = f"{path.name} is one file without a speaker"
             raise UnnamedSpeakerError(problem, f"a corpus is {LAYOUTS}")
         if not path.is_dir():
             raise CorpusError(f"{path.name or path} does not exist; check the name")
@@ -307,7 +307,7 @@ def find(
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         label = ", ".join(path.name for path in given_paths)
-        raise CorpusError(f"cannot look into {label}: {reason}; check the name") from None
+        raise CorpusError(f"cannot open {label} ({reason}): check the name") from None
 
 
 def _read_person(paths: Sequence[Path], speaker: str) -> Corpus:
@@ -324,13 +324,13 @@ def _read_person(paths: Sequence[Path], speaker: str) -> Corpus:
                 f"{label} is a data set: leave out --speaker, use --columns speaker=NAME"
             )
         if (table := table_of(path)) is not None:
-            holder = "" if table == path else f" holds {table.name}, which"
-            raise CorpusError(f"{label}{holder} says itself who speaks; leave out --speaker")
+            holder = "" if table == path else f" has {table.name}, which"
+            raise CorpusError(f"{label}{holder} names the speakers: leave out --speaker")
         if path.is_dir():
             recordings = recordings_below(path)
             if not recordings:
                 suffixes = ", ".join(sorted(recording_suffixes()))
-                raise CorpusError(f"no recording in {label}; recordings end in {suffixes}")
+                raise CorpusError(f"no recording in {label}: use files that end in {suffixes}")
             files += recordings
         elif path.exists():
             files.append(path)
@@ -381,9 +381,9 @@ def _read_folders(root: Path, files: Sequence[Path]) -> Corpus:
         if speaker:
             gathering.add(speaker, "/".join(between) or file.stem, file)
         else:
-            gathering.problem(f"{file.name} lies outside every speaker's folder")
+            gathering.problem(f"{file.name} is not in a speaker's folder")
     if all(file.parent == root for file in files):
-        what = f"{root.name or root} holds recordings but does not say whose"
+        what = f"{root.name or root} has recordings without a speaker"
         raise UnnamedSpeakerError(what, f"it should hold {LAYOUTS}")
     _refuse_splits(root, files)
     return gathering.corpus(root.name, BY_FOLDER)
@@ -407,7 +407,7 @@ def _refuse_splits(root: Path, files: Sequence[Path]) -> None:
 
 
 def recordings_below(root: Path) -> list[Path]:
-    """List recordings in natural order; hidden ones and link loops are left out."""
+    """List recordings in natural order, without hidden ones and link loops."""
     suffixes = recording_suffixes() | CONTAINERS
     files = [
         folder / name
@@ -543,7 +543,7 @@ def _read_manifest(path: Path, named: Columns = AS_STATED) -> Corpus:
                 continue
             gathering.add(speaker, session or Path(file).stem, folder / file, where)
     except csv.Error as error:
-        raise CorpusError(f"{path.name} is no table ({error}); save it as UTF-8 CSV") from None
+        raise CorpusError(f"{path.name} is not a table ({error}): save it as UTF-8 CSV") from None
     corpus = gathering.corpus(path.name, f"as {path.name} has them")
     return replace(corpus, attributes=read_speaker_attributes(path)) if common_voice else corpus
 
@@ -603,7 +603,7 @@ def _read_kaldi(table: Path) -> Corpus:
     folder = table.parent
     if (folder / "segments").exists():
         raise CorpusError(
-            f"{folder.name} has segments, which are not supported; write one file an utterance"
+            f"{folder.name} has segments, which are not supported: use one file per utterance"
         )
     if not (folder / "utt2spk").is_file():
         raise CorpusError(f"{folder.name} has wav.scp but no utt2spk; add it")
@@ -611,23 +611,23 @@ def _read_kaldi(table: Path) -> Corpus:
     speakers = _read_pairs(folder / "utt2spk", gathering)
     recordings = _read_pairs(table, gathering)
     for utterance, command in recordings.items():
-        place = f"wav.scp {utterance}: "
+        location = f"wav.scp {utterance}: "
         file = _find_flac_input(command) or command
         if file.endswith("|"):
             gathering.problem(
-                f"{place}is a command, which is never run (flac -c -d -s FILE | alone is read "
+                f"{location}is a command, which is never run (flac -c -d -s FILE | alone is read "
                 "without it); write its output to a file"
             )
         elif file == "-":
-            gathering.problem(f"{place}is standard input; write it to a file")
+            gathering.problem(f"{location}is standard input; write it to a file")
         elif utterance not in speakers:
-            gathering.problem(f"{place}has no speaker in utt2spk")
+            gathering.problem(f"{location}has no speaker in utt2spk")
         else:
             # VoicePrivacy's are relative to the kit, two folders up
             roots = (folder, Path(), *folder.resolve().parents[:2])
             candidates = (spelled_path(root / file) for root in roots)
             recording = next((path for path in candidates if path.exists()), folder / file)
-            gathering.add(speakers[utterance], utterance, recording, place)
+            gathering.add(speakers[utterance], utterance, recording, location)
     for utterance in speakers:
         if utterance not in recordings:
             gathering.problem(f"utt2spk {utterance}: has no line in wav.scp")
@@ -717,16 +717,15 @@ class TrialLists:
             names = f"{', '.join(impostors[:5])}{', ...' if impostors[5:] else ''}"
             yield (
                 f"{plural(len(self.impostors), 'utterance')} of "
-                f"{plural(len(impostors), 'speaker')} ({names}): without a target in {lists}, so "
-                "that nobody compared with has said them: left out of the matrix (impostors, who "
-                "have no rank)"
+                f"{plural(len(impostors), 'speaker')} ({names}) have no target in {lists}. They "
+                "are impostors without a rank and were left out of the matrix"
             )
         full = (len(self.spoken_by) + len(self.impostors)) * len(self.speakers)
         if self.pairs < full:
             yield (
-                f"{lists} list {self.pairs} of {full} comparisons: every trial is compared with "
-                f"all {len(self.speakers)} nevertheless, as ranks take it; to keep the sexes "
-                "apart, `monitor evaluate --group-by gender`"
+                f"{lists} list {self.pairs} of {full} comparisons. Ranks need every trial compared "
+                f"with all {len(self.speakers)}, so all comparisons were made. To separate the "
+                "sexes, use `monitor evaluate --group-by gender`"
             )
         others = speaker_of.keys() - self.spoken_by.keys() - self.impostors
         if others := others - (self.enrolment or frozenset()):
@@ -767,7 +766,7 @@ def read_trial_lists(folder: Path) -> TrialLists | None:
 
 
 def read_enrolment(folder: Path) -> frozenset[str] | None:
-    """Read the utterances in the ``enrolls`` of a folder; None where there is no such list."""
+    """Read the utterances in the ``enrolls`` of a folder; None if there is no such list."""
     lists = _find_lists(folder, "enrolls")
     if not lists:
         return None

@@ -19,7 +19,7 @@ __all__ = [
 
 FEWEST, MOST = 2, 10**10
 NEARLY_ONE = 1.5
-YOU = ("me", "myself")  # who is watched by one of these names is the one who reads
+YOU = ("me", "myself")  # names by which readers refer to themselves
 NEAR_BITS = 2.5
 
 
@@ -60,11 +60,11 @@ def sizes(requests: Iterable[float]) -> tuple[int, ...]:
     for count in counts:
         if not (FEWEST <= count <= MOST and count == int(count)):
             raise UsageError(
-                f"{count:g} is no size of a crowd: give whole numbers of people from {FEWEST} to "
+                f"{count:g} is not a size of a crowd: use whole numbers of people from {FEWEST} to "
                 f"{MOST:g}, such as 1e4,1e6"
             )
     if not counts:
-        raise UsageError("name at least one size of a crowd, such as 1e6")
+        raise UsageError("give at least one size of a crowd, such as 1e6")
     return tuple(sorted({int(count) for count in counts}))
 
 
@@ -119,7 +119,7 @@ def crowd_of(count: float, enrolled: float | None = None) -> str:
 
 
 def axis_top(bits: float) -> float:
-    """Return up to where to draw bits of evidence: the next crowd is seen, where it is near."""
+    """Return the upper end of an axis of evidence, which includes the next crowd if it is near."""
     ahead = next((crowd.bits for crowd in SCALE if crowd.bits >= bits), bits)
     return ahead if ahead - bits <= NEAR_BITS else bits
 

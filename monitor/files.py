@@ -53,7 +53,7 @@ class VirtualFile:
 
     @property
     def span(self) -> tuple[float, float] | None:
-        """Seconds of the recording that it is a part of; None where it is whole."""
+        """Seconds of the recording that it is a part of; None if it is whole."""
         return None
 
     @property
@@ -62,7 +62,7 @@ class VirtualFile:
         return None
 
     def content(self) -> bytes | memoryview:
-        """Return its bytes; SourceError where they cannot be read."""
+        """Return its bytes; SourceError if they cannot be read."""
         raise NotImplementedError
 
     def open(self, mode: str = "rb") -> BufferedReader:
@@ -80,7 +80,7 @@ class VirtualFile:
         return ()
 
     def origin(self) -> Path | None:
-        """Return the recording that it is a part of; None where it is whole."""
+        """Return the recording that it is a part of; None if it is whole."""
         return None
 
     def absolute(self) -> VirtualFile:
@@ -179,7 +179,7 @@ _UNKNOWN = {errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTS
 def lock(handle: int) -> bool:
     """Take the lock of an open file; closing the file, or the end of the process, gives it back.
 
-    False where the system or the file system knows no locks; BlockingIOError where another process
+    False if the system or the file system knows no locks; BlockingIOError if another process
     holds it.
     """
     if fcntl is None:
@@ -211,7 +211,7 @@ PRIVATE = stat.S_IRUSR | stat.S_IWUSR
 
 
 def is_ours(status: os.stat_result) -> bool:
-    """Return whether a file belongs to this process's user; True where files have no owner."""
+    """Return whether a file belongs to this process's user; True if files have no owner."""
     return not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
 
 
@@ -251,7 +251,7 @@ def check_private(path: Path) -> bool:
     except FileNotFoundError:
         return False
     if not stat.S_ISREG(status.st_mode):
-        raise StoreError(f"{printable(path)} is no plain file; name another")
+        raise StoreError(f"{printable(path)} is not a plain file: use another")
     _refuse(status, path)
     _close_to_others(path, link, status, PRIVATE)
     return True
@@ -294,7 +294,7 @@ def check_private_folder(folder: Path) -> None:
             ) from None
         return
     if not stat.S_ISDIR(status.st_mode):
-        raise StoreError(f"{printable(folder)} is no folder; name another")
+        raise StoreError(f"{printable(folder)} is not a folder: use another")
     _close_to_others(folder, link, status, stat.S_IRWXU, "name")
 
 
@@ -303,8 +303,8 @@ def _refuse(status: os.stat_result, name: str | os.PathLike[str]) -> None:
         raise _of_another(status, name)
     if status.st_nlink > 1:
         raise StoreError(
-            f"{printable(os.fspath(name))} is a hard link: the same file has another name, and "
-            "would change there too; copy it, or name another file"
+            f"{printable(os.fspath(name))} is a hard link, so the file would also change under its "
+            "other name: copy it, or use another file"
         )
 
 
@@ -353,19 +353,19 @@ def read_arrays(
         later: how the names begin of those that stay compressed, if they are small, until they are
             used. Damage is noticed then, as a ValueError or zlib.error.
     """
-    most = min(MOST_BYTES, FREE_BYTES + MOST_RATIO * file.seek(0, os.SEEK_END))
+    max_bytes = min(MOST_BYTES, FREE_BYTES + MOST_RATIO * file.seek(0, os.SEEK_END))
     with zipfile.ZipFile(file) as archive:
         members = archive.infolist()
         names = {member.filename for member in members}
         if len(members) > MOST_MEMBERS or len(names) < len(members):
             raise ValueError("too many members")
-        if sum(member.file_size for member in members if not _is_mapped(member)) > most:
-            raise ValueError("it would take far more memory than its size makes believable")
+        if sum(member.file_size for member in members if not _is_mapped(member)) > max_bytes:
+            raise ValueError("it would take implausibly much memory for its size")
         arrays = Arrays()
         for member in members:
             name = member.filename.removesuffix(".npy")
             if name == member.filename:
-                raise ValueError("a member is no array")
+                raise ValueError("a member is not an array")
             if only in (None, name) and not (name.startswith(without) or _is_mapped(member)):
                 small = _Deflated.of(archive, member)
                 if small is None:
@@ -455,7 +455,7 @@ def _begin(file: IO[bytes], member: zipfile.ZipInfo) -> int:
     file.seek(member.header_offset)
     local = file.read(_LOCAL_HEADER)
     if len(local) < _LOCAL_HEADER or not local.startswith(_LOCAL_MAGIC):
-        raise ValueError("a member is not where it should be")
+        raise ValueError("a member is misplaced")
     name, extra = struct.unpack("<HH", local[26:30])
     return member.header_offset + _LOCAL_HEADER + int(name) + int(extra)
 
@@ -492,13 +492,13 @@ def _header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dty
     try:
         shape, fortran, kind = read(stream)
     except Exception as error:  # numpy reads it with Python's tokenizer, which has its own
-        raise ValueError("the header of an array makes no sense") from error
+        raise ValueError("the header of an array is invalid") from error
     if kind.hasobject:
         raise ValueError("Object arrays cannot be loaded")
     if min(shape, default=0) < 0 or math.prod(shape) * kind.itemsize != size - (
         stream.tell() - before
     ):
-        raise ValueError("an array is of another length than it says")
+        raise ValueError("an array has another length than its header states")
     return shape, fortran, kind
 
 
@@ -590,7 +590,7 @@ def _say_cut(_signal: int) -> None:
             return True
 
     name = next((printable(path) for path, size in _mapped.items() if is_cut(path, size)), "a file")
-    line = f"monitor: {name}: was cut off while it was in use: restore a copy, and run again\n"
+    line = f"monitor: {name} was truncated while in use: restore a copy, and run again\n"
     os.write(2, line.encode())
     os._exit(1)
 
@@ -603,7 +603,7 @@ def _say_cut(_signal: int) -> None:
 
 _SUFFIX = ".unfinished"
 PATIENCE_SECONDS = 60.0
-OLD_SECONDS = 3600.0  # who writes to one file for longer than that without ending is gone
+OLD_SECONDS = 3600.0  # a writer of one file for longer than that is considered dead
 _LOOK_SECONDS = 0.02
 _PART = re.compile(rf"\..+\.[a-z0-9_]{{8}}{re.escape(_SUFFIX)}", re.DOTALL)
 _WIPED_BYTES = 1 << 20
@@ -613,54 +613,54 @@ _WIPED_BYTES = 1 << 20
 def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """Write a file, mode 0600, that takes the place of ``path`` when the block ends well."""
     if path.exists() and not path.is_file():  # a device is not replaced by a file
-        raise OSError(errno.EINVAL, "it is no plain file")
+        raise OSError(errno.EINVAL, "it is not a plain file")
     _sweep_old(path.parent)
-    handle, part = _part(path)
+    handle, temporary = _part(path)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-            part = part or _named(handle, path)
-            part.replace(path)
+            temporary = temporary or _named(handle, path)
+            temporary.replace(path)
     except BaseException:
-        if part is not None:
-            part.unlink(missing_ok=True)
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
         raise
 
 
 def not_written(path: Path, error: OSError) -> StoreError:
     """Describe a file that could not be written."""
     reason = error.strerror or error
-    return StoreError(f"cannot write {file_name(path)}: {reason}; choose another place")
+    return StoreError(f"cannot write {file_name(path)} ({reason}): choose another place")
 
 
 def unwritable(folder: Path) -> str:
-    """Say why nothing can be written in a folder, which need not exist; empty where it can."""
-    place = next(parent for parent in (folder, *folder.resolve().parents) if parent.exists())
-    if not place.is_dir():
-        return f"{file_name(place)} is no folder"
-    if os.access(place, os.W_OK | os.X_OK):
+    """Return why a folder, existing or not, cannot be written to; empty if it can."""
+    existing = next(parent for parent in (folder, *folder.resolve().parents) if parent.exists())
+    if not existing.is_dir():
+        return f"{file_name(existing)} is not a folder"
+    if os.access(existing, os.W_OK | os.X_OK):
         return ""
-    fixed = hasattr(os, "statvfs") and os.statvfs(place).f_flag & os.ST_RDONLY
+    fixed = hasattr(os, "statvfs") and os.statvfs(existing).f_flag & os.ST_RDONLY
     return os.strerror(errno.EROFS if fixed else errno.EACCES)
 
 
 def held_by(folder: Path) -> list[str]:
     """List the visible files of a folder that is to be written; it need not exist.
 
-    UsageError where it is a file, StoreError where nothing can be written there.
+    UsageError if it is a file, StoreError if nothing can be written there.
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"-o {file_name(folder)} is a file; name a folder")
-    if why := unwritable(folder):
-        raise StoreError(f"cannot write {file_name(folder)}: {why}; choose another place")
+    if reason := unwritable(folder):
+        raise StoreError(f"cannot write {file_name(folder)} ({reason}): choose another place")
     names = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
     return [name for name in names if not name.startswith(".")]
 
 
 def write_text(text: str, path: Path) -> None:
-    """Write a text to a file (mode 0600), at once or not at all; StoreError where it cannot be.
+    """Write a text to a file atomically (mode 0600), or raise StoreError.
 
     A half of a surrogate pair, which JSON can hold and UTF-8 cannot, becomes a question mark.
     """
@@ -714,7 +714,7 @@ def csv_number(value: float | None) -> str:
 
 
 def finite(value: float | None) -> float | None:
-    """Return a number as JSON can hold it: None where it is not finite."""
+    """Return a number for JSON, None if it is not finite."""
     return None if value is None or not math.isfinite(value) else float(value)
 
 
@@ -740,15 +740,20 @@ def _remove(parts: Iterable[Path], older: float = math.inf) -> None:
     """Remove partial files that are certainly abandoned."""
     me = os.geteuid() if hasattr(os, "geteuid") else None
     flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    for part in parts:
+    for temporary in parts:
         # a file that cannot be opened or locked is in use
         with suppress(OSError):
-            handle = os.open(part, flags)
+            handle = os.open(temporary, flags)
             try:
                 status = os.fstat(handle)
                 ours = stat.S_ISREG(status.st_mode) and status.st_uid == me and status.st_nlink == 1
-                if ours and status.st_mtime < older and lock(handle) and is_still_at(handle, part):
-                    part.unlink()
+                if (
+                    ours
+                    and status.st_mtime < older
+                    and lock(handle)
+                    and is_still_at(handle, temporary)
+                ):
+                    temporary.unlink()
             finally:
                 os.close(handle)
 
@@ -758,7 +763,7 @@ def alone(path: Path) -> Iterator[bool]:
     """Lock out other processes between reading and writing a store.
 
     The lock is that of the folder: a store is replaced when it is written, and nothing is left
-    behind. Yields False where the system or the file system knows no locks.
+    behind. Yields False if the system or the file system knows no locks.
     """
     try:
         handle = os.open(path.parent, os.O_RDONLY)
@@ -774,8 +779,8 @@ def alone(path: Path) -> Iterator[bool]:
             except BlockingIOError:
                 if time.monotonic() > until:
                     raise StoreError(
-                        f"{path}: another process is writing in its folder; nothing was changed, "
-                        "try again when that has ended"
+                        f"{path} was not changed, because another process is writing in its "
+                        "folder: try again later"
                     ) from None
                 time.sleep(_LOOK_SECONDS)
         yield locked
@@ -809,7 +814,7 @@ def wiped(path: Path) -> Iterator[None]:
 
 
 def _part(path: Path) -> tuple[int, Path | None]:
-    """Make a new locked file in the folder of ``path``; its name, or None where it has none."""
+    """Make a new locked file in the folder of ``path``; its name, or None if it has none."""
     with suppress(AttributeError, OSError):  # otherwise use the other way, or report its error
         handle = os.open(path.parent, os.O_TMPFILE | os.O_RDWR, PRIVATE)
         if Path(f"/proc/self/fd/{handle}").exists():  # by which it is named
@@ -831,8 +836,8 @@ def _part(path: Path) -> tuple[int, Path | None]:
 def _named(handle: int, path: Path) -> Path:
     """Give an open file without a name one beside ``path``, never that of another file."""
     while True:
-        part = path.with_name(f".{path.name}.{os.urandom(4).hex()}{_SUFFIX}")
+        temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}{_SUFFIX}")
         with suppress(FileExistsError):
             # src_dir_fd, which an absolute path does not need: else Python does not follow the link
-            os.link(f"/proc/self/fd/{handle}", part, src_dir_fd=handle, follow_symlinks=True)
-            return part
+            os.link(f"/proc/self/fd/{handle}", temporary, src_dir_fd=handle, follow_symlinks=True)
+            return temporary

@@ -124,11 +124,11 @@ def cores() -> int:
 
 def worthwhile(lengths: Iterable[float], enough: float) -> int:
     """Return the number of processes that have ``enough`` work each, at most one a core."""
-    most, total = cores(), 0.0
+    maximum, total = cores(), 0.0
     for length in lengths:
         total += length
-        if total >= most * enough:
-            return most
+        if total >= maximum * enough:
+            return maximum
     return max(1, int(total // enough))
 
 
@@ -225,18 +225,18 @@ class _Processes:
 
         with no_interrupt():
             if len(self._processes) < self._jobs:
-                mine, theirs = Pipe()
-                self._processes.append((_start(_serve, theirs, self._stopped), mine))
-                theirs.close()
-                self._idle.put(mine)
+                local, remote = Pipe()
+                self._processes.append((_start(_serve, remote, self._stopped), local))
+                remote.close()
+                self._idle.put(local)
             return self._threads.submit(self._ask, work, task)
 
     def _ask(self, work: Callable[[_Task], _Result], task: _Task) -> _Result:
         """Let an idle process do a task, and wait for the result."""
-        held = pickle.dumps((work, task))
+        pickled = pickle.dumps((work, task))
         end = self._idle.get()
         try:
-            end.send_bytes(held)
+            end.send_bytes(pickled)
             answer = end.recv_bytes()
         except (EOFError, OSError):
             raise _lost(self._jobs) from None
@@ -249,7 +249,7 @@ class _Processes:
         return result
 
     def close(self) -> None:
-        """Interrupt what is being done, and wait until no process is left."""
+        """Interrupt the work, and wait until all processes have ended."""
         self._stop.close()
         self._threads.shutdown(cancel_futures=True)
         for process, end in self._processes:
@@ -452,12 +452,12 @@ class GeneratorProcesses(Managed, Generic[_Task, _Result]):
         self._ends: list[Connection] = []
         self._processes: list[Any] = []
         for worker in range(self._jobs):
-            mine, theirs = Pipe(duplex=False)
-            self._ends.append(mine)
+            local, remote = Pipe(duplex=False)
+            self._ends.append(local)
             # as bytes: what they need is imported when there is to be one thread only
-            held = pickle.dumps((work, [*enumerate(tasks)][worker :: self._jobs]))
-            self._processes.append(_start(_work, theirs, held, daemon=True))
-            theirs.close()
+            pickled = pickle.dumps((work, [*enumerate(tasks)][worker :: self._jobs]))
+            self._processes.append(_start(_work, remote, pickled, daemon=True))
+            remote.close()
 
     def of(self, place: int) -> Iterator[_Result]:
         """Yield what the generator of this task yields; ask for each task once, in order."""
@@ -514,11 +514,11 @@ def _work(end: Connection, held: bytes) -> None:
             raise SystemExit from None
 
     work, tasks = pickle.loads(held)
-    for place, task in tasks:
+    for index, task in tasks:
         try:
             for result in work(task):
-                tell(place, "yielded", result)
+                tell(index, "yielded", result)
         except MonitorError as error:
-            tell(place, "failed", error)
+            tell(index, "failed", error)
         else:
-            tell(place, "ended", None)
+            tell(index, "ended", None)

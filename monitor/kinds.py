@@ -214,23 +214,23 @@ class FollowedVoice(ABC):
 
     def back(self) -> Fall | None:
         """Return since when the voice that was left is back, by the newest units; or None."""
-        left = self._left
-        if left is None or len(left.recent) < self._how.back_units:
+        earlier = self._left
+        if earlier is None or len(earlier.recent) < self._how.back_units:
             return None
-        margins = np.array([margin for margin, _ in left.recent])
-        if margins.mean() < left.level:
+        margins = np.array([margin for margin, _ in earlier.recent])
+        if margins.mean() < earlier.level:
             return None
         index = find_split(margins) if margins.size > 1 else 0
-        if index and margins[:index].mean() >= left.level:  # the other voice is in none of them
+        if index and margins[:index].mean() >= earlier.level:  # the other voice is in none of them
             index = 0
-        return Fall(left.recent[index][1], left.level, float(margins[index:].mean()))
+        return Fall(earlier.recent[index][1], earlier.level, float(margins[index:].mean()))
 
     def forget(self, *, take_up: bool) -> None:
         """Remember no voice that was left any more; or take it up again as the one that speaks."""
-        left, self._left = self._left, None
-        if take_up and left is not None:
+        earlier, self._left = self._left, None
+        if take_up and earlier is not None:
             self.reset()
-            self._own, self._frames = np.asarray(left.own), left.frames
+            self._own, self._frames = np.asarray(earlier.own), earlier.frames
 
     def update(self, values: AnyArray, began: int) -> Fall | None:
         """Process further frames of a step that began at a tick: the change they reveal, or None.
@@ -295,13 +295,15 @@ class FollowedVoice(ABC):
         self._adwin: ADWIN | None = None
 
     def _notices(self) -> bool:
-        least = self._how.min_units
-        grace = 2 * least + 1
+        min_units = self._how.min_units
+        grace = 2 * min_units + 1
         if len(self._margins) < grace:  # it could not
             return False
         unseen = self._margins[-1:]
         if self._adwin is None:
-            self._adwin = adwin()(self._how.delta, 1, min_window_length=least, grace_period=grace)
+            self._adwin = adwin()(
+                self._how.delta, 1, min_window_length=min_units, grace_period=grace
+            )
             unseen = self._margins
         for margin in unseen:
             self._adwin.update(margin * self._how.gain)
@@ -309,11 +311,13 @@ class FollowedVoice(ABC):
 
     def state(self) -> dict[str, AnyArray]:
         """Return the full state to resume from."""
-        left = self._left
+        earlier = self._left
         return {
-            "left_own": np.zeros(0) if left is None else left.own,
-            "left": np.array([] if left is None else [left.frames, left.level], dtype=np.float64),
-            "recent": np.array([] if left is None else left.recent, float).reshape(-1, 2),
+            "left_own": np.zeros(0) if earlier is None else earlier.own,
+            "left": np.array(
+                [] if earlier is None else [earlier.frames, earlier.level], dtype=np.float64
+            ),
+            "recent": np.array([] if earlier is None else earlier.recent, float).reshape(-1, 2),
             "own": self._own,
             "held": np.array(self._held).reshape(-1, self._size),
             "part": self._part,
@@ -323,15 +327,15 @@ class FollowedVoice(ABC):
         }
 
     def restore(self, arrays: Mapping[str, AnyArray]) -> None:
-        """Take up a ``state``; ValueError where no voice has it."""
-        left, sums = arrays["left_own"], [arrays[name] for name in ("own", "part", "held")]
+        """Take up a ``state``; ValueError if no voice has it."""
+        left_own, sums = arrays["left_own"], [arrays[name] for name in ("own", "part", "held")]
         counters, count = arrays["counters"], len(arrays["margins"])
         if (
             {array.shape[-1:] for array in sums} != {(self._size,)}
-            or min(array.min(initial=0.0) for array in (*sums, left)) < self._kind.least
+            or min(array.min(initial=0.0) for array in (*sums, left_own)) < self._kind.least
             or counters.shape != (3,)
             or arrays["recent"].shape[1:] != (2,)
-            or (left.size, arrays["left"].size) not in ((0, 0), (self._size, 2))
+            or (left_own.size, arrays["left"].size) not in ((0, 0), (self._size, 2))
             or counters.min() < 0
             or counters[1] >= self._how.unit_frames
             or not len(arrays["began"]) == count <= MOST_MARGINS
@@ -393,7 +397,7 @@ class Kind(ABC):
     def size_of(self, values: AnyArray, stated: int | None) -> int:
         """Return the stated or observed bins or dimensions; ValueError if frames contradict."""
         if stated not in (None, values.shape[1]):
-            raise ValueError(f"has {values.shape[1]} dimensions, its header says {stated}")
+            raise ValueError(f"has {values.shape[1]} dimensions, but its header states {stated}")
         return int(values.shape[1])
 
     def usable(self, values: AnyArray, size: int) -> tuple[AnyArray, BoolArray]:
@@ -442,8 +446,8 @@ class Kind(ABC):
         raise self._in_no_template()
 
     def wrong_slices(self, slices: AnyArray) -> str:
-        """Return what slices of a store should be and are not; empty where nothing is wrong."""
-        return "of another kind: levels make no templates"
+        """Return what slices of a store should be and are not; empty if nothing is wrong."""
+        return "of another kind: levels have no templates"
 
     def background_row(self, sketch: AnySketch) -> AnyArray:
         """Return the row that a cohort keeps of one of its speakers, shape (M,)."""
@@ -454,12 +458,10 @@ class Kind(ABC):
         raise self._in_no_template()
 
     def _in_no_template(self) -> UsageError:
-        return UsageError(
-            f"{self.name} are followed for changes alone: no template is made of them"
-        )
+        return UsageError(f"{self.name} are used only to detect changes and have no templates")
 
     def wrong_background(self, rows: AnyArray) -> str:
-        """Return what rows of a cohort do not hold; empty where nothing is wrong."""
+        """Return what rows of a cohort do not hold; empty if nothing is wrong."""
         return ""
 
     @abstractmethod
@@ -524,7 +526,7 @@ class FeatureSpec:
                 f"{', '.join(TAKES)}, and has a rate if it takes audio"
             )
         if not is_mark(self.network):
-            raise UsageError(f"the network of {self.name} is no sha256 in hexadecimal")
+            raise UsageError(f"the network of {self.name} is not a sha256 in hexadecimal")
 
     def sketch(self) -> AnySketch:
         """Return an empty sketch of it."""
@@ -609,7 +611,7 @@ class _EmbeddingKind(Kind):
         return rows.astype(np.float16)  # a cosine moves by less than 1e-4
 
     def wrong_background(self, rows: AnyArray) -> str:
-        return "" if within(rows, -1, 1) else "holds no directions of embeddings"
+        return "" if within(rows, -1, 1) else "has no valid directions of embeddings"
 
     def follow(self, others: AnyArray, how: Sensitivity) -> FollowedVoice:
         return _EmbeddingFollowed(self, others, how)
@@ -771,7 +773,7 @@ class _LevelsFollowed(FollowedVoice):
 
 
 LEVELS: Kind = _LevelsKind()
-"""The kind of what is followed for changes alone."""
+"""Kind of features that only detect changes."""
 
 
 KINDS: dict[str, Kind] = {member.name: member for member in (HISTOGRAM, EMBEDDING, LEVELS)}

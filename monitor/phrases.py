@@ -1,4 +1,4 @@
-"""Wording of figures for people: one place for every view, the page in a browser included."""
+"""Wording of figures for all views, including the page in a browser."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TypeAlias
 
 # --- The wording of figures for people.
 
-IMPOSTOR = "probably nobody enrolled"
+IMPOSTOR = "probably not enrolled"
 AT_ALL = "Is the speaker enrolled at all?"
 FEWEST = 1.95
-"""From so many people on "1 in k" is said; below, "1 in 1.4" would help nobody."""
+"""Minimum number of people for "1 in k"; "1 in 1.4" would not help readers."""
 ACCUMULATES = "Evidence accumulates across one person's recordings, but is not a sum."
 VOICED = ("f0", "f0_robust")
 """Features that use voiced speech alone, a part of all speech (usable seconds are fewer)."""
@@ -18,10 +18,8 @@ ONE = 1.1
 MOST_PEOPLE = 1e9
 MISLED_BITS = -0.05
 
-STYLE_CAVEAT = (
-    "style tells who chose the words: of what is read aloud that is its author, not the reader"
-)
-"""Said wherever a figure of the feature ``style`` is shown, or one that it has a part in."""
+STYLE_CAVEAT = "style identifies the person who chose the words, which in read text is its author"
+"""Shown with every figure that includes the feature ``style``."""
 
 
 def clock_time(seconds: float) -> str:
@@ -38,12 +36,12 @@ def plural(count: int, singular: str, several: str | None = None) -> str:
 
 
 def some_of(names: Sequence[str], most: int = 5) -> str:
-    """List names, of many the first: ``ann, bob, ...``."""
+    """List the first few names: ``ann, bob, ...``."""
     return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
 def length_in_words(seconds: float) -> str:
-    """Format a length of time, in minutes where it is a whole number of them."""
+    """Format a duration, in minutes if it is a whole number of them."""
     if seconds >= 60 and seconds % 60 == 0:
         return plural(round(seconds / 60), "minute")
     return f"{seconds:,g} second{'' if seconds == 1 else 's'}"
@@ -57,16 +55,16 @@ def one_in(probability: float) -> str:
 
 
 def percent(fraction: float) -> str:
-    """Format a share of one: ``12.5 %``."""
+    """Format a fraction: ``12.5 %``."""
     return f"{100 * fraction:.4g} %"
 
 
 def odds(bits: float, ceiling: float, *, assumed: bool = False, short: bool = False) -> str:
     """Format what bits mean, in a few words.
 
-    The bits of a watched speaker are a probability, ``2^(bits - ceiling)``; the confidence of an
-    attacker where nobody is watched is a number of equally likely people, ``2^(ceiling - bits)``.
-    With ``assumed`` nobody is watched; ``short`` leaves out "sure".
+    The bits of a watched speaker are a probability, ``2^(bits - ceiling)``. Without a watched
+    speaker (``assumed``), the attacker's confidence is a number of equally likely people,
+    ``2^(ceiling - bits)``. ``short`` leaves out "sure".
 
     Example:
         >>> odds(2.06, 5.64), odds(5.58, 5.64), odds(5.64, 5.64), odds(5.2, 5.64, assumed=True)
@@ -82,7 +80,7 @@ def odds(bits: float, ceiling: float, *, assumed: bool = False, short: bool = Fa
 
 
 def verdict(bits: float, ceiling: float, watch: str | None) -> str:
-    """Format what the attacker thinks, in one clause; nobody is watched where ``watch`` is None.
+    """Format the attacker's conclusion in one clause; ``watch`` is the watched speaker or None.
 
     Example:
         >>> verdict(2.06, 5.64, "ann")
@@ -117,11 +115,11 @@ FEATURE_NAMES = {
     "phones": "the sounds of the language",
     "voice": "speaker embedding",
 }
-"""What a feature hears, in plain words."""
+"""Plain descriptions of features."""
 
 
 def usable_in_words(feature: str, seconds: float) -> str:
-    """Format how much of the speech a feature could use: ``8.8 s voiced``."""
+    """Format the usable speech of a feature: ``8.8 s voiced``."""
     length = f"{seconds:.1f}" if seconds < 9.95 else f"{seconds:.0f}"
     return f"{length} s {'voiced' if feature in VOICED else 'usable'}"
 
@@ -129,7 +127,7 @@ def usable_in_words(feature: str, seconds: float) -> str:
 def format_best_feature(
     joint_bits: float, single_bits: Mapping[str, float], name: str = "joint"
 ) -> str:
-    """Warn that one feature gives more than all weighed together; empty where none does.
+    """Warn that one feature gives more than all weighed together; empty if none does.
 
     Example:
         >>> format_best_feature(2.94, {"f0": 1.2, "voice": 3.24})
@@ -145,7 +143,7 @@ def format_best_feature(
 
 
 def _people(bits: float) -> float:
-    """Return how many people so many bits tell apart."""
+    """Return the number of people that these bits distinguish."""
     return float(2.0 ** min(max(bits, -1000.0), 1000.0))
 
 
@@ -155,10 +153,10 @@ def _count(k: float) -> str:
     return f"{k:,.0f}" if k >= 9.95 else f"{k:.1f}".removesuffix(".0")
 
 
-# --- The wording of conditions: what a sound is like, and that it is not like the templates'.
+# --- Wording of conditions and of their difference from the templates'.
 
 CAVEAT = "low bits do not mean safe"
-"""Stands beside the headline where the sound is not that of the templates, or is bad."""
+"""Shown beside the headline if the audio is bad or unlike the templates."""
 
 Conditions: TypeAlias = "Mapping[str, float | None]"
 """Figures of a sound by key, as a record has them."""
@@ -170,7 +168,7 @@ _CLIPPED = 0.0005
 _QUIET_DB = -60.0
 _TOO_LOW = "Bits may read too low"
 _ADVICE = {
-    "bandwidth_hz": "Use a microphone that hears the whole voice.",
+    "bandwidth_hz": "Use a microphone with the full bandwidth of speech.",
     "snr_db": "Reduce the noise.",
     "reverberation_seconds": "Speak closer to the microphone.",
     "clipping": "Lower the input level.",
@@ -179,7 +177,7 @@ _ADVICE = {
 
 
 def condition_in_words(condition: Conditions | None) -> str:
-    """Format what is known of a sound, by a record's ``conditions``; empty where nothing is.
+    """Format the ``conditions`` of a record; empty if unknown.
 
     Example:
         >>> condition_in_words({"bandwidth_hz": 3600.0, "snr_db": 14.2, "clipping": 0.02})
@@ -191,7 +189,7 @@ def condition_in_words(condition: Conditions | None) -> str:
 
 
 def _describe_condition(name: str, value: float) -> str:
-    """Describe one figure of a sound; empty where it is nothing to speak of."""
+    """Describe one condition; empty if unremarkable."""
     match name:
         case "bandwidth_hz" if value < _TELEPHONE_HZ:
             return "telephone band"
@@ -214,9 +212,9 @@ def mismatch_in_words(
     templates: Conditions,
     matching: float | None = None,
 ) -> str:
-    """Warn that a stream does not sound as the templates do, by the figures that differ.
+    """Warn that the conditions of stream and templates differ, with the figures.
 
-    ``matching``: bits that templates of the stream's sound read of 10 s of speech on average.
+    ``matching`` is the average for 10 s of speech with templates in the stream's conditions.
 
     Example:
         >>> stream, templates = {"bandwidth_hz": 3600.0}, {"bandwidth_hz": 8000.0}
@@ -243,7 +241,7 @@ def voicing_in_words(stream: float, templates: float) -> str:
         >>> voicing_in_words(0.002, 0.4).partition(":")[0]
         'This audio has pitch in 0.2 % of its speech, the templates in 40 %'
     """
-    percent, usual = (f"{100 * share:.2g} %" for share in (stream, templates))
+    percent, usual = (f"{100 * fraction:.2g} %" for fraction in (stream, templates))
     return (
         f"This audio has pitch in {percent} of its speech, the templates in {usual}: a whisper, a "
         f"small loudspeaker, an echo or a voice changer. {_TOO_LOW}: templates of such speech may "
@@ -264,14 +262,14 @@ def poor_in_words(which: Sequence[str], stream: Conditions) -> str:
 
 
 def unknown_in_words(seconds: float) -> str:
-    """Warn that conditions could not be estimated from so many seconds of sound."""
+    """Warn that conditions could not be estimated from these seconds of audio."""
     return (
         f"No voice rises above the noise in {seconds:g} s of sound: its noise and echo are "
         f"unknown. {_TOO_LOW}. Reduce the noise, or use another microphone."
     )
 
 
-# --- The wording of a declared epsilon: what is promised of a voice, beside what is measured.
+# --- Wording of a declared epsilon, next to the measured bits.
 
 
 def allowed_in_words(bits: float) -> str:

@@ -96,7 +96,7 @@ class StartedProgram(Managed):
     def _family(self) -> set[int]:
         """List living processes that descend from the program or have its mark."""
         children: dict[int, list[int]] = {}
-        mine = [] if self.process.poll() is not None else [self.process.pid]
+        unvisited = [] if self.process.poll() is not None else [self.process.pid]
         living = set()
         for folder in Path("/proc").glob("[0-9]*"):
             with suppress(OSError, ValueError):
@@ -106,13 +106,13 @@ class StartedProgram(Managed):
                 if state not in (b"Z", b"X"):
                     living.add(number)
                     if self._mark.encode() in (folder / "environ").read_bytes():
-                        mine.append(number)
+                        unvisited.append(number)
         family: set[int] = set()
-        while mine:
-            number = mine.pop()
+        while unvisited:
+            number = unvisited.pop()
             if number not in family:
                 family.add(number)
-                mine += children.get(number, [])
+                unvisited += children.get(number, [])
         return family & living - {os.getpid()}
 
 
@@ -135,15 +135,15 @@ def run_program(
         pipes.register(process.stdin, selectors.EVENT_WRITE)
         pipes.register(process.stdout, selectors.EVENT_READ, printed)
         pipes.register(process.stderr, selectors.EVENT_READ, said)
-        rest, all_said, last_output = memoryview(content), 0, time.monotonic()
+        unwritten, all_said, last_output = memoryview(content), 0, time.monotonic()
         stopped: Literal["time", "printed", "said"] | None = None
         while stopped is None and any(key.data is not None for key in pipes.get_map().values()):
             now = time.monotonic()
             for key, _ in pipes.select(max(0.0, min(_LOOK_SECONDS, until - now))):
                 last_output = now
                 if key.data is None:
-                    rest = _written(process.stdin, rest)
-                    if not rest:
+                    unwritten = _written(process.stdin, unwritten)
+                    if not unwritten:
                         pipes.unregister(process.stdin)
                         process.stdin.close()
                     continue

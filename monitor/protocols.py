@@ -78,7 +78,7 @@ class Provenance:
     Attributes:
         label: name in messages.
         hashes: its fingerprints (`monitor.sources.registry.recording_hashes`); sharing one is
-            being the same recording. Empty where it cannot be known again, as standard input.
+            being the same recording. Empty if it cannot be known again, as standard input.
         start_seconds, end_seconds: the part; None to its end.
         raw: (rate, channels, encoding) of samples without a header.
     """
@@ -295,7 +295,7 @@ class Source(Protocol):
 
     @property
     def seconds(self) -> float | None:
-        """Audio seconds promised, None where unknown."""
+        """Audio seconds promised, None if unknown."""
 
     @property
     def stream_info(self) -> StreamInfo:
@@ -443,13 +443,13 @@ class AlertAction(Sink, Protocol):
 class AlertReceiver(Protocol):
     """Receiver of a `monitor.alerts.actions.registry.BackgroundDelivery`, called from its thread.
 
-    Its ``label`` in messages holds no address with a secret.
+    Its ``label`` in messages contains no address with a secret.
     """
 
     label: str
 
     def deliver(self, alert: Alert, cancel: threading.Event) -> None:
-        """Hand one alert over, until ``cancel`` is set; DeliveryError where it was not taken."""
+        """Hand one alert over, until ``cancel`` is set; DeliveryError if it was not taken."""
 
 
 CLEAR, MUTED = "clear", "muted"
@@ -591,11 +591,11 @@ def check_format(label: str, rate: int, channels: int) -> None:
     """Refuse (SourceError) a format that no recording has."""
     if not 1 <= channels <= MOST_CHANNELS:
         raise SourceError(
-            f"{label} has {plural(channels, 'channel')} by its header: at most {MOST_CHANNELS} can "
-            "be heard; is it damaged?"
+            f"unsupported {plural(channels, 'channel')} in the header of {label}: the maximum is "
+            f"{MOST_CHANNELS}. Is it damaged?"
         )
     if not LEAST_RATE <= rate <= MOST_RATE:
         raise SourceError(
-            f"{label} has {rate} samples a second by its header: {LEAST_RATE} to {MOST_RATE} can "
-            "be heard; is it damaged?"
+            f"unsupported rate {rate} Hz in the header of {label}: use {LEAST_RATE} to "
+            f"{MOST_RATE}. Is it damaged?"
         )

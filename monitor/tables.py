@@ -92,7 +92,7 @@ def write(path: Path, columns: Sequence[Column], rows: Iterable[Row]) -> None:
 
 
 def write_csv(file: IO[bytes], columns: Sequence[Column], rows: Iterable[Row]) -> None:
-    """Write UTF-8 with a header line; empty where there is no figure, ``true`` and ``false``."""
+    """Write UTF-8 with a header line; empty if there is no figure, ``true`` and ``false``."""
     text = io.TextIOWrapper(file, "utf-8", "replace", newline="", write_through=True)
     write_csv_rows(text, [[column.name for column in columns]])
     cells = ([row.get(column.name) for column in columns] for row in rows)
@@ -184,7 +184,7 @@ def crowd(people: float) -> str:
 def flat(reading: Reading) -> dict[str, object]:
     """Flatten a reading into one row."""
     apart = ("features", "among", "top", "bystanders")
-    row = _flatten({name: part for name, part in to_json(reading).items() if name not in apart})
+    row = _flatten({name: value for name, value in to_json(reading).items() if name not in apart})
     for feature, figures in (reading.features or {}).items():
         row |= _flatten(to_json(figures), f"{feature}.")
     for entry in _named(reading.among, "people"):
@@ -194,7 +194,7 @@ def flat(reading: Reading) -> dict[str, object]:
         if entry.favourite is not None:
             best = f"{under}favourite"
             row[best], row[f"{best}_probability"] = entry.favourite
-    row |= {f"posterior.{person}": share for person, share in reading.top or ()}
+    row |= {f"posterior.{person}": probability for person, probability in reading.top or ()}
     others = _named(reading.bystanders, "name")
     row |= {f"bystander.{other.name}": other.probability for other in others}
     return row
@@ -279,24 +279,24 @@ def _unique(names: Iterable[str]) -> list[str]:
 
 _OF_PERSON: Mapping[str, tuple[Kind, str]] = {
     "recording": ("text", "its name"),
-    "label": ("text", "what the turns call the voice"),
-    "person": ("text", "whom of the enrolled it is matched to; missing: nobody of them"),
-    "probability": ("number", "that it is so, given that the others are matched rightly"),
-    "enrolled": ("number", "probability that it is anybody enrolled"),
-    "watch": ("text", "of whom the bits are, where somebody is watched"),
-    "seconds": ("number", "that are theirs alone by the turns"),
-    "overlap_seconds": ("number", "of their turns in which somebody else speaks too"),
-    "speech": ("number", "seconds of speech heard"),
+    "label": ("text", "name of the voice in the turns"),
+    "person": ("text", "the matched enrolled person; missing if not enrolled"),
+    "probability": ("number", "probability of the match, if the others are matched correctly"),
+    "enrolled": ("number", "probability that the voice is enrolled"),
+    "watch": ("text", "the watched speaker, if any, to whom the bits refer"),
+    "seconds": ("number", "seconds in which only this person speaks, by the turns"),
+    "overlap_seconds": ("number", "seconds of their turns with other speakers"),
+    "speech": ("number", "seconds of speech processed"),
     "bits": ("number", "the headline of the last reading"),
     "bits_low": ("number", "lower limit of a 95 % interval"),
     "bits_high": ("number", "upper limit of a 95 % interval"),
-    "headline": ("text", "what the bits are, evidence or closed-set"),
-    "at_least": ("boolean", "the evidence was cut to what calibration supports"),
+    "headline": ("text", "kind of the bits, evidence or closed-set"),
+    "at_least": ("boolean", "the evidence was capped at the calibration's support"),
     "peak_bits": ("number", "the largest headline"),
-    "purity": ("number", "share of the speech more like this label than like any other"),
-    "changes": ("integer", "how often the voice seemed to change"),
-    "alerts": ("integer", "how many were raised"),
-    "first_alert_seconds": ("number", "when the first was"),
+    "purity": ("number", "fraction of the speech most similar to this label"),
+    "changes": ("integer", "number of apparent changes of voice"),
+    "alerts": ("integer", "number of alerts raised"),
+    "first_alert_seconds": ("number", "time of the first alert"),
     "differs": ("text", "conditions unlike the templates', with spaces between"),
 }
 
@@ -346,9 +346,9 @@ class Readings(Sequence[Reading]):
             events = read_run(run)
             start = find_first(events, RunStart) or RunStart.from_record({})
             name = printable(Path(run).as_posix())
-            own = [event for event in events if isinstance(event, Reading)]
-            readings._readings += own
-            readings._runs += [(name, r.watch or start.watch) for r in own]
+            run_readings = [event for event in events if isinstance(event, Reading)]
+            readings._readings += run_readings
+            readings._runs += [(name, r.watch or start.watch) for r in run_readings]
         return readings
 
     @overload
@@ -387,7 +387,7 @@ class Readings(Sequence[Reading]):
         """Make a data frame; ``attrs["units"]`` has units. Needs the extra 'tables'.
 
         Args:
-            posterior: as of `columns`.
+            posterior: as in `columns`.
         """
         return data_frame(self.columns(posterior=posterior), self.rows())
 

@@ -164,7 +164,7 @@ def test_what_is_over_the_budget_fails_the_build_with_its_curve(job):
     [
         (2, {}, {}, 4, "incomplete", "not decided"),
         (2, {}, {"incomplete": "allow"}, 0, "incomplete", "not decided"),
-        (12, {"bad.wav": b"no audio"}, {"budget": "8"}, 1, "error", "bad.wav is no recording"),
+        (12, {"bad.wav": b"no audio"}, {"budget": "8"}, 1, "error", "bad.wav is not"),
         (12, {}, {"watch": "$(touch pwned)"}, 2, "error", ""),
     ],
     ids=["not decided", "not decided, allowed", "damaged", "a watched person who is not there"],

@@ -72,9 +72,7 @@ def test_a_worker_that_cannot_read_a_file_or_reads_another_is_named(dask, tmp_pa
     (tmp_path / "talk.wav").write_bytes(b"sound")
     here = Path("/proc/self/cwd/talk.wav")  # another folder in every process
     with Cluster(dask.address) as cluster:
-        with pytest.raises(
-            MonitorError, match=r"talk.wav cannot be read on worker tcp://127"
-        ) as no:
+        with pytest.raises(MonitorError, match=r"talk\.wav.*worker tcp://127") as no:
             list(each_in_order(abs, range(4), cluster, reads=lambda _: [here]))
         assert "\n" not in str(no.value)
         missing = tmp_path / "nowhere.wav"  # is for the work to complain of
@@ -83,7 +81,7 @@ def test_a_worker_that_cannot_read_a_file_or_reads_another_is_named(dask, tmp_pa
             Path(f"/proc/{process.pid}/cwd/talk.wav").write_bytes(b"other")
         assert list(each_in_order(abs, [-1], cluster, reads=lambda _: [here])) == [1]
         here.write_bytes(b"longer")
-        with pytest.raises(MonitorError, match="or is another file there"):
+        with pytest.raises(MonitorError, match=r"talk\.wav.*tcp://"):
             list(each_in_order(abs, range(4), cluster, reads=lambda _: [here]))
 
 
@@ -91,7 +89,7 @@ def test_other_networks_there_than_here_are_refused(dask):
     here = os.getpid()
     with (
         Cluster(dask.address) as cluster,
-        pytest.raises(MonitorError, match=f"tcp://.* has other networks than here .*, here {here}"),
+        pytest.raises(MonitorError, match=f"tcp://.* networks .*, here {here}"),
     ):
         list(each_in_order(abs, [1], cluster, alike=os.getpid))
 

@@ -154,7 +154,7 @@ def test_a_block_that_fails_leaves_the_old_file_and_a_device_is_not_replaced(tmp
     assert [each.name for each in tmp_path.iterdir()] == ["a"]
     assert path.read_bytes() == b"old"
     os.mkfifo(pipe)
-    with pytest.raises(OSError, match="no plain file"), atomic_write(pipe) as file:
+    with pytest.raises(OSError, match="not a plain file"), atomic_write(pipe) as file:
         file.write(b"x")
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
@@ -229,7 +229,7 @@ def test_members_that_are_no_arrays_or_come_twice():
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("readme.txt", "hello")
-    with pytest.raises(ValueError, match="no array"):
+    with pytest.raises(ValueError, match="not an array"):
         read_arrays(file)
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:

@@ -83,7 +83,7 @@ def test_a_store_keeps_the_marks(tmp_path):
     assert read.specs["voice"].network == SHA256
     assert [each.networks for each in read.rank_models] == [(SHA256,)]
     assert read.fingerprint() == made.fingerprint() != population(OTHER, OTHER).fingerprint()
-    with pytest.raises(UsageError, match="the network of voice is no sha256"):
+    with pytest.raises(UsageError, match="the network of voice is not a sha256"):
         population("no sha256", None)
     with pytest.raises(StoreError) as caught:
         Monitor(population(SHA256, OTHER), ["voice"])
@@ -138,7 +138,7 @@ def test_frames_of_two_networks_are_not_enrolled_or_chained(tmp_path):
     with pytest.raises(SourceError) as caught:
         listener.extract(theirs)
     told(caught, "voice of 2.npz is by network abababababab")
-    with pytest.raises(UsageError, match="heard by different networks; hear both again"):
+    with pytest.raises(UsageError, match="made by different networks: extract both again"):
         Chain([FramesFile(mine), FramesFile(theirs)])
     assert Chain([FramesFile(mine)]).stream_info.tracks["voice"].network == SHA256
     made = enrol(Corpus((Recording("ann", "1", mine), Recording("bob", "1", theirs)), ()))
@@ -158,5 +158,5 @@ def test_a_ledger_does_not_add_up_two_networks(tmp_path):
     with Ledger(tmp_path / "l.db") as ledger:
         assert ledger.carried("ann", specs).totals is not None
         theirs = {"voice": replace(specs["voice"], network=OTHER)}
-        with pytest.raises(StoreError, match=r"session 1 in l\.db is by .* use another ledger"):
+        with pytest.raises(StoreError, match=r"session 1 in l\.db is by .* Use another ledger"):
             ledger.carried("ann", theirs)

@@ -90,14 +90,14 @@ def check_reach(budget_bits: float, headline: str, attacker: Reach) -> None:
     support = attacker.support_bits
     if headline == "evidence" and support is not None and budget_bits >= support:
         raise UsageError(
-            f"a budget of {budget_bits:g} bits cannot be checked: this population's calibration "
-            f"supports no more than {support:.1f}; give less"
+            f"invalid budget {budget_bits:g} bits: use at most {support:.1f}, the maximum that "
+            "this population's calibration supports"
         )
     if headline != "evidence" and budget_bits >= attacker.ceiling:
         raise UsageError(
-            f"a budget of {budget_bits:g} bits cannot be exceeded: without a rank model of "
-            f"evidence the figure ends at log2 N, {attacker.ceiling:.1f} bits; calibrate with a "
-            "cohort, or give less"
+            f"invalid budget {budget_bits:g} bits: without a rank model of evidence, bits are "
+            f"capped at log2 N = {attacker.ceiling:.1f}. Calibrate with a cohort, or use a smaller "
+            "budget"
         )
 
 
@@ -157,7 +157,7 @@ class Conformal(Threshold):
             text: ``FIELD``, and as of a `Threshold` ``for SECONDS s`` and ``after SECONDS s``.
 
         Returns:
-            None where the text is something else.
+            None if the text is something else.
 
         Raises:
             UsageError: an unknown field.
@@ -166,16 +166,16 @@ class Conformal(Threshold):
         if match is None:
             return None
         check_field(match["field"])
-        least = None if match["least"] is None else float(match["least"])
-        return match["field"], float(match["hold"] or 0.0), least
+        least_speech = None if match["least"] is None else float(match["least"])
+        return match["field"], float(match["hold"] or 0.0), least_speech
 
     @property
     def rule(self) -> str:
         """Rule as text, with its quote."""
         hold = f" for {self.hold_seconds:g} s" if self.hold_seconds else ""
         hold += "" if self._after is None else f" after {self._after:g} s"
-        share, length = percent(self.alarms.share), length_in_words(self.alarms.horizon_seconds)
-        return f"{self.field}>{self.bits:.4g}{hold} ({share} false alarms in {length})"
+        rate, length = percent(self.alarms.share), length_in_words(self.alarms.horizon_seconds)
+        return f"{self.field}>{self.bits:.4g}{hold} ({rate} false alarms in {length})"
 
     def _observe(self, event: Event) -> None:
         if isinstance(event, Reading):
@@ -200,13 +200,13 @@ class Conformal(Threshold):
         return sentence
 
     def idle_reason(self, start: RunStart, modelled_bits: float = math.inf) -> str:
-        """Return why no stream can exceed it; empty where one can."""
-        most, most_of_start = self.alarms.most_bits, most_bits(self.field, start)[0]
-        most = min(most, modelled_bits, math.inf if most_of_start is None else most_of_start)
-        if self.bits < most - 1e-9:
+        """Return why no stream can exceed it; empty if one can."""
+        maximum, most_of_start = self.alarms.most_bits, most_bits(self.field, start)[0]
+        maximum = min(maximum, modelled_bits, math.inf if most_of_start is None else most_of_start)
+        if self.bits < maximum - 1e-9:
             return ""
         return (
-            f"{self.rule} can never be raised: {self.field} stops at {most:.2f} bits, and too "
+            f"{self.rule} can never be raised: {self.field} stops at {maximum:.2f} bits, and too "
             "many others reach that. Allow more false alarms (--false-alarms)"
         )
 

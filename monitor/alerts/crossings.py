@@ -30,12 +30,12 @@ class Crossings:
 
     def __init__(self, start: RunStart, levels: Sequence[float] = LEVELS) -> None:
         self._evidence = start.headline == "evidence"
-        most = (start.support_bits if self._evidence else start.ceiling) or 0.0
+        maximum = (start.support_bits if self._evidence else start.ceiling) or 0.0
         watched = start.watch is not None
         self._found = {
             bits: {side: FirstCrossing(bits, HOLD_SECONDS) for side in _SIDES}
             for bits in levels
-            if watched and bits <= most
+            if watched and bits <= maximum
         }
         self._over = False
 
@@ -71,7 +71,7 @@ class Crossings:
         return DelayRow(bits, clear, protected, *_disclosure_delay(clear, protected))
 
     def state(self) -> Record:
-        """Return what a checkpoint keeps; JSON-able."""
+        """Return the state for a checkpoint, as JSON values."""
         states = [crossing.state() for both in self._found.values() for crossing in both.values()]
         return {"crossings": states, "over": self._over}
 

@@ -63,8 +63,8 @@ def check_field(field: str) -> None:
         hint = f"a feature has {', '.join(LIMITED_OF_FEATURE)}, each also with _low or _high"
     else:
         hint = (
-            f"use one of {', '.join(LIMITED)} (each also with _low or _high), sum_bits, those "
-            "among so many people, such as among.1e6.bits, or a feature's, such as f0.rank_bits"
+            f"use one of {', '.join(LIMITED)} (each also with _low or _high), sum_bits, the bits "
+            "in a crowd, such as among.1e6.bits, or a feature's, such as f0.rank_bits"
         )
     raise UsageError(f"unknown alert field {field!r}: {hint}")
 
@@ -78,8 +78,8 @@ def check_stream(field: str, start: RunStart) -> None:
         )
     if among(field) is not None or last.startswith("evidence_bits"):
         _check_evidence(field, start)
-    own = among(field) is None and name != PROTECTED
-    if own and name and start.features is not None and name not in start.features:
+    is_feature_field = among(field) is None and name != PROTECTED
+    if is_feature_field and name and start.features is not None and name not in start.features:
         raise UsageError(_no_feature(field, name, start.features))
     if _unlimited(last) in WATCHED and start.watch is None:
         instead = "" if last.startswith("evidence_bits") else ", or use gain_bits"
@@ -88,9 +88,9 @@ def check_stream(field: str, start: RunStart) -> None:
 
 def among(field: str) -> float | None:
     """Return the crowd size of a field such as ``among.1e6.bits``; None of others."""
-    first, _, rest = field.partition(".")
+    first, _, remainder = field.partition(".")
     try:
-        return float(rest.rpartition(".")[0]) if first == AMONG else None
+        return float(remainder.rpartition(".")[0]) if first == AMONG else None
     except ValueError:
         return None
 
@@ -149,7 +149,7 @@ def _check_among(field: str, name: str, last: str) -> None:
         return
     hint = "write it as among.1e6.bits, or with bits_low or bits_high"
     if last in AMONG_FIELDS and name != AMONG:
-        hint = f"{name.partition('.')[2]!r} is no number of people; {hint}"
+        hint = f"{name.partition('.')[2]!r} is not a number of people; {hint}"
     raise UsageError(f"unknown alert field {field!r}: {hint}")
 
 
@@ -159,22 +159,22 @@ def _check_evidence(field: str, start: RunStart) -> None:
         return
     if start.support_bits is None:
         raise UsageError(
-            f"the alert field {field} needs what says how much a voice is worth in any crowd, "
-            "which this population lacks: calibrate again (monitor calibrate), or use bits"
+            f"the alert field {field} needs a rank model of evidence, which this population lacks: "
+            "use bits, or calibrate again (monitor calibrate)"
         )
     people = among(field)
     if people is not None and people not in start.among:
-        asked = ", ".join(f"{people_count:g}" for people_count in start.among)
+        requested = ", ".join(f"{people_count:g}" for people_count in start.among)
         raise UsageError(
             Message(
-                f"the alert field {field} is among people that nothing is said of (",
-                Argument("among", asked), "): add ", Argument("among", f"{people:g}"),
+                f"the alert field {field} needs a crowd that is not reported (",
+                Argument("among", requested), "): add ", Argument("among", f"{people:g}"),
             )
         )  # fmt: skip
 
 
 def figure(field: str, reading: Reading) -> float | None:
-    """Return the field of a reading; None where it has none, or one that is no number.
+    """Return the field of a reading; None if it is missing or not a number.
 
     Examples:
         >>> figure("bits", Reading.from_record({"bits": 2.0, "bits_low": 1.5}))
@@ -227,7 +227,7 @@ def _no_feature(field: str, name: str, features: Collection[str]) -> str:
     return f"the alert field {field} names a feature this stream does not have ({name}): {hint}"
 
 
-# --- What a run asks of every rule beside its alerts.
+# --- What a run needs from every rule besides its alerts.
 
 
 class BaseRule:
@@ -244,7 +244,7 @@ class BaseRule:
         return ""
 
     def note(self, start: RunStart) -> str | None:  # noqa: ARG002
-        """Return what a person should know before the stream of this start begins."""
+        """Return notices for the user before the stream begins."""
         return None
 
     def terms(self) -> AlarmTerms | None:
@@ -270,7 +270,7 @@ def explained(rule: AlertRule) -> ExplainedRule:
     return rule if isinstance(rule, ExplainedRule) else _Plain(rule)
 
 
-# --- What all alert rules share: a condition that must hold for a while, and what interrupts it.
+# --- Base of all alert rules: a condition that must hold for a time, and its interruptions.
 
 DECIDED_SPEECH_SECONDS = 10.0
 """A stream with less speech, in which a rule without ``after`` raised nothing, is undecided."""
@@ -413,15 +413,18 @@ class Holding(BaseRule):
             return f"{alert}, no reading has {self.field}"
         if self._span < self._hold() - SLACK_SECONDS:
             return (
-                f"{alert}, its readings span {self._span:.1f} s of the {self._hold():g} s for "
+                f"{alert}, its readings cover only {self._span:.1f} s of the {self._hold():g} s "
+                "for "
                 "which it must hold"
             )
         if self._of_nobody:
-            return f"{alert}, it held, but {IMPOSTOR} speaks: watch the speaker, or enrol them"
+            return (
+                f"{alert}, it held, but the speaker is {IMPOSTOR}: watch the speaker, or enrol them"
+            )
         return ""
 
     def state(self) -> Record:
-        """Return what a checkpoint keeps; JSON-able."""
+        """Return the state for a checkpoint, as JSON values."""
         return {
             "rule": self.rule,
             "raised": self.raised,
@@ -506,13 +509,13 @@ class Threshold(Holding):
         check_field(field)
         if not math.isfinite(bits):
             raise UsageError(f"bits={bits} must be a finite number of bits")
-        for name, value, most in (
+        for name, value, maximum in (
             ("hold_seconds", hold_seconds, LONGEST_SECONDS),
             ("hysteresis_bits", hysteresis_bits, sys.float_info.max),
             ("least_speech_seconds", least_speech_seconds or 0.0, LONGEST_SECONDS),
         ):
-            if not 0 <= value <= most:
-                limit = "finite" if most > LONGEST_SECONDS else "at most a day (86400 s)"
+            if not 0 <= value <= maximum:
+                limit = "finite" if maximum > LONGEST_SECONDS else "at most a day (86400 s)"
                 raise UsageError(f"{name}={value:g} must be {limit} and not negative")
         super().__init__(field, bits, least_speech_seconds)
         self.hold_seconds = float(hold_seconds)
@@ -525,7 +528,7 @@ class Threshold(Holding):
         ``>`` and ``>=`` mean the same: at or above.
 
         Raises:
-            UsageError: the text is no rule, or names an unknown field.
+            UsageError: the text is not a rule, or names an unknown field.
         """
         match = RULE.fullmatch(text)
         if match is None:
@@ -564,19 +567,20 @@ class Threshold(Holding):
         return value < self.bits - self.hysteresis_bits
 
     def idle_reason(self, start: RunStart, modelled_bits: float = math.inf) -> str:
-        """Return why the stream of this start can never raise it; empty where it can.
+        """Return why the stream of this start can never raise it; empty if it can.
 
         Args:
             start: the start of a run.
             modelled_bits: the most bits of its field under the rank models, as of
                 `monitor.Monitor.most_bits`.
         """
-        most, why = most_bits(self.field, start)
-        if most is None or modelled_bits < most:
-            most, why = modelled_bits, f"by calibration {self.field} can reach"
-        if self.bits <= most:
+        maximum, reason = most_bits(self.field, start)
+        if maximum is None or modelled_bits < maximum:
+            maximum, reason = modelled_bits, f"by calibration {self.field} can reach"
+        if self.bits <= maximum:
             return ""
-        return f"{self.rule} can never be raised: {why} at most {round_down(most)} bits. Use fewer"
+        bound = f"{reason} at most {round_down(maximum)} bits"
+        return f"{self.rule} can never be raised: {bound}. Use fewer"
 
 
 class AdjustableThreshold(Threshold):
@@ -673,8 +677,8 @@ class Forecast:
         """
         match event:
             case RunStart():
-                most, _ = most_bits(self.field, event)
-                self._most = math.inf if most is None else most
+                maximum, _ = most_bits(self.field, event)
+                self._most = math.inf if maximum is None else maximum
             case Change() | Reading(change=OpenChange()):
                 self._points.clear()
             case Reading():
@@ -695,7 +699,7 @@ class Forecast:
 
     @property
     def beyond_reach(self) -> bool:
-        """True where the figure can never get there in this stream."""
+        """True if the figure can never get there in this stream."""
         return self.threshold_bits > self._most
 
     @property
@@ -723,7 +727,7 @@ class Forecast:
         return max(0.0, remaining) if remaining <= HORIZON_SECONDS else None
 
     def state(self) -> list[list[float]]:
-        """Return what a checkpoint keeps; JSON-able."""
+        """Return the state for a checkpoint, as JSON values."""
         return [list(point) for point in self._points]
 
     def restore(self, state: list[list[float]]) -> None:
@@ -788,11 +792,11 @@ class EarlyWarning(Holding):
         self._forecast.update(event)
 
     def _would_flip(self, value: float) -> bool:
-        left = self.seconds_left
+        remaining = self.seconds_left
         if self.raised:
-            far = left is None or left > 2 * self.warn_seconds
+            far = remaining is None or remaining > 2 * self.warn_seconds
             return far and self.watched.is_over(value)
-        return value < self.bits and left is not None and left <= self.warn_seconds
+        return value < self.bits and remaining is not None and remaining <= self.warn_seconds
 
     def _hold(self) -> float:
         return self.watched.hold_seconds if self.raised else 0.0
@@ -801,7 +805,7 @@ class EarlyWarning(Holding):
         return replace(alert, seconds_left=self.seconds_left)
 
     def state(self) -> Record:
-        """Return what a checkpoint keeps; JSON-able."""
+        """Return the state for a checkpoint, as JSON values."""
         return {**super().state(), "points": self._forecast.state()}
 
     def restore(self, state: Record) -> None:

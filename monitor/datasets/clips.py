@@ -55,7 +55,7 @@ class Clip(VirtualFile):
         return math.fsum(end - begin for begin, end in self.stretches)
 
     def content(self) -> bytes:
-        """Return the WAV; SourceError where the recording lacks some of it."""
+        """Return the WAV; SourceError if the recording lacks some of it."""
         return _cut(self)
 
     def files(self) -> tuple[Path, ...]:

@@ -145,7 +145,7 @@ def _metadata_rows(
             else:
                 yield where, values
     except csv.Error as error:
-        raise CorpusError(f"{name} is no table ({error}); save it as UTF-8 CSV") from None
+        raise CorpusError(f"{name} is not a table ({error}): save it as UTF-8 CSV") from None
 
 
 def _file_columns(columns: Sequence[str] | Mapping[str, object]) -> list[str]:
@@ -169,7 +169,7 @@ def _path_problem(file: object) -> str | None:
     if not isinstance(file, str) or not file.strip() or not is_printable(file):
         return "names no file"
     if "://" in file:
-        return f"{file} is an address: nothing is fetched; give a file in the folder"
+        return f"{file} is a URL and is not fetched: use a file in the folder"
     path = PurePosixPath(file)
     if path.is_absolute() or ".." in path.parts:
         return f"{file} leaves the folder: give a path within it"
@@ -252,7 +252,7 @@ class ParquetAudio(VirtualFile):
         data = _CELLS.read(self)
         if not data:
             raise SourceError(
-                f"{self.name} holds no audio, only a path perhaps; write the data set with its "
+                f"{self.name} has no audio, perhaps only a path: write the data set with its "
                 "audio in it (embed_external_files=True)"
             )
         return data
@@ -276,7 +276,7 @@ class _Cells:
         self._next, self._cell = 0, None
 
     def read(self, audio: ParquetAudio) -> bytes | memoryview | None:
-        """Return the bytes of a cell; None where it holds none."""
+        """Return the bytes of a cell; None if it is empty."""
         key = (audio.path, audio.leaf, audio.group)
         try:
             with self._lock:
@@ -337,8 +337,7 @@ def _open(path: Path, dictionaries: Sequence[str] = ()) -> Any:
         )  # fmt: skip
     except _DAMAGES as error:
         raise CorpusError(
-            f"{file_name(path)} is no Parquet file that can be read ({_reason(error)}); write it "
-            "again"
+            f"{file_name(path)} is not a readable Parquet file ({_reason(error)}); write it again"
         ) from None
 
 
@@ -368,17 +367,19 @@ def _parquet_rows(files: Sequence[Path], columns: Columns, listing: Listing) -> 
             schema, metadata = file.schema_arrow, file.metadata
         count += metadata.num_rows
         if count > MOST_ROWS:
-            raise CorpusError(f"{name}: more than {MOST_ROWS} rows; take a part of the data set")
+            raise CorpusError(f"{name} has more than {MOST_ROWS} rows: use a part of the data set")
         _check_unique(name, schema.names)
         leaf = _find_audio(name, schema, columns.audio)
         labels = _labels(schema, leaf)
         for column, option in ((columns.speaker, "speaker"), (columns.session, "session")):
             if column in schema.names and column not in labels:
-                stated = f"{name}: column {column} holds {str(schema.field(column).type)[:80]}"
+                stated = (
+                    f"{name}: column {column} has the type {str(schema.field(column).type)[:80]}"
+                )
                 raise CorpusError(
-                    f"{stated}: name one of {', '.join(labels)}"
+                    f"{stated}: use one of {', '.join(labels)}"
                     if labels
-                    else f"{stated}, and no column holds text or whole numbers: add one that "
+                    else f"{stated}, and no column has text or whole numbers: add one that "
                     f"names the {option}"
                 )
         _check_labels(name, list(labels), columns)
@@ -388,8 +389,8 @@ def _parquet_rows(files: Sequence[Path], columns: Columns, listing: Listing) -> 
                 for column in filter(None, (columns.speaker, columns.session)):
                     if isinstance(value := cells[column], float):
                         raise CorpusError(
-                            f"{name}: column {column} holds {labels[column].type}, such as "
-                            f"{value:g}: write text or whole numbers"
+                            f"{name}: column {column} has {labels[column].type}, such as "
+                            f"{value:g}. Use text or whole numbers"
                         )
                 where = f"{name} row {audio.number}: "
                 yield from _rows(listing, where, cells, columns, audio.name, audio)
@@ -462,8 +463,8 @@ def _label_rows(
                         names[cell] if type(cell) is int and 0 <= cell < len(names) else cell
                         for cell in columns[column]
                     ]
-                for place in range(batch.num_rows):
-                    cells = {name: column[place] for name, column in columns.items()}
+                for index in range(batch.num_rows):
+                    cells = {name: column[index] for name, column in columns.items()}
                     yield ParquetAudio(path, leaf, group, row, number), cells
                     row, number = row + 1, number + 1
 
@@ -490,7 +491,7 @@ def _find_audio(table: str, schema: Any, audio: str | None) -> str:
         return leaves.get(audio) or refuse_column(table, leaves, audio, "audio")
     if not leaves:
         raise CorpusError(
-            f"{table} holds no audio: no column is a struct of bytes and path (its columns are "
+            f"{table} has no audio, since no column is a struct of bytes and path (its columns are "
             f"{', '.join(schema.names[:20]) or 'none'})"
         )
     if len(leaves) > 1:

@@ -146,13 +146,13 @@ class _Reader:
         self._segments: dict[tuple[str, str, Path, tuple[int, ...]], _Segments] = {}
 
     def listing(self, label: str) -> Listing:
-        """Return the rows; CorpusError where no segment has the columns."""
+        """Return the rows; CorpusError if no segment has the columns."""
         if self._known and not self._has_speaker:
             if self._columns.speaker is None:
                 others = [name for name in self._known if name not in _OF_SEGMENTS]
                 advice = f", or name one of {some_of(others, 20)} with --columns speaker=NAME"
                 raise CorpusError(
-                    f"{label}: no supervision names its speaker: add the field speaker"
+                    f"{label} has no supervision with a speaker: add the field speaker"
                     f"{advice if others else ''}"
                 )
             refuse_column(label, self._known, self._speaker, "speaker")
@@ -205,7 +205,7 @@ class _Reader:
         if kind not in ("MonoCut", "MultiCut"):
             raise _ManifestError(
                 f"is a {kind}, which no file holds: save its audio (save_audios), and give the "
-                "cuts of that" if kind in _CUTS else "is no cut"
+                "cuts of that" if kind in _CUTS else "is not a cut"
             )  # fmt: skip
         recording = cut.get("recording")
         if not isinstance(recording, dict):
@@ -218,14 +218,14 @@ class _Reader:
             raise _ManifestError("has no supervision, which names the speaker")
         for supervision in supervisions:
             if not isinstance(supervision, dict):
-                raise _ManifestError("has a supervision that is no JSON object")
+                raise _ManifestError("has a supervision that is not a JSON object")
             # as lhotse has it: relative to the cut, which it may reach beyond
             first = begin + _number(supervision, "start", negative=True)
             last = first + _number(supervision, "duration", positive=True)
             channels = cut_channels
             if kind == "MultiCut":
-                own = _channels(supervision.get("channel", list(cut_channels)))
-                channels = tuple(channel for channel in own if channel in cut_channels)
+                spoken_channels = _channels(supervision.get("channel", list(cut_channels)))
+                channels = tuple(channel for channel in spoken_channels if channel in cut_channels)
                 if not channels:
                     raise _ManifestError("has a supervision of a channel that it has not")
             if max(first, begin) < min(last, end):
@@ -240,8 +240,12 @@ class _Reader:
         self, where: str, folder: Path, recording: dict[str, Any], supervision: dict[str, Any],
         custom: dict[str, Any], begin: float, end: float, channels: tuple[int, ...],
     ) -> None:  # fmt: skip
-        own = supervision.get("custom")
-        values = {**custom, **(own if isinstance(own, dict) else {}), **supervision}
+        supervision_custom = supervision.get("custom")
+        values = {
+            **custom,
+            **(supervision_custom if isinstance(supervision_custom, dict) else {}),
+            **supervision,
+        }
         values.setdefault("recording_id", recording.get("id"))
         self._known.update(
             dict.fromkeys(name for name, value in values.items() if text_of(value) is not None)
@@ -284,7 +288,7 @@ def _number(
 ) -> float:
     value = values.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise _ManifestError(f"{name} is no number")
+        raise _ManifestError(f"{name} is not a number")
     if abs(value) > _MOST_SECONDS:
         raise _ManifestError(f"{name} is {value:g} s, which is too much")
     if (value < 0 and not negative) or (value == 0 and positive):
@@ -293,7 +297,7 @@ def _number(
 
 
 def _length_of(recording: Mapping[str, Any]) -> float:
-    """Return the seconds of a recording, infinite where it does not state them."""
+    """Return the seconds of a recording, infinite if it does not state them."""
     length = recording.get("duration")
     return float(length) if isinstance(length, int | float) and length > 0 else math.inf
 
@@ -301,7 +305,7 @@ def _length_of(recording: Mapping[str, Any]) -> float:
 def _channels(value: object) -> tuple[int, ...]:
     channels = value if isinstance(value, list) else [value]
     if not channels or not all(type(c) is int and 0 <= c < 1024 for c in channels):
-        raise _ManifestError("channel is no number of a channel")
+        raise _ManifestError("channel is not a channel number")
     return tuple(sorted(set(channels)))
 
 
@@ -320,20 +324,20 @@ def _find_audio(
     for source in sources:
         if not isinstance(source, dict) or not isinstance(source.get("channels"), list):
             raise _ManifestError("its recording has no valid source")
-        own = _channels(source["channels"])
-        if not set(channels) <= set(own):
+        source_channels = _channels(source["channels"])
+        if not set(channels) <= set(source_channels):
             continue
-        kind, place = source.get("type"), source.get("source")
+        kind, location = source.get("type"), source.get("source")
         if kind != "file":
             raise _ManifestError(
                 f"its audio is of the type {str(kind)[:20]!a}: files alone are read, nothing is "
                 "fetched or run"
             )
-        if not isinstance(place, str) or not place.strip() or "\0" in place:
+        if not isinstance(location, str) or not location.strip() or "\0" in location:
             raise _ManifestError("its recording names no file")
-        if "://" in place:
-            raise _ManifestError(f"{place} is an address: nothing is fetched; give a file")
-        path = Path(place)
+        if "://" in location:
+            raise _ManifestError(f"{location} is a URL and is not fetched: use a file")
+        path = Path(location)
         if not path.is_absolute():  # as lhotse has it, from where its program was started
             beside = spelled_path(folder / path)
             path = beside if os.path.exists(beside) else path.absolute()  # noqa: PTH110  # no error if too long
@@ -360,7 +364,7 @@ def _is_whole(clip: Clip, audio: _Audio) -> bool:
 
 @cache
 def _header_of(path: Path) -> tuple[int, int, int]:
-    """Return frames, rate and channels of a sound file; zeros where they cannot be read."""
+    """Return frames, rate and channels of a sound file; zeros if they cannot be read."""
     import soundfile
 
     if not os.path.isfile(path):  # noqa: PTH113  # a pipe would be waited for

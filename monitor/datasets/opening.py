@@ -37,8 +37,8 @@ class _Bounded(io.RawIOBase):
         self._left -= len(piece)
         if self._left < 0:
             raise CorpusError(
-                f"{self._name} unpacks to more than {self._most >> 20} MB, far more than its size "
-                "makes believable: write it again"
+                f"{self._name} unpacks to more than {self._most >> 20} MB, implausible for its "
+                "size: write it again"
             )
         buffer[: len(piece)] = piece
         return len(piece)
@@ -48,11 +48,11 @@ def walk(root: Path) -> Iterator[tuple[Path, list[str]]]:
     """Yield each folder, and the names of its files; hidden ones and link loops are left out."""
     seen: set[str] = set()
     for folder, subfolders, names in os.walk(root, followlinks=True):
-        place = os.path.realpath(folder)
-        if place in seen:
+        real_path = os.path.realpath(folder)
+        if real_path in seen:
             subfolders.clear()
             continue
-        seen.add(place)
+        seen.add(real_path)
         subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
         yield Path(folder), sorted(name for name in names if not name.startswith("."))
 
@@ -91,13 +91,13 @@ def open_bytes(path: Path) -> Iterator[io.BufferedReader]:
             if path.suffix.lower() != ".gz":
                 yield file  # type: ignore[misc]
                 return
-            most = FREE_BYTES + MOST_RATIO * os.fstat(file.fileno()).st_size
+            max_bytes = FREE_BYTES + MOST_RATIO * os.fstat(file.fileno()).st_size
             unpacked = cast("BinaryIO", gzip.GzipFile(fileobj=file))
-            yield io.BufferedReader(_Bounded(unpacked, name, most))
+            yield io.BufferedReader(_Bounded(unpacked, name, max_bytes))
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise CorpusError(f"{name} cannot be read ({error}); write it again") from None
     except OSError as error:
-        raise CorpusError(f"cannot open {name}: {error.strerror}; check the name") from None
+        raise CorpusError(f"cannot open {name} ({error.strerror}): check the name") from None
 
 
 def byte_lines(path: Path) -> Iterator[bytes]:

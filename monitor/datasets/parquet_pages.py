@@ -50,18 +50,18 @@ def unpacked_bytes(file: BinaryIO, chunk: Any) -> int:
     Raises:
         ValueError: a page header is damaged.
     """
-    place: int = chunk.data_page_offset
+    position: int = chunk.data_page_offset
     if chunk.dictionary_page_offset:
-        place = min(place, chunk.dictionary_page_offset)
-    end, total = place + chunk.total_compressed_size, 0
-    while place < end:
-        file.seek(place)
+        position = min(position, chunk.dictionary_page_offset)
+    end, total = position + chunk.total_compressed_size, 0
+    while position < end:
+        file.seek(position)
         sizes = {_UNPACKED: 0, _PACKED: 0}
         _read_struct(file, sizes, 0)
         if min(sizes.values()) < 0:
             raise ValueError("a page has a negative size")
         total += sizes[_UNPACKED]
-        place = file.tell() + sizes[_PACKED]
+        position = file.tell() + sizes[_PACKED]
     return total
 
 

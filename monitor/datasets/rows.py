@@ -144,13 +144,13 @@ def refuse_column(table: str, columns: Iterable[str], name: str | None, option: 
     names = [printable(column)[:_LONGEST] for column in columns]
     more = f" and {len(names) - _MOST_LISTED} more" if names[_MOST_LISTED:] else ""
     if name is None:
-        problem = f"{table} does not say which column names the {option}"
+        problem = f"{table} has no known column for the {option}"
     else:
-        problem = f"{table} has no column {printable(name)!r} ({option})"
+        problem = f"{table} has no column {printable(name)!r} for the {option}"
     if not names:
-        raise CorpusError(f"{problem}, and no other column can: add one")
+        raise CorpusError(f"{problem}, nor any other column: add one")
     listed = ", ".join(names[:_MOST_LISTED]) + more
-    raise CorpusError(f"{problem}: name one of {listed} with --columns {option}=NAME")
+    raise CorpusError(f"{problem}: choose one of {listed} with --columns {option}=NAME")
 
 
 def read_json_rows(

@@ -79,7 +79,7 @@ def refuse_file(path: Path) -> None:
     if any(pattern.fullmatch(name) for pattern in NAMED):
         raise CorpusError(_describe(table, path.parent))
     if _TABLE.fullmatch(name):
-        raise CorpusError(f"{printable(path.name)} is no table of recordings: {MANIFEST}")
+        raise CorpusError(f"{printable(path.name)} is not a table of recordings: {MANIFEST}")
 
 
 class _Table:
@@ -90,13 +90,13 @@ class _Table:
 
     @cached_property
     def head(self) -> bytes:
-        """First bytes; CorpusError where they cannot be read."""
+        """First bytes; CorpusError if they cannot be read."""
         with open_bytes(self.path) as file:
             return file.read(_HEAD_BYTES)
 
     @property
     def text(self) -> str:
-        """The same as text; empty where it cannot be read."""
+        """The same as text; empty if it cannot be read."""
         try:
             return self.head.decode("utf-8-sig", errors="replace")
         except CorpusError:

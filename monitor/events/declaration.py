@@ -69,7 +69,7 @@ class Key:
         required: whether every run ever written holds it.
         sparse: whether it is left out where it is None or an empty text.
         only: of which events it is written; None for all.
-        encode: from the value to its JSON; None where it is JSON already.
+        encode: from the value to its JSON; None if it is JSON already.
         decode: from its JSON to the value, likewise.
     """
 
@@ -241,7 +241,7 @@ def from_json(kind: type[Declared], record: Mapping[str, Any]) -> Declared:
     if missing:
         raise KeyError(missing[0])
     if (name := misfit(record, schema)) is not None:
-        raise ValueError(f"{name} makes no sense")
+        raise ValueError(f"{name} is invalid")
     return decode(kind, record)
 
 
@@ -326,7 +326,7 @@ def _optional(convert: _Convert) -> _Convert:
 
 
 def _encoding(hint: Any) -> _Convert | None:
-    """Return what makes JSON of a value of this type; None where it is JSON already."""
+    """Return what makes JSON of a value of this type; None if it is JSON already."""
     first = _alternatives(hint)[0]
     origin, arguments = get_origin(first), get_args(first)
     if first in _PLAIN or origin is Literal:
@@ -339,11 +339,11 @@ def _encoding(hint: Any) -> _Convert | None:
         inner = _encoding(arguments[1])
         if inner is None:
             return _optional(dict)
-        return _optional(lambda value: {name: inner(part) for name, part in value.items()})
+        return _optional(lambda value: {name: inner(item) for name, item in value.items()})
     part_encoding = _encoding(arguments[0])
     if part_encoding is None:
         return _optional(list)
-    return _optional(lambda value: [part_encoding(part) for part in value])
+    return _optional(lambda value: [part_encoding(item) for item in value])
 
 
 _Step: TypeAlias = tuple[tuple[str, ...], _Convert, Key | None]
@@ -398,7 +398,7 @@ def _decoding(hint: Any) -> _Convert | None:
         inner = _decoding(arguments[1])
         if inner is None:
             return dict
-        return lambda parts: {name: inner(part) for name, part in parts.items()}
+        return lambda parts: {name: inner(item) for name, item in parts.items()}
     if origin is tuple and arguments[-1] is not Ellipsis:
         return tuple
     part_decoding = _decoding(arguments[0])

@@ -32,7 +32,7 @@ SESSION = {"enum": ["cross", "same"]}
 CEILING = {"type": "number", "minimum": 0, "maximum": 64}
 PEOPLE = {"type": "number", "minimum": 2, "maximum": 1e10}
 HEADLINES = {"evidence": "evidence_bits", "closed-set": "closed_set_bits"}
-"""What the headline may be, and under which key the same figure stands besides."""
+"""Kinds of headline, each with the second key of the same figure."""
 HEADLINE = {"enum": list(HEADLINES)}
 CONDITIONS = {
     "type": ["object", "null"],
@@ -45,7 +45,7 @@ CONDITIONS = {
     },
     "required": ["bandwidth_hz", "snr_db", "reverberation_seconds", "clipping", "level_db"],
 }
-"""What a sound is like; each null while too little was heard."""
+"""Conditions of a recording, each null until there is enough audio."""
 DIFFERS = {
     "type": "array",
     "items": {
@@ -68,7 +68,7 @@ def list_of(items: Schema) -> Schema:
     return {"type": "array", "items": items}
 
 
-# --- Whether a value that was read is what a JSON Schema promises.
+# --- Check that a parsed value matches its JSON Schema.
 
 
 def misfit(value: Any, schema: Schema, name: str = "") -> str | None:

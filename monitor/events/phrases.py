@@ -1,4 +1,4 @@
-"""Sentences about events: what every view, picture, page and notification says alike of them."""
+"""Sentences about events, shared by all views, pictures, pages and notifications."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def limits_of(figures: Reading | PersonEnd, name: str = "bits") -> str:
 
 
 def bits_or_more(source: Reading | ProtectedReading, bits: str) -> str:
-    """Format bits of evidence, which may be more than the data can tell."""
+    """Format bits of evidence, as a minimum if they are capped by calibration."""
     return f"at least {bits}" if source.at_least else bits
 
 
@@ -81,7 +81,7 @@ def is_headline(field: str, event: Reading | RunStart) -> bool:
 
 
 def bits_now(reading: Reading) -> str:
-    """Format the headline of a reading, or why there is none."""
+    """Format the headline of a reading, or the reason why it is missing."""
     bits, care = reading.bits, caveat_of(reading)
     caveat = f" ({care})" if care and bits is not None else ""
     if nobody := nobody_speaks(reading):
@@ -95,13 +95,13 @@ def bits_now(reading: Reading) -> str:
 
 
 def among_enrolled(reading: Reading) -> str:
-    """Format the closed-set figure of a reading, or why there is none."""
+    """Format the closed-set figure of a reading, or the reason why it is missing."""
     bits, ceiling = reading.closed_set(), reading.ceiling
     if bits is None or ceiling is None or not math.isfinite(bits):
         withheld = f"withheld: {clean(reading.withheld, 40)}"
         return withheld if reading.withheld else "no figure yet: needs more speech"
     words = f"{number(bits)} of {number(ceiling)} bits"
-    if reading.change is not None:  # it claims nothing about anybody
+    if reading.change is not None:  # the figure refers to no one in particular
         return f"{words}, {voice_since(reading.change)}"
     words = f"{words}, {odds(bits, ceiling, assumed=bool(reading.assumes_enrolled))}"
     return f"{words} if it is one of them, {IMPOSTOR}" if reading.is_impostor else words
@@ -124,7 +124,7 @@ def _none_of(reading: Reading) -> str:
 
 
 def verdict_now(reading: Reading, watch: str | None) -> str:
-    """Format what the attacker thinks of a voice among the enrolled; empty without a figure."""
+    """Format the attacker's conclusion among the enrolled; empty without a figure."""
     closed, ceiling = reading.closed_set(), reading.ceiling
     if closed is None or ceiling is None:
         return ""
@@ -137,12 +137,12 @@ ENROL = "Enrol to measure this voice"
 
 
 def caveat_of(reading: Reading) -> str:
-    """Return what stands beside the headline where the sound is bad or not the templates'."""
+    """Return the warning beside the headline if the audio is bad or unlike the templates."""
     return CAVEAT if reading.differs else ""
 
 
 def spread_in_words(reading: Reading) -> str:
-    """Format how far other voices lie apart, which the limits do not say; empty where unknown."""
+    """Format the spread of voices, which the confidence interval excludes; empty if unknown."""
     if reading.spread_low is None:
         return ""
     low, high = number(reading.spread_low), number(reading.spread_high)
@@ -150,10 +150,10 @@ def spread_in_words(reading: Reading) -> str:
 
 
 def enrolment(reading: Reading) -> str:
-    """Format whether anybody enrolled speaks, in a few words; empty where nothing was heard.
+    """Format in a few words whether the speaker is enrolled; empty without speech.
 
-    Where it is improbable it says in one sentence how that goes with whom the voice is most like,
-    whose probability assumes that one of them speaks.
+    If that is improbable, the text also names the most similar person. That person's probability
+    assumes that an enrolled person is speaking.
     """
     if reading.enrolled is None:
         withheld = reading.enrolled_withheld
@@ -165,9 +165,8 @@ def enrolment(reading: Reading) -> str:
         return f"{likely}: {IMPOSTOR}"
     name, probability = reading.top[0]
     return (
-        f"of the {round(2**reading.ceiling):,} enrolled it is most like {name} "
-        f"({sure(probability)} if it is one of them), but it is {IMPOSTOR} "
-        f"({sure(reading.enrolled)} that it is one of them)"
+        f"{likely} to be one of the {round(2**reading.ceiling):,} enrolled. {name} is most similar "
+        f"({sure(probability)} if it is one of them)"
     )
 
 
@@ -183,20 +182,20 @@ def narrowed_names(bystanders: Sequence[Bystander] | None) -> str:
     return "; ".join([*shown, *([f"and {more} more"] if more else [])])
 
 
-# --- Evidence among so many people.
+# --- Evidence in crowds.
 #
-# Bits of evidence hold in a crowd of any size: k bits leave one person in ``2^k``. So a voice with
-# 11 bits leaves some 500 people of a million, all of whom would fit as well as the one it is of.
+# Bits of evidence apply to a crowd of any size: k bits leave one person in ``2^k``. A voice with 11
+# bits leaves about 500 people of a million. All of them match as well as the speaker.
 
 NOTHING_BITS = 0.05
 WIDE_BITS = 2.0  # limits further apart are a range of people: one number would promise too much
 AGAINST_BITS = -2.0
-CHANGED = "another voice, or a changed one; who knows the change may recognise it"
-"""What a voice is whose evidence `speaks_against` the watched speaker."""
+CHANGED = "another voice, or a changed one that an informed attacker may recognise"
+"""Explanation of evidence that `speaks_against` the watched speaker."""
 
 
 def select_largest_crowd(reading: Reading) -> Among | None:
-    """Return the largest crowd that was asked for; None where there is none."""
+    """Return the largest requested crowd, or None."""
     crowds = [c for c in reading.among or () if c.bits is not None and c.people is not None]
     return max(crowds, key=lambda crowd: crowd.people, default=None)
 
@@ -212,15 +211,15 @@ def format_matches(reading: Reading) -> str:
         return "evidence against"
     fitting = _count_matches(crowd, crowd.bits)
     if fitting < NEARLY_ONE:
-        return f"hardly anybody else in {people(crowd.people)}"
+        return f"hardly anyone else in {people(crowd.people)}"
     roughly = "at most" if reading.at_least else "about"
     return f"{roughly} {rounded(fitting)} in {people(crowd.people)}"
 
 
 def in_a_crowd(reading: Reading, watch: str | None, enrolled: int, *, fit: bool = True) -> str:
-    """Explain the evidence in the largest crowd; empty where there is none to speak of.
+    """Explain the evidence in the largest crowd; empty without evidence.
 
-    While a change is open it may be of somebody else, and claims nothing.
+    It is also empty during an open change, because the evidence may be another speaker's.
     """
     if reading.change is not None:
         return ""
@@ -230,9 +229,9 @@ def in_a_crowd(reading: Reading, watch: str | None, enrolled: int, *, fit: bool 
 
 
 def narrowed_sentence(reading: Reading, watch: str, *, fit: bool = True) -> str:
-    """Format what the evidence of a reading means in the largest crowd; empty without any.
+    """Format the meaning of a reading's evidence in the largest crowd; empty without evidence.
 
-    Without ``fit`` it is left unsaid as well as whom these people match.
+    Without ``fit``, the text omits the person whom they match.
 
     Example:
         >>> def sentence(bits, watch="ann", people=1e6):
@@ -242,9 +241,9 @@ def narrowed_sentence(reading: Reading, watch: str, *, fit: bool = True) -> str:
         >>> sentence(11.3)
         'about 400 people in a city of a million match as well as ann'
         >>> sentence(13.1, "me", 1e4)
-        'hardly anybody but you matches in a town of ten thousand'
+        'hardly anyone but you matches in a town of ten thousand'
         >>> sentence(0.01)
-        'no evidence yet: anybody in a city of a million matches as well as ann'
+        'no evidence yet: everyone in a city of a million matches as well as ann'
         >>> sentence(-1.0)
         'this voice is evidence against ann'
     """
@@ -253,12 +252,12 @@ def narrowed_sentence(reading: Reading, watch: str, *, fit: bool = True) -> str:
         return ""
     person, name = "you" if watch.lower() in YOU else watch, crowd_of(crowd.people)
     if abs(evidence) < NOTHING_BITS:
-        return f"no evidence yet: anybody in {name} matches as well as {person}"
+        return f"no evidence yet: everyone in {name} matches as well as {person}"
     if evidence < 0:
         reason = f": {CHANGED}" if speaks_against(reading) else ""
         return f"this voice is evidence against {person}{reason}"
     if _count_matches(crowd, crowd.bits) < NEARLY_ONE:
-        return f"hardly anybody but {person} matches in {name}"
+        return f"hardly anyone but {person} matches in {name}"
     matches = _describe_matches(crowd, clipped=bool(reading.at_least))
     return f"{matches} in {name} match{f' as well as {person}' if fit else ''}"
 
@@ -276,7 +275,7 @@ def _describe_matches(crowd: Among, *, clipped: bool) -> str:
 
 
 def _count_matches(crowd: Among, bits: float) -> float:
-    """Count people of the crowd who would fit as well, the one included."""
+    """Count the people of a crowd who match, including the speaker."""
     return float(crowd.people * 2.0 ** -min(max(bits, -1000.0), 1000.0))
 
 
@@ -286,9 +285,10 @@ def speaks_against(reading: Reading) -> bool:
 
 
 def best_match(reading: Reading, enrolled: int) -> str:
-    """Format whom the voice fits best where nobody is watched, and how likely it is in a crowd.
+    """Format the best match without a watched speaker, and its probability in a crowd.
 
-    The chance counts everybody who is not enrolled: to be the best match of a few is no evidence.
+    The probability includes people who are not enrolled, because being the best match of a few
+    people is not evidence.
     """
     crowd = select_largest_crowd(reading)
     if crowd is None or not crowd.favourite:
@@ -303,12 +303,12 @@ def best_match(reading: Reading, enrolled: int) -> str:
 
 LONGEST_NOTE = 500
 ACTIONS = {
-    "note": "alerts rest until the first is back",
-    "reset": "the evidence begins afresh",
-    "split": "another stream begins",
+    "note": "alerts are paused until the first is back",
+    "reset": "the evidence restarts",
+    "split": "a new stream begins",
 }
-"""What is done at a change."""
-_GAPS = {"thinned": "heard less, to keep up", "words ended": "words ended"}
+"""Actions at a change."""
+_GAPS = {"thinned": "audio skipped, to keep up", "words ended": "words ended"}
 
 
 def describe_event(
@@ -333,7 +333,7 @@ def _describe(event: Occurrence) -> tuple[str, str]:
             return "note", clean(event.text, LONGEST_NOTE)
         case Change():
             done = ACTIONS.get(event.action, ACTIONS["note"])
-            return voice_since(event), "alerts go on" if event.back else done
+            return voice_since(event), "alerts continue" if event.back else done
         case LevelReached():
             return level_in_words(event.bits), crossing_words(event)
     return _describe_alert(event)
@@ -346,11 +346,11 @@ def _describe_alert(alert: Alert) -> tuple[str, str]:
         return title, f"{reason}. Sent so far: {number(alert.value)} bits"
     rule, level = clean(alert.rule, 60), clean(alert.level, 10)
     if alert.state != "raised":
-        why = "" if alert.change is None else f" ({voice_since(alert.change)})"
-        return f"{level} over", f"{rule}{why}"
-    now, left = number(alert.value), alert.seconds_left
-    if left is not None:
-        soon = f"{alert.threshold:g} bits in about {max(1, round(left))} s"
+        reason = "" if alert.change is None else f" ({voice_since(alert.change)})"
+        return f"{level} over", f"{rule}{reason}"
+    now, remaining = number(alert.value), alert.seconds_left
+    if remaining is not None:
+        soon = f"{alert.threshold:g} bits in about {max(1, round(remaining))} s"
         return level, f"{soon} ({rule}, now {now})"
     late = ""
     if alert.false_alarms is not None and alert.false_alarms.beyond:
@@ -375,16 +375,16 @@ def event_in_words(event: GapEvent | NoticeEvent | Alert) -> str:
 
 
 def others_in_words(alarms: FalseAlarmTerms) -> str:
-    """Format how often others set an alert off, by what the alert quotes."""
+    """Format the false alarm rate that an alert quotes."""
     size, name = next(
         ((n, name) for n, name in _CROWDS if abs(alarms.share * n % 1) < 1e-9), _CROWDS[-1]
     )
     shorter = ""
     if alarms.repeated:
-        shorter = f" ({alarms.repeated} of whom said less and were heard again)"
+        shorter = f" ({alarms.repeated} with less speech, which was repeated)"
     streams = f"other people's streams of {length_in_words(alarms.horizon_seconds)}"
     return (
-        f"of {name} {streams} at most {alarms.share * size:g} set it off, by "
+        f"at most {alarms.share * size:g} of {name} {streams} set it off, by "
         f"{plural(alarms.speakers, 'speaker')}{shorter}"
     )
 
@@ -424,41 +424,41 @@ def voice_since(change: Change | OpenChange) -> str:
 
 
 def another_voice(reading: Reading, watch: str | None) -> str:
-    """Format whose bits these may not be, while a change is open in a reading; else empty."""
+    """Warn during an open change that the bits may be another speaker's; otherwise empty."""
     if reading.change is None:
         return ""
     return f"{voice_since(reading.change)}: {format_attribution(reading, watch)}"
 
 
 def format_attribution(reading: Reading, watch: str | None) -> str:
-    """Format whose the bits of a reading are while a change is open."""
+    """Format the speaker of the bits during an open change."""
     if watch is not None and reading.excluded_seconds:
-        return f"{reading.excluded_seconds:.0f} s of speech are left out of {watch}'s bits"
+        return f"{reading.excluded_seconds:.0f} s of speech are excluded from {watch}'s bits"
     return f"these bits may not be {watch}'s" if watch else "these bits may be of more than one"
 
 
 def overlap_in_words(seconds: float) -> str:
-    """Format what becomes of time in which several people speak."""
+    """Format the excluded seconds of overlapping speech."""
     return f"{seconds:.1f} s of overlapping speech excluded"
 
 
 def people_in_words(start: RunStart, *, evidence: bool) -> str:
-    """Explain what the bits of several people are."""
+    """Explain the bits in a run of several people."""
     if evidence:
         names = start.watched or [start.watch]
         whom = " or ".join(printable(str(name)[:24], "") for name in names)
         return f"Evidence that a voice is {whom}; negative is evidence against"
     return (
-        f"Of at most {start.ceiling or 0.0:.2f} bits among the {start.speakers} "
-        "enrolled: an attacker's confidence if it is one of them"
+        f"The attacker's confidence among the {start.speakers} enrolled, at most "
+        f"{start.ceiling or 0.0:.2f} bits. It assumes that the speaker is one of them"
     )
 
 
-# --- A declared epsilon: what is promised of a voice, beside what is measured.
+# --- A declared epsilon: the guarantee for a voice, next to the measured bits.
 
 
 def declared_in_words(declared: DeclaredStart) -> str:
-    """Format what a mechanism declares."""
+    """Format the declared guarantee of a mechanism."""
     after, seconds = declared.empty_after, declared.window_seconds
     return (
         f"{declared.mechanism} promises epsilon {declared.epsilon_nats:g} in each "
@@ -467,18 +467,18 @@ def declared_in_words(declared: DeclaredStart) -> str:
 
 
 def promise_now(reading: Reading) -> str:
-    """Format what is promised of all that was heard so far; empty where nothing is declared."""
+    """Format the guarantee for the stream so far; empty without a declaration."""
     promise = reading.declared
     if promise is None:
         return ""
     allowed = allowed_in_words(promise.most_bits)
     if promise.empty:
-        return f"vacuous bound: {allowed} allowed; 33 identify anyone alive"
+        return f"vacuous bound, since it allows {allowed}, and 33 bits identify anyone alive"
     return f"promised: no attacker has more than {allowed}"
 
 
 def composed_in_words(start: RunStart, reading: Reading) -> str:
-    """Format what the declared epsilons come to together; empty where nothing is declared."""
+    """Format the composition of the declared epsilons; empty without a declaration."""
     declared, promise = start.declared, reading.declared
     if declared is None or promise is None:
         return ""
@@ -499,7 +499,7 @@ def _short(value: float) -> str:
 
 
 def protected_figure(reading: Reading) -> tuple[float, float, float] | None:
-    """Return the headline of the protected side with its limits; None where there is none."""
+    """Return the headline of the protected side with its limits, or None."""
     side = reading.protected
     if side is None or side.bits is None:
         return None
@@ -518,10 +518,10 @@ def protected_now(reading: Reading) -> str:
 
 
 def attacker_of(reading: Reading) -> str:
-    """Name the attacker of the protected side's figure; empty where there is none.
+    """Name the attacker of the protected side's figure; empty without a figure.
 
-    Of an attacker who does not know the anonymiser, where no other was tried, it says what that is
-    worth.
+    If only an attacker who does not know the anonymiser was tried, the text adds that this measures
+    no protection.
     """
     side = reading.protected
     if side is None or side.by is None:
@@ -539,10 +539,11 @@ def uninformed(reading: Reading) -> bool:
 
 
 def fewer_in_words(reading: Reading) -> str:
-    """Format by how much the protected figure lies below the clear one; empty without either.
+    """Format the difference between the protected and the clear figure; empty without either.
 
-    A figure that was cut to what calibration supports may be more: then no difference is known. And
-    what an attacker loses who does not know the anonymiser is no merit of it: nothing is said.
+    It is empty for a figure capped by calibration, because the difference is then unknown. It is
+    also empty for an attacker who does not know the anonymiser, because that difference is not
+    protection.
     """
     clear, side, figure = reading.bits, reading.protected, protected_figure(reading)
     if clear is None or side is None or figure is None or uninformed(reading) or side.at_least:

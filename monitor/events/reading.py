@@ -62,7 +62,7 @@ class FeatureReading:
     Attributes:
         usable: seconds of the audio that the feature could use (voiced seconds for f0).
         rank: the watched speaker's, 1 the most similar, the mean of tied ranks; or None.
-        expected_bits: what a voice of this length discloses on average.
+        expected_bits: average disclosure at this length.
         rank_bits: ``log2(N gamma_rank)``, or None.
         local_bits: ``log2(N p)`` of the watched speaker, or None.
         gain_bits: the attacker's confidence, assuming that the speaker is enrolled.
@@ -87,7 +87,7 @@ class FeatureReading:
     def of(cls, usable: float, rank: float | None, **figures: Bits | None) -> FeatureReading:
         """Create one from figures with limits."""
         flat = [with_limits(name, figure) for name, figure in figures.items()]
-        return cls(usable, rank, **{name: bits for part in flat for name, bits in part.items()})
+        return cls(usable, rank, **{name: bits for record in flat for name, bits in record.items()})
 
 
 @declared()
@@ -205,8 +205,8 @@ class ProtectedReading:
         """Compare the attackers' readings.
 
         Args:
-            readings: by what the attacker knows of the anonymiser.
-            headline: what the clear side's headline is, ``"evidence"`` or ``"closed-set"``.
+            readings: by the attacker's knowledge of the anonymiser.
+            headline: kind of the clear side's headline, ``"evidence"`` or ``"closed-set"``.
         """
         attackers = {name: AttackerReading.of(r, headline) for name, r in readings.items()}
         by = _strongest(attackers)
@@ -275,18 +275,18 @@ class Reading(Event):
     """
 
     type: ClassVar[Literal["reading"]] = "reading"
-    seconds: float = key("seconds", "audio seconds heard")
-    speech: float = key("seconds", "T: speech seconds among them (voice activity)")
+    seconds: float = key("seconds", "audio seconds processed")
+    speech: float = key("seconds", "T, speech seconds in that audio (voice activity)")
     stream: int = key(
         "count",
-        'which voice, from 1: another begins only where `on_change` is `"split"`',
+        'number of the voice, from 1; a new one begins only with `on_change` `"split"`',
         minimum=1,
         default=1,
     )
     bits: float | None = key(
         "bits",
-        "the headline, on which alerts stand: `evidence_bits` where somebody is watched and "
-        "there is evidence, else `closed_set_bits`",
+        "the headline, which alerts use. It is `evidence_bits` if a speaker is watched and there "
+        "is evidence, and `closed_set_bits` otherwise",
     )
     bits_low: float | None = key("bits")
     bits_high: float | None = key("bits")
@@ -295,24 +295,25 @@ class Reading(Event):
     )
     closed_set_bits: float | None = key(
         "bits",
-        "among the N enrolled: log2(N p), p the attacker's probability of the watched speaker;"
-        " `gain_bits` where nobody is watched",
+        "log2(N p) among the N enrolled, with p the attacker's probability of the watched speaker; "
+        "`gain_bits` without a watched speaker",
     )
     closed_set_bits_low: float | None = key("bits")
     closed_set_bits_high: float | None = key("bits")
     sum_bits: float | None = key(
         "bits",
-        "the closed-set figure as a sum over the features, as if they were independent; no limits",
+        "the closed-set figure as a sum over the features, as if they were independent, without "
+        "limits",
     )
     gain_bits: float = key(
         "bits", "the attacker's confidence, log2 N - H(p), assuming that the speaker is enrolled"
     )
     gain_bits_low: float = key("bits")
     gain_bits_high: float = key("bits")
-    peak_bits: float | None = key("bits", "the largest headline so far; no limits")
+    peak_bits: float | None = key("bits", "the largest headline so far, without limits")
     expected_bits: float = key(
         "bits",
-        "MeanD(T, D) of the rank model at N: what a voice of this length discloses on average",
+        "MeanD(T, D) of the rank model at N, the average disclosure at this length",
     )
     expected_bits_low: float = key("bits")
     expected_bits_high: float = key("bits")
@@ -326,8 +327,8 @@ class Reading(Event):
     assumes_enrolled: bool = text_key("as in `start`")
     evidence_bits: float | None = key(
         "bits",
-        "log2 of how many times as likely this voice is if it is the watched speaker's as if "
-        "somebody else's. It does not depend on N. Null without `--watch`",
+        "log2 of P(voice given the watched speaker) ÷ P(voice given another speaker). It does not "
+        "depend on N. Null without `--watch`",
         required=False,
         default=None,
     )
@@ -335,8 +336,8 @@ class Reading(Event):
     evidence_bits_high: float | None = key("bits", required=False, default=None)
     evidence_guides: Guides | None = key(
         "bits",
-        "`linear` and `sqrt`: mean evidence at the first calibrated length, scaled as basic "
-        "and advanced composition, up to `support_bits`; null without evidence",
+        "mean evidence at the first calibrated length, scaled as basic (`linear`) and advanced "
+        "(`sqrt`) composition, capped at `support_bits`; null without evidence",
         required=False,
         default=None,
     )
@@ -347,14 +348,14 @@ class Reading(Event):
         default=None,
     )
     at_least: bool | None = text_key(
-        "true where the evidence was cut to `support_bits`",
+        "true if the evidence was capped at `support_bits`",
         required=False,
         default=None,
     )
     spread_low: float | None = key(
         "bits",
-        "with `spread_high`: 9 of 10 voices as long, watched by their own name, read between "
-        "these; left out where nothing as short was calibrated",
+        "with `spread_high`, the range of 90 % of voices at this length, each watched by its own "
+        "name; absent below the shortest calibrated length",
         sparse=True,
         default=None,
     )
@@ -366,40 +367,39 @@ class Reading(Event):
         default=None,
     )
     among: Sequence[Among] | None = text_key(
-        "for each crowd of `start`: its size `people`, `bits` = log2(M p) with p the "
-        "`probability` of the watched speaker, `one_in` = 2^bits, and `fitting` = M / 2^bits, "
-        "how many people match. Without `--watch` `bits` is the relative entropy of "
-        "everybody's probability to an even one, and `favourite` names the most probable of "
-        "the N",
+        "one entry per crowd of `start`. `people` is its size M, and `bits` is log2(M p) with p "
+        "the `probability` of the watched speaker. `one_in` is 2^bits, and `fitting` is M / "
+        "2^bits, the number of people who match. Without `--watch`, `bits` is the relative entropy "
+        "of all probabilities to even ones, and `favourite` names the most probable of the N",
         required=False,
         default=None,
     )
     enrolled: float | None = key(
         "probability",
-        "probability that the speaker is one of the N at all; null where these features cannot"
-        " tell. The figures among the N assume it",
+        "probability that the speaker is one of the N at all; null if these features cannot "
+        "determine it. The figures among the N assume that the speaker is one of them",
         default=None,
     )
-    beyond_grid: bool = text_key("true where T is longer than anything calibrated")
+    beyond_grid: bool = text_key("true if T is beyond the longest calibrated length")
     features: Mapping[str, FeatureReading] = text_key(
-        "by name: `usable` seconds of speech (of `f0` voiced ones: 7 to 56 % of the audio), "
-        "`rank` of the watched speaker (1 the most similar), `expected_bits`, `rank_bits`, "
-        "`local_bits`, `gain_bits`"
+        "figures per feature, by its name. `usable` is in seconds of speech (for `f0` voiced "
+        "speech, 7 to 56 % of the audio). `rank` is that of the watched speaker, 1 being the most "
+        "similar. The others are `expected_bits`, `rank_bits`, `local_bits` and `gain_bits`"
     )
     top: Sequence[tuple[str, float]] = key(
         "bits",
         "the most probable speakers with their probability",
     )
     bystanders: Sequence[Bystander] | None = text_key(
-        "only with `bystanders`: whoever else is enrolled and lies above the level: `name`, "
-        "`probability` among so many `people`",
+        "only with `bystanders`. Other enrolled people above the level, each with `name` and "
+        "`probability` in a crowd of `people`",
         sparse=True,
         default=None,
     )
     excluded_seconds: float | None = key(
         "seconds",
-        "only once another voice was noticed while somebody is watched: of `speech`, what the "
-        "figures leave out",
+        "only after another voice was noticed while a speaker is watched. The part of `speech` "
+        "excluded from the figures",
         sparse=True,
         default=None,
     )
@@ -409,51 +409,55 @@ class Reading(Event):
         default=None,
     )
     protected: ProtectedReading | None = text_key(
-        "only with `--protect`: what the same seconds disclose through the anonymiser: `bits` "
-        "of the strongest attacker (`by`), `at_least`, `speech` in the protected audio, and "
-        "under `attackers` the figures of each",
+        "only with `--protect`. Disclosure of the same seconds through the anonymiser, with the "
+        "`bits` of the strongest attacker (`by`), `at_least` and `speech` in the protected audio. "
+        "`attackers` has the figures of each",
         sparse=True,
         default=None,
     )
     enrolled_withheld: tuple[str, ...] = text_key(
-        "only where `enrolled` cannot be told: why",
+        "reasons, only if `enrolled` cannot be determined",
         sparse=True,
         default=(),
         schema=TEXT,
         encode="; ".join,
         decode=lambda text: tuple(text.split("; ")) if text else (),
     )
-    withheld: str = text_key("only where figures are withheld: why", sparse=True, default="")
+    withheld: str = text_key(
+        "reason for withheld figures, only if there are any", sparse=True, default=""
+    )
     conditions: Condition | None = conditions_key(
-        "only of audio: its [conditions](conditions.md) so far: `bandwidth_hz`, `snr_db`, "
-        "`reverberation_seconds`, `clipping`, `level_db`; each null while too little was heard",
+        "only for audio. Its [conditions](conditions.md) so far, with `bandwidth_hz`, `snr_db`, "
+        "`reverberation_seconds`, `clipping` and `level_db`; each null until there is enough audio",
         sparse=True,
         default=None,
     )
     differs: Sequence[str] = differs_key(
-        "only where any is: the conditions that are unlike the templates', or bad: low bits do"
-        " not mean safe",
+        "conditions that are bad or unlike the templates', only if there are any. Low bits do not "
+        "mean safe",
         sparse=True,
         default=(),
         encode=lambda names: list(names) or None,
     )
     lag: float | None = key(
         "seconds",
-        "only live: wall seconds from when this second was heard to this reading",
+        "only live. Wall seconds from the capture of this second to this reading",
         sparse=True,
         default=None,
     )
     declared: DeclaredReading | None = text_key(
-        "only where `start` has `declared`: what is promised so far, whoever attacks: "
-        "`windows`, their `basic_nats`, `advanced_nats` and `optimal_nats`, `most_bits` (basic"
-        " / ln 2), and whether that is `empty`: 33 bits or more",
+        "only if `start` has `declared`. The guarantee so far against every attacker, with the "
+        "number of `windows` and their `basic_nats`, `advanced_nats` and `optimal_nats`. "
+        "`most_bits` is basic / ln 2, and `empty` is true from 33 bits on",
         sparse=True,
         default=None,
     )
     label: str | None = text_key(
-        "only of several people side by side: whose", sparse=True, default=None
+        "only for several people. Label of this person", sparse=True, default=None
     )
-    watch: str | None = text_key("only where several are watched: whom", sparse=True, default=None)
+    watch: str | None = text_key(
+        "the watched speaker, only if several are watched", sparse=True, default=None
+    )
     names: tuple[str, ...]
     posterior: FloatArray
     ratios: FloatArray | None = None
@@ -461,7 +465,7 @@ class Reading(Event):
 
     @property
     def is_evidence(self) -> bool:
-        """True where the headline is evidence."""
+        """True if the headline is evidence."""
         return self.headline == "evidence"
 
     @property

@@ -1,4 +1,4 @@
-"""Events of a run beside its readings: begin and end, losses, notices, changes, alerts."""
+"""Events of a run other than readings: start and end, losses, notices, changes, alerts."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class ProtectedAttacker:
 
 @declared()
 class ProtectedStart:
-    """Protected side of a run; its ``latency_seconds`` are None where all comes at the end."""
+    """Protected side of a run; its ``latency_seconds`` are None if all comes at the end."""
 
     method: str = key()
     latency_seconds: float | None = key("seconds")
@@ -130,7 +130,7 @@ class PersonStart:
 
 @declared()
 class TranscriptStart:
-    """Transcript beside a recording; figures are None where words are still to come."""
+    """Transcript beside a recording; figures are None if words are still to come."""
 
     recording: str = key()
     transcript: str = key()
@@ -149,13 +149,12 @@ class RunStart(Event):
     )
     version: str = text_key("version of the program")
     time: str = text_key("time of day, UTC")
-    features: tuple[str, ...] = text_key("what is listened for", minItems=1)
+    features: tuple[str, ...] = text_key("names of the features in use", minItems=1)
     speakers: int = key("count", "N, the candidates", minimum=2)
     ceiling: float = key("ceiling", "log2 N")
     reachable_bits: float | None = key(
         "bits",
-        "the most that `closed_set_bits` can be: a share of the probability is held back for a"
-        " mistake",
+        "maximum of `closed_set_bits`, since a fraction of the probability is reserved for errors",
         required=False,
     )
     plateau: float | None = key(
@@ -163,29 +162,29 @@ class RunStart(Event):
     )
     watch: str | None = text_key("the speaker followed, or null")
     headline: str = text_key(
-        'what `bits` of the readings is: `"evidence"` of the watched speaker, or '
-        '`"closed-set"`, among the N',
+        'kind of `bits` in the readings: `"evidence"` of the watched speaker, or `"closed-set"` '
+        "among the N",
         schema=HEADLINE,
     )
     assumes_enrolled: bool = text_key(
-        "true where the headline assumes that the speaker is one of the N"
+        "true if the headline assumes that the speaker is one of the N"
     )
     step_seconds: float = key("seconds", "audio seconds between readings", exclusiveMinimum=0)
     template_seconds: float | None = key(
         "seconds",
         "D: speech seconds to which all templates are cut",
     )
-    similarity: Mapping[str, str] = text_key("by feature, how stream and template are compared")
+    similarity: Mapping[str, str] = text_key("comparison of stream and template by feature")
     ties: str = text_key(
-        "how tied ranks are counted", enum=["spread", "optimistic", "pessimistic", "mid"]
+        "counting of tied ranks", enum=["spread", "optimistic", "pessimistic", "mid"]
     )
     rank_model: str = text_key(
-        '`"own"`, or `"mismatched"` where it was learnt without some of these speakers',
+        '`"own"`, or `"mismatched"` if some of these speakers were not in the calibration',
         enum=["own", "mismatched"],
     )
     rank_model_prior: float | None = text_key(
-        "what the shipped readers' rank model counts in this one as its prior: 0 (nothing) to "
-        "1 (it is theirs)",
+        "weight of the shipped readers' rank model in this one as a prior, from 0 (none) to 1 (all "
+        "of it)",
         required=False,
         schema=_SHARE,
     )
@@ -205,82 +204,85 @@ class RunStart(Event):
         required=False,
     )
     enrolled_prior: float | None = text_key(
-        "how likely it was taken to be, before any speech, that one of the N speaks",
+        "assumed probability, before any speech, that one of the N speaks",
         required=False,
         schema=_SHARE,
     )
     support_bits: float | None = key(
         "bits",
-        "the most evidence that the rank model supports, at any length; null where there is none",
+        "the maximum evidence that the rank model supports at any length; null without one",
         required=False,
     )
     bystanders: BystanderTerms | None = text_key(
-        "only with `bystanders`: the probability `above` which readings name somebody, among"
-        " so many `people`",
+        "only with `bystanders`. The probability `above` which readings name a person, in a "
+        "crowd of `people`",
         sparse=True,
         default=None,
     )
     on_change: str = text_key(
-        "what is done when another person, or channel, takes over",
+        "action when another person or channel takes over",
         enum=["ignore", "note", "reset", "split"],
     )
     conditions: Condition | None = conditions_key(
-        "those of the template of `watch`, or of most templates; null where unknown",
+        "those of the template of `watch`, or of most templates; null if unknown",
         required=False,
     )
     recordings: tuple[str, ...] = text_key("names of the recordings, without folders")
     fingerprint: Mapping[str, str] = text_key(
-        "of population and rank model: equal ones, equal figures"
+        "fingerprints of population and rank model, equal if figures are comparable"
     )
-    notices: tuple[str, ...] = text_key("what a person should know, one sentence each")
+    notices: tuple[str, ...] = text_key("notices about the run, one sentence each")
     transcripts: tuple[TranscriptStart, ...] | None = text_key(
-        "only with words: of each `recording` its `transcript`, how many `words`, whether "
-        "their times were `spread`, and the `speaker`; null where words are still to come",
+        "only with words. One entry per `recording`, with its `transcript`, the number of `words`, "
+        "the `speaker`, and whether times were `spread` over words; null if words are still to "
+        "come",
         sparse=True,
         default=None,
     )
     protected: ProtectedStart | None = text_key(
-        "only with `--protect`: its `method`, `latency_seconds` (null: until a recording is "
-        "over), and of each of the `attackers` `support_bits` and `fingerprint`",
+        "only with `--protect`. Its `method`, `latency_seconds` (null if it needs the complete "
+        "recording), "
+        "and the `support_bits` and `fingerprint` of each of the `attackers`",
         sparse=True,
         default=None,
     )
     declared: DeclaredStart | None = text_key(
-        "only where anything is promised: the `mechanism`, `epsilon_nats` a window of "
-        "`window_seconds`, `delta`, and after how many windows nothing is promised any more "
+        "only with a declared guarantee. Its `mechanism`, `epsilon_nats` per window of "
+        "`window_seconds`, `delta`, and the number of windows after which it is vacuous "
         "(`empty_after`)",
         sparse=True,
         default=None,
     )
     alerts: tuple[AlertTerms, ...] | None = text_key(
-        "only with rules that have a threshold: `rule`, `field`, `threshold`, `level`, "
+        "only with threshold rules. Each has `rule`, `field`, `threshold`, `level`, "
         "`hold_seconds`, and T of the first reading that counts (`least_speech_seconds`)",
         sparse=True,
         default=None,
     )
     alarms: tuple[AlarmTerms, ...] | None = text_key(
-        "only with `--false-alarms`: `rule`, `field`, `threshold`, and the `false_alarms` that"
-        " an alert quotes",
+        "only with `--false-alarms`. Each has `rule`, `field`, `threshold`, and the `false_alarms` "
+        "of its alerts",
         sparse=True,
         default=None,
     )
     people: tuple[PersonStart, ...] | None = text_key(
-        "only of several [people](people.md): each `label`, and its `seconds` alone by the turns",
+        "only for several [people](people.md). Each has a `label` and its `seconds` without "
+        "overlap, by the turns",
         sparse=True,
         default=None,
     )
     watched: tuple[str, ...] | None = text_key(
-        "only where several are watched", sparse=True, default=None
+        "the watched speakers, only if there are several", sparse=True, default=None
     )
     carried: CarriedEvidence | None = text_key(
-        "only with a ledger: the `sessions` that this one goes on from, their `speech` "
+        "only with a ledger. The earlier `sessions` that this one continues, their `speech` "
         "seconds, and a thinned `history` of their readings",
         sparse=True,
         default=None,
     )
 
 
-# --- The last record of a run: what it came to, and whether anything was lost.
+# --- The last record of a run, with totals and losses.
 
 
 @declared(kw_only=True)
@@ -348,73 +350,73 @@ class RunEnd(Event):
 
     type: ClassVar[Literal["end"]] = "end"
     time: str = text_key("time of day, UTC")
-    seconds: float = key("seconds", "audio seconds heard, at the last reading")
+    seconds: float = key("seconds", "audio seconds processed, at the last reading")
     speech: float = key("seconds", "T, speech seconds, at the last reading")
     bits: float | None = key("bits", "the headline of the last reading")
     peak_bits: float | None = key("bits", "the largest headline of the run")
     top: tuple[tuple[str, float], ...] = key("bits", "of the last reading")
-    readings: int = key("count", "how many readings")
+    readings: int = key("count", "number of readings")
     conditions: Condition | None = conditions_key("of the last reading, or null", required=False)
-    differs: Sequence[str] = differs_key(
-        "of the last reading, empty where nothing does", required=False
-    )
-    gaps: int = key("count", "how many gaps")
-    changes: int = key("count", "how many changes")
+    differs: Sequence[str] = differs_key("those of the last reading, or empty", required=False)
+    gaps: int = key("count", "number of gaps")
+    changes: int = key("count", "number of changes")
     lost_seconds: float | None = key("seconds", "audio lost, as far as known")
     alerts: int = key("count", 'alerts raised, of `level` `"alert"`')
     warnings: int = key("count", 'alerts raised, of `level` `"warning"`')
-    failures: tuple[str, ...] = text_key("what an action or the ledger could not do, a line each")
+    failures: tuple[str, ...] = text_key("failures of actions and the ledger, one line each")
     undecided: tuple[str, ...] = text_key(
-        "alerts of which a stream so short says nothing, a line each"
+        "alerts that so short a stream could not decide, one line each"
     )
     stopped: str | None = text_key("the rule that ended the stream (`--stop-on-alert`), or null")
-    complete: bool = text_key("false where anything was lost")
+    complete: bool = text_key("false if anything was lost")
     watch: str | None = text_key("as in `start`")
     recordings: tuple[str, ...] = text_key("as in `start`", required=False)
     notices: tuple[str, ...] = text_key(
-        "what a person should know of the recordings, one sentence each",
+        "notices about the recordings, one sentence each",
         required=False,
     )
     repeated_seconds: float | None = key(
         "seconds",
-        "only where there was any: speech that was heard before in this stream, and left out",
+        "excluded speech that repeats earlier speech of this stream, only if there was any",
         sparse=True,
         default=None,
     )
     bystanders: tuple[Bystander, ...] | None = text_key(
-        "only with `bystanders`: each of them with the largest `probability` of the run",
+        "only with `bystanders`. Each has its largest `probability` of the run",
         sparse=True,
         default=None,
     )
     transcripts: tuple[TranscriptEnd, ...] | None = text_key(
-        "only with words: of each `recording` how many `words`, the share of their time in "
-        "speech (`words_in_speech`), of speech with words (`speech_with_words`), and of other "
-        "places where they would fit as well (`as_well_elsewhere`)",
+        "only with words. One entry per `recording`, with the number of `words` and three "
+        "fractions: of their time in speech (`words_in_speech`), of speech with words "
+        "(`speech_with_words`), and of other positions where they fit equally well "
+        "(`as_well_elsewhere`)",
         sparse=True,
         default=None,
     )
     people: tuple[PersonEnd, ...] | None = text_key(
-        "only of several [people](people.md), a row each: the most probable `person` (null: "
-        "nobody enrolled), its probability, `seconds` alone, and the figures of the last "
+        "only for several [people](people.md), one row per label. The most probable `person` (null "
+        "if not enrolled), its probability, `seconds` without overlap, and the figures of the last "
         "reading",
         sparse=True,
         default=None,
     )
     overlap_seconds: float | None = key(
         "seconds",
-        "only of several people: seconds in which several speak, which count for nobody",
+        "only for several people. Seconds of overlapping speech, which are excluded",
         sparse=lambda end: end.people is not None,
         default=None,
     )
     disclosure_delay: tuple[DelayRow, ...] | None = text_key(
-        "only with `--protect`, a row for each level (`bits`): when either side reached it "
-        "(`clear`, `protected`: `seconds`, `crossed`), and `delay_seconds`, `at_least` so much"
-        " where the protected side had not",
+        "only with `--protect`, one row per level (`bits`). `clear` and `protected` have the "
+        "`seconds` at which each side reached it and whether it `crossed`. `delay_seconds` is the "
+        "difference; `at_least` marks it as a minimum, since the protected side had not reached "
+        "the level",
         sparse=True,
         default=None,
     )
     incomplete: tuple[str, ...] = text_key(
-        "what keeps the run from being complete, a line each",
+        "reasons why the run is incomplete, one line each",
         required=False,
         default=(),
     )
@@ -422,28 +424,28 @@ class RunEnd(Event):
 
 # --- What happens in between.
 
-_LABEL = "only of several people side by side: whose"
+_LABEL = "only for several people. Label of this person"
 
 
 @declared()
 class GapEvent(Event):
-    """A loss, placed on the stream: ``seconds`` is where it was noticed, in which ``recording``.
+    """A loss of audio, noticed at ``seconds`` of the stream, in a ``recording``.
 
-    ``number`` is the place of that recording in the stream.
+    ``number`` is the index of that recording in the stream.
     """
 
     type: ClassVar[Literal["gap"]] = "gap"
-    seconds: float = key("seconds", "where on the stream it was noticed")
+    seconds: float = key("seconds", "stream second at which it was noticed")
     reason: str = text_key(
         "a few words: "
         + "; ".join(f'`"{reason}"` ({meaning})' for reason, meaning in GAP_REASONS.items())
-        + ". A source of your own may have others"
+        + ". Your own source may have others"
     )
     lost_seconds: float | None = key(
-        "seconds", "audio lost, or not heard by a thinned feature; null where unknown"
+        "seconds", "audio lost, or skipped by a thinned feature; null if unknown"
     )
-    recording: str = text_key("which recording", default="")
-    detail: str = text_key("one line for a person", default="")
+    recording: str = text_key("name of the recording", default="")
+    detail: str = text_key("one line of text", default="")
     label: str | None = text_key(_LABEL, sparse=True, default=None)
     number: int = 0
 
@@ -451,37 +453,37 @@ class GapEvent(Event):
     def of(
         cls, seconds: float, gap: Gap, recording: str = "", label: str | None = None
     ) -> GapEvent:
-        """Return a gap that a source gave, placed on the stream."""
+        """Return a source's gap at a position of the stream."""
         return cls(
             seconds, gap.reason, gap.lost_seconds, recording, gap.detail, label, gap.recording
         )
 
     @property
     def code(self) -> str:
-        """Such as ``gap.device-lost``: the reason."""
+        """The reason, such as ``gap.device-lost``."""
         return f"gap.{self.reason.replace(' ', '-')}"
 
 
 @declared()
 class NoticeEvent(Event):
-    """A notice, placed on the stream: ``seconds`` is when it arose.
+    """A notice at ``seconds`` of the stream.
 
-    ``number`` is the place of its recording in the stream.
+    ``number`` is the index of its recording in the stream.
     """
 
     type: ClassVar[Literal["notice"]] = "notice"
-    seconds: float = key("seconds", "where on the stream it was noticed")
+    seconds: float = key("seconds", "stream second at which it was noticed")
     kind: str = key(
         "", "; ".join(f'`"{kind}"` ({meaning})' for kind, meaning in NOTICE_KINDS.items())
     )
-    text: str = text_key("one line for a person: what is so, and what to do")
-    recording: str = text_key("which recording", default="")
+    text: str = text_key("one line with the fact and the remedy")
+    recording: str = text_key("name of the recording", default="")
     level: str = text_key(
-        '`"warning"` where figures may mislead, else `"info"`',
+        '`"warning"` if figures may mislead, otherwise `"info"`',
         enum=["warning", "info"],
         default="warning",
     )
-    fields: Mapping[str, object] = text_key("the figures behind it, by name", default=None)
+    fields: Mapping[str, object] = text_key("figures behind it by name", default=None)
     label: str | None = text_key(_LABEL, sparse=True, default=None)
     number: int = 0
 
@@ -517,26 +519,28 @@ class Change(Event):
     """
 
     type: ClassVar[Literal["change"]] = "change"
-    seconds: float = key("seconds", "where on the stream it was noticed")
-    since_seconds: float = key("seconds", "where the new voice seems to have begun")
+    seconds: float = key("seconds", "stream second at which it was noticed")
+    since_seconds: float = key(
+        "seconds", "stream second at which the new voice seems to have begun"
+    )
     features: tuple[str, ...] = text_key(
-        'which of them noticed; `"channel"` alone means another microphone, room or line'
+        'features that detected it; only `"channel"` means another microphone, room or line'
     )
     margin_before: float = key(
         "number",
-        "how much the newest speech was like the voice so far rather than like anybody, up to "
-        "there: nats, cosine or bels",
+        "similarity of the newest speech to the voice so far, minus that to the population, before "
+        "the change; in nats, cosine or bels",
     )
     margin_after: float = key("number", "the same since then")
     back: bool = text_key(
-        "only true: the first voice is back; the margins are those under it",
+        "only ever true. The first voice is back, and the margins are below the threshold",
         sparse=True,
         default=False,
         encode=lambda back: back or None,
     )
     action: str = text_key(
-        'what was done: `"note"` goes on, `"reset"` forgets the evidence, `"split"` begins '
-        "another stream",
+        'action taken. `"note"` continues, `"reset"` discards the evidence, `"split"` starts a '
+        "new stream",
         enum=["note", "reset", "split"],
         default="note",
     )
@@ -557,13 +561,12 @@ class Alert(Event):
     """
 
     type: ClassVar[Literal["alert"]] = "alert"
-    seconds: float = key("seconds", "when, in audio seconds heard")
-    speech: float | None = key("seconds", "when, in speech seconds", type="number")
+    seconds: float = key("seconds", "time of the alert, in audio seconds")
+    speech: float | None = key("seconds", "time of the alert, in speech seconds", type="number")
     rule: str = text_key(
-        "as it can be given to `--alert`, or in words for a worked-out threshold, a forecast, "
-        "a budget"
+        "in the form of `--alert`, or in words for a calculated threshold, a forecast or a budget"
     )
-    field: str = text_key("the figure it watches")
+    field: str = text_key("figure of the rule")
     threshold: float = key("number", "its threshold, bits")
     level: str = text_key(
         '`"alert"`, or `"warning"` for a forecast and a budget nearly spent',
@@ -575,41 +578,44 @@ class Alert(Event):
     value: float | None = key("number", "the figure at that moment")
     least_speech_seconds: float = key(
         "seconds",
-        "only with a rule that waits for speech: T of the first reading that counts",
+        "T of the first reading that counts, only for a rule that waits for speech",
         sparse=True,
         default=0.0,
         encode=lambda seconds: seconds or None,
     )
     seconds_left: float | None = key(
         "seconds",
-        "only of a forecast: stream seconds until the threshold at this rate",
+        "stream seconds until the threshold at this rate, only for a forecast",
         sparse=lambda alert: alert.kind == "forecast",
         default=None,
     )
     false_alarms: FalseAlarmTerms | None = text_key(
-        "only with `--false-alarms`: at most this `share` of other people's streams of "
-        "`horizon_seconds` sets it off, by so many `speakers` (`repeated` of whom were heard "
-        "again); `beyond` after that time ([alarms](alarms.md))",
+        "only with `--false-alarms`. At most this `share` of other people's streams of "
+        "`horizon_seconds` sets it off. It was calibrated on this many `speakers`, of which "
+        "`repeated` had less speech, which was repeated. `beyond` is true after that time "
+        "([alarms](alarms.md))",
         sparse=True,
         default=None,
     )
     change: OpenChange | None = text_key(
-        "only where a change ended it: its `since_seconds` and `features`",
+        "the change that ended it, only if there was one, with `since_seconds` and `features`",
         sparse=True,
         default=None,
     )
     way: str | None = text_key(
-        "only of `listen --through`, with the bits sent as `value`: how sound goes out from then "
-        'on, by an anonymiser of this name or `"muted"`',
+        "only for `listen --through`, with the bits sent as `value`. Path of the audio from then "
+        'on, the name of an anonymiser or `"muted"`',
         sparse=True,
         default=None,
     )
-    recording: str | None = text_key("the name of the one it fell in", sparse=True, default=None)
+    recording: str | None = text_key("name of its recording", sparse=True, default=None)
     label: str | None = text_key(_LABEL, sparse=True, default=None)
     time: str | None = key(
-        "", "only in what is sent, and in a ledger: time of day, UTC", sparse=True, default=None
+        "", "time of day, UTC, only in sent alerts and in a ledger", sparse=True, default=None
     )
-    watch: str | None = text_key("only where several are watched: whom", sparse=True, default=None)
+    watch: str | None = text_key(
+        "the watched speaker, only if several are watched", sparse=True, default=None
+    )
     kind: str = "threshold"
 
     @property
@@ -619,7 +625,7 @@ class Alert(Event):
 
     @classmethod
     def from_record(cls, record: Record) -> Alert:
-        """Read it back."""
+        """Parse the record."""
         kind = "forecast" if "seconds_left" in record else "threshold"
         return replace(decode(cls, record), kind=kind)
 
@@ -629,7 +635,7 @@ class LevelReached(Event):
     """One side of a protected run has reached a level of bits and stayed there."""
 
     type: ClassVar[Literal["crossing"]] = "crossing"
-    seconds: float = key("seconds", "where on the stream it was certain")
+    seconds: float = key("seconds", "stream second at which it was certain")
     bits: float = key("number", "the level of the headline")
     side: str = text_key('`"clear"` or `"protected"`', enum=["clear", "protected"])
     since_seconds: float = key(

@@ -54,7 +54,7 @@ _NEEDED = {
 
 
 def event_of(record: Record) -> Event | None:
-    """Return the event of a record; None where a later version has such records."""
+    """Return the event of a record; None if a later version has such records."""
     kind = _CLASSES.get(record["type"])
     return None if kind is None else kind.from_record(record)
 
@@ -65,7 +65,7 @@ def compact(events: Iterable[Event]) -> list[Event]:
 
 
 def read_run(path: str | os.PathLike[str]) -> list[Event]:
-    r"""Read back the events of a run; a last line that was torn off in writing is left out.
+    r"""Parse the events of a run; an incomplete last line is skipped.
 
     So are records of a type that only a later version knows.
 
@@ -96,13 +96,13 @@ def follow_run(path: str | os.PathLike[str]) -> Iterator[Event]:
                     yield event
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise StoreError(f"cannot open {name}: {reason}; check the name") from None
+        raise StoreError(f"cannot open {name} ({reason}): check the name") from None
     if is_first:
-        raise StoreError(f"{name} does not begin with a start record; give a run's JSON lines")
+        raise StoreError(f"{name} does not begin with a start record: use a run's JSON lines")
 
 
 def _parse(name: str, number: int, line: bytes, *, first: bool) -> Record | None:
-    """Return the record of a line; None where it was torn off, or begins no run."""
+    """Return the record of a line; None if it was torn off, or begins no run."""
     try:
         record = orjson.loads(line)
     except orjson.JSONDecodeError:
@@ -110,7 +110,7 @@ def _parse(name: str, number: int, line: bytes, *, first: bool) -> Record | None
     if record is None and not first and not line.endswith(b"\n") and len(line) < _MOST_LINE_BYTES:
         return None
     if not isinstance(record, dict) or not isinstance(record.get("type"), str):
-        raise StoreError(f"{name} line {number} is no record; give a run's JSON lines")
+        raise StoreError(f"{name} line {number} is not a record: use a run's JSON lines")
     if first:
         if record["type"] != "start":
             return None
@@ -118,8 +118,8 @@ def _parse(name: str, number: int, line: bytes, *, first: bool) -> Record | None
     wrong = wrong_in(record)
     if wrong is not None:
         raise StoreError(
-            f"{name} line {number}: {printable(wrong)[:40]} of this {record['type']} is "
-            "missing or makes no sense; is the file damaged?"
+            f"{name} line {number}: missing or invalid {printable(wrong)[:40]} of this "
+            f"{record['type']}. Is the file damaged?"
         )
     return record
 
@@ -135,7 +135,7 @@ def wrong_in(record: Record) -> str | None:
 
 def _check_version(name: str, schema: object) -> None:
     if type(schema) is not int or schema < 1:
-        raise StoreError(f"{name} does not say its schema; give a run's JSON lines")
+        raise StoreError(f"{name} has no schema: use a run's JSON lines")
     if schema > SCHEMA_VERSION:
         raise SchemaError(f"{name} is of schema {schema}, newer than {SCHEMA_VERSION}; upgrade")
     if schema < SCHEMA_VERSION:

@@ -36,7 +36,7 @@ from monitor.kinds import KINDS
 from monitor.safe_text import is_name, printable
 from monitor.types import AnyArray, Record
 
-# --- Checks the rows of a ledger as they are read: anybody may have written the file.
+# --- Check the rows of a ledger while reading, because the file may come from anywhere.
 
 _KINDS = {name: kind for name, kind in KINDS.items() if kind.enrolled}
 
@@ -197,7 +197,7 @@ def event_of_row(file: str, session: int, text: object) -> KeptReading | Alert:
 
 
 def _json(text: object) -> Any:
-    """Parse JSON; None where it is none."""
+    """Parse JSON; None if invalid."""
     if not isinstance(text, str):
         return None
     try:
@@ -208,7 +208,7 @@ def _json(text: object) -> Any:
 
 def _damaged(file: str, session: int, what: str) -> StoreError:
     return StoreError(
-        f"{file}: is damaged: {what} of session {session} makes no sense; restore a copy"
+        f"{file}: is damaged, since {what} of session {session} is invalid: restore a copy"
     )
 
 
@@ -219,7 +219,7 @@ APPLICATION = 0x5D15C105
 PATIENCE_SECONDS = 10.0
 _WAL = ("-wal", "-shm")
 _BESIDE = (*_WAL, "-journal")
-"""Of files that SQLite makes beside a database."""
+"""Suffixes of files that SQLite creates beside a database."""
 
 MIGRATIONS: Sequence[str] = (
     """
@@ -277,13 +277,15 @@ def open_database(
 ) -> sqlite3.Connection:
     """Open a ledger, or make one: WAL, mode 0600, deleted rows overwritten, no copies elsewhere."""
     if not create and not path.is_file():
-        raise StoreError(f"{path.name}: there is no such ledger; listen or replay with --ledger")
-    # a read-only file system answers so to everybody
+        raise StoreError(
+            f"{path.name}: no such ledger. Create it with --ledger of listen or replay"
+        )
+    # a read-only file system denies writing to every user
     writable = os.access(path.parent, os.W_OK | os.X_OK) and os.access(path, os.W_OK)
     if not create and not write and not (writable and is_ours(path.stat())):
         return _open_read_only(path, migrations)
     if not create and not writable:
-        raise StoreError(f"{path.name}: may not be written here; copy it to where it may be")
+        raise StoreError(f"{path.name}: is read-only here. Copy it to a writable folder")
     with translated(path):
         if create:
             _make(path)
@@ -295,10 +297,10 @@ def open_database(
         try:
             try:
                 _check(connection, path.name, migrations)
-            except BaseException:  # what is no ledger stays as it was, its modes too
-                for place, mode in modes.items():
+            except BaseException:  # leave a foreign file unchanged, including its mode
+                for file, mode in modes.items():
                     with suppress(OSError):
-                        place.chmod(mode)
+                        file.chmod(mode)
                 raise
             _prepare(connection, path, migrations)
         except BaseException:
@@ -308,34 +310,34 @@ def open_database(
 
 
 def _make(path: Path) -> None:
-    """An empty file, where there is none."""
+    """Create an empty file if it is missing."""
     try:
-        with suppress(FileExistsError):  # EXCL: a link that somebody left is not followed
+        with suppress(FileExistsError):  # EXCL: do not follow a planted link
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE))
-        if not os.access(path, os.R_OK | os.W_OK):  # opened only to learn why it cannot be
+        if not os.access(path, os.R_OK | os.W_OK):  # opened only for its error message
             os.close(os.open(path, os.O_RDWR))
     except OSError as error:
         raise StoreError(
-            f"{path.name}: cannot be opened ({error.strerror}); choose another file"
+            f"{path.name}: cannot be opened ({error.strerror}). Use another file"
         ) from None
 
 
 def _check_files(path: Path) -> list[str]:
-    """See to it that the file and those beside it, which hold the same, are ours alone."""
+    """Ensure that the file and SQLite's files beside it are private to the user."""
     real = path.resolve()
     places = {suffix: real.with_name(real.name + suffix) for suffix in _BESIDE}
-    return [suffix for suffix, place in {"": path, **places}.items() if check_private(place)]
+    return [suffix for suffix, file in {"": path, **places}.items() if check_private(file)]
 
 
 def _modes_of(path: Path) -> dict[Path, int]:
-    """Return the modes of a file and of those beside it that are there."""
+    """Return the modes of a file and of SQLite's existing files beside it."""
     real = path.resolve()
     places = [path, *(real.with_name(real.name + suffix) for suffix in _BESIDE)]
-    return {place: S_IMODE(place.stat().st_mode) for place in places if place.exists()}
+    return {file: S_IMODE(file.stat().st_mode) for file in places if file.exists()}
 
 
 def _open_read_only(path: Path, migrations: Sequence[str]) -> sqlite3.Connection:
-    """A ledger in a place where SQLite cannot make the files that it reads the WAL with."""
+    """Open a ledger where SQLite cannot create the files that it needs to read the WAL."""
     wal = path.with_name(f"{path.name}-wal")
     waiting = wal.exists() and wal.stat().st_size > 0
     uri = f"{path.resolve().as_uri()}?{'mode=ro' if waiting else 'immutable=1'}"
@@ -345,15 +347,16 @@ def _open_read_only(path: Path, migrations: Sequence[str]) -> sqlite3.Connection
             _check(connection, path.name, migrations)
             if _schema(connection) < len(migrations):
                 raise StoreError(
-                    f"{path.name}: is of an older version; copy it to where it may be written"
+                    f"{path.name}: is from an older version and read-only here. Copy it to a "
+                    "writable folder"
                 )
         except sqlite3.OperationalError as error:
             connection.close()
             if not waiting:
                 raise
             raise StoreError(
-                f"{path.name}: cannot be read here without {path.name}-shm ({error}); copy it and "
-                f"{wal.name} to where they may be written"
+                f"{path.name}: cannot be read here without {path.name}-shm ({error}). Copy it and "
+                f"{wal.name} to a writable folder"
             ) from None
         except BaseException:
             connection.close()
@@ -364,9 +367,9 @@ def _open_read_only(path: Path, migrations: Sequence[str]) -> sqlite3.Connection
 def _prepare(connection: sqlite3.Connection, path: Path, migrations: Sequence[str]) -> None:
     waits = _use_wal(connection)
     _schema(connection)  # opens the files beside it
-    if waits and not set(_WAL) <= set(_check_files(path)):  # somebody was faster than SQLite
+    if waits and not set(_WAL) <= set(_check_files(path)):  # another process was faster than SQLite
         raise StoreError(
-            f"{path.name}: other users can put files beside it; choose a folder of your own"
+            f"{path.name}: other users can add files to its folder. Use a private folder"
         )
     for pragma in (
         "synchronous = NORMAL",
@@ -413,18 +416,18 @@ def _check(connection: sqlite3.Connection, name: str, migrations: Sequence[str])
         if connection.in_transaction:  # a full disk has rolled it back already
             connection.execute("ROLLBACK")
     if application != APPLICATION and (objects or schema):
-        raise StoreError(f"{name}: is a database of another program; name another file")
+        raise StoreError(f"{name}: is a database of another program. Use another file")
     if schema > newest:
         raise SchemaError(
-            f"{name}: has schema {schema}, this version reads up to {newest}; "
-            "upgrade speaker-disclosure-monitor"
+            f"{name}: has schema {schema}, but this version reads at most {newest}. Upgrade "
+            "speaker-disclosure-monitor"
         )
     unexpected = objects ^ _objects_of(migrations[: max(schema, 0)])
     if unexpected:
         kind, called, *_ = min(unexpected, key=repr)
         raise StoreError(
-            f"{name}: {printable(kind)[:20]} {printable(called)[:40]} is not as a ledger has it; "
-            "it is damaged, or made to do harm: restore a copy"
+            f"{name}: {printable(kind)[:20]} {printable(called)[:40]} does not belong in a ledger. "
+            "The file is damaged or malicious. Restore a copy"
         )
 
 
@@ -461,13 +464,13 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """Raise SQLite's errors as one line that says what to do."""
+    """Raise SQLite's errors as one line with a remedy."""
     try:
         yield
     except sqlite3.Error as error:
         raise StoreError(f"{path.name}: {reason_of(error)}") from None
     except UnicodeDecodeError:  # SQLite's own message quotes bytes that are no text
-        raise StoreError(f"{path.name}: is damaged; restore a copy") from None
+        raise StoreError(f"{path.name}: is damaged. Restore a copy") from None
 
 
 def reason_of(error: sqlite3.Error) -> str:
@@ -476,12 +479,12 @@ def reason_of(error: sqlite3.Error) -> str:
     reasons = {
         sqlite3.SQLITE_FULL: "the disk is full; make room",
         sqlite3.SQLITE_IOERR: "the disk cannot be read or written; make room, or check it",
-        sqlite3.SQLITE_BUSY: "another process holds it; try again when that has ended",
-        sqlite3.SQLITE_LOCKED: "another process holds it; try again when that has ended",
-        sqlite3.SQLITE_READONLY: "may not be written; check its permissions and its folder's",
-        sqlite3.SQLITE_CANTOPEN: "cannot be opened; check its name, permissions and folder",
-        sqlite3.SQLITE_PERM: "may not be opened; check its permissions",
-        sqlite3.SQLITE_NOTADB: "is no ledger of this program; name another file",
+        sqlite3.SQLITE_BUSY: "is in use by another process. Try again later",
+        sqlite3.SQLITE_LOCKED: "is in use by another process. Try again later",
+        sqlite3.SQLITE_READONLY: "cannot be written. Check its permissions and its folder's",
+        sqlite3.SQLITE_CANTOPEN: "cannot be opened. Check its name, permissions and folder",
+        sqlite3.SQLITE_PERM: "cannot be opened. Check its permissions",
+        sqlite3.SQLITE_NOTADB: "is not a ledger of this program. Use another file",
         sqlite3.SQLITE_CORRUPT: "is damaged; restore a copy",
     }
     return reasons.get(code, f"{printable(error)[:120]}; check the file")

@@ -248,13 +248,13 @@ class Ledger(Managed):
             if row.id == own or not row.speech:
                 continue
             for earlier in row.heard:
-                for part in parts:
-                    if set(earlier.hashes) & set(part.hashes) and _overlap(earlier, part):
+                for recording in parts:
+                    if set(earlier.hashes) & set(recording.hashes) and _overlap(earlier, recording):
                         return Message(
-                            f"{part.label}: was heard as {earlier.label} in session {row.id} of "
-                            f"{self.path.name} and would count twice; leave ",
+                            f"{recording.label}: would count twice, since session {row.id} of "
+                            f"{self.path.name} includes it as {earlier.label}. Leave ",
                             Argument("ledger", python="the ledger"),
-                            " away, or first: monitor ledger forget "
+                            " out, or first run monitor ledger forget "
                             f"{shlex.join((self.path.name, speaker))} --session {row.id}",
                         )
         return None
@@ -277,9 +277,9 @@ class Ledger(Managed):
         rows = self.connection.execute("SELECT id FROM speakers WHERE name = ?", (speaker,))
         row = rows.fetchone()
         if row is None or (session is not None and not sessions):
-            what = "nobody is" if row is None else f"{speaker} has no session {session}"
+            what = "no speaker is" if row is None else f"{speaker} has no session {session}"
             called = f" called {speaker}" if row is None else ""
-            raise StoreError(f"{self.path.name}: {what}{called}; see: monitor ledger show")
+            raise StoreError(f"{self.path.name}: {what}{called}. List all with monitor ledger show")
         with translated(self.path), transaction(self.connection):
             for number in sessions:
                 self.connection.execute("DELETE FROM sessions WHERE id = ?", (number,))
@@ -290,17 +290,17 @@ class Ledger(Managed):
 
     def scrub(self) -> None:
         """Rebuild the file and empty the WAL, so that no old pages remain."""
-        why = "another process is using it"
+        reason = "another process is using it"
         try:
             self.connection.execute("VACUUM")
             busy, *_ = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         except sqlite3.Error as error:
-            busy, why = True, reason_of(error)
+            busy, reason = True, reason_of(error)
         if busy:
             name = self.path.name
             raise StoreError(
-                f"{name}: the rows are gone, but old pages may linger in {name} and {name}-wal, "
-                f"for {why}; then: monitor ledger scrub {name}"
+                f"{name}: rows deleted, but old pages may remain in {name} and {name}-wal, because "
+                f"{reason}. Run monitor ledger scrub {name} afterwards"
             )
 
     def spelling(self, speaker: str) -> str:
@@ -340,14 +340,14 @@ class Ledger(Managed):
                 row["frame_seconds"], spec.frame_seconds
             ):
                 raise StoreError(
-                    f"{self.path.name}: session {session.id} has {name} as {row['kind']} of "
-                    f"size {row['size']}, the population as {spec}: they "
-                    "do not add up; use another ledger"
+                    f"{self.path.name}: session {session.id} has {name} as {row['kind']} of size "
+                    f"{row['size']}, but the population as {spec}. They do not add up. Use another "
+                    "ledger"
                 )
             if row["network"] != spec.network:
                 where = f"session {session.id} in {self.path.name}"
                 what = unlike_networks(name, where, row["network"], "the population", spec.network)
-                raise StoreError(f"{what}, and do not add up; use another ledger")
+                raise StoreError(f"{what}, and do not add up. Use another ledger")
         return FeatureTotals(
             session.speech,
             {name: total_of(self.path.name, row) for name, row in rows.items()},
@@ -357,7 +357,9 @@ class Ledger(Managed):
 
 
 def _overlap(first: HeardPart, second: Provenance) -> bool:
-    (a, b), (c, d) = ((part.start_seconds or 0.0, part.end_seconds) for part in (first, second))
+    (a, b), (c, d) = (
+        (interval.start_seconds or 0.0, interval.end_seconds) for interval in (first, second)
+    )
     return (d is None or a < d) and (b is None or c < b)
 
 
@@ -376,13 +378,11 @@ _ROWS = ("readings", "alerts")
 def check(monitor: Monitor) -> str:
     """Check that a ledger can add up the monitor's speaker, and return the name."""
     if monitor.watch is None:
-        raise UsageError(
-            Message("a ledger remembers one speaker: name them with ", Argument("watch"))
-        )
+        raise UsageError(Message("a ledger needs a watched speaker: use ", Argument("watch")))
     if monitor.on_change not in ("ignore", "note"):
         now, note = (Argument("on_change", f'"{action}"') for action in (monitor.on_change, "note"))
         raise UsageError(
-            Message("a ledger adds up one voice, ", now, " would begin it afresh: use ", note)
+            Message("a ledger adds up one voice, ", now, " would restart it: use ", note)
         )
     return monitor.watch
 
@@ -478,7 +478,7 @@ class LedgerSession:
             self.notices.append(
                 Notice(
                     "carried on",
-                    f"the bits go on from {carried.sessions} earlier session{s} of "
+                    f"the bits continue from {carried.sessions} earlier session{s} of "
                     f"{self._speaker}, {speech:.0f} s of speech",
                     level="info",
                     fields={"sessions": carried.sessions, "speech": speech},
@@ -556,8 +556,8 @@ class LedgerSession:
         self.incomplete = True
         lost = (0.0 if self._last is None else self._last.seconds) - self._saved_to
         return [
-            f"ledger {self._ledger.path.name}: {self._trouble}; "
-            f"{max(lost, 0.0):.0f} s of this session are not in it"
+            f"ledger {self._ledger.path.name} lacks {max(lost, 0.0):.0f} s of this session: "
+            f"{self._trouble}"
         ]
 
     def close(self) -> None:
@@ -573,7 +573,7 @@ class LedgerSession:
         self._ledger.close()
 
     def state(self) -> Record:
-        """Return what a checkpoint keeps; JSON-able."""
+        """Return the state for a checkpoint, as JSON values."""
         return {
             "session": self._id,
             "there": self._there,
@@ -634,8 +634,7 @@ class LedgerSession:
         name = self._ledger.path.name
         replace = Argument("replace", "True")
         return StoreError(
-            Message(f"{name}: this run's session was forgotten; run with ", replace,
-                    " to start anew")
+            Message(f"{name}: this run's session was forgotten. Use ", replace, " to start again")
         )  # fmt: skip
 
     def _wait(self, table: str, event: KeptReading | Alert) -> None:
@@ -664,7 +663,7 @@ class LedgerSession:
         except sqlite3.IntegrityError:
             self._id = None
             self._waiting.clear()
-            self._trouble = "this session was forgotten while it went on"
+            self._trouble = "this session was forgotten while it ran"
         except sqlite3.Error as error:
             self._there, self._trouble = had_row, reason_of(error)
         else:
@@ -675,7 +674,7 @@ class LedgerSession:
             self._saved_to = 0.0 if self._last is None else self._last.seconds
 
     def _store(self, ended: bool) -> None:
-        connection, last, own = self._ledger.connection, self._last, self._own
+        connection, last, totals = self._ledger.connection, self._last, self._own
         for table, seconds, record in self._waiting:
             connection.execute(f"INSERT INTO {table} VALUES (?, ?, ?)", (self._id, seconds, record))
         if last is not None:
@@ -687,7 +686,7 @@ class LedgerSession:
             )
         if last is not None or self._charged is not None:
             connection.execute(
-                "UPDATE sessions SET speech = ? WHERE id = ?", (own.speech, self._id)
+                "UPDATE sessions SET speech = ? WHERE id = ?", (totals.speech, self._id)
             )
             for name, spec in self._features.items():
                 connection.execute(
@@ -698,9 +697,9 @@ class LedgerSession:
                         spec.kind.name,
                         spec.size,
                         spec.frame_seconds,
-                        own.frames[name],
-                        own.usable[name],
-                        own.totals[name].astype(spec.kind.stored).tobytes(),
+                        totals.frames[name],
+                        totals.usable[name],
+                        totals.totals[name].astype(spec.kind.stored).tobytes(),
                         spec.network,
                     ),
                 )

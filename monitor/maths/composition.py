@@ -147,7 +147,9 @@ def clopper_pearson(hits: int, trials: int, tail: float = 0.025) -> tuple[float,
     if not 0 <= hits <= trials or trials < 1:
         raise UsageError(f"{hits} hits in {trials} trials: give counts of at least one trial")
     if not 0 < tail < 0.5:
-        raise UsageError("the error on each side of an interval lies between 0 and 0.5")
+        raise UsageError(
+            "invalid error on each side of an interval: use more than 0 and less than 0.5"
+        )
     low = betaincinv(hits, trials - hits + 1, tail) if hits else 0.0
     high = betaincinv(hits + 1, trials - hits, np.subtract(1, tail)) if hits < trials else 1.0
     return float(low), float(high)
@@ -174,7 +176,7 @@ def epsilon_nats(tpr: ArrayLike, fpr: ArrayLike) -> FloatArray:
     """
     hit, alarm = np.asarray(tpr, dtype=np.float64), np.asarray(fpr, dtype=np.float64)
     if not (((hit >= 0) & (hit <= 1)).all() and ((alarm >= 0) & (alarm <= 1)).all()):
-        raise UsageError("a rate lies between 0 and 1")
+        raise UsageError("invalid rate: use 0 to 1")
     return np.asarray(np.maximum(_log_ratio(hit, alarm), _log_ratio(1 - alarm, 1 - hit)))
 
 

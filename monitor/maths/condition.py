@@ -188,7 +188,7 @@ class Condition:
                 or isinstance(figure, bool)
                 or not abs(figure) <= _MOST
             ):
-                raise ValueError(f"{figure!r:.40} is no figure of a sound")
+                raise ValueError(f"{figure!r:.40} is not a valid condition")
             figures[name] = figure
         return cls(**figures)
 
@@ -324,8 +324,10 @@ def list_mismatches(stream: Condition, templates: Condition) -> tuple[str, ...]:
     figures = ((name, getattr(stream, name), getattr(templates, name)) for name in _APART)
     return tuple(
         name
-        for name, mine, theirs in figures
-        if mine is not None and theirs is not None and _APART[name](mine, theirs)
+        for name, stream_value, template_value in figures
+        if stream_value is not None
+        and template_value is not None
+        and _APART[name](stream_value, template_value)
     )
 
 

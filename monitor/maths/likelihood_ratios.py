@@ -712,11 +712,11 @@ def calibrated_by_pav(mated: FloatArray, others: FloatArray) -> tuple[FloatArray
 
 
 def deviation_from_pav(levels: FloatArray, calibrated: FloatArray) -> float:
-    """Compute DevPAV: mean distance of ratios from PAV's, 0 where they are calibrated.
+    """Compute DevPAV: mean distance of ratios from PAV's, 0 if they are calibrated.
 
     Of what `calibrated_by_pav` gives: the area between the lines that join finite points and the
     diagonal, per bit (Vergeer, van Schaik and Sjerps, Forensic Science International 321, 2021). In
-    the unit of the ratios; NaN where they separate perfectly, so that no point is finite.
+    the unit of the ratios; NaN if they separate perfectly, so that no point is finite.
 
     Example:
         >>> levels = np.array([-2.0, 0.0, 2.0])

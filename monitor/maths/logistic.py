@@ -13,13 +13,13 @@ from monitor.errors import CalibrationError, UsageError
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 # ---------------------------------------------------------------------------------------- logistic
-# The logistic function as NumPy computes it, for fits whose results are stored or printed in full.
+# The logistic function by NumPy, for fits with results that are stored or printed in full.
 #
-# Elsewhere `scipy.special.expit`, ``softmax`` and ``log_softmax`` are used as they are. They may
-# round the last bit otherwise than NumPy's exponential does, and a model or a report shows every
-# digit: the fits here, and the softmaxes of `monitor.maths.posterior_fit`, `softmax_bits` and
-# `monitor.lab.evaluation.lid`, keep NumPy's, so that numbers that were published can be made
-# again to the last digit (they would move by some 1e-15 of themselves, a reliability by 1e-13).
+# Elsewhere `scipy.special.expit`, ``softmax`` and ``log_softmax`` are used directly. Their last bit
+# may differ from that of NumPy's exponential, and models and reports show every digit. The fits
+# here, `softmax_bits`, and the softmaxes of `monitor.maths.posterior_fit` and
+# `monitor.lab.evaluation.lid` use NumPy, so that published numbers can be reproduced to the last
+# digit. They would change by about 1e-15 relative, a reliability by 1e-13.
 
 _FAR = 700.0  # exp does not overflow
 
@@ -109,9 +109,9 @@ def fit_ridge(
 ) -> tuple[float, FloatArray]:
     """Fit log odds ``bias + scores @ slopes`` of a label: the bias, and slopes (F,).
 
-    Of scores (n, F), standardised first, a label and a weight of each row, (n,): the mean negative
-    log-likelihood plus half of ``ridge`` times the squared slopes is least. ``start`` is a similar
-    fit, which only saves time.
+    ``scores``, (n, F), are standardised first. ``label`` and ``weight`` have shape (n,). The fit
+    minimises the mean negative log-likelihood plus half of ``ridge`` times the squared slopes.
+    ``start`` is a similar fit, which only saves time.
 
     Example:
         >>> scores = np.array([[-1.0], [0.0], [0.0], [1.0]])
@@ -145,8 +145,8 @@ def fit_ridge(
 # ------------------------------------------------------------------------------------------- platt
 # Platt calibration: logistic regression of one score, by Newton's method.
 #
-# The weighting and the penalty are scikit-learn's, so that its results can be had without it:
-# ``sum_i s_i log(1 + exp(-y_i (w z_i + b))) + w^2 / (2 C)``, the bias free.
+# Weighting and penalty equal scikit-learn's, so that its results can be reproduced without it. The
+# loss is ``sum_i s_i log(1 + exp(-y_i (w z_i + b))) + w^2 / (2 C)``, without a penalty on the bias.
 
 _PLATT_STEPS = 100
 _LARGE, _MOST = 100, 300
@@ -175,10 +175,10 @@ def platt(
 ) -> Platt:
     """Fit a logistic regression that separates mated from non-mated scores, (n,) and (m,).
 
-    `counts`, (m,), is how often each non-mated score stands; `balanced` gives both classes the
-    weight of half of all scores (``class_weight="balanced"``); `strength` is C, the inverse of the
-    L2 penalty on w; `start` is where to begin; `separable` says whether one threshold tells the
-    classes apart, where that is known.
+    `counts`, (m,), is the multiplicity of each non-mated score. `balanced` gives each class half of
+    the total weight (``class_weight="balanced"``). `strength` is C, the inverse of the L2 penalty
+    on w. `start` is the initial point. `separable` is whether a threshold separates the classes, if
+    known.
 
     Example:
         >>> found = platt(np.array([1.0, 2.0, 0.0]), np.array([-1.0, 0.5, -2.0, 0.0]))
@@ -262,7 +262,7 @@ _SECTIONS, _TEMPERING_STEPS = 60, 30
 _IN_CACHE = 1 << 15
 """Numbers taken at a time."""
 _WIDEST = 20.0
-"""Range of log tau and of the logit of rho."""
+"""Ranges of log tau and of logit rho."""
 
 
 def fit_temperature(
@@ -275,9 +275,9 @@ def fit_temperature(
 ) -> float:
     """Fit the temperature under which summed ratios predict their speakers best.
 
-    Of sums (n, N), times `weight`, of at most so many trials, and their columns (n,), or of some
-    rows. The loss is convex in ``1 / T``: its minimum between 0.05 and ``max(100, 4 trials)``, by
-    Newton steps held inside a bracket.
+    `ratios` are sums, (n, N), over at most `trials` trials, multiplied by `weight`. `target` has
+    their columns, (n,), and `rows` selects some. The loss is convex in ``1 / T``. Its minimum
+    between 0.05 and ``max(100, 4 trials)`` is found by bracketed Newton steps.
 
     Example:
         >>> ratios = 6 * np.eye(4) + 8 * np.eye(4)[[1, 1, 2, 3]]
@@ -336,8 +336,8 @@ def fit_growing_temperature(
 ) -> tuple[float, float]:
     """Fit tau > 0 and rho in [0, 1] of ``T = tau (1 + rho g)`` that minimise ``-log p_target``.
 
-    Of sums (n, N) of development speakers after different numbers of trials, their columns (n,),
-    and g of each, (n,), such as k - 1 after k trials.
+    `ratios` are sums, (n, N), of development speakers after different numbers of trials. `target`
+    has their columns, (n,). `growth` has g of each, (n,), such as k - 1 after k trials.
     """
     from scipy.special import expit
 
@@ -381,10 +381,10 @@ def fit_growing_temperature(
 # ----------------------------------------------------------------------------------------- openset
 # Open-set detection: is the speaker enrolled at all?
 #
-# A posterior over N enrolled speakers cannot say "none of them" (docs/method.md section 5). What
-# can is how well the best candidate fits in absolute terms. Every calibration trial is looked at
-# twice: as it is, and with the true speaker's template taken away, as an impostor would meet it. A
-# logistic regression on the favourite's absolute scores, one number a feature, tells the two apart.
+# A posterior over N enrolled speakers cannot express "none of them" (docs/method.md section 5). The
+# absolute score of the best candidate can. Every calibration trial is scored twice: with all
+# templates, and without the true speaker's, like an impostor's trial. A logistic regression on the
+# favourite's absolute scores, one number per feature, separates the two.
 
 _OPENSET_RIDGE = 1e-3
 _OPENSET_FOLDS = 20
@@ -407,10 +407,11 @@ class OpenSet:
 
 
 def fit_open_set(enrolled: FloatArray, impostors: FloatArray, speaker: IntArray) -> OpenSet:
-    """Fit the open-set regression, and judge it on speakers left out of the fit.
+    """Fit the open-set regression and evaluate it on held-out speakers.
 
-    Of absolute scores (n, F) of the favourite with everybody enrolled, of the same with the true
-    speaker left out, and whom each trial is of, (n,): every speaker weighs the same.
+    ``enrolled`` are absolute scores of the favourite, (n, F), with all speakers enrolled, and
+    ``impostors`` those without the true speaker. ``speaker`` is that of each trial, (n,). Every
+    speaker has the same weight.
     """
     weight = 1.0 / np.bincount(speaker)[speaker]
     weights = np.tile(weight, 2)
@@ -421,12 +422,12 @@ def fit_open_set(enrolled: FloatArray, impostors: FloatArray, speaker: IntArray)
     odds = np.empty(label.size)
     whole = fit_ridge(scores, label, weights, _OPENSET_RIDGE)
     for index in np.unique(fold):
-        rest = fold != index
-        if rest.any():
+        is_training = fold != index
+        if is_training.any():
             bias, slopes = fit_ridge(
-                scores[rest], label[rest], weights[rest], _OPENSET_RIDGE, whole
+                scores[is_training], label[is_training], weights[is_training], _OPENSET_RIDGE, whole
             )
-            odds[~rest] = bias + scores[~rest] @ slopes
+            odds[~is_training] = bias + scores[~is_training] @ slopes
     bias, slopes = whole
     enrolled_kept, impostors_found, area = compute_separation(odds[label], odds[~label], weight)
     return OpenSet(bias, slopes, enrolled_kept, impostors_found, area)
@@ -437,7 +438,8 @@ def compute_separation(
 ) -> tuple[float, float, float]:
     """Compute rates at even log odds (enrolled kept, impostors found), and the ROC area.
 
-    Of log odds of enrolled trials and of impostors, and the weight of each trial, all (n,).
+    The inputs, all (n,), are the log odds of enrolled and impostor trials, and the weight of each
+    trial.
     """
     total = weight.sum()
     order = np.argsort(impostors, kind="stable")

@@ -627,8 +627,8 @@ def fit_held_out(
         return fit_replicates(trials, centre, draws, prior, lowest, anchor, around)
     fits = []
     for speaker in range(speakers):
-        rest = trials.speaker != speaker
-        fits.append(fit(Trials(trials.margins[rest], trials.speaker[rest]), prior, anchor))
+        is_other = trials.speaker != speaker
+        fits.append(fit(Trials(trials.margins[is_other], trials.speaker[is_other]), prior, anchor))
     return np.stack([refit.weights for refit in fits]), np.array([refit.floor for refit in fits])
 
 

@@ -54,12 +54,12 @@ def _shares(count: int) -> tuple[tuple[int, int, _Doubles], ...]:
     """Compute `gather`'s share of each node in each rank, by block of ranks."""
     shares = []
     for start, stop in _blocks(count, EXACT):
-        share = np.eye(stop - start)
+        weights = np.eye(stop - start)
         if stop - start > ORDER:
             centre, half = (start + stop - 1) / 2, (stop - 1 - start) / 2
             angles = np.arccos(np.clip((np.arange(start, stop) - centre) / half, -1.0, 1.0))
-            share = np.cos(np.outer(angles, np.arange(ORDER))) @ _series(ORDER)[1]
-        shares.append((start, stop, share))
+            weights = np.cos(np.outer(angles, np.arange(ORDER))) @ _series(ORDER)[1]
+        shares.append((start, stop, weights))
     return tuple(shares)
 
 
@@ -311,7 +311,7 @@ def binomial_mean_disclosure_bits(p: ArrayLike, speakers: int) -> _Doubles:
 
 def _impostors(speakers: int) -> int:
     if speakers < 2:
-        raise UsageError(f"a rank among {speakers} speakers says nothing: take at least 2")
+        raise UsageError(f"invalid number of speakers {speakers}: use at least 2")
     return int(speakers) - 1
 
 
@@ -406,7 +406,7 @@ def _binomial_log(p: _Doubles, last: int, j: _Doubles) -> _Doubles:
 
 
 def _entropy(a: _Doubles, b: _Doubles, last: int, *, coarse: bool) -> _Doubles:
-    """Compute entropies through nodes; NaN where a rank model is too narrow for them."""
+    """Compute entropies through nodes; NaN if a rank model is too narrow for them."""
     j, weight = sum_nodes(last + 1, coarse=coarse)
     entropy = np.empty(a.shape)
     small = a.size < _FEW and max(a.max(), b.max()) + last < _LARGE
@@ -641,7 +641,7 @@ def fit(
         (0.38, ())
     """
     if loss not in LOSSES:
-        raise UsageError(f"no loss {loss!r}: take one of {', '.join(LOSSES)}")
+        raise UsageError(f"unknown loss {loss!r}: take one of {', '.join(LOSSES)}")
     counts = _checked(real_numbers(histogram, "counts of ranks", np.float64)[None])
     shares = counts[0] / counts[0].sum()
     alpha, beta, binomial = fit_many(counts) if likeliest is None else likeliest
@@ -722,9 +722,7 @@ def _checked(counts: _Doubles) -> _Doubles:
     if counts.ndim != 2 or counts.shape[1] < 2:
         raise UsageError("a rank histogram has one number for each of at least two ranks")
     if not ((counts >= 0) & np.isfinite(counts)).all():
-        raise UsageError(
-            "a rank histogram holds a negative or infinite count: count the ranks anew"
-        )
+        raise UsageError("a rank histogram has a negative or infinite count: count the ranks again")
     if not (counts.sum(axis=1) > 0).all():
         raise CalibrationError(
             "no trials to learn a rank model from: add speech of enrolled speakers"

@@ -69,7 +69,7 @@ def rank_bounds(scores: FloatArray, target: int | IntArray) -> tuple[IntArray, I
     if column.dtype.kind not in "iu":
         raise UsageError("a target is the column of a speaker: give whole numbers")
     if column.size and (column.min() < 0 or column.max() >= scores.shape[-1]):
-        raise UsageError(f"a target lies outside the {scores.shape[-1]} columns of the scores")
+        raise UsageError(f"invalid target: use 0 to {scores.shape[-1] - 1}, a column of the scores")
     column = np.broadcast_to(column, scores.shape[:-1])
     target_score = np.take_along_axis(scores, column[..., None], axis=-1)
     return np.asarray((scores > target_score).sum(axis=-1)), np.asarray(
@@ -87,7 +87,7 @@ def placed(better: IntArray, tied: IntArray, ties: str) -> tuple[IntArray, IntAr
         return better + tied - 1, np.ones_like(tied)
     if ties == "mid":
         return better + (tied - 1) // 2, 2 - tied % 2
-    raise UsageError(f"no tie rule {ties!r}: take one of {', '.join(TIE_RULES)}")
+    raise UsageError(f"unknown tie rule {ties!r}: take one of {', '.join(TIE_RULES)}")
 
 
 def rank_histogram(
@@ -219,11 +219,11 @@ class RankStatistics:
     Attributes:
         mean_bits: MeanD, ``log2 N - H(p)``; of a histogram it is biased up.
         miller_madow_bits: MeanD less ``(occupied ranks - 1) / (2 n ln 2)``, at least 0; None
-            where the histogram does not hold whole counts.
+            if the histogram does not hold whole counts.
         identification_rate: IdR, the probability of rank 1.
         std_bits: StDD, over the ranks that occur.
         max_bits, max_rank: MaxD and its rank. On a sparse histogram it is noise.
-        rank1_bits: disclosure of rank 1; None where it never occurs (minus infinity).
+        rank1_bits: disclosure of rank 1; None if it never occurs (minus infinity).
         spread: share of the ranks that are likelier than chance, strictly.
         ceiling_bits: log2 N.
     """
@@ -288,7 +288,7 @@ def rank_statistics(
 def kl_bits(p: FloatArray | IntArray, gamma: FloatArray) -> float:
     """Compute the Kullback-Leibler divergence of a rank model from a histogram, as SRD does.
 
-    Infinite where the rank model calls an observed rank impossible.
+    Infinite if the rank model calls an observed rank impossible.
     """
     p, gamma = _pair(p, gamma)
     occurs = p > 0
@@ -300,7 +300,7 @@ def kl_bits(p: FloatArray | IntArray, gamma: FloatArray) -> float:
 def rank1_match_bits(p: FloatArray | IntArray, gamma: FloatArray) -> float:
     """Compute ``|log2(p_1 / gamma_1)|``: the fit of a rank model at rank 1.
 
-    Infinite where only one of the two calls rank 1 impossible.
+    Infinite if only one of the two calls rank 1 impossible.
     """
     p, gamma = _pair(p, gamma)
     if p[0] == gamma[0]:
@@ -316,14 +316,14 @@ def null_bias_bits(speakers: int, trials: float) -> float:
     For independent trials, many more than ranks; overlapping windows read more.
     """
     if speakers < 1 or not trials > 0:
-        raise UsageError("the null bias needs speakers and trials: give positive numbers")
+        raise UsageError("the null bias needs speakers and trials: use positive numbers")
     return (speakers - 1) / (2 * trials * _LN2)
 
 
 def ceiling_bits(speakers: int) -> float:
     """Return log2 N, the maximum disclosure among N speakers."""
     if speakers < 1:
-        raise UsageError("there is no ceiling without speakers: give at least 1")
+        raise UsageError("invalid number of speakers: use at least 1")
     return float(np.log2(speakers))
 
 
@@ -332,7 +332,9 @@ def _distribution(histogram: FloatArray | IntArray) -> _Doubles:
     if counts.ndim != 1 or counts.size < 2:
         raise UsageError("a rank histogram has one number for each of at least two ranks")
     if not ((counts >= 0) & np.isfinite(counts)).all() or not counts.any():
-        raise UsageError("a rank histogram holds counts of 0 or more, and at least one trial")
+        raise UsageError(
+            "invalid rank histogram: use counts of at least 0, with at least one trial"
+        )
     return counts
 
 

@@ -81,8 +81,8 @@ class WaveformPast:
         if end - self._first > self._sound.size:
             kept = KEPT_TICKS * SAMPLES_PER_TICK
             drop = max(end - kept - self._first, 0)
-            rest = self._sound[drop:].copy()
-            self._sound[: rest.size], self._sound[rest.size :] = rest, 0
+            remaining = self._sound[drop:].copy()
+            self._sound[: remaining.size], self._sound[remaining.size :] = remaining, 0
             self._first += drop
         places = (ticks[:, None] - 1) * SAMPLES_PER_TICK + np.arange(SAMPLES_PER_TICK)
         self._sound[places - self._first] = rows
@@ -156,11 +156,11 @@ class WaveformPast:
         coarse = (products / scale)[inner]
         best, lag = LEAST_CORRELATION, None
         # peaks between two samples are up to two fifths higher
-        for place in np.flatnonzero(_peaks(coarse) & (coarse > LEAST_CORRELATION / 2)).tolist():
-            around = products[place : place + 2 * _REACH + 1]
-            between = _BETWEEN @ around / scale[place + _REACH]
+        for peak in np.flatnonzero(_peaks(coarse) & (coarse > LEAST_CORRELATION / 2)).tolist():
+            around = products[peak : peak + 2 * _REACH + 1]
+            between = _BETWEEN @ around / scale[peak + _REACH]
             fraction = int(np.argmax(between))
-            distance = first + _REACH + place + float(_FRACTIONS[fraction])
+            distance = first + _REACH + peak + float(_FRACTIONS[fraction])
             if distance >= _LEAST_LAG and between[fraction] > best + (lag is not None) * _ALIKE:
                 best, lag = float(between[fraction]), distance
         return lag
@@ -181,9 +181,9 @@ class WaveformPast:
             for product in (now * then, now * now, then * then)
         )
         # at the beginning of a stream what is quiet may be louder than it is later
-        least = SAMPLES_PER_TICK * _SMOOTHED_TICKS
-        again = alike > _LEAST_ALIKE * np.sqrt(np.prod(np.maximum(powers, least), axis=0))
-        quiet = np.mean(powers, axis=0) < _QUIET * least
+        min_power = SAMPLES_PER_TICK * _SMOOTHED_TICKS
+        again = alike > _LEAST_ALIKE * np.sqrt(np.prod(np.maximum(powers, min_power), axis=0))
+        quiet = np.mean(powers, axis=0) < _QUIET * min_power
         runs = []
         for begin, last in _runs(again | quiet):
             loud = begin + np.flatnonzero((again & ~quiet)[begin:last])
@@ -197,8 +197,8 @@ class WaveformPast:
     def _part(self, start: int, end: int) -> FloatArray:
         """Return samples of the stream from ``start`` on, and silence beyond both ends."""
         low, high = max(start, self._first), max(end, self._first)
-        part = self._sound[low - self._first : high - self._first].astype(np.float32)
-        return np.pad(part, (low - start, max(0, end - low - part.size)))
+        segment = self._sound[low - self._first : high - self._first].astype(np.float32)
+        return np.pad(segment, (low - start, max(0, end - low - segment.size)))
 
 
 _HALF = _SMOOTHED_TICKS // 2

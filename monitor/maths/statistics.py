@@ -109,11 +109,11 @@ def _running(
     if values.ndim != 1 or weights.ndim != 2 or weights.shape[1] != values.size:
         raise UsageError("a weighted quantile takes values (S,) and weights (B, S)")
     if not 0 <= share <= 1:
-        raise UsageError(f"a quantile lies between shares of 0 and 1, not at {share:g}")
+        raise UsageError(f"invalid quantile {share:g}: use 0 to 1")
     order = np.argsort(values, kind="stable")
     running = np.cumsum(weights[:, order], axis=1)
     if values.size == 0 or not (running[:, -1] > 0).all():
-        raise UsageError("a sample has no value in it: give each row of weights at least one")
+        raise UsageError("an empty sample: give each row at least one positive weight")
     return np.asarray(values, dtype=np.float64)[order], running
 
 
@@ -181,7 +181,9 @@ def share_limits(
     from scipy.special import betaincinv, stdtrit
 
     if not 0 <= share <= 1 or not 1 <= units <= trials:
-        raise UsageError("limits of a share take a share from 0 to 1, and a trial of each unit")
+        raise UsageError(
+            "limits of a fraction need a fraction from 0 to 1, and at least one trial per unit"
+        )
     rare, more = min(share, 1 - share), units + _UNSEEN
     estimated_variance = (variance * units**2 + _UNSEEN * (1 - rare) ** 2) / more**2
     rare = (rare * units + _UNSEEN) / more
@@ -232,7 +234,7 @@ def quantile_limits(
     from scipy.special import bdtr
 
     if not values.size or not 0 < share < 1:
-        raise UsageError("limits of a quantile take values, and a share between 0 and 1")
+        raise UsageError("limits of a quantile need values, and a fraction between 0 and 1")
     count = values.size
     ordered = np.concatenate([[least], np.sort(values), [most]])
     # at most TAIL: that k or fewer, or k or more, of the values lie below the quantile
@@ -252,7 +254,7 @@ class Estimate:
 
     Attributes:
         value: the figure on all units.
-        replicates: shape (B,), on resamples of units; NaN where it does not exist there.
+        replicates: shape (B,), on resamples of units; NaN if it does not exist there.
         left_out: shape (J,), with each unit, or each group of them, left out; or empty.
         units, trials: S, such as speakers, and T, of all of them.
     """
@@ -295,8 +297,8 @@ class Estimate:
         width = most - least
         value = self.value - (self.bias if fitted else 0.0)
         variance = float(self._seen.var(ddof=1)) * self.units / (self.units - 1) / width**2
-        share = float(np.clip((value - least) / width, 0.0, 1.0))
-        low, high = share_limits(share, variance, self.units, self.trials, self.degrees)
+        fraction = float(np.clip((value - least) / width, 0.0, 1.0))
+        low, high = share_limits(fraction, variance, self.units, self.trials, self.degrees)
         return least + width * low, least + width * high
 
     def signed_limits(self, most: float) -> tuple[float, float]:
@@ -318,7 +320,7 @@ class Estimate:
 def difference_reach(first: Estimate, other: Estimate, tail: float) -> float:
     """Compute the reach of Student's limits of two estimates' difference (Welch, 1947).
 
-    `tail` is the error on each side; 0 where neither varies.
+    `tail` is the error on each side; 0 if neither varies.
     """
     from scipy.special import stdtrit
 
@@ -411,14 +413,14 @@ class FirstCrossing:
 
 def share_crossed(crossings: Sequence[Crossing], seconds: float) -> float:
     """Compute the share of streams with the level reached by those seconds (Kaplan and Meier)."""
-    times, left = _survival(*_columns(crossings))
-    return float(1 - left[np.searchsorted(times, seconds, side="right")])
+    times, surviving = _survival(*_columns(crossings))
+    return float(1 - surviving[np.searchsorted(times, seconds, side="right")])
 
 
 def median_seconds(crossings: Sequence[Crossing]) -> float | None:
-    """Return when half of the streams had reached a level; None where that was not seen."""
-    times, left = _survival(*_columns(crossings))
-    half = np.flatnonzero(left[1:] <= 0.5 + 1e-12)
+    """Return when half of the streams had reached a level; None if that was not seen."""
+    times, surviving = _survival(*_columns(crossings))
+    half = np.flatnonzero(surviving[1:] <= 0.5 + 1e-12)
     return float(times[half[0]]) if half.size else None
 
 
@@ -469,7 +471,7 @@ def disclosure_delay(
     names = list(range(len(clear)) if groups is None else groups)
     if not len(clear) == len(protected) == len(names):
         raise UsageError(
-            "a disclosure delay takes both sides of every stream: give as many of each"
+            "a disclosure delay needs both sides of every stream: give as many of each"
         )
     sides = _columns(clear), _columns(protected)
     _, group = np.unique([repr(name) for name in names], return_inverse=True)
@@ -507,13 +509,13 @@ def _check_horizon(seconds: float, *sides: Sequence[Crossing]) -> None:
         last = max(side, default=None)  # of equal times the crossing comes last
         if last is not None and not last.crossed and last.seconds < seconds:
             raise UsageError(
-                f"horizon_seconds={seconds:g}: nothing is known beyond {last.seconds:g} s; take a "
-                "shorter one"
+                f"invalid horizon_seconds={seconds:g}: use at most {last.seconds:g}, the end of "
+                "the observations"
             )
 
 
 def _columns(crossings: Iterable[Crossing]) -> tuple[FloatArray, FloatArray]:
-    """Return times, and 1 where a time is that of a crossing."""
+    """Return times, and 1 if a time is that of a crossing."""
     table = np.array([tuple(crossing) for crossing in crossings], float)
     if not table.size:
         raise UsageError("times of at least one stream are needed")
@@ -538,6 +540,6 @@ def _mean(
     times: FloatArray, crossed: FloatArray, horizon: float, weights: FloatArray | None = None
 ) -> float:
     """Compute the area below the share that is left, up to the horizon."""
-    events, left = _survival(times, crossed, weights)
+    events, surviving = _survival(times, crossed, weights)
     edges = np.minimum(np.concatenate(([0.0], events, [np.inf])), horizon)
-    return float(np.diff(edges) @ left)
+    return float(np.diff(edges) @ surviving)

@@ -1,4 +1,4 @@
-"""The cohort: background speakers, enrolled nowhere, whom scores are normalised against."""
+"""The cohort of background speakers, who are not enrolled, against whom scores are normalised."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def spec_from(name: str, header: Mapping[str, object]) -> FeatureSpec:
     if type(size) is not int or not 0 < size <= _MOST_SIZE:
         raise StoreError(f"templates of {name} have size {size!a:.40}")
     if not isinstance(seconds, int | float) or not 0 < seconds <= 3600:
-        raise StoreError(f"a frame of {name} is said to last {seconds!a:.40} s")
+        raise StoreError(f"a frame of {name} lasts {seconds!a:.40} s according to the header")
     network = header.get("network")
     if not (is_mark(network) and (network is None or isinstance(network, str))):
-        raise StoreError(f"the network of {name} is no sha256")
+        raise StoreError(f"the network of {name} is not a sha256")
     spec = FeatureSpec(name, kind, size, seconds, network=network)
     if spec.plain() != dict(header):
-        raise StoreError(f"templates of {name} are described by more than their kind")
+        raise StoreError(f"templates of {name} have unknown keys in their description")
     return spec
 
 
@@ -89,7 +89,7 @@ class Cohort:
         if self.seconds.ndim != 1 or self.seconds.dtype.kind not in "iuf" or not self.features:
             raise StoreError("a cohort lacks its seconds, or its features")
         if not (np.isfinite(self.seconds).all() and (self.seconds >= 0).all()):
-            raise StoreError("a cohort's seconds are no lengths of speech")
+            raise StoreError("invalid speech seconds of a cohort")
         named = len(self.names) in (0, len(self)) and len(set(self.names)) == len(self.names)
         if not (named and all(map(is_name, self.names))):
             raise StoreError("a cohort's names are not of its speakers")
@@ -113,7 +113,7 @@ class Cohort:
         return _digest({name: self.features[name].slices})
 
     def only(self, names: Iterable[str]) -> Cohort | None:
-        """Select features; None where none is left."""
+        """Select features; None if none is left."""
         features = {name: self.features[name] for name in self.features if name in set(names)}
         if len(features) == len(self.features):
             return self
@@ -161,7 +161,7 @@ def read_cohort_note(
 
 
 def load_cohort(path: Path, digest: str) -> Cohort:
-    """Read a cohort from a store; StoreError where it holds another one by now."""
+    """Read a cohort from a store; StoreError if it holds another one by now."""
     without = ("slices/", "rank_model/", "people/", MAPPED)
     return unpack_cohort(path, digest, *read_store(path, "population", without=without))
 
@@ -186,7 +186,7 @@ def unpack_cohort(
         )
     except (KeyError, TypeError, ValueError, AttributeError, StoreError) as error:
         raise StoreError(
-            f"{path}: its cohort is incomplete ({printable(error)}); make it again"
+            f"{path}: its cohort is incomplete ({printable(error)}). Make the file again"
         ) from error
 
 

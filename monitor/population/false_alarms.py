@@ -70,10 +70,10 @@ def false_alarms(
     if maxima is None:
         raise UsageError(
             Message(
-                "nothing is known of how high other people's streams get among these: learn it "
-                "with monitor calibrate CORPUS -o POPULATION.npz",
+                "other people's streams were not calibrated among these: use monitor calibrate "
+                "CORPUS -o POPULATION.npz",
                 Argument("alarms", python=", or calibrate(..., alarms=population)"),
-                " (a rank model in a file of its own, --rank-model, knows of no people)",
+                " (a separate rank model, --rank-model, has no people)",
             )
         )
     if own_field not in maxima.fields:
@@ -83,15 +83,15 @@ def false_alarms(
         if watch is None:
             fields = [name for name in fields if name in _OF_NOBODY]
         raise UsageError(
-            f"nothing is known of how high {field} gets in other people's streams: use one of "
+            f"{field} was not calibrated on other people's streams: use one of "
             f"{', '.join([*(['bits'] if fields else []), *fields, f'{features[0]}.gain_bits'])}"
         )
     if maxima.horizon(horizon_seconds) is None:
         longest = length_in_words(float(maxima.horizons[-1]))
         raise UsageError(
-            f"other people's streams were heard for {longest} at most, not "
-            f"{length_in_words(horizon_seconds)}: ask for a shorter horizon, and for it anew after "
-            "that time"
+            f"invalid horizon {length_in_words(horizon_seconds)}: use at most {longest}, the "
+            "longest that other people's streams were calibrated for, and start a new period after "
+            "it"
         )
     others = maxima.select_others(own_field, horizon_seconds, needed=needed, watch=watch)
     if others.values.size < needed:
@@ -122,7 +122,7 @@ def _find_rank_model(
     name, _, last = field.rpartition(".")
     if name == "protected":
         raise UsageError(
-            f"how high other people's protected voices get was not learnt: give {field} a threshold"
+            f"{field} was not calibrated on other people's protected voices: use a threshold"
         )
     if name:
         features, last = (name,), "closed_set_bits" if last == "local_bits" else last
@@ -153,8 +153,8 @@ def _too_few(
     ]
     advice = [f"calibrate on more speakers{' who say more' if shorter else ''}"]
     if count:
-        least = math.ceil(1000 / (count + 1)) / 10
-        advice.insert(0, f"allow {least:g} %")
+        allowed = math.ceil(1000 / (count + 1)) / 10
+        advice.insert(0, f"allow {allowed:g} %")
     if shorter:
         advice.insert(0, f"ask for {length_in_words(shorter[-1])}")
     return (

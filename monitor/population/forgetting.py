@@ -22,7 +22,7 @@ from monitor.safe_text import spelled, spelled_all
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """Record of what was removed from a file, and what it invalidates."""
+    """Record of the data removed from a file and of the invalidated models."""
 
     template_seconds: float = 0.0  # 0 where the person was not enrolled
     recordings: int = 0
@@ -44,18 +44,18 @@ class Forgotten:
             gone.append("a sketch in the cohort")
         if self.maxima:
             gone.append(f"the maxima of a stream in {plural(self.maxima, 'rank model')}")
-        left = "" if self.left is None else f"; {plural(self.left, 'speaker')} left"
-        lines = [f"{name} is forgotten: {', '.join([*gone, 'the name'])}{left}"]
+        remaining = "" if self.left is None else f"; {plural(self.left, 'speaker')} left"
+        lines = [f"{name} is forgotten: {', '.join([*gone, 'the name'])}{remaining}"]
         if self.marked:
             lines.append(
-                f"monitor: note: {plural(self.marked, 'rank model')} had been learnt from {name} "
-                "among others; that cannot be taken out of an average, and runs say so: calibrate "
+                f"monitor: note: {name} still affects {plural(self.marked, 'rank model')}, since "
+                "one person cannot be removed from an average. Runs will report this. Calibrate "
                 "again without those recordings"
             )
         if self.mute:
             lines.append(
-                "monitor: note: no evidence in bits any more: the cohort that it was learnt "
-                "against is another one now; calibrate again"
+                "monitor: note: evidence is no longer available, since its cohort has changed. "
+                "Calibrate again"
             )
         return lines
 
@@ -94,14 +94,14 @@ def forget_people(
     for name in names:
         _check_known(name, named_in(population), path)
     if set(names).issuperset(population.names):
-        who = f"{names[0]} is the only one" if len(names) == 1 else "nobody else is enrolled"
+        who = f"{names[0]} is the only one" if len(names) == 1 else "no other person is enrolled"
         raise UsageError(f"{who} in {path}: delete the file instead")
     for name in names:
         seconds, recordings = 0.0, 0
         if name in population.names:
-            place = population.index(name)
-            seconds = float(population.template_seconds[place])
-            recordings = len(population.speakers[place].sources)
+            index = population.index(name)
+            seconds = float(population.template_seconds[index])
+            recordings = len(population.speakers[index].sources)
             population = population.without(name)
         rank_models, cohort, removed = _remove(population.rank_models, population.cohort, name)
         changes = {"rank_models": rank_models, "cohort": cohort}
@@ -117,7 +117,7 @@ def _check_known(name: str, names: set[str], path: Path) -> None:
     """Refuse a name that is not in a file; suggest the nearest spelling."""
     if name not in names:
         hint = nearest_spelling(name, sorted(names)) or f"it names {plural(len(names), 'person')}"
-        raise UsageError(f"nobody called {name!r} is in {path}; {hint}")
+        raise UsageError(f"no {name!r} in {path}; {hint}")
 
 
 def _list_names(rank_models: RankModels, cohort: Cohort | None) -> set[str]:

@@ -68,7 +68,7 @@ class RankModelPoint:
     def rank_bits(self, speakers: int, better: int | IntArray, tied: int | IntArray) -> FloatArray:
         """Compute ``log2(N x mean gamma over the tied ranks)``, of one rank or of each row's: (n,).
 
-        Exactly 0 where every template ties: no evidence.
+        Exactly 0 if every template ties: no evidence.
         """
         bits = np.zeros(self.floor.shape)
         for many in {tied} if isinstance(tied, int) else set(tied.tolist()):
@@ -84,14 +84,16 @@ class RankModelPoint:
         gamma = np.zeros((self.alpha[0, row].size, speakers))
         for c in range(self.share.shape[0]):
             alpha, beta, binomial = self.alpha[c, row], self.beta[c, row], self.binomial[c, row]
-            part = np.empty_like(gamma)
+            log_pmf = np.empty_like(gamma)
             if binomial.any():
-                part[binomial] = betabinomial.binomial_log_pmf(alpha[binomial], speakers)
+                log_pmf[binomial] = betabinomial.binomial_log_pmf(alpha[binomial], speakers)
             if not binomial.all():
-                part[~binomial] = betabinomial.log_pmf(alpha[~binomial], beta[~binomial], speakers)
-            gamma += self.share[c, row][:, None] * np.exp(part)
-        left = (self.uniform_share if floor else 1.0 - self.fade)[row][:, None]
-        return np.asarray((1.0 - left) * gamma + left / speakers)
+                log_pmf[~binomial] = betabinomial.log_pmf(
+                    alpha[~binomial], beta[~binomial], speakers
+                )
+            gamma += self.share[c, row][:, None] * np.exp(log_pmf)
+        even = (self.uniform_share if floor else 1.0 - self.fade)[row][:, None]
+        return np.asarray((1.0 - even) * gamma + even / speakers)
 
     def expected_bits(self, speakers: int, row: slice) -> FloatArray:
         """Compute MeanD of the rank model at N, shape (rows,). The floor e is not part of it."""
@@ -210,12 +212,12 @@ class LengthModel:
             mixed[None, :, 1],
             self._binomial[None, left, rows],
         )
-        share = np.ones(alpha.shape)
+        weight = np.ones(alpha.shape)
         is_degenerate = ~exact & (self.degenerate[left] | self.degenerate[right])
         if is_degenerate.any():
             stiff = self._binomial[np.stack([left, right]), rows]
             is_mixed = is_degenerate[:, None] & stiff.any(axis=0)
-            share = np.where(is_mixed, [near[:, 0], far[:, 0]], [[[1.0]], [[0.0]]])
+            weight = np.where(is_mixed, [near[:, 0], far[:, 0]], [[[1.0]], [[0.0]]])
             alpha = np.where(is_mixed, [low[:, 0], high[:, 0]], alpha)
             beta = np.where(is_mixed, [low[:, 1], high[:, 1]], beta)
             binomial = stiff & (is_mixed | on_grid[:, 0])
@@ -223,9 +225,9 @@ class LengthModel:
         shrink = np.where(self._additive, last / np.maximum(seconds, last)[:, None], 1.0)
         weights = np.multiply(mixed[:, 3:].swapaxes(1, 2), shrink[:, None], order="C")
         fade = np.minimum(np.maximum(seconds, 0.0) / first, 1.0)
-        parts = len(share)
+        parts = len(weight)
         return RankModelPoint(
-            share.reshape(parts, -1),
+            weight.reshape(parts, -1),
             alpha.reshape(parts, -1),
             beta.reshape(parts, -1),
             binomial.reshape(parts, -1),
@@ -298,7 +300,7 @@ class EvidenceSpread:
     def of(
         cls, rows: Sequence[Mapping[str, Any]], template_seconds: float
     ) -> EvidenceSpread | None:
-        """Read it from a rank model's calibration table; None where that has none."""
+        """Read it from a rank model's calibration table; None if that has none."""
         bounds = "evidence_low_twentieth", "evidence_high_twentieth", "others_high_twentieth"
         names = ("T", "D", *bounds, "support_bits")
         read = np.array([[row.get(name) for name in names] for row in rows], float).reshape(-1, 6)
@@ -362,9 +364,9 @@ class EnrolledProbability:
         self._areas = areas[rows, nearest]
 
     def area(self, seconds: FloatArray) -> FloatArray:
-        """Interpolate the area under the ROC curve at T, shape (R,); NaN where it is not known."""
-        place = np.log(np.maximum(seconds, self._lengths[0]))
-        return np.asarray(np.interp(place, np.log(self._lengths), self._areas))
+        """Interpolate the area under the ROC curve at T, shape (R,); NaN if it is not known."""
+        log_length = np.log(np.maximum(seconds, self._lengths[0]))
+        return np.asarray(np.interp(log_length, np.log(self._lengths), self._areas))
 
     def at(self, seconds: FloatArray, favourite: FloatArray) -> FloatArray:
         """Compute the probability at R moments, in (0, 1); NaN if impostors cannot be detected.
@@ -377,9 +379,9 @@ class EnrolledProbability:
         from scipy.special import expit
 
         first = self._lengths[0]
-        place = np.log(np.maximum(seconds, first))
+        log_length = np.log(np.maximum(seconds, first))
         grid = np.log(self._lengths)
-        bias, *slopes = (np.interp(place, grid, column) for column in self._coefficients.T)
+        bias, *slopes = (np.interp(log_length, grid, column) for column in self._coefficients.T)
         odds = bias + sum(s * x for s, x in zip(slopes, favourite.T, strict=True))
         odds = odds * np.clip(seconds / first, 0.0, 1.0)
         probability = expit(np.clip(odds, -30.0, 30.0))  # never certain
@@ -403,7 +405,7 @@ def same_session_bias_bits(
 ) -> dict[float, float] | None:
     """Compute expected bits of the shipped same-session model less those of the cross-session one.
 
-    They are by speech seconds; None where the shipped readers have no models of these features.
+    They are by speech seconds; None if the shipped readers have no models of these features.
     """
     specs, rank_models = _load_shipped()
     same, cross = (rank_models.find(tuple(features), s) for s in ("same", "cross"))

@@ -1,4 +1,4 @@
-"""Enrolled people: what is known of each, how a store keeps it, and a million of them."""
+"""Enrolled people, their data in a store, and populations of up to a million."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _read_condition(sound: AnyArray) -> Condition:
 
 
 def median_condition(sounds: AnyArray) -> Condition | None:
-    """Return the median of each figure that most of some sounds have; None where none has any."""
+    """Return the median of each figure that most of some sounds have; None if none has any."""
     figures = sounds[:, 1:].astype(float)
     has_figure = 2 * np.count_nonzero(~np.isnan(figures), axis=0) > len(figures)
     if not has_figure.any():
@@ -145,7 +145,7 @@ _SESSIONS = "people/sessions"
 
 
 def pack_people(people: Sequence[Speaker]) -> tuple[list[Record], dict[str, AnyArray]]:
-    """Return what a store keeps of people: entries of its header, and arrays by name."""
+    """Return the people's entries in a store's header, and their arrays by name."""
     plain = [column.name for column in fields(SourceNote) if column.name != "landmarks"]
     entries: list[Record] = []
     for person in people:
@@ -157,13 +157,13 @@ def pack_people(people: Sequence[Speaker]) -> tuple[list[Record], dict[str, AnyA
     arrays: dict[str, AnyArray] = {}
     for name, parts in ((_SOUND, [person.sound for person in people]), (_LANDMARKS, landmarks)):
         if any(map(len, parts)):
-            arrays[name] = np.concatenate([np.asarray(part, _TYPES[name]) for part in parts])
+            arrays[name] = np.concatenate([np.asarray(array, _TYPES[name]) for array in parts])
             arrays[name + _ROWS] = np.array(list(map(len, parts)), np.int64)
     return entries, arrays
 
 
 def unpack_people(entries: Sequence[Record], arrays: Mapping[str, AnyArray]) -> list[Speaker]:
-    """Reverse ``pack_people``; StoreError, KeyError or TypeError where they are no people."""
+    """Reverse ``pack_people``; StoreError, KeyError or TypeError if they are no people."""
     sounds = _split_rows(_SOUND, arrays, len(entries))
     count = sum(len(entry["sources"]) for entry in entries)
     landmarks = iter(_split_rows(_LANDMARKS, arrays, count))
@@ -186,22 +186,22 @@ def _make_speaker(entry: Record, sound: AnyArray, landmarks: Iterable[AnyArray])
     if not is_name(name):
         raise StoreError(f"the name {name!a:.40} of a speaker cannot be printed")
     if not (is_day(first) and is_day(last) and first <= last):
-        raise StoreError(f"the days on which {name} was enrolled are none")
+        raise StoreError(f"invalid enrolment days of {name}")
     sounds = speaker.session_sounds
     if (
         sounds.size != sound.size
         or not (np.isnan(sound) | (np.abs(sound) <= _MOST_SOUND)).all()
         or not (sounds[:, 0] >= 0).all()
     ):
-        raise StoreError(f"the sound of {name} is none that speech has")
+        raise StoreError(f"invalid sound conditions of {name}")
     for note in sources:
         if not (is_name(note.label) and is_name(note.session)):
             raise StoreError(f"a recording of {name} has a name that cannot be printed")
         seconds = (note.start_seconds, note.end_seconds)
         if not all(isinstance(s, int | float) and 0 <= s < float("inf") for s in seconds):
-            raise StoreError(f"an interval of {name} is no pair of seconds")
+            raise StoreError(f"an interval of {name} is not a pair of seconds")
         if not all(isinstance(mark, str) for mark in note.hashes):
-            raise StoreError(f"a fingerprint of {name} is no text")
+            raise StoreError(f"a fingerprint of {name} is not text")
     return speaker
 
 
@@ -243,7 +243,7 @@ class ManyPeople(Sequence[Speaker]):
     """People of a store, each created when asked for: a million take their names' memory.
 
     Places of those with sessions that are kept apart are in ``apart``, of those with recordings in
-    ``noted``. StoreError where the arrays of `pack_many` are not of these people; of one of them,
+    ``noted``. StoreError if the arrays of `pack_many` are not of these people; of one of them,
     when asked for.
     """
 
@@ -274,40 +274,40 @@ class ManyPeople(Sequence[Speaker]):
         return len(self.names)
 
     @overload
-    def __getitem__(self, place: int) -> Speaker: ...
+    def __getitem__(self, index: int) -> Speaker: ...
 
     @overload
-    def __getitem__(self, place: slice) -> list[Speaker]: ...
+    def __getitem__(self, index: slice) -> list[Speaker]: ...
 
-    def __getitem__(self, place: int | slice) -> Speaker | list[Speaker]:
-        if isinstance(place, slice):
-            return [self[i] for i in range(*place.indices(len(self)))]
-        place = range(len(self))[place]
-        text = bytes(self._part(_ENTRIES, place))
+    def __getitem__(self, index: int | slice) -> Speaker | list[Speaker]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        index = range(len(self))[index]
+        text = bytes(self._part(_ENTRIES, index))
         entry = {
             "sources": [],
             **(json.loads(text) if text else {}),
-            "name": self.names[place],
-            "sessions": self._part(_SESSIONS, place).tolist(),
+            "name": self.names[index],
+            "sessions": self._part(_SESSIONS, index).tolist(),
         }
-        first, last = self._notes[place : place + 2].tolist()
+        first, last = self._notes[index : index + 2].tolist()
         if len(entry["sources"]) != last - first:
-            raise StoreError(f"the recordings of {self.names[place]} are not as many as they were")
+            raise StoreError(f"the recordings of {self.names[index]} are not as many as they were")
         landmarks = [self._part(_LANDMARKS, i) for i in range(first, last)]
-        return _make_speaker(entry, self._part(_SOUND, place), landmarks)
+        return _make_speaker(entry, self._part(_SOUND, index), landmarks)
 
     def mentioning(self, text: str) -> list[int]:
         """Find people by a text in their recordings' notes, which may match another field."""
         places, every = set(), self._arrays[_ENTRIES].tobytes()
-        place = every.find(text.encode())
-        while place >= 0:
-            places.add(int(np.searchsorted(self._ends[_ENTRIES], place, side="right")) - 1)
-            place = every.find(text.encode(), place + 1)
+        position = every.find(text.encode())
+        while position >= 0:
+            places.add(int(np.searchsorted(self._ends[_ENTRIES], position, side="right")) - 1)
+            position = every.find(text.encode(), position + 1)
         return sorted(places)
 
     @cached_property
     def sounds(self) -> AnyArray | None:
-        """Sounds, shape (N, figures), NaN where unknown; None where some have several sessions."""
+        """Sounds, shape (N, figures), NaN if unknown; None if some have several sessions."""
         sounds = np.full((len(self), _WIDTH), np.nan, "<f4")
         if _SOUND not in self._arrays:
             return sounds
@@ -317,8 +317,8 @@ class ManyPeople(Sequence[Speaker]):
         sounds[rows > 0] = self._arrays[_SOUND].reshape(-1, _WIDTH)
         return sounds
 
-    def _part(self, name: str, place: int) -> AnyArray:
+    def _part(self, name: str, index: int) -> AnyArray:
         if name not in self._ends:
             return np.empty(0, _TYPES[name])
-        first, last = self._ends[name][place : place + 2].tolist()
+        first, last = self._ends[name][index : index + 2].tolist()
         return self._arrays[name][first:last]

@@ -158,7 +158,7 @@ class Population:
         else:
             self.speakers = tuple(speakers)
             self.names = tuple(speaker.name for speaker in self.speakers)
-            apart = [place for place, speaker in enumerate(self.speakers) if speaker.sessions]
+            apart = [index for index, speaker in enumerate(self.speakers) if speaker.sessions]
         self._with_sessions: list[int] = apart
         self.offsets = np.asarray(offsets, dtype=np.int64)
         self.features = dict(features)
@@ -170,7 +170,7 @@ class Population:
         self._prepared: dict[tuple[str, float, str], AnyArray] = {}
         self._known_fingerprint: str | None = None
         if len(set(self.names)) != len(self.names):
-            raise StoreError("a population may not enrol two speakers of the same name")
+            raise StoreError("a population cannot have two speakers of the same name")
         slices = {templates.slices.shape[0] for templates in self.features.values()}
         if (
             self.offsets.shape != (len(self.names) + 1,)
@@ -180,8 +180,8 @@ class Population:
         ):
             raise StoreError("templates and speakers do not belong together")
         counts = np.diff(self.offsets)
-        for place in self._with_sessions:
-            speaker, count = self.speakers[place], int(counts[place])
+        for index in self._with_sessions:
+            speaker, count = self.speakers[index], int(counts[index])
             sound = all(type(size) is int and size > 0 for size in speaker.sessions)
             if not (sound and sum(speaker.sessions) == count):
                 raise StoreError(
@@ -210,13 +210,13 @@ class Population:
             if known in self.names:
                 return self.names.index(known)
         hint = nearest_spelling(name, self.names) or f"enrolled: {plural(len(self), 'speaker')}"
-        raise UsageError(f"nobody called {name!r} is enrolled; {hint}")
+        raise UsageError(f"{name!r} is not enrolled; {hint}")
 
     def empty(self, feature: str) -> tuple[str, ...]:
         """List speakers with a template that has nothing of this feature."""
         for (name, *_), matrix in self._prepared.items():
             is_complete = name == feature and len(matrix) == len(self)
-            if is_complete and all(part.any(axis=1).all() for part in _split_rows(matrix)):
+            if is_complete and all(rows.any(axis=1).all() for rows in _split_rows(matrix)):
                 return ()
         slices = self.features[feature].slices.any(axis=1)
         is_present = np.zeros(len(self), np.bool_)
@@ -232,7 +232,7 @@ class Population:
     def scorers(self, rank_model: RankModel) -> dict[str, Similarity]:
         """Return the similarity of each feature of a rank model, in its order."""
         named = zip(rank_model.features, rank_model.similarities, strict=True)
-        return {name: self.features[name].spec.kind.similarity(how) for name, how in named}
+        return {name: self.features[name].spec.kind.similarity(method) for name, method in named}
 
     @property
     def cohort(self) -> Cohort | None:
@@ -262,7 +262,7 @@ class Population:
     def voiced_shares(self, feature: str, name: str | None = None) -> tuple[float, ...]:
         """Return the share of speech with frames of a counted feature, of each of their sessions.
 
-        Without a name that of a sample of all templates; empty where there is no speech.
+        Without a name that of a sample of all templates; empty if there is no speech.
         """
         templates = self.features[feature]
         rows, sizes = templates.slices, list[int]()
@@ -367,12 +367,12 @@ class Population:
         slice_numbers = np.arange(round(scoring.seconds / SLICE_SECONDS))
         rows = slices[firsts[:, None] + slice_numbers].astype(kind.wide)
         if not np.isfinite(rows).all():
-            raise StoreError(f"templates of {feature} are no numbers: the store is damaged")
+            raise StoreError(f"templates of {feature} are not numbers: the store is damaged")
         return similarity.prepare(rows.sum(axis=1))
 
     def sessions_apart(self, scoring: Scoring) -> SessionMixture | None:
         """Return the owners of `prepared_apart`, or None."""
-        owner = [place for place, _ in self._apart(scoring)]
+        owner = [member for member, _ in self._apart(scoring)]
         people = int(scoring.members.sum())
         return SessionMixture(people, np.array(owner, np.int64)) if owner else None
 
@@ -395,15 +395,15 @@ class Population:
         for index in self._with_sessions:
             if not scoring.members[index]:
                 continue
-            place, counts = int(members[index]), self.speakers[index].sessions
+            member, counts = int(members[index]), self.speakers[index].sessions
             every = np.arange(self.offsets[index], self.offsets[index + 1])
             begin = 0
             for number, count in enumerate(counts):
-                own = every[begin : begin + count]
+                session = every[begin : begin + count]
                 begin += count
                 if number:
-                    rest = np.setdiff1d(every, own)
-                    yield place, np.concatenate([own, rest])[:size]
+                    others = np.setdiff1d(every, session)
+                    yield member, np.concatenate([session, others])[:size]
 
     def _blocks(self, feature: str, scoring: Scoring) -> Iterator[AnyArray]:
         """Yield slices of members, block by block: (block, S, M), wide enough to be summed."""
@@ -447,17 +447,17 @@ class Population:
             yield self.speakers[self.index(first)]
         people = self.speakers
         places = people.noted.tolist() if isinstance(people, ManyPeople) else range(len(people))
-        for place in places:
-            if self.names[place] != first:
-                yield people[place]
+        for index in places:
+            if self.names[index] != first:
+                yield people[index]
 
     def overlapping(self, hashes: Iterable[str]) -> list[tuple[Speaker, SourceNote]]:
         """Find enrolled sources that are the recording with these fingerprints."""
         marks = set(hashes)
         people = self.speakers
         if isinstance(people, ManyPeople):
-            places = sorted({place for mark in marks for place in people.mentioning(mark)})
-            people = [people[place] for place in places]
+            places = sorted({index for mark in marks for index in people.mentioning(mark)})
+            people = [people[index] for index in places]
         return [
             (speaker, note)
             for speaker in people
@@ -468,7 +468,7 @@ class Population:
     def joined(self, other: Population) -> Population:
         """Add further speakers; rank models of this one stay, marked as mismatched.
 
-        UsageError where a name is enrolled already, or the features do not match.
+        UsageError if a name is enrolled already, or the features do not match.
         """
         twice = sorted(set(self.names) & set(other.names))
         if twice:
@@ -486,7 +486,7 @@ class Population:
         return self._added(other)
 
     def refuse_enrolled(self, other: Population) -> None:
-        """Raise a UsageError where some of the audio is enrolled already, by whatever name."""
+        """Raise a UsageError if some of the audio is enrolled already, by whatever name."""
         for note in (note for speaker in other.speakers for note in speaker.sources if note.used):
             if whose := [who.name for who, old in self.overlapping(note.hashes) if old.used]:
                 raise UsageError(
@@ -495,10 +495,10 @@ class Population:
 
     def _added(self, other: Population) -> Population:
         people = {speaker.name: speaker for speaker in self.speakers}
-        mine, theirs = np.diff(self.offsets), np.diff(other.offsets)
-        for later, count in zip(other.speakers, theirs.tolist(), strict=True):
+        counts_before, added_counts = np.diff(self.offsets), np.diff(other.offsets)
+        for later, count in zip(other.speakers, added_counts.tolist(), strict=True):
             if (speaker := people.get(later.name)) is not None:
-                sizes = int(mine[self.index(later.name)]), count
+                sizes = int(counts_before[self.index(later.name)]), count
                 # all slices count as one session where none are kept apart
                 before, later = (
                     replace(person, sessions=person.sessions or (size,) * (size > 0))
@@ -506,9 +506,9 @@ class Population:
                 )
                 later = before.merged(later)
             people[later.name] = later
-        place = {name: i for i, name in enumerate(people)}
-        counts = np.concatenate([mine, theirs])
-        owner = np.repeat([place[name] for name in (*self.names, *other.names)], counts)
+        indices = {name: i for i, name in enumerate(people)}
+        counts = np.concatenate([counts_before, added_counts])
+        owner = np.repeat([indices[name] for name in (*self.names, *other.names)], counts)
         order = np.argsort(owner, kind="stable")
         totals = np.bincount(owner, minlength=len(people))
         return self._with(
@@ -542,19 +542,19 @@ class Population:
     def _stacked(self, other: Population) -> dict[str, FeatureTemplates]:
         """Stack the slices of both by feature; UsageError if the features do not match."""
         features = {}
-        for name, mine in self.features.items():
-            theirs = other.features.get(name)
-            own, new = mine.spec, None if theirs is None else theirs.spec
-            if theirs is None or new is None or (new.kind, new.size) != (own.kind, own.size):
-                raise UsageError(f"the new templates have no {name!r} of size {own.size}")
-            if new.network != own.network:
+        for name, current in self.features.items():
+            added = other.features.get(name)
+            spec, new = current.spec, None if added is None else added.spec
+            if added is None or new is None or (new.kind, new.size) != (spec.kind, spec.size):
+                raise UsageError(f"the new templates have no {name!r} of size {spec.size}")
+            if new.network != spec.network:
                 what = unlike_networks(
-                    name, "the new templates", new.network, "the others", own.network
+                    name, "the new templates", new.network, "the others", spec.network
                 )
-                raise UsageError(f"{what}; enrol everybody again with this version")
-            wide = np.result_type(mine.slices, theirs.slices)
-            slices = np.concatenate([mine.slices.astype(wide), theirs.slices.astype(wide)])
-            features[name] = replace(mine, slices=slices)
+                raise UsageError(f"{what}; enrol all speakers again with this version")
+            wide = np.result_type(current.slices, added.slices)
+            slices = np.concatenate([current.slices.astype(wide), added.slices.astype(wide)])
+            features[name] = replace(current, slices=slices)
         return features
 
     def only(self, names: Iterable[str]) -> Population:
@@ -607,8 +607,8 @@ class Population:
             and any(rank_model.evidence for rank_model in rank_models)
         ):
             warnings.warn(
-                "without the cohort that these rank models were learnt against nothing is said of "
-                "evidence, nor of other crowds: use calibrated(calibration), or give the cohort",
+                "Evidence and larger crowds are unavailable without the cohort of these rank "
+                "models. Use calibrated(calibration), or pass the cohort.",
                 stacklevel=2,
             )
         new_cohort = self._cohort if cohort is None else cohort
@@ -661,21 +661,21 @@ class Population:
             rows[f"slices/{name}"] = Rows(
                 templates.slices.shape, templates.slices.dtype, _split_rows(templates.slices)
             )
-            how = templates.spec.kind.similarity()
-            if how.bound is None or np.count_nonzero(self.template_seconds) < 2:
+            similarity = templates.spec.kind.similarity()
+            if similarity.bound is None or np.count_nonzero(self.template_seconds) < 2:
                 continue
             scoring = self.scoring()
             shape = int(scoring.members.sum()), templates.spec.size
-            blocks = self._prepared_blocks(name, scoring, how)
+            blocks = self._prepared_blocks(name, scoring, similarity)
             rows[f"prepared/{name}"] = Rows(shape, np.dtype("<f4"), blocks)
-            noted[name] = {"seconds": scoring.seconds, "similarity": how.name}
+            noted[name] = {"seconds": scoring.seconds, "similarity": similarity.name}
         return rows, noted
 
     @classmethod
     def load(cls, path: Path | str) -> Self:
         """Read a store made by ``save``; templates of a large one are mapped.
 
-        StoreError where it is missing, damaged or foreign; SchemaError where it is too new.
+        StoreError if it is missing, damaged or foreign; SchemaError if it is too new.
         """
         path = Path(path)
         header, arrays = read_store(path, "population", without=(COHORT,), later=(RANK_MODEL,))
@@ -683,7 +683,7 @@ class Population:
             if header["slice_seconds"] != SLICE_SECONDS:
                 raise StoreError(f"slices of {header['slice_seconds']} s, not {SLICE_SECONDS:g}")
             if arrays["offsets"].dtype.kind not in "iu":
-                raise StoreError("the offsets of its slices are no whole numbers")
+                raise StoreError("the offsets of its slices are not whole numbers")
             mapped = "fingerprint" in header  # the templates lie in the file as they are
             lie = MAPPED if mapped else ""
             features = {
@@ -707,21 +707,21 @@ class Population:
                 check_templates(templates)
             empty = set.intersection(*(set(population.empty(name)) for name in population.features))
             if empty:
-                raise StoreError(f"the template of {min(empty)} has nothing in it")
+                raise StoreError(f"the template of {min(empty)} is empty")
         return population
 
     def _take_prepared(self, header: Record, arrays: Mapping[str, AnyArray]) -> None:
         fingerprint = header["fingerprint"]
         if not isinstance(fingerprint, str) or not is_name(fingerprint):
-            raise StoreError("its fingerprint is no text")
+            raise StoreError("its fingerprint is not text")
         self._known_fingerprint = fingerprint
         for name, note in header["prepared"].items():
             spec, matrix = self.features[name].spec, arrays[f"{MAPPED}prepared/{name}"]
-            seconds, how = float(note["seconds"]), spec.kind.similarity(note["similarity"])
+            seconds, similarity = float(note["seconds"]), spec.kind.similarity(note["similarity"])
             shape = int(self.scoring(seconds).members.sum()), spec.size
-            if matrix.dtype != np.float32 or matrix.shape != shape or how.bound is None:
-                raise StoreError(f"what is prepared of {name} is not of its templates")
-            self._prepared[name, seconds, how.name] = matrix
+            if matrix.dtype != np.float32 or matrix.shape != shape or similarity.bound is None:
+                raise StoreError(f"what is prepared of {name} does not match its templates")
+            self._prepared[name, seconds, similarity.name] = matrix
         for name, templates in self.features.items():
             if templates.slices.dtype.kind not in ("iu" if templates.spec.kind.counted else "f"):
                 raise StoreError(f"templates of {name} are of the wrong type")

@@ -50,7 +50,10 @@ def check_rank_model(model: RankModel) -> None:
     """Refuse a rank model that no calibration gives."""
     _check_kind(model.features, model.session, model.learnt_from)
     binomial, reached = model.binomial, ~np.isnan(model.alpha)
-    least, most = np.where(binomial, 0.0, LEAST_PARAMETER), np.where(binomial, 1.0, MOST_PARAMETER)
+    minimum, maximum = (
+        np.where(binomial, 0.0, LEAST_PARAMETER),
+        np.where(binomial, 1.0, MOST_PARAMETER),
+    )
     fitted = ~np.isnan(model.open_set).any(axis=-1)
 
     def lie_within(values: FloatArray, low: FloatArray | float, high: FloatArray | float) -> bool:
@@ -60,11 +63,11 @@ def check_rank_model(model: RankModel) -> None:
         )
 
     counts = ((model.speakers, 1), (model.candidates, 2), (model.forgotten, 0))
-    share, marks, rows, open_set = model.prior_speakers, model.networks, model.rows, model.open_set
+    prior, marks, rows, open_set = model.prior_speakers, model.networks, model.rows, model.open_set
     axes = model.lengths, model.template_lengths
     valid = {
         "people": all(type(count) is int and count >= fewest for count, fewest in counts),
-        "prior": _is_number(share) and 0 <= share <= MOST_PEOPLE,
+        "prior": _is_number(prior) and 0 <= prior <= MOST_PEOPLE,
         "networks": isinstance(marks, tuple) and all(map(is_mark, marks)),
         "features": len(marks) in (0, len(model.features)),
         "similarities": _are_names(model.similarities),
@@ -73,8 +76,8 @@ def check_rank_model(model: RankModel) -> None:
         "rows": isinstance(rows, tuple) and all(map(_is_row, rows)),
         "lengths": all(axis.dtype.kind in "iuf" and within(axis, 0.0, 1e9) for axis in axes),
         "binomial": binomial.dtype == np.bool_,
-        "alpha": lie_within(model.alpha, least, most),
-        "beta": lie_within(model.beta, least, most),
+        "alpha": lie_within(model.alpha, minimum, maximum),
+        "beta": lie_within(model.beta, minimum, maximum),
         "floor": lie_within(model.floor, 0.0, 1.0),
         "weights": lie_within(model.weights, 0.0, MOST_PARAMETER),
         "open_set": open_set.dtype.kind == "f"
@@ -177,14 +180,14 @@ class Maxima:
         If fewer than ``needed`` speakers had that much audio, those with half of it count, too. The
         speaker ``watch`` is left out.
         """
-        place = int(np.searchsorted(self.horizons, seconds - 1e-9))
-        values = self.values[self.fields.index(field), :, place].astype(np.float64)
+        column = int(np.searchsorted(self.horizons, seconds - 1e-9))
+        values = self.values[self.fields.index(field), :, column].astype(np.float64)
         is_other = ~np.isnan(values) & np.array([name != watch for name in self.speakers], np.bool_)
-        is_whole = is_other & (self.seconds >= self.horizons[place])
+        is_whole = is_other & (self.seconds >= self.horizons[column])
         selection = is_whole if is_whole.sum() >= needed else is_other
         return FieldMaxima(
             values[selection],
-            float(self.horizons[place]),
+            float(self.horizons[column]),
             int(selection.sum() - (selection & is_whole).sum()),
         )
 
@@ -216,7 +219,7 @@ def pack_maxima(maxima: Maxima) -> tuple[dict[str, object], dict[str, AnyArray]]
 
 
 def unpack_maxima(plain: Record, arrays: Mapping[str, AnyArray]) -> Maxima:
-    """Reverse ``pack_maxima``; StoreError where no streams have them."""
+    """Reverse ``pack_maxima``; StoreError if no streams have them."""
     maxima = Maxima(
         tuple(plain["fields"]),
         arrays["horizons"],
@@ -331,7 +334,7 @@ class EvidenceModel:
         def part(*names: str) -> FloatArray:
             parts = [arrays[name] for name in names]
             is_table = all(array.dtype.kind == "f" for array in parts)
-            _require(is_table, "an evidence rank model is no table of numbers")
+            _require(is_table, "an evidence rank model is not a table of numbers")
             first, *rest = (array.astype(np.float64) for array in parts)
             return np.concatenate([first[None], *rest]) if rest else first
 
@@ -339,7 +342,7 @@ class EvidenceModel:
         if "conditions" in arrays:
             table = part("conditions")
             is_table = table.ndim == 3 and table.shape[1] >= 2
-            _require(is_table, "an evidence rank model says what no condition does")
+            _require(is_table, "an evidence rank model has invalid effects of conditions")
             if table.shape[2] == UNLIKE - 1:  # a store from before new streams had an effect
                 table = np.pad(table, ((0, 0), (0, 0), (0, 1)))
                 table[:, 1, NEW] = UNBOUNDED
@@ -366,11 +369,11 @@ class EvidenceModel:
         best = np.fmax.accumulate(means, axis=0)
         here = np.broadcast_to(np.arange(len(means))[:, None], means.shape)
         last = np.maximum.accumulate(np.where(means >= best, here, 0), axis=0)
-        place = np.where(means < best, last, here)[None]
+        chosen = np.where(means < best, last, here)[None]
         return replace(
             self,
-            intercept=np.take_along_axis(self.intercept, place, axis=1),
-            slopes=np.take_along_axis(self.slopes, place[..., None], axis=1),
+            intercept=np.take_along_axis(self.intercept, chosen, axis=1),
+            slopes=np.take_along_axis(self.slopes, chosen[..., None], axis=1),
         )
 
     def at_template(self, seconds: float) -> LengthEvidence:
@@ -537,7 +540,7 @@ class RankModel:
             _require(actual == shape, f"a rank model's {name} has shape {actual}, not {shape}")
         grid = cells[1:], count
         if self.evidence and (self.evidence.support.shape, self.evidence.slopes.shape[-1]) != grid:
-            raise StoreError("a rank model's evidence is of another grid, or of other features")
+            raise StoreError("a rank model's evidence has another grid or other features")
         if self.evidence is not None:
             object.__setattr__(self, "evidence", self.evidence.holding(self.rows))
         for axis in (self.lengths, self.template_lengths):

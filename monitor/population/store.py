@@ -58,7 +58,7 @@ def write_store(
     content[_HEADER] = np.frombuffer(text.encode(), dtype=np.uint8)
     pickled = [name for name, array in content.items() if array.dtype.hasobject]
     if pickled:
-        raise StoreError(f"{path}: {pickled[0]!r} is not plain numbers; nothing was changed")
+        raise StoreError(f"{path}: not written, since {pickled[0]!r} is not plain numbers")
     if tidy:
         sweep(path)
     try:
@@ -66,7 +66,7 @@ def write_store(
             write_arrays(file, content, mapped or {})
     except OSError as error:
         reason = error.strerror or str(error)
-        raise StoreError(f"cannot write {path}: {reason}; nothing was changed") from error
+        raise StoreError(f"cannot write {path} ({reason}). Nothing was changed") from error
 
 
 def read_store(
@@ -79,7 +79,7 @@ def read_store(
     sweep(path)
     if not path.is_file():
         what = "is a directory" if path.is_dir() else "does not exist"
-        raise StoreError(f"{path}: {what}; a {_called(kind)} file (.npz) is needed")
+        raise StoreError(f"{path}: {what}. Use a {_called(kind)} file (.npz)")
     try:
         with path.open("rb") as handle:
             arrays = read_arrays(handle, without=without, later=later)
@@ -95,20 +95,20 @@ def read_store(
             raise ValueError("no schema")  # reported below
         if schema > SCHEMA:
             raise SchemaError(
-                f"{path}: has schema {schema}, this version reads up to {SCHEMA}; "
-                "upgrade speaker-disclosure-monitor"
+                f"{path}: has schema {schema}, but this version reads at most {SCHEMA}. Upgrade "
+                "speaker-disclosure-monitor"
             )
         if actual_kind != kind:
             raise StoreError(
-                f"{path}: is a {_called(actual_kind)} file, a {_called(kind)} file is needed"
+                f"{path}: is a {_called(actual_kind)} file. Use a {_called(kind)} file"
             )
     except PermissionError as error:
-        raise StoreError(f"{path}: may not be read; check its permissions") from error
+        raise StoreError(f"{path}: permission denied. Check its permissions") from error
     except _DAMAGE as error:
         if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE):  # the file is well
             raise
         raise StoreError(
-            f"{path}: is damaged or not a {_called(kind)} file; make it again or restore a copy"
+            f"{path}: is damaged or not a {_called(kind)} file. Make it again or restore a copy"
         ) from error
     return header, arrays
 
@@ -121,7 +121,7 @@ def refusing_incomplete(path: Path) -> Iterator[None]:
     except (*_DAMAGE, AttributeError, StoreError) as error:
         if str(error).startswith(f"{path}: "):  # already names the file
             raise
-        raise StoreError(f"{path}: is incomplete ({printable(error)}); make it again") from error
+        raise StoreError(f"{path}: is incomplete ({printable(error)}). Make it again") from error
 
 
 def _called(kind: object) -> str:

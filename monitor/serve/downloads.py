@@ -68,9 +68,9 @@ class KeptRun:
 
     def _thin(self) -> RunBuffer:
         """Choose the packed events that are drawn."""
-        thinned, rest = RunBuffer(), b""
+        thinned, remainder = RunBuffer(), b""
         for piece in self._unpack():
-            *lines, rest = (rest + piece).split(b"\n")
+            *lines, remainder = (remainder + piece).split(b"\n")
             for line in lines:
                 if (event := event_of(orjson.loads(line))) is not None:
                     thinned.write(event)
@@ -125,7 +125,7 @@ def run_report(events: Sequence[Event]) -> str:
     names = ", ".join(start.recordings or ["a run"])
     facts = [f"{names}, {start.time or ''}".removesuffix(", ")]
     if not has_reading:
-        facts.append("Nothing was heard: no bits disclosed.")
+        facts.append("The run contains no audio, so no bits were disclosed.")
     elif start.people is None:
         facts.append(f"{heading(read_columns(events))}.")
     if end is None:

@@ -417,7 +417,7 @@ class ListeningPage(Managed):
     ) -> None:
         if certificate is None and not is_loopback(host):
             raise UsageError(
-                f"on {host} browsers give a page no microphone without https: give --certificate "
+                f"browsers do not allow a microphone on {host} without https: use --certificate "
                 "and --key, or use 127.0.0.1"
             )
         app, self.sessions = make_app(settings, host, Access(token))

@@ -76,7 +76,7 @@ class BrowserMicrophone(AudioQueue):
         self, rate: int, *, seconds: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
         if not RATES[0] <= rate <= RATES[1]:
-            raise UsageError(f"a rate of {rate} Hz is none of a microphone's")
+            raise UsageError(f"unsupported microphone rate {rate} Hz: use {RATES[0]} to {RATES[1]}")
         super().__init__(
             rate,
             seconds=seconds,
@@ -96,16 +96,16 @@ class BrowserMicrophone(AudioQueue):
         """
         samples, odd = divmod(len(message) - _HEADER.size, 2)
         if odd or not SHORTEST_SECONDS * self.rate <= samples <= self.rate:
-            raise RefusedError("a message of sound is 16-bit samples of 5 ms to a second")
-        (place,) = _HEADER.unpack_from(message)
-        if place < self._place:
-            raise RefusedError("sound does not go back")
-        ahead = (place + samples) / self.rate - (self._clock() - self._began)
+            raise RefusedError("an audio message must have 5 ms to 1 s of 16-bit samples")
+        (position,) = _HEADER.unpack_from(message)
+        if position < self._place:
+            raise RefusedError("audio messages must be in order")
+        ahead = (position + samples) / self.rate - (self._clock() - self._began)
         if ahead > AHEAD_SECONDS:
-            raise RefusedError("sound came faster than anybody speaks")
-        if place > self._place:
-            self.miss(place - self._place)
-        self._place = place + samples
+            raise RefusedError("audio arrived faster than real time")
+        if position > self._place:
+            self.miss(position - self._place)
+        self._place = position + samples
         self.put(pcm_to_float(message[_HEADER.size :], "s16le", 1))
 
 
@@ -168,7 +168,7 @@ class Upload:
         """Add the next bytes, and return whether the files are complete."""
         end = self._came + len(message)
         if end > len(self._bytes):
-            raise UsageError("a file is larger than was said")
+            raise UsageError("a file is larger than announced")
         self._bytes[self._came : end] = message
         self._came = end
         return end == len(self._bytes)
@@ -241,14 +241,14 @@ class ProtectedAudioSender:
         """
         mono = np.clip(np.rint(32768 * block.samples.mean(axis=1)), -32768, 32767).astype("<i2")
         for low in range(0, len(mono), block.rate // 2):
-            part = mono[low : low + block.rate // 2]
-            self._send(_HEADER.pack(self._place) + part.tobytes())
-            self._place += len(part)
+            samples = mono[low : low + block.rate // 2]
+            self._send(_HEADER.pack(self._place) + samples.tobytes())
+            self._place += len(samples)
         return replace(block, samples=(mono / np.float32(32768))[:, None])
 
 
 def protection(method: object, send: Callable[[bytes], object]) -> Protection | None:
-    """Make the protection that a browser asks for; None where it asks for nothing."""
+    """Make the protection that a browser asks for; None if it asks for nothing."""
     if method in (None, ""):
         return None
     if not isinstance(method, str) or method not in choices():
@@ -370,7 +370,7 @@ class Session:
         """
         called = checked_name(name)
         if not self._settings.templates.has(called):
-            raise UsageError(f"nobody called {called} is enrolled")
+            raise UsageError(f"{called} is not enrolled")
         source = BrowserMicrophone(rate, seconds=self._settings.longest_seconds)
         rule = AdjustableThreshold("bits", _checked_bits(bits))
         hub, run = Hub([("bits", rule.bits)]), KeptRun()
@@ -387,10 +387,10 @@ class Session:
         """Measure a recording, which `receive_audio` brings, as ``monitor replay`` does."""
         called = checked_name(name) if name else ""
         if called and not self._settings.templates.has(called):
-            raise UsageError(f"nobody called {called} is enrolled")
+            raise UsageError(f"{called} is not enrolled")
         rule = AdjustableThreshold("bits", _checked_bits(bits))
         if self.busy:
-            raise UsageError("one thing at a time: end what is going on first")
+            raise UsageError("end the current measurement or enrolment first")
         if not self._settings.room.acquire(blocking=False):
             raise UsageError("another recording is measured here now: try again in a minute")
 
@@ -465,7 +465,9 @@ class Session:
         run: KeptRun | None = None,
     ) -> None:
         if self.busy:
-            raise UsageError("one microphone, one purpose: end what is going on first")
+            raise UsageError(
+                "the microphone is in use: end the current measurement or enrolment first"
+            )
         self._source, self.name, self._cancelled, self._stopped = source, name, False, False
         self._rule, self.hub, self.kept = rule, hub, run
         self._thread = threading.Thread(
@@ -505,15 +507,15 @@ class Session:
             return
         enrolment = take.enrolment(name, "browser", seconds, settings.setup)
         population = settings.templates.save(name, enrolment.population, replace=replace)
-        place = population.index(name)
-        condition = population.speakers[place].condition
+        index = population.index(name)
+        condition = population.speakers[index].condition
         figures = {} if condition is None else condition.record()
         bad = () if condition is None else list_poor_figures(condition)
         self._tell(
             {
                 "type": "enrolled",
                 "name": name,
-                "seconds": float(population.template_seconds[place]),
+                "seconds": float(population.template_seconds[index]),
                 "sound": condition_in_words(figures),
                 "trouble": take.whole.trouble,
                 "poor": poor_in_words(bad, figures) if bad else "",
@@ -581,13 +583,13 @@ def _within_reach(
     rule: AdjustableThreshold, hub: Hub, monitor: Monitor
 ) -> list[AdjustableThreshold]:
     """Lower the threshold of a run to what its figures can reach."""
-    most, _ = most_bits("bits", start_event(monitor, ()))
-    rule.limit(BITS[1] if most is None else math.floor(most / STEP_BITS) * STEP_BITS)
+    maximum, _ = most_bits("bits", start_event(monitor, ()))
+    rule.limit(BITS[1] if maximum is None else math.floor(maximum / STEP_BITS) * STEP_BITS)
     hub.stand_on([("bits", rule.bits)])
     return [rule]
 
 
 def _checked_bits(bits: float) -> float:
     if not BITS[0] <= bits <= BITS[1]:
-        raise UsageError(f"a threshold lies between {BITS[0]:g} and {BITS[1]:g} bits")
+        raise UsageError(f"invalid threshold {bits:g} bits: use {BITS[0]:g} to {BITS[1]:g}")
     return float(bits)

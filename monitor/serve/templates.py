@@ -112,10 +112,10 @@ class TemplateFolder:
     def check_place(self) -> None:
         """Refuse a folder that cannot store templates, before a speaker reads aloud."""
         check_private_folder(self.folder)
-        if why := unwritable(self.folder):
+        if reason := unwritable(self.folder):
             raise StoreError(
-                f"{self.folder}: no template can be kept there ({why}); choose another folder "
-                "(--data)"
+                f"{self.folder}: templates cannot be stored there ({reason}). Choose another "
+                "folder with --data"
             )
 
     def check_new(self, name: str, *, replace: bool = False) -> None:
@@ -123,9 +123,7 @@ class TemplateFolder:
         called = checked_name(name)
         self.check_place()
         if called in self.base.names:
-            raise UsageError(
-                f"a reader of the population is called {called} already: use another name"
-            )
+            raise UsageError(f"the population already has a {called}: use another name")
         if not replace:
             self._check_free(called)
 
@@ -143,7 +141,7 @@ class TemplateFolder:
         """Load the population of one person; StoreError if not enrolled."""
         population = Population.load(self._path(name))
         if checked_name(name) not in population.names:
-            raise StoreError(f"the file of {name} holds somebody else: enrol again")
+            raise StoreError(f"the file of {name} contains another person's template: enrol again")
         return population
 
     def together(self) -> Population:
@@ -154,19 +152,22 @@ class TemplateFolder:
         """
         people = self.people()
         if not people:
-            raise UsageError(f"{self.folder}: nobody is enrolled there; see: monitor serve")
+            raise UsageError(f"{self.folder}: no one is enrolled there. Enrol with monitor serve")
         parts = []
         for person in people:
-            part = self.load(person.name).chosen([person.name])
-            (speaker,) = part.speakers
+            person_population = self.load(person.name).chosen([person.name])
+            (speaker,) = person_population.speakers
             day = person.enrolled.date().isoformat()
             parts.append(
-                part.with_details(
+                person_population.with_details(
                     [replace(speaker, days=(speaker.days[0], speaker.days[1] or day))]
                 )
             )
-        shared = set.intersection(*(set(part.features) for part in parts))
-        return reduce(Population.joined, (part.only(sorted(shared)) for part in parts))
+        shared = set.intersection(*(set(person_population.features) for person_population in parts))
+        return reduce(
+            Population.joined,
+            (person_population.only(sorted(shared)) for person_population in parts),
+        )
 
     def save(self, name: str, enrolment: Population, *, replace: bool = False) -> Population:
         """Keep a new template (0600), beside the base.
@@ -200,7 +201,7 @@ class TemplateFolder:
             with alone(path), wiped(path):
                 path.unlink()
         except FileNotFoundError:
-            raise StoreError(f"nobody called {name} is enrolled") from None
+            raise StoreError(f"{name} is not enrolled") from None
         except OSError as error:
             raise StoreError(f"{name} cannot be removed: {error.strerror}") from None
 

@@ -41,7 +41,7 @@ def standing(path: str | os.PathLike[str]) -> str | None:
     r"""Name what writing a run to this file would destroy.
 
     Returns:
-        ``"a finished run"``, ``"an unfinished run"``, ``"something else"``; None where there is
+        ``"a finished run"``, ``"an unfinished run"``, ``"something else"``; None if there is
         nothing to lose: no such file, an empty one, a pipe or a device.
     """
     path = Path(path)
@@ -159,7 +159,7 @@ class JsonLines:
         if not 0 <= offset <= size:
             self.close()
             raise StoreError(
-                f"{self._name} has {size} bytes where {offset} were written; start the run afresh"
+                f"{self._name} has {size} bytes, but the checkpoint needs {offset}: start a new run"
             )
         self.offset = offset
 
@@ -201,8 +201,7 @@ class JsonLines:
             except BlockingIOError:
                 file.close()
                 raise StoreError(
-                    f"{self._name}: another run is writing to it; wait for its end, or name "
-                    "another file"
+                    f"{self._name} is in use by another run: wait for its end, or use another file"
                 ) from None
             if not is_still_at(handle, self._name):  # a run that was refused has just removed it
                 file.close()
@@ -224,10 +223,10 @@ class JsonLines:
         """Write one JSON object."""
         line = line_of(record)
         self.begin()
-        rest = memoryview(line)
+        unwritten = memoryview(line)
         try:
-            while rest:
-                rest = rest[self._file.write(rest) or 0 :]
+            while unwritten:
+                unwritten = unwritten[self._file.write(unwritten) or 0 :]
             if not self._own:
                 self._file.flush()
         except BrokenPipeError:
@@ -269,8 +268,8 @@ class JsonLines:
         reason = getattr(error, "strerror", None) or str(error)
         name = self._name if self._own else "standard output"
         if getattr(error, "errno", None) == errno.ELOOP:
-            return StoreError(f"cannot write {name}: it is a link; name the file itself")
-        return StoreError(f"cannot write {name}: {reason}; make room or choose another file")
+            return StoreError(f"cannot write {name}, which is a link: use the file itself")
+        return StoreError(f"cannot write {name} ({reason}): free some space or use another file")
 
 
 def line_of(record: Record) -> bytes:
@@ -330,7 +329,7 @@ def _plain(value: Any) -> Any:
 # --- Keeps the events of a run in memory, thinned so that hours of it can be drawn.
 
 _Voice: TypeAlias = "tuple[str | None, str | None]"
-"""Label and watched speaker; None where there are no several."""
+"""Label and watched speaker; None if there are no several."""
 
 
 class _Packed(NamedTuple):

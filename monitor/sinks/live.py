@@ -123,14 +123,18 @@ class LiveView(TerminalSink):
     def _forecast(self) -> str:
         """Format the nearest threshold ahead, as precisely as a forecast deserves."""
         ahead = [
-            (left, forecast.threshold_bits)
+            (remaining, forecast.threshold_bits)
             for forecast in self._forecasts
-            if (left := forecast.seconds_left)
+            if (remaining := forecast.seconds_left)
         ]
         if not ahead:
             return ""
-        left, bits = min(ahead)
-        about = f"{max(5, 5 * round(left / 5))} s" if left < 60 else f"{round(left / 60)} min"
+        remaining, bits = min(ahead)
+        about = (
+            f"{max(5, 5 * round(remaining / 5))} s"
+            if remaining < 60
+            else f"{round(remaining / 60)} min"
+        )
         return f"{number(bits)} bits in about {about}"
 
     def _budget(self) -> str:
@@ -255,13 +259,13 @@ class LiveView(TerminalSink):
 
         rows, room = [Text("most probable", style="dim")], max(1, width - _FEATURE_COLUMNS - 23)
         for name, probability in (self.reading.top or ())[:5]:
-            share = 0.0
+            fraction = 0.0
             if probability is not None and math.isfinite(probability):
-                share = min(max(probability, 0.0), 1.0)
+                fraction = min(max(probability, 0.0), 1.0)
             watched = str(name) == self.watch
             cell = f"{clean(name, 12)}{' *' if watched else ''}"
-            bar, style = "█" * round(share * room) or "▏", "red" if watched else "blue"
-            rows.append(Text.assemble(f"{cell:<15}", (f"{share:4.0%} ", "bold"), (bar, style)))
+            bar, style = "█" * round(fraction * room) or "▏", "red" if watched else "blue"
+            rows.append(Text.assemble(f"{cell:<15}", (f"{fraction:4.0%} ", "bold"), (bar, style)))
         return rows
 
 
@@ -341,19 +345,19 @@ class ReplayProgress(TerminalSink):
         return max(0.0, self.total_seconds - self._latest[1]) / speed
 
     def _parts(self) -> list[str]:
-        speed, left = self.times_real_time, self.seconds_left
+        speed, remaining = self.times_real_time, self.seconds_left
         speed_text = "" if speed is None else f"{speed:.1f}" if speed < 10 else f"{speed:,.0f}"
         return [
             self._place(),
             speed_text,
-            f"{clock_time(left)} left" if left is not None and not self._closed else "",
+            f"{clock_time(remaining)} left" if remaining is not None and not self._closed else "",
             phrases.bits_now(self.reading),
         ]
 
     def _line(self) -> str:
-        place, speed, left, bits = self._parts()
+        position, speed, remaining, bits = self._parts()
         side = phrases.protected_now(self.reading) if self.protected else ""
-        parts = (f"{place} audio", speed and f"{speed} x real time", left, bits, side)
+        parts = (f"{position} audio", speed and f"{speed} x real time", remaining, bits, side)
         return ", ".join(filter(None, (*parts, phrases.promise_now(self.reading))))
 
     def _last_words(self) -> str:
@@ -365,7 +369,7 @@ class ReplayProgress(TerminalSink):
         from rich.table import Table
         from rich.text import Text
 
-        place, speed, left, bits = self._parts()
+        position, speed, remaining, bits = self._parts()
         grid = Table.grid(padding=(0, 1), expand=True)
         for _ in range(4):
             grid.add_column(no_wrap=True)
@@ -377,7 +381,7 @@ class ReplayProgress(TerminalSink):
         urgent = "bold yellow" if self.doubt or self.warned else "bold"
         style = "bold red" if self.raised and not self.doubt else urgent
         grid.add_row(
-            place, speed and f"{speed}x", left, Text(bits, style=style), bar,
+            position, speed and f"{speed}x", remaining, Text(bits, style=style), bar,
         )  # fmt: skip
         return grid
 
@@ -425,11 +429,11 @@ class PeopleProgress(ReplayProgress):
         return [*parts, plural(len(self._people), "person", "people")]
 
     def _line(self) -> str:
-        place, speed, left, people = self._parts()
-        most = self._most
-        parts = [f"{place} audio", speed and f"{speed} x real time", left, people]
-        if most:
-            label, reading = most[0]
+        position, speed, remaining, people = self._parts()
+        top = self._most
+        parts = [f"{position} audio", speed and f"{speed} x real time", remaining, people]
+        if top:
+            label, reading = top[0]
             parts.append(f"most: {clean(label, 20)}, {phrases.bits_now(reading)}")
         return ", ".join(part for part in parts if part)
 
@@ -456,8 +460,8 @@ class PeopleProgress(ReplayProgress):
                 Text(bar, style="red" if label in self._alerted else "blue"),
             )
         more = len(self._people) - len(shown)
-        rest = [Text(f"and {more} more with less", style="dim")] if more else []
-        return Group(super()._view(), grid, *rest)
+        more_rows = [Text(f"and {more} more with less", style="dim")] if more else []
+        return Group(super()._view(), grid, *more_rows)
 
     def _alert(self, alert: Alert) -> None:
         if alert.level != "warning":

@@ -88,18 +88,19 @@ class Broker:
         if parts.scheme not in PORTS or not host or port == 0 or re.search("[?#]", url):
             raise UsageError(NEEDED)
         if not prefix.isprintable() or re.search(r"[+#]|^\$", prefix):
-            raise UsageError("--mqtt: the prefix is the beginning of a topic, without +, # and $")
+            raise UsageError(
+                "--mqtt: invalid prefix. Use the beginning of a topic, without +, # and $"
+            )
         user = unquote(parts.username) if parts.username else None
         if parts.password is not None:
             password = unquote(parts.password)
         if password and user is None:
             raise UsageError(
-                "--mqtt: a password goes with a user: write mqtt://USER@HOST, or leave out "
-                "MONITOR_MQTT_PASSWORD"
+                "--mqtt: MONITOR_MQTT_PASSWORD needs a user. Use mqtt://USER@HOST, or unset it"
             )
         tls = parts.scheme == "mqtts"
         if authority is not None and not tls:
-            raise UsageError("mqtt-ca is for an encrypted connection: write mqtts://")
+            raise UsageError("mqtt-ca needs mqtts://")
         return cls(host, port or PORTS[parts.scheme], user, password, prefix, tls, authority)
 
     @property
@@ -114,7 +115,9 @@ class Broker:
             return ssl.create_default_context(cafile=self.authority)
         except OSError as error:  # an SSLError, too
             reason = "no certificate" if isinstance(error, ssl.SSLError) else error.strerror
-            raise UsageError(f"mqtt-ca {self.authority}: {reason}; give a PEM file") from None
+            raise UsageError(
+                f"invalid mqtt-ca {self.authority} ({reason}): use a PEM file"
+            ) from None
 
 
 # --- A device of Home Assistant, which shows states and takes commands.
@@ -236,8 +239,8 @@ class HouseDevice:
         except ssl.SSLError as error:
             reason = getattr(error, "verify_message", None) or error.reason or str(error)
             raise UsageError(
-                f"{broker.label}: its certificate is not trusted ({reason}): use the host's name "
-                "in the certificate, and set its authority as mqtt-ca in --config FILE"
+                f"untrusted certificate of {broker.label} ({reason}): use the host name in the "
+                "certificate, and set its authority as mqtt-ca in --config FILE"
             ) from None
         except OSError as error:
             trouble = error.strerror or str(error)
@@ -251,10 +254,10 @@ class HouseDevice:
                 client.disconnect()
                 client.loop_stop()
                 raise UsageError(
-                    f"{broker.label} refuses {broker.user or 'who gives no user'}: {self._answer}; "
-                    "check the user, and MONITOR_MQTT_PASSWORD"
+                    f"{broker.label} refuses {broker.user or 'a connection without user'} "
+                    f"({self._answer}): check the user and MONITOR_MQTT_PASSWORD"
                 )
-        report(f"{broker.label} is not there ({trouble}): tried again while the voice is measured")
+        report(f"{broker.label} is unavailable ({trouble}). The run continues and retries")
 
     def announce(self, entities: Entities) -> None:
         """Announce the device, which is online from now on, with entities by their keys.
@@ -308,12 +311,14 @@ class HouseDevice:
         """Wait briefly for pending events; report undelivered ones in a line."""
         patience = PATIENCE_SECONDS if self._client.is_connected() else PATIENCE_SECONDS / 5
         until = time.monotonic() + patience
-        while (left := self._left) and time.monotonic() < until:
+        while (pending := self._left) and time.monotonic() < until:
             time.sleep(0.02)
-        if not left and (self._has_connected or self._config is None):
+        if not pending and (self._has_connected or self._config is None):
             return []
         reason = self._answer or "no connection"
-        lost = f"{left} of {self._count} states not delivered" if left else "nothing was shown"
+        lost = (
+            f"{pending} of {self._count} states not delivered" if pending else "nothing was shown"
+        )
         return [f"{self._broker.label}: {lost}: {reason}"]
 
     def close(self, left: Mapping[str, Mapping[str, object]] | None = None) -> None:

@@ -18,7 +18,7 @@ from monitor.events.run import Alert, Change, GapEvent, NoticeEvent, PersonEnd, 
 from monitor.phrases import STYLE_CAVEAT, clock_time, condition_in_words, plural, usable_in_words
 from monitor.safe_text import printable
 
-# --- A rich console whose output texts from files cannot steer: control characters are replaced.
+# --- A rich console that replaces control characters in texts from files.
 
 
 class PlainConsole(Console):
@@ -56,7 +56,7 @@ def print_summary(events: Sequence[Event]) -> None:
         print_people(events, console)
         return
     if find_first(events, Reading) is None:
-        console.print("nothing was heard: no bits disclosed")
+        console.print("no audio, so no bits disclosed")
         return
     table = Table(box=None, show_header=False, pad_edge=False)
     for label, value in summary_rows(events):
@@ -124,13 +124,13 @@ def _bits(last: Reading, start: RunStart, events: Sequence[Event]) -> _Rows:
     changes = [event for event in events if isinstance(event, Change) and event.action != "note"]
     doubt = phrases.another_voice(last, who)
     if changes or doubt:
-        label = name = "bits in the end"  # nobody knows of whom
+        label = name = "bits in the end"  # the speaker is unknown
     if last.bits is None:
         yield label, f"withheld: {clean(last.withheld, 300)}"
         return
     if doubt:
         yield "take care", doubt
-    if changes:  # with the last of them the evidence began afresh
+    if changes:  # the evidence restarted at the last of them
         yield "of the last voice", phrases.voice_since(changes[-1])
     if nobody := phrases.nobody_speaks(last):
         yield "in short", f"{nobody}. {phrases.ENROL}"
@@ -197,7 +197,7 @@ def _sound(last: Reading, start: RunStart) -> _Rows:
         for c in (last.conditions, start.conditions)
     )
     if stream_text:
-        apart = f"; the templates: {template_text}" if template_text and last.differs else ""
+        apart = f"(templates: {template_text})" if template_text and last.differs else ""
         yield "sound", f"{stream_text}{apart}"
 
 
@@ -247,7 +247,7 @@ PEOPLE_COLUMNS = ("label", "most probably", "spoke", "bits", "that is", "alert",
 
 
 def people_rows(events: Sequence[Event]) -> list[list[str]]:
-    """Format the cells of everybody in a recording, under `PEOPLE_COLUMNS`; the run has ended."""
+    """Format the cells of all people in an ended run, under `PEOPLE_COLUMNS`."""
     end = find_first(events, RunEnd)
     lasts = {
         (r.label, r.watch): r for r in events if isinstance(r, Reading) and r.label is not None
@@ -260,9 +260,9 @@ def people_rows(events: Sequence[Event]) -> list[list[str]]:
 
 
 def person_cells(row: PersonEnd, last: Reading | None) -> list[str]:
-    """Format the cells of one person, whose last reading is given."""
-    who = "nobody enrolled" if row.person is None else clean(row.person, 20)
-    bits, sentence = "", "too little to say"
+    """Format the cells of one person from the last reading."""
+    who = "not enrolled" if row.person is None else clean(row.person, 20)
+    bits, sentence = "", "too little speech"
     if last is not None:
         sentence = phrases.bits_now(last)
         if row.bits is not None:

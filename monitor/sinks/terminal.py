@@ -63,10 +63,10 @@ class TextCurve:
     def add(self, seconds: float, bits: float, *, fresh: bool = False) -> None:
         """Add a point; one without length or figure is left out."""
         if seconds > 0 and math.isfinite(seconds) and math.isfinite(bits):
-            place = math.floor(math.log10(seconds) * BINS_PER_DECADE)
-            self._bins[place] = (seconds, bits)
+            bin_index = math.floor(math.log10(seconds) * BINS_PER_DECADE)
+            self._bins[bin_index] = (seconds, bits)
             if fresh:
-                self._fresh.add(place)
+                self._fresh.add(bin_index)
 
     @property
     def points(self) -> list[tuple[float, float]]:
@@ -461,7 +461,7 @@ class TerminalSink:
         """Warn briefly that style identifies the author."""
         from rich.text import Text
 
-        caveat = Text(" of read text style tells the author, not the reader", "dim")
+        caveat = Text(" style of read text identifies its author, not the reader", "dim")
         return [caveat] if "style" in (self.reading.features or {}) else []
 
     def _promise_lines(self) -> list[Text]:

@@ -68,7 +68,7 @@ class BaseSource(Managed, Generic[Given]):
         return ()
 
     def provenance(self) -> tuple[Provenance, ...] | None:
-        """Return the recordings behind the stream; None where unknown."""
+        """Return the recordings behind the stream; None if unknown."""
         return None
 
     def items(self) -> Iterator[Given]:
@@ -187,11 +187,12 @@ class SplitSource(WrappedSource):
         super().__init__(source)
         info = source.stream_info
         if not info.audio or info.tracks or info.words:
-            raise UsageError(f"{source.label} is not of audio alone: only sound is split by person")
+            raise UsageError(
+                f"{source.label} has other content than audio and cannot be split by person"
+            )
         if info.live and not self._hears_live:
             raise UsageError(
-                f"{source.label} is live: it is split by turns that come while it is heard "
-                "(LiveDiarised)"
+                f"{source.label} is live: use LiveDiarised, which takes turns during the stream"
             )
         if len(source.labels) != 1:
             raise UsageError(f"{source.label}: one recording at a time is split by person")
@@ -214,11 +215,11 @@ class SplitSource(WrappedSource):
         self._end(begun)
 
     def alone_seconds(self) -> Sequence[float | None]:
-        """Return each person's seconds without overlap; None where unknown."""
+        """Return each person's seconds without overlap; None if unknown."""
         return [None] * len(self.people)
 
     def overlap_of(self) -> Sequence[float | None]:
-        """Return each person's seconds of overlap; None where unknown."""
+        """Return each person's seconds of overlap; None if unknown."""
         return [None] * len(self.people)
 
     @property
@@ -310,14 +311,14 @@ def protection_of(comment: str) -> str:
 
 
 def file_hash(path: str | os.PathLike[str] | VirtualFile) -> str:
-    """Return the hash of a file's bytes; SourceError where they cannot be read."""
+    """Return the hash of a file's bytes; SourceError if they cannot be read."""
     path = readable(path)
     try:
         with path.open("rb") as file:
             return f"file:{hashlib.file_digest(file, 'sha256').hexdigest()}"
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise SourceError(f"cannot open {path.name}: {reason}; check the name") from None
+        raise SourceError(f"cannot open {path.name} ({reason}): check the name") from None
 
 
 def hash_of_whole(path: Readable) -> str:
@@ -429,13 +430,15 @@ class Chain(BaseSource[Item]):
             tracks=_common_features(sources),
             channels=None if None in channels else min(count or 0 for count in channels),
             noise=next(filter(None, (source.stream_info.noise for source in sources)), ""),
-            protected=tuple(how for source in sources for how in source.stream_info.protected),
+            protected=tuple(
+                method for source in sources for method in source.stream_info.protected
+            ),
         )
         self.label = f"{self.labels[0]} and {more} more" if more else self.labels[0]
 
     @property
     def seconds(self) -> float | None:
-        """Audio seconds promised by all; None where one of them does not know."""
+        """Audio seconds promised by all; None if one of them does not know."""
         lengths = [source.seconds for source in self.sources]
         return None if None in lengths else sum(length or 0.0 for length in lengths)
 
@@ -445,7 +448,7 @@ class Chain(BaseSource[Item]):
         return tuple(note for source in self.sources for note in source.transcripts)
 
     def provenance(self) -> tuple[Provenance, ...] | None:
-        """Return the recordings of all sources; None where a source does not know."""
+        """Return the recordings of all sources; None if a source does not know."""
         parts: list[Provenance] = []
         for source in self.sources:
             provenance = source.provenance()
@@ -496,13 +499,13 @@ def _common_features(sources: Sequence[Source]) -> dict[str, FeatureSpec]:
         )
         if joined.keys() != features.keys() or len(joined) != len(common) or not is_compatible:
             raise UsageError(
-                f"{source.label} does not hold the same features as {first.label}; "
+                f"{source.label} does not have the same features as {first.label}; "
                 "chain recordings of one kind"
             )
         if any(spec.network != common[name].network for name, spec in joined.items()):
             raise UsageError(
-                f"{source.label} and {first.label} were heard by different networks; hear "
-                "both again with this version"
+                f"{source.label} and {first.label} were made by different networks: extract both "
+                "again with this version"
             )
         common = joined
     return dict(common)

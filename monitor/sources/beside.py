@@ -81,9 +81,9 @@ class SideInputSource(WrappedSource):
         file = None if frames is None else FramesFile(frames)
         tracks = {} if file is None else file.stream_info.tracks
         if words is None and not tracks:
-            raise UsageError(f"nothing lies beside {source.label}: give words or frames")
+            raise UsageError(f"no words or frames for {source.label}: give at least one")
         if (info.words and words is not None) or info.tracks.keys() & tracks.keys():
-            raise UsageError(f"{source.label} brings the same itself; leave it out beside it")
+            raise UsageError(f"{source.label} already has the same: leave it out")
         self.stream_info = replace(
             info,
             words=info.words or words is not None,

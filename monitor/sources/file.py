@@ -82,8 +82,8 @@ class _Window:
     def read(self, count: int) -> bytes:
         data = self._header[self._at : self._at + count]
         self._file.seek(self._begin + max(0, self._at - len(self._header)))
-        left = min(count, self._size - self._at) - len(data)
-        data += self._file.read(max(0, left))
+        remaining = min(count, self._size - self._at) - len(data)
+        data += self._file.read(max(0, remaining))
         self._at += len(data)
         return data
 
@@ -196,8 +196,8 @@ class Decoder(Managed):
         if (end := _UNCOUNTED.search(file.extra_info)) is None:
             return ""
         self._bytes.seek(piece.begin + int(end[1]))
-        left = piece.end - self._bytes.tell()
-        is_short = left < TOLERATED_SECONDS * file.samplerate * file.channels
+        remaining = piece.end - self._bytes.tell()
+        is_short = remaining < TOLERATED_SECONDS * file.samplerate * file.channels
         is_padding = not any(self._bytes.read(_SEEN_BYTES))
         return "" if is_short or is_padding else "more bytes follow than its header counts"
 
@@ -253,19 +253,19 @@ def _no_recording(path: Readable, head: bytes, error: Exception) -> str:
     words = "no sound that can be decoded" if "does not exist" in str(error) else _words(error)
     if _is_text(head):
         words = "it is text"
-    text = f"{name} is no recording ({words}); give a {_READ} file"
+    text = f"{name} is not a readable recording ({words}): use a {_READ} file"
     if isinstance(path, VirtualFile) or _is_text(head):
         return text
     if suffix in _RAW:
         return (
-            f"{name} is no recording with a header; give the format of its samples: {as_raw(path)} "
-            f" (to enrol it: {as_wav(path, '-f s16le -ar 16000 -ac 1 ')})"
+            f"{name} is not a recording with a header. Give its sample format: {as_raw(path)}  (to "
+            f"enrol it, first {as_wav(path, '-f s16le -ar 16000 -ac 1 ')})"
         )
     is_film = head[4:8] == b"ftyp" or head.startswith((b"\x1aE\xdf\xa3", b"0&\xb2u"))
     is_supported = not is_film and suffix[1:] in _READ.replace(",", "").split()
     if is_supported and not head.startswith(b"OggS"):  # which may hold FLAC or Speex
         return text
-    return f"{text}; or try {as_pipe(path)}  (to enrol it: {as_wav(path)})"
+    return f"{text}, or try {as_pipe(path)}  (to enrol it, first {as_wav(path)})"
 
 
 def _opened(path: Readable) -> tuple[BinaryIO, bytes, list[SoundPiece]]:
@@ -274,7 +274,7 @@ def _opened(path: Readable) -> tuple[BinaryIO, bytes, list[SoundPiece]]:
         if isinstance(path, Path) and not stat.S_ISREG(path.stat().st_mode):
             kind = "a folder" if path.is_dir() else "not a plain file"
             raise SourceError(
-                f"{file_name(path) or path} is {kind}; give a recording, or - for a pipe"
+                f"{file_name(path) or path} is {kind}: use a recording, or - for a pipe"
             )
         file = path.open("rb")
         try:
@@ -288,7 +288,7 @@ def _opened(path: Readable) -> tuple[BinaryIO, bytes, list[SoundPiece]]:
     except (OSError, ValueError) as error:
         advice = "its permissions" if isinstance(error, PermissionError) else "the name"
         raise SourceError(
-            f"cannot open {file_name(path.name)}: {_words(error)}; check {advice}"
+            f"cannot open {file_name(path.name)} ({_words(error)}): check {advice}"
         ) from None
     if not head:
         file.close()
@@ -333,8 +333,8 @@ def audio_hashes(path: Readable) -> tuple[str, ...]:
     with decoder:
         frames = 0
         while frames < _HASHED_SECONDS * decoder.rate:
-            left = _HASHED_SECONDS * decoder.rate - frames
-            samples = decoder.read(min(_HASHED_BATCH // decoder.channels, left))
+            remaining = _HASHED_SECONDS * decoder.rate - frames
+            samples = decoder.read(min(_HASHED_BATCH // decoder.channels, remaining))
             if not len(samples):
                 break
             frames += len(samples)
@@ -366,7 +366,7 @@ class File(BaseSource[Block | Gap]):
 
     Raises:
         SourceError: the file is missing, unreadable, empty or no recording.
-        UsageError: the interval or the block length makes no sense.
+        UsageError: the interval or the block length is invalid.
     """
 
     def __init__(
@@ -401,7 +401,7 @@ class File(BaseSource[Block | Gap]):
         )
         if promised == 0:
             raise SourceError(
-                f"{self.label} holds no audio by its header; if it does, pipe it in as -"
+                f"{self.label} has no audio according to its header. If it does, pipe it in as -"
             )
         self._start = round(start_seconds * self.rate)
         self._end = None if end_seconds is None else round(end_seconds * self.rate)
@@ -416,7 +416,7 @@ class File(BaseSource[Block | Gap]):
 
     @property
     def seconds(self) -> float | None:
-        """Audio seconds promised between start and end; None where the header is silent."""
+        """Audio seconds promised between start and end; None if the header is silent."""
         if self._promised is None:
             return None
         return (self._promised - self._start) / self.rate
@@ -429,7 +429,7 @@ class File(BaseSource[Block | Gap]):
         return (self._provenance,)
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the whole recording; a SourceError where it breaks off."""
+        """Yield the whole recording; a SourceError if it breaks off."""
         for block in self:
             if not isinstance(block, Block):
                 raise SourceError(block.detail or f"{self.label}: {block.reason}")
@@ -440,8 +440,8 @@ class File(BaseSource[Block | Gap]):
         with Decoder(self.path) as decoder:
             position = 0
             while self._end is None or position < self._end:
-                left = self._frames if self._end is None else self._end - position
-                samples = decoder.read(min(self._frames, left))
+                remaining = self._frames if self._end is None else self._end - position
+                samples = decoder.read(min(self._frames, remaining))
                 if not len(samples):
                     break
                 selected = samples[max(0, self._start - position) :]
@@ -465,7 +465,7 @@ class File(BaseSource[Block | Gap]):
         if reason is None and decoder.unread:
             reason, lost = decoder.unread, None
         if reason is not None:
-            detail = f"{self.label}: {reason}; {position / self.rate:.2f} s could be read"
+            detail = f"{self.label}: ends after {position / self.rate:.2f} s ({reason})"
             yield Gap("broken file", lost, self._recording, detail)
 
 

@@ -62,7 +62,7 @@ class Header:
         networks: sha256 of the network that made it.
         hashes: fingerprints of the recording.
         settings: of the extraction, as its program notes them.
-        noise: what noise was added to embeddings, as ``"laplace:15"``; empty where none was.
+        noise: what noise was added to embeddings, as ``"laplace:15"``; empty if none was.
         sound: counts of the recording's seconds, shape (ROW,) of `monitor.maths.condition`.
         landmarks: of the recording, as `monitor.maths.landmarks.pack` gives them.
         starts: frames of streams that begin within the recording.
@@ -80,7 +80,7 @@ class Header:
 
 
 def read_header(value: Any, label: str) -> Header:
-    """Parse a header's JSON object; SourceError where it is of another schema, or malformed."""
+    """Parse a header's JSON object; SourceError if it is of another schema, or malformed."""
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
         raise SourceError(f"{label} is not of frames schema {SCHEMA}; write it with write_frames")
     sizes, seconds = value.get("sizes", {}), value.get("frame_seconds", {})
@@ -115,7 +115,7 @@ def read_header(value: Any, label: str) -> Header:
 
 
 class PrecomputedFrames:
-    """Checked frames of a whole recording; SourceError where they do not fit together.
+    """Checked frames of a whole recording; SourceError if they do not fit together.
 
     ``speech`` is one decision a tick, (n,); ``tracks`` are as they were read, not yet trusted.
     """
@@ -127,9 +127,9 @@ class PrecomputedFrames:
         self.features: dict[str, FeatureSpec] = {}
         self._tracks: dict[str, tuple[Track, BoolArray]] = {}
         if not tracks:
-            raise SourceError(f"{label} holds no frames; add at least one feature")
+            raise SourceError(f"{label} has no frames: add at least one feature")
         if not len(speech):
-            raise SourceError(f"{label} holds no time at all; add ticks")
+            raise SourceError(f"{label} has no duration: add ticks")
         refuse_masked(f"{label}: decisions of speech", speech, error=SourceError)
         for name, track in tracks.items():
             ticks, values = track.ticks, track.values
@@ -246,10 +246,10 @@ class _Lines:
         if type(seconds) not in (int, float) or not abs(seconds) < math.inf:
             raise SourceError(f'{location}: needs "seconds", a number')
         if seconds > MOST_TICKS / TICKS_PER_SECOND:
-            raise SourceError(f"{location}: is later than 7 days; cut the file")
+            raise SourceError(f"{location}: later than 7 days. Cut the file")
         tick = math.ceil(seconds * TICKS_PER_SECOND - _SLACK)
         if tick < max(1, self.tick):
-            raise SourceError(f"{location}: {seconds} s is out of order; sort the lines by time")
+            raise SourceError(f"{location}: {seconds} s is out of order. Sort the lines by time")
         decision = line.get("speech", True)
         if not isinstance(decision, bool):
             raise SourceError(f"{location}: speech must be true or false")
@@ -262,7 +262,7 @@ class _Lines:
             if name.endswith("_span") and name.removesuffix("_span") in line:
                 continue
             if name in RESERVED or name.endswith(SUFFIXES) or not name.isidentifier():
-                raise SourceError(f"{location}: a feature cannot be called {name!r}")
+                raise SourceError(f"{location}: invalid feature name {name!r}")
             self.ticks.setdefault(name, []).append(tick)
             self.values.setdefault(name, []).append(_frame(location, name, value))
             span = line.get(f"{name}_span")
@@ -317,12 +317,9 @@ def read_json_lines(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:
             except (ValueError, RecursionError):
                 line = None
             if not isinstance(line, dict):
-                raise SourceError(f"{path.name} line {number}: is no JSON object; correct it")
+                raise SourceError(f"{path.name} line {number} is not a JSON object: correct it")
             if first and line.get("type") == "start":
-                raise SourceError(
-                    f"{path.name} is a recorded run, which nobody can hear again; monitor show "
-                    "draws it, or opens it in a browser"
-                )
+                raise SourceError(f"{path.name} is a recorded run, not audio: use monitor show")
             if first and "schema" in line:
                 lines.header = read_header(line, path.name)
             else:
@@ -395,13 +392,13 @@ class FramesFile(BaseSource[Frames]):
             read = _read_npz if path.suffix.lower() == ".npz" else read_json_lines
             header, speech, tracks = read(path)
         except FileNotFoundError:
-            raise SourceError(f"cannot open {self.label}: no such file; check the name") from None
+            raise SourceError(f"cannot open {self.label} (no such file): check the name") from None
         except IsADirectoryError:
-            raise SourceError(f"{self.label} is a folder; give a file of frames") from None
+            raise SourceError(f"{self.label} is a folder: use a file of frames") from None
         except _BROKEN as error:
             words = " ".join(str(error).replace(str(path), self.label).split())[:120]
             raise SourceError(
-                f"{self.label} is no file of frames ({words or type(error).__name__}); "
+                f"{self.label} is not a file of frames ({words or type(error).__name__}); "
                 "write it with write_frames"
             ) from None
         self._frames = PrecomputedFrames(self.label, header, speech, tracks)
@@ -432,7 +429,7 @@ class FramesFile(BaseSource[Frames]):
 def read_frames(path: str | os.PathLike[str]) -> Frames:
     """Read all frames of a recording, of ``.npz`` or JSON lines, in one piece.
 
-    `FramesFile` gives runs, and their sizes. SourceError where the file is missing or malformed.
+    `FramesFile` gives runs, and their sizes. SourceError if the file is missing or malformed.
     """
     return FramesFile(path).whole()
 
@@ -481,7 +478,7 @@ def write_frames(
         raise UsageError(f"{path.name} must end in .npz")
     for name in tracks:
         if name in RESERVED or name.endswith(SUFFIXES) or not name.isidentifier():
-            raise UsageError(f"a feature cannot be called {name!r}; use letters and digits")
+            raise UsageError(f"invalid feature name {name!r}: use letters and digits")
     marks = {name: mark for name, mark in (networks or {}).items() if mark is not None}
     fields = {
         "schema": SCHEMA,
@@ -565,9 +562,9 @@ def _tracks_of(
     names = [name for name in arrays if not name.endswith(_BESIDE)]
     for name in arrays.keys() - set(names):
         if name.rpartition("_")[0] not in names:
-            raise SourceError(f"{label}: {name} belongs to no feature; add its frames")
+            raise SourceError(f"{label}: {name} belongs to no feature. Add its frames")
     if lost := sorted(early.keys() - set(names)):
-        raise SourceError(f"{label}: {lost[0]}_early belongs to no feature; add its frames")
+        raise SourceError(f"{label}: {lost[0]}_early belongs to no feature. Add its frames")
     for name in names:
         if not arrays[name].ndim:
             raise SourceError(f"{label}: {name} must be integer bins (k,) or floats (k, d)")
@@ -581,8 +578,8 @@ def _tracks_of(
         if ticks is None:
             if len(arrays[name]) != len(speech):
                 raise SourceError(
-                    f"{label}: {name} has {len(arrays[name])} frames for {len(speech)} ticks; "
-                    f"add {name}_ticks"
+                    f"{label}: {name} has {len(arrays[name])} frames for {len(speech)} ticks. Add "
+                    f"{name}_ticks"
                 )
             ticks = np.arange(1, len(speech) + 1)
         spans = arrays.get(f"{name}_spans")
@@ -618,10 +615,10 @@ def _npz_header(arrays: MutableMapping[str, AnyArray], label: str) -> Header:
     text = arrays.pop("header")
     if text.dtype == np.uint8:
         raise SourceError(
-            f"{label} holds no frames: it is another file of this program, such as a population"
+            f"{label} has no frames: it is another file of this program, such as a population"
         )
     if text.shape != () or text.dtype.kind != "U":
-        raise SourceError(f"{label}: header must be one JSON string; use write_frames")
+        raise SourceError(f"{label}: header must be one JSON string. Use write_frames")
     return read_header(json.loads(text.item()), label)
 
 

@@ -239,12 +239,12 @@ class _GapReports:
         if count := self._overflows:
             self._overflows, self._reported = 0, self._heard + GAP_SECONDS
             times = "once" if count == 1 else f"{count} times"
-            yield Gap("overflow", None, detail=f"the sound system lost audio {times}")
+            yield Gap("overflow", None, detail=f"the audio system lost audio {times}")
 
     def _losses(self, dropped: int, missed: int) -> Iterator[Gap]:
         for samples, reason in (
-            (dropped, "came faster than they were heard"),
-            (missed, "were lost on their way here"),
+            (dropped, "arrived faster than they were processed"),
+            (missed, "were lost before they arrived"),
         ):
             if samples:
                 seconds = samples / self._rate
@@ -273,15 +273,15 @@ class Device:
 
 
 def library() -> Any:
-    """Import sounddevice, with PortAudio; a SourceError where one is missing."""
+    """Import sounddevice, with PortAudio; a SourceError if one is missing."""
     try:
         import sounddevice
     except ImportError:
-        raise SourceError("sounddevice is missing; install it: pip install sounddevice") from None
+        raise SourceError("sounddevice is missing: pip install sounddevice") from None
     except OSError:
         raise SourceError(
-            "PortAudio is missing; install it (Debian, Ubuntu: apt install libportaudio2; "
-            "macOS: brew install portaudio)"
+            "PortAudio is missing: apt install libportaudio2 (Debian, Ubuntu) or brew install "
+            "portaudio (macOS)"
         ) from None
     return sounddevice
 

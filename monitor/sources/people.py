@@ -175,7 +175,7 @@ class LiveDiarised(SplitSource, WrappedLiveSource):
             if received - ended >= 1.0 and not is_reported:
                 is_reported = True
                 since = clock_time(ended)
-                line = f"no more turns come: what is said from {since} on counts for nobody"
+                line = f"the turns have ended, so speech from {since} on is excluded"
                 yield Gap("turns ended", None, detail=line)
             while waiting and _end_of(*waiting[0]) <= received - self._delay:
                 yield self._cut_block(*waiting.popleft())
@@ -185,7 +185,7 @@ class LiveDiarised(SplitSource, WrappedLiveSource):
             yield self._cut_block(*waiting.popleft())
         self._pipe.report_lost()
         if self._late:
-            yield Gap("late turns", self._late, detail=f"{self._late:.1f} s more came too late")
+            yield Gap("late turns", self._late, detail=f"{self._late:.1f} s more arrived too late")
 
     def alone_seconds(self) -> Sequence[float | None]:
         """Return each person's seconds so far without overlap."""
@@ -215,9 +215,9 @@ class LiveDiarised(SplitSource, WrappedLiveSource):
             if self._late is None:
                 self._late = 0.0
                 line = (
-                    f"a turn of {printable(turn.label)} came {received - turn.start_seconds:.1f} s "
-                    f"after it began: its first {late:.1f} s count for nobody; wait longer for "
-                    f"turns than {self._delay:g} s"
+                    f"a turn of {printable(turn.label)} arrived "
+                    f"{received - turn.start_seconds:.1f} s after it began. Its first {late:.1f} s "
+                    f"are excluded. Use a delay longer than {self._delay:g} s"
                 )
                 yield Gap("late turns", late, detail=line)
             else:
@@ -285,7 +285,7 @@ class PerChannel(SplitSource):
         super().__init__(source)
         channels = source.stream_info.channels or 1
         if channels < 2:
-            raise UsageError(f"{source.label} has one channel: there is nothing to tell apart")
+            raise UsageError(f"{source.label} has only one channel, so it cannot be split")
         self.people = tuple(f"channel {number}" for number in range(1, channels + 1))
 
     def _parts(self, block: Block, begun: float) -> Iterator[Stretch]:

@@ -38,7 +38,7 @@ _ADVICE = (
 
 @dataclass(frozen=True, slots=True)
 class WavHeader:
-    """Format of a WAV; ``data_bytes`` is None where they run to the end of the pipe."""
+    """Format of a WAV; ``data_bytes`` is None if they run to the end of the pipe."""
 
     rate: int
     channels: int
@@ -58,7 +58,7 @@ def read_header(read: Callable[[int], bytes]) -> WavHeader:
     """
     start = read(12)
     if not start:
-        raise SourceError(f"nothing came through the pipe; {_ADVICE}")
+        raise SourceError(f"the pipe is empty; {_ADVICE}")
     if len(start) < 12 or start[:4] not in _MAGICS or start[8:] != b"WAVE":
         raise SourceError(f"the pipe carries no WAV; {_ADVICE}")
     return _read_chunks(read)
@@ -83,10 +83,10 @@ def _read_chunks(read: Callable[[int], bytes]) -> WavHeader:
 
 def _skip(read: Callable[[int], bytes], length: int) -> int:
     """Read and drop bytes; return how many there were."""
-    left = length
-    while left > 0 and (data := read(min(left, 1 << 16))):
-        left -= len(data)
-    return length - left
+    remaining = length
+    while remaining > 0 and (data := read(min(remaining, 1 << 16))):
+        remaining -= len(data)
+    return length - remaining
 
 
 def pcm_to_float(data: bytes, encoding: str, channels: int) -> FloatArray:
@@ -138,7 +138,7 @@ class Pipe(BaseSource[Block | Gap]):
 
     Raises:
         SourceError: this is no WAV of a kind that is understood, or one of an absurd format.
-        UsageError: ``raw`` makes no sense.
+        UsageError: ``raw`` is invalid.
     """
 
     label, repeatable = "-", False
@@ -192,11 +192,11 @@ class Pipe(BaseSource[Block | Gap]):
         reason = "the pipe ended early"
         next_wav: re.Match[bytes] | None = None
         while header.data_bytes is None or received < header.data_bytes:
-            left = maximum - len(pending)
+            wanted = maximum - len(pending)
             if header.data_bytes is not None:
-                left = min(left, header.data_bytes - received)
+                wanted = min(wanted, header.data_bytes - received)
             try:
-                data = self._some(left)
+                data = self._some(wanted)
             except OSError as error:
                 reason = str(error.strerror or error)
                 if header.data_bytes is None:
@@ -227,7 +227,7 @@ class Pipe(BaseSource[Block | Gap]):
         return received == header.data_bytes
 
     def _next_header(self, before: WavHeader) -> WavHeader | None:
-        """Read the header of a WAV that follows another in the pipe; None where none does.
+        """Read the header of a WAV that follows another in the pipe; None if none does.
 
         Raises:
             SourceError: what follows cannot be read with what came before.

@@ -81,20 +81,20 @@ def open_source(name: str | os.PathLike[str] | VirtualFile, **options: Any) -> S
         SourceError: it cannot be opened.
         UsageError: an option does not fit the kind of source.
     """
-    entry, rest = _find_entry(name)
+    entry, target = _find_entry(name)
     used = {option: value for option, value in options.items() if value is not None}
     for option in (*_NOT_FOR_THIS, *used):
         if option in used and option not in entry.options:
             words = _NOT_FOR_THIS.get(option, "{name} takes no {option}")
-            raise UsageError(words.format(name=Path(rest or str(name)).name, option=option))
-    return entry.opens(name if isinstance(name, VirtualFile) else rest, **used)
+            raise UsageError(words.format(name=Path(target or str(name)).name, option=option))
+    return entry.opens(name if isinstance(name, VirtualFile) else target, **used)
 
 
 def open_live_source(name: str, **options: Any) -> LiveSource:
     """Open a live source, as `open_source`; UsageError of a recording."""
     source = open_source(name, **options)
     if not isinstance(source, LiveSource):
-        raise UsageError(f"{source.label} is not heard live: use monitor replay")
+        raise UsageError(f"{source.label} is not live: use monitor replay")
     return source
 
 
@@ -113,14 +113,14 @@ def missing_members(
     missing = [name for name in needs if not hasattr(source, name)]
     if not missing:
         return ""
-    advice = "monitor.protocols.Source says what one offers"
+    advice = "monitor.protocols.Source describes a source"
     if set(missing) & {"labels", "transcripts", "provenance", "__enter__"}:
         advice += "; monitor.sources.BaseSource does most of it"
-    return f"a {type(source).__name__} is no Source: it lacks {', '.join(missing)} ({advice})"
+    return f"a {type(source).__name__} is not a Source: it lacks {', '.join(missing)} ({advice})"
 
 
 def is_frames(name: str | os.PathLike[str] | VirtualFile) -> bool:
-    """Return whether a source holds ready-made frames, by its name."""
+    """Return whether a source has precomputed frames, by its name."""
     return _find_entry(name)[0].frames
 
 

@@ -68,21 +68,20 @@ def read_captions(label: str, text: str) -> Transcript:
     lines = lines_of(text)
     shown, malformed = _captions(lines, is_vtt)
     if not shown and not malformed:
-        raise SourceError(f"{label} holds no captions, neither WebVTT nor SubRip")
+        raise SourceError(f"{label} has no captions, neither WebVTT nor SubRip")
     notices = []
     if malformed:
         are = "caption is" if malformed == 1 else "captions are"
-        notices.append(f"{label}: {malformed} malformed {are} left out")
+        notices.append(f"{label}: {malformed} malformed {are} excluded")
     first = next(number for number, line in enumerate(lines) if _ARROWED.match(line))
     before = sum(bool(line.strip()) and not line.strip().isdigit() for line in lines[:first])
     if before and not is_vtt:
-        notices.append(f"{label}: {plural(before, 'line')} before the first times, left out")
+        notices.append(f"{label}: {plural(before, 'line')} before the first times, excluded")
     captions = _without_repeats(shown)
     shown_lines, kept_lines = (sum(len(c.lines) for c in every) for every in (shown, captions))
     if repeated := shown_lines - kept_lines:
-        stand, are = ("stands", "it is") if repeated == 1 else ("stand", "they are")
         twice = plural(repeated, "line")
-        notices.append(f"{label}: {twice} {stand} in two captions; {are} counted once")
+        notices.append(f"{label}: counted {twice} once that appeared in two captions")
     return gather(label, _cues(captions), notices)
 
 
@@ -92,8 +91,8 @@ def _check_size(label: str, text: str) -> None:
         raise SourceError(f"{label} has more than {_MOST_LINES} lines; is it a transcript?")
     if max(map(len, text.split("-->"))) > _MOST_LETTERS:
         raise SourceError(
-            f"{label}: more than {_MOST_LETTERS} letters stand between two times, more than "
-            "anybody says in a day; its captions must have times of their own"
+            f"{label} has more than {_MOST_LETTERS} letters between two times, more than a day of "
+            "speech: give each caption its own time"
         )
 
 
@@ -184,8 +183,8 @@ def _cues(captions: Sequence[_Shown]) -> Iterator[Cue]:
 def _runs(caption: _Shown) -> Iterator[Cue]:
     """Yield a caption's stretches from one time within it to the next; of each voice its own."""
     begin, voice, spoken = caption.begin, "", list[tuple[str, str]]()
-    for part in _TAG.split("\n".join(caption.lines)):
-        time, name = _TIME.fullmatch(part), _VOICE.fullmatch(part)
+    for piece in _TAG.split("\n".join(caption.lines)):
+        time, name = _TIME.fullmatch(piece), _VOICE.fullmatch(piece)
         if time is not None:
             hours, minutes, seconds = time.groups()
             time_within = 3600 * int(hours or 0) + 60 * int(minutes) + float(seconds)
@@ -193,10 +192,10 @@ def _runs(caption: _Shown) -> Iterator[Cue]:
             begin, spoken = time_within, []
         elif name is not None:
             voice = html.unescape(name[1]).strip()
-        elif part == "</v>":
+        elif piece == "</v>":
             voice = ""
-        elif not _TAG.fullmatch(part):
-            spoken.append((voice, html.unescape(part)))
+        elif not _TAG.fullmatch(piece):
+            spoken.append((voice, html.unescape(piece)))
     yield from _share_time(spoken, begin, caption.end)
 
 
@@ -209,8 +208,8 @@ def _share_time(spoken: Sequence[tuple[str, str]], begin: float, end: float) -> 
     parts = [(voice, text) for voice, text in parts if text.strip()]
     if len(parts) < 2:
         for voice, text in parts:
-            name, rest = _voice(text)
-            yield Cue(rest, begin, end, voice or name)
+            name, unlabelled = _voice(text)
+            yield Cue(unlabelled, begin, end, voice or name)
         return
     words = iter(list(spread_words(Cue(" ".join(text for _, text in parts), begin, end))))
     for voice, text in parts:
@@ -230,7 +229,7 @@ def _plain(line: str) -> str:
     return html.unescape(_TAG.sub("", line)).strip()
 
 
-_MARKS = ("[_", "<|")  # tokens that are no text: [_BEG_], [_TT_50], <|endoftext|>
+_MARKS = ("[_", "<|")  # tokens without text: [_BEG_], [_TT_50], <|endoftext|>
 
 
 def token_cues(rows: Sequence[dict[str, object]]) -> list[Cue]:
@@ -296,20 +295,19 @@ def read_whisper(label: str, text: str) -> Transcript:
     except json.JSONDecodeError as error:
         lines = error.msg == "Extra data"
         advice = "JSON lines are called NAME.words" if lines else "was it written to its end?"
-        message = f"{label} is no JSON, from line {error.lineno} on ({error.msg}): {advice}"
+        message = f"{label} is not JSON from line {error.lineno} on ({error.msg}): {advice}"
         raise SourceError(message) from None
     except (ValueError, RecursionError):
-        raise SourceError(f"{label} is no JSON that a recogniser writes") from None
+        raise SourceError(f"{label} is not a recogniser's JSON") from None
     document = {"segments": document} if isinstance(document, list) else _google_segments(document)
     members = document if isinstance(document, dict) else {}
     lists = {name: members[name] for name in _LISTS if _is_list(members.get(name))}
     if not lists:
-        advice = "words with times are in segments, words, chunks or transcription"
+        advice = "no segments, words, chunks or transcription with times"
         if isinstance(members.get("text"), str):
-            advice = "it is a text without times; ask for verbose_json"
+            advice = "it has text without times, use verbose_json"
         raise ForeignTextError(
-            f"{label} is none of the JSONs that Whisper's programs write: {advice}; rename it "
-            "where it is no transcript"
+            f"{label} is not a Whisper JSON file ({advice}): rename it if it is not a transcript"
         )
     name = next((name for name in lists if lists[name]), next(iter(lists)))
     segments = lists.get("segments", [])
@@ -472,7 +470,7 @@ def _parse_word(where: str, row: dict[str, object]) -> TimedWord:
 def _parse_segments(where: str, line: dict[str, object]) -> list[TimedWord]:
     rows = line.get("segments", [line])
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise SourceError(f"{where}: its segments are no list of texts with times")
+        raise SourceError(f"{where}: its segments are not a list of texts with times")
     check_times(where, rows)
     cues = [cue for cue in segment_cues(rows) if cue.text.strip()]
     if not all(0 <= cue.begin <= cue.end < LATEST_SECONDS for cue in cues):
@@ -509,17 +507,15 @@ def read_transcript(
     path = readable(path)
     reader = read_word_lines if path == Path("-") else _READERS.get(path.suffix.lower())
     if path.is_dir():
-        raise SourceError(f"{file_name(path.name)} is a folder: name the transcript in it")
+        raise SourceError(f"{file_name(path.name)} is a folder: use the transcript in it")
     if reader is None:
         check_content(path)
-        raise SourceError(
-            f"{file_name(path.name)} is no transcript: it must be {', '.join(SUFFIXES)}"
-        )
+        raise SourceError(f"{file_name(path.name)} is not a transcript: use {', '.join(SUFFIXES)}")
     whisper = reader is read_whisper  # it stores many values for each word and token
     limit = _MOST_JSON_BYTES if whisper else MOST_BYTES
     transcript = reader(file_name(path.name), read_text(path, most=limit, mends=whisper))
     if not transcript.timed_words:
-        raise SourceError(f"{transcript.label} holds no words")
+        raise SourceError(f"{transcript.label} has no words")
     return transcript if speaker is None else transcript.of(speaker)
 
 
@@ -624,8 +620,8 @@ class TranscriptChoice:
         if own is not None and find_name(own, speakers):
             return transcript.of(own)
         names = ", ".join(map(printable, speakers))
-        text = f"{transcript.label} holds the words of {names}: say whose "
-        raise SourceError(Message(text, "count (", Argument("speaker_in_transcript"), ")"))
+        text = f"{transcript.label} has words of {names}: choose one speaker ("
+        raise SourceError(Message(text, Argument("speaker_in_transcript"), ")"))
 
 
 LIES_BESIDE = TranscriptChoice()

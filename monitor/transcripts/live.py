@@ -67,7 +67,7 @@ class LinePipe(Managed, Generic[Parsed]):
 
     @abstractmethod
     def _parse(self, where: str, line: bytes | str) -> list[Parsed]:
-        """Parse a line; SourceError where it is malformed."""
+        """Parse a line; SourceError if it is malformed."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -97,9 +97,9 @@ class LinePipe(Managed, Generic[Parsed]):
                     continue
                 self.malformed += 1
                 if self.malformed <= _MOST_TOLD:
-                    self._report(f"{entry}; it is left out")
+                    self._report(f"{entry}; line excluded")
                 elif self.malformed == _MOST_TOLD + 1:
-                    self._report(f"{self.label}: more malformed lines are left out")
+                    self._report(f"{self.label}: more malformed lines are excluded")
         except Empty:
             return items
 
@@ -109,7 +109,7 @@ class LinePipe(Managed, Generic[Parsed]):
         counts = zip((self.malformed, self.ahead, self.beyond), nouns, strict=True)
         losses = [plural(count, *noun) for count, noun in counts if count]
         if losses:
-            self._report(f"{self.label}: left out in all: {' and '.join(losses)}")
+            self._report(f"{self.label}: excluded {' and '.join(losses)} in total")
 
     def _lies_ahead(self, noun: str, end: float, audio_seconds: float) -> bool:
         """Return whether an item ends long after the received audio; count and report it."""
@@ -117,9 +117,8 @@ class LinePipe(Managed, Generic[Parsed]):
             return False
         if not self.ahead:
             self._report(
-                f"{self.label}: a {noun} ends at {end:.4g} s, and {audio_seconds:.4g} s were "
-                f"heard: times must be seconds from the start of what is heard; such {noun}s are "
-                "left out"
+                f"{self.label}: excluded a {noun} that ends at {end:.4g} s, after only "
+                f"{audio_seconds:.4g} s of audio. Use seconds from the start of the stream"
             )
         self.ahead += 1
         return True
@@ -196,11 +195,11 @@ class WordPipe(LinePipe[TimedWord]):
         if self._speaker is None and len(self.labels) > 1:
             self._speaker = next(iter(self.labels))
             names = ", ".join(map(printable, self.labels))
-            consequence = f"those of {printable(self._speaker)} alone count from here on"
+            kept = f"Only those of {printable(self._speaker)} count from now on"
             self._report(
                 Message(
-                    f"{self.label}: words of {names}: {consequence}, as others' would be held "
-                    "against her (", Argument("speaker_in_transcript"), ")",
+                    f"{self.label} has words of {names}. {kept}, since other "
+                    "people's would distort the bits (", Argument("speaker_in_transcript"), ")",
                 )
             )  # fmt: skip
         words_now = [word for word in words_now if self._speaker in (None, word.speaker)]
@@ -218,9 +217,9 @@ class WordPipe(LinePipe[TimedWord]):
         self._room -= len(allowed)
         if len(allowed) < len(words) and not self.beyond:
             self._report(
-                f"{self.label}: {len(words)} words at {seconds:.4g} s are more than anybody says; "
-                f"beyond {_MOST_AT_ONCE} at once, and {MOST_WORDS_A_SECOND} a second, they are "
-                "left out"
+                f"{self.label}: {len(words)} words at {seconds:.4g} s are too many for one "
+                f"speaker. Words beyond {_MOST_AT_ONCE} at once or {MOST_WORDS_A_SECOND} per "
+                "second are excluded"
             )
         self.beyond += len(words) - len(allowed)
         return allowed
@@ -249,8 +248,8 @@ class TurnPipe(LinePipe[Turn]):
             if turn.label not in self.labels and len(self.labels) >= MOST_LABELS:
                 if not self.beyond:
                     self._report(
-                        f"{self.label}: more than {MOST_LABELS} labels: turns of further ones are "
-                        "left out"
+                        f"{self.label} has more than {MOST_LABELS} labels: turns of further ones "
+                        "are excluded"
                     )
                 self.beyond += 1
             else:
@@ -265,12 +264,12 @@ def lines_from(descriptor: int) -> Iterator[bytes]:
 
     ``descriptor`` is that of a file, such as ``sys.stdin.fileno()``.
     """
-    rest = b""
+    incomplete = b""
     while data := os.read(descriptor, 65_536):
-        *lines, rest = (rest + data).split(b"\n")
+        *lines, incomplete = (incomplete + data).split(b"\n")
         yield from lines
-        if len(rest) > _MOST_BYTES:
-            yield rest
-            rest = b""
-    if rest:
-        yield rest
+        if len(incomplete) > _MOST_BYTES:
+            yield incomplete
+            incomplete = b""
+    if incomplete:
+        yield incomplete

@@ -66,7 +66,7 @@ def check_times(where: str, rows: Sequence[Mapping[str, object]]) -> None:
         for time in (*times, *(stamp if type(stamp) is list else ())):
             if isinstance(_plain_time(time), str):
                 text = printable(time)[:40]
-                raise SourceError(f"{where}: the time {text!r} is a text: write seconds as numbers")
+                raise SourceError(f"{where}: invalid time {text!r}. Use seconds as a number")
 
 
 def text_of(row: Mapping[str, object]) -> str:
@@ -122,17 +122,17 @@ def read_text(
     if encoding == "utf-8" and b"\0" in data:
         order = "BE" if data.startswith(b"\0") else "LE"
         advice = f"iconv -f UTF-16{order} -t UTF-8 makes it so"
-        raise SourceError(f"{label} is no text, or UTF-16 without a byte-order mark: {advice}")
+        raise SourceError(f"{label} is not text, or UTF-16 without a byte-order mark: {advice}")
     try:
         text = data.decode(encoding, "surrogateescape" if mends else "strict")
     except ValueError as error:
         line = data.count(b"\n", 0, getattr(error, "start", 0)) + 1
         advice = "iconv -f WINDOWS-1252 -t UTF-8 makes it so where it is older Western text"
-        raise SourceError(f"{label} line {line} is no UTF-8 text: {advice}") from None
+        raise SourceError(f"{label} line {line} is not UTF-8 text: {advice}") from None
     if "\0" in text:
-        raise SourceError(f"{label} is no text")
+        raise SourceError(f"{label} is not text")
     if not text.strip():
-        raise SourceError(f"{label} is empty: it holds no {holds}")
+        raise SourceError(f"{label} is empty: it has no {holds}")
     return text
 
 
@@ -208,7 +208,7 @@ class Transcript:
             raise SourceError(f"{self.label} has no speaker {printable(speaker)}; it names {names}")
         nobody = sum(not word.speaker for word in self.timed_words)
         notice = (
-            f"{self.label}: {nobody} of {len(self.timed_words)} words are of nobody named; left out"
+            f"{self.label}: excluded {nobody} of {len(self.timed_words)} words without a speaker"
         )
         return replace(
             self,
@@ -222,15 +222,16 @@ class Transcript:
         Raises SourceError if all words are after the end, because they belong to another recording.
         """
         count = sum(word.begin >= seconds for word in self.timed_words)
-        what = f"{count} of {len(self.timed_words)} words lie after the end of the recording"
+        what = f"{count} of {len(self.timed_words)} words are after the end of the recording"
         if not count:
             return ""
         if count == len(self.timed_words):
             raise SourceError(
-                f"{self.label}: all of its {count} words lie after the end of the recording "
-                f"({seconds:.4g} s); it is of another one, or its times are of another clock"
+                f"{self.label}: all {count} words are after the end of the recording "
+                f"({seconds:.4g} s). It belongs to another recording or uses another clock"
             )
-        question = ": is it of another recording?" if count > _MANY * len(self.timed_words) else ""
+        many = count > _MANY * len(self.timed_words)
+        question = ". Does it belong to another recording?" if many else ""
         return f"{self.label}: {what} ({seconds:.4g} s){question}"
 
     def words(self) -> Words:
@@ -245,7 +246,7 @@ class Transcript:
         ends = np.maximum(ends, begins + 1)
         arrivals = np.maximum(arrivals, ends)
         order = np.argsort(arrivals, kind="stable")
-        texts = tuple(self.timed_words[place].text for place in order.tolist())
+        texts = tuple(self.timed_words[index].text for index in order.tolist())
         return Words(texts, begins[order], ends[order], arrivals[order])
 
 
@@ -347,17 +348,17 @@ def gather(label: str, texts: Iterable[Cue], notices: Sequence[str] = ()) -> Tra
     timed = [cue for cue in cues if 0 <= cue.begin <= cue.end < LATEST_SECONDS]
     messages = list(notices)
     if len(timed) < len(cues):
-        wrong = f"{len(cues) - len(timed)} of {len(cues)} texts have no time, or end before they"
-        messages.append(f"{label}: {wrong} begin; they are left out")
+        wrong = f"{len(cues) - len(timed)} of {len(cues)} texts"
+        messages.append(f"{label}: excluded {wrong} that have no time or end before they begin")
     jumps = sum(b.begin < a.begin for a, b in pairwise(timed))
     if jumps:
         times = "once" if jumps == 1 else f"{jumps} times"
-        messages.append(f"{label}: times go back {times}; its words were put in order")
+        messages.append(f"{label}: times go back {times}. Its words were sorted")
     timed.sort(key=lambda cue: (cue.begin, cue.end))
     instants = sum(cue.begin == cue.end for cue in timed)
     if instants:
-        duration = "each word of them is given 0.3 s, or less up to the next"
-        messages.append(f"{label}: {instants} of {len(timed)} texts take no time; {duration}")
+        duration = "Each of their words is given 0.3 s, or less up to the next"
+        messages.append(f"{label}: {instants} of {len(timed)} texts have no duration. {duration}")
         timed = list(_lasting(timed))
     overlaps = _overlapping(timed)
     if overlaps:
@@ -366,13 +367,13 @@ def gather(label: str, texts: Iterable[Cue], notices: Sequence[str] = ()) -> Tra
         )
     words = [word for cue in timed for word in spread_words(cue)]
     if not words:
-        raise SourceError(messages[-1] if cues else f"{label} holds no words")
+        raise SourceError(messages[-1] if cues else f"{label} has no words")
     _check_rate(label, words)
     spread_count = sum(word.spread for word in words)
     if spread_count:
         which = "its" if spread_count == len(words) else f"{spread_count} of {len(words)}"
-        share = "no times of their own; each has a share of its text's"
-        messages.append(f"{label}: {which} words have {share}")
+        fault = "no times of their own; each has a fraction of its text's"
+        messages.append(f"{label}: {which} words have {fault}")
     return Transcript(label, tuple(sorted(words, key=lambda word: word.begin)), tuple(messages))
 
 
@@ -382,7 +383,7 @@ def _bounded(label: str, cues: Iterable[Cue]) -> Iterator[Cue]:
     for cue in cues:
         words += len(cue.text.split(None, _MOST_WORDS))
         if words > _MOST_WORDS:
-            raise SourceError(f"{label} holds more than {_MOST_WORDS} words; cut it into parts")
+            raise SourceError(f"{label} has more than {_MOST_WORDS} words: split it")
         yield cue
 
 
@@ -425,8 +426,8 @@ def _check_rate(label: str, words: Sequence[TimedWord]) -> None:
         a_second = max(a_second, _RUN_WORDS / shortest if shortest else math.inf)
     if len(words) >= _ENOUGH_WORDS and a_second > MOST_WORDS_A_SECOND:
         raise SourceError(
-            f"{label}: {a_second:.3g} words a second are more than anybody says; its times must "
-            "be in another unit"
+            f"{label}: {a_second:.3g} words per second are too many for speech. Are its times in "
+            "another unit?"
         )
 
 
@@ -461,10 +462,10 @@ class Coverage:
         line = f"{label}: {shares} the speech has words".replace("%", " %")
         if self.doubtful:
             places = f"{self.as_well:.0%}".replace("%", " %")
-            moved = f"moved to another place it would fit as well in {places} of them"
-            return f"{line}; {moved}: is it of another recording?"
+            moved = f"it would fit equally well at {places} of other positions"
+            return f"{line}, but {moved}. Does it belong to another recording?"
         if self.as_well is None:
-            return f"{line}; there are too few pauses to tell whether it is of this recording"
+            return f"{line}. There are too few pauses to check that it belongs to this recording"
         return line
 
 

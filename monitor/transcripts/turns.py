@@ -51,8 +51,8 @@ class Turn:
     def __post_init__(self) -> None:
         if not (0 <= self.start_seconds < LATEST_SECONDS and self.end_seconds < LATEST_SECONDS):
             raise SourceError(
-                f"a turn from {self.start_seconds:g} to {self.end_seconds:g} s lies outside of any "
-                "recording: times are seconds from its start"
+                f"invalid turn from {self.start_seconds:g} to {self.end_seconds:g} s: use seconds "
+                "from the start of the recording"
             )
         if not self.end_seconds > self.start_seconds:
             raise SourceError(
@@ -89,14 +89,14 @@ class Turns:
         """Make turns of those in any order; SourceError of none, too many, or too many labels."""
         ordered = tuple(sorted(turns))
         if not ordered:
-            raise SourceError(f"{label} holds no turns: it does not say who speaks when")
+            raise SourceError(f"{label} has no speaker turns")
         if len(ordered) > MOST_TURNS:
-            raise SourceError(f"{label} holds more than {MOST_TURNS} turns; cut it into parts")
+            raise SourceError(f"{label} has more than {MOST_TURNS} turns: split it")
         names = {turn.label for turn in ordered}
         if len(names) > MOST_LABELS:
             raise SourceError(
-                f"{label} names {plural(len(names), 'label')}, and at most {MOST_LABELS} can be "
-                "heard side by side: does each turn have a label of its own?"
+                f"{label} has {plural(len(names), 'label')}, more than the maximum of "
+                f"{MOST_LABELS}: does each turn have its own label?"
             )
         return cls(ordered, label, tuple(notices))
 
@@ -137,7 +137,8 @@ class Turns:
         if not inside:
             ends = "" if math.isinf(end) else f", which ends at {clock_time(end)}"
             raise SourceError(
-                f"{self.label}: no turn lies in the recording{ends}: is it another's?"
+                f"{self.label}: no turn is within the recording{ends}. Does it belong to another "
+                "one?"
             )
         notices = self.notices
         twice, until = dict.fromkeys(self.labels, 0.0), dict.fromkeys(self.labels, 0.0)
@@ -148,14 +149,14 @@ class Turns:
         labels = [label for label, seconds in twice.items() if seconds > _TOLERATED_SECONDS]
         if labels:
             notices += (
-                f"{self.label}: turns of one label overlap each other, and are taken as one: "
-                f"{some_of(labels)} ({sum(twice[label] for label in labels):.1f} s)",
+                f"{self.label}: overlapping turns of one label were merged for {some_of(labels)} "
+                f"({sum(twice[label] for label in labels):.1f} s)",
             )
         if warns and beyond:
-            what = "1 turn lies" if beyond == 1 else f"{beyond} turns lie"
+            what = "1 turn extends" if beyond == 1 else f"{beyond} turns extend"
             notices += (
-                f"{self.label}: {what} beyond the end of the recording ({clock_time(end)}); "
-                f"{lost:.1f} s are cut off",
+                f"{self.label}: {what} beyond the end of the recording ({clock_time(end)}), and "
+                f"{lost:.1f} s were cut off",
             )
         return Turns(tuple(inside), self.label, notices)
 
@@ -212,7 +213,7 @@ def read_turns(
     suffix = path.suffix.lower()
     stem = Path(name if recording is None else recording).stem
     if path.is_dir():
-        raise SourceError(f"{name} is a folder: name the turns in it")
+        raise SourceError(f"{name} is a folder: use the turns in it")
     if suffix == ".json":
         text = read_text(path, holds="turns", mends=True)
         return _parse_json(name, text) or _turns_from_words(read_transcript(path))
@@ -220,7 +221,7 @@ def read_turns(
         return _turns_from_words(read_transcript(path))
     if suffix in (".eaf", ".textgrid"):
         if isinstance(path, VirtualFile):
-            raise SourceError(f"{name} is of ELAN or Praat: save its turns as RTTM")
+            raise SourceError(f"{name} is an ELAN or Praat file: save its turns as RTTM")
         return _read_annotations(path, stem)
     if path == Path("-"):
         return read_rttm("standard input", read_text(path, holds="turns"), stem)
@@ -230,8 +231,8 @@ def read_turns(
         return read_labels(name, read_text(path, holds="turns"))
     check_content(path)
     raise SourceError(
-        f"{name}: unknown format of turns; write RTTM (.rttm), labels of Audacity (.txt), JSON "
-        f"(.json), ELAN (.eaf), Praat (.TextGrid) or a transcript ({', '.join(SUFFIXES)})"
+        f"unknown turn format of {name}: use RTTM (.rttm), Audacity labels (.txt), JSON (.json), "
+        f"ELAN (.eaf), Praat (.TextGrid) or a transcript ({', '.join(SUFFIXES)})"
     )
 
 
@@ -262,12 +263,12 @@ def read_rttm(name: str, text: str, recording: str = "") -> Turns:
             empty += 1
         else:
             turns_by_recording.setdefault(name_of, []).append(turn)
-    own = find_name(recording, turns_by_recording)
-    if len(turns_by_recording) > 1 and own is None:
+    chosen = find_name(recording, turns_by_recording)
+    if len(turns_by_recording) > 1 and chosen is None:
         names = printable(", ".join(list(turns_by_recording)[:_NAMED]))
         which = f"none is {printable(recording)}" if recording else "say which"
         raise SourceError(f"{name} is of {len(turns_by_recording)} recordings, {names}; {which}")
-    turns = turns_by_recording.get(own or "") or next(iter(turns_by_recording.values()), [])
+    turns = turns_by_recording.get(chosen or "") or next(iter(turns_by_recording.values()), [])
     return Turns.of(turns, name, _left_out(name, empty))
 
 
@@ -277,7 +278,7 @@ def parse_turn(where: str, line: bytes | str) -> Turn | None:
         try:
             line = line.decode("utf-8-sig")
         except ValueError:
-            raise SourceError(f"{where} is no UTF-8 text") from None
+            raise SourceError(f"{where} is not UTF-8 text") from None
     fields = _speaker_fields(where, line)
     return None if fields is None else fields[1]
 
@@ -291,7 +292,7 @@ def _speaker_fields(where: str, line: str) -> tuple[str, Turn | None] | None:
     cells = line.split()
     if not cells or cells[0] != "SPEAKER":
         if cells and cells[0] not in _RTTM_TYPES and not cells[0].startswith(";"):
-            raise SourceError(f"{where} is no RTTM: {_SPEAKER_CELLS}")
+            raise SourceError(f"{where} is not RTTM: {_SPEAKER_CELLS}")
         return None
     pairs = (i for i in range(5, len(cells) - 2) if cells[i] == cells[i + 1] == _NOT_APPLICABLE)
     anchor = next(pairs, None)
@@ -343,13 +344,15 @@ def read_labels(name: str, text: str) -> Turns:
 
 
 def _left_out(name: str, count: int, what: str = "line") -> list[str]:
-    return [f"{name}: {plural(count, what)} without a name or a length, left out"] if count else []
+    return (
+        [f"{name}: {plural(count, what)} without a name or a duration, excluded"] if count else []
+    )
 
 
 def _seconds(where: str, cell: str) -> float:
     seconds = float(cell) if len(cell) < 100 and _NUMBER.fullmatch(cell) else math.nan
     if not math.isfinite(seconds):
-        raise SourceError(f"{where}: {printable(cell)[:40]!r} is no number of seconds")
+        raise SourceError(f"{where}: {printable(cell)[:40]!r} is not a number of seconds")
     return seconds
 
 
@@ -367,8 +370,7 @@ def _turns_from_words(transcript: Transcript) -> Turns:
     """Return the turns of a transcript's words; words without a speaker are excluded."""
     if not transcript.speakers:
         raise SourceError(
-            f"{transcript.label} does not say who speaks: give a transcript with speakers, or an "
-            "RTTM"
+            f"{transcript.label} names no speakers: use a transcript with speakers, or an RTTM file"
         )
     words = sorted(transcript.timed_words, key=lambda word: (word.begin, word.end))
     turns: list[Turn] = []
@@ -384,7 +386,9 @@ def _turns_from_words(transcript: Transcript) -> Turns:
             turns.append(Turn(word.begin, word.end, word.speaker))
     nobody = sum(not word.speaker for word in words)
     notices = (
-        [f"{transcript.label}: {plural(nobody, 'word')} of nobody, left out"] if nobody else []
+        [f"{transcript.label}: excluded {plural(nobody, 'word')} without a speaker"]
+        if nobody
+        else []
     )
     return Turns.of(turns, transcript.label, [*transcript.notices, *notices])
 
@@ -437,7 +441,7 @@ def _read_annotations(path: Path, recording: str) -> Turns:
     try:
         tiers = _parse_elan(name, text, recording) if kind == "ELAN" else _parse_praat(name, text)
     except (ArithmeticError, ValueError, LookupError, TypeError, StopIteration, SyntaxError):
-        raise SourceError(f"{name} is no file of {kind}, or is damaged") from None
+        raise SourceError(f"{name} is not a valid {kind} file") from None
     numbered = [
         (label, row)
         for label, rows in tiers
@@ -449,7 +453,9 @@ def _read_annotations(path: Path, recording: str) -> Turns:
     if len(tiers) == 1:
         lasting = [(row[2].strip(), row) for _, row in lasting]
     elif names := list(dict.fromkeys(printable(label) for label, _ in lasting)):
-        notices.insert(0, f"{name}: {plural(len(names), 'tier')} taken as people: {some_of(names)}")
+        notices.insert(
+            0, f"{name}: took {plural(len(names), 'tier')} as speakers ({some_of(names)})"
+        )
     turns = [_turn(name, start, end, label) for label, (start, end, _) in lasting]
     return Turns.of(turns, name, notices)
 
@@ -488,8 +494,8 @@ def _find_origin(name: str, root: ElementTree.Element, recording: str) -> int:
         PurePosixPath(unquote(media.get("MEDIA_URL", ""))).stem: int(media.get("TIME_ORIGIN") or 0)
         for media in root.iter("MEDIA_DESCRIPTOR")
     }
-    if (own := find_name(recording, origins)) is not None:
-        return origins[own]
+    if (chosen := find_name(recording, origins)) is not None:
+        return origins[chosen]
     if len(set(origins.values())) > 1:
         names = printable(", ".join(list(origins)[:_NAMED]))
         raise SourceError(
@@ -532,5 +538,5 @@ def _parse_praat(name: str, text: str) -> _Tiers:
         if kind == "IntervalTier":
             tiers.append((_ALIGNED.sub("", label).strip() or "tier", rows))
     if next(tokens, None) is not None:
-        raise ValueError("more than it says")
+        raise ValueError("more content than announced")
     return tiers

@@ -78,12 +78,12 @@ class Access:
         """Look at a token that came from an address; a wrong one is answered late."""
         if self.fits(offered):
             return Answer.RIGHT
-        place = _network(address)
+        network = _network(address)
         if self.wait_seconds(address) > 0:
             return Answer.WAIT
-        if place not in self._wrong and len(self._wrong) >= MOST_ADDRESSES:
+        if network not in self._wrong and len(self._wrong) >= MOST_ADDRESSES:
             del self._wrong[next(iter(self._wrong))]
-        self._wrong.setdefault(place, deque(maxlen=TRIES)).append(self._clock())
+        self._wrong.setdefault(network, deque(maxlen=TRIES)).append(self._clock())
         await asyncio.sleep(WRONG_SECONDS)
         return Answer.WRONG
 
@@ -127,8 +127,8 @@ def cookie_name(host: str) -> str:
 
 def _sessions(header: str) -> Iterator[bytes]:
     """The sessions, of any server here, that a Cookie header holds; in one pass."""
-    for part in header.split(";"):
-        name, equals, value = part.strip().partition("=")
+    for pair in header.split(";"):
+        name, equals, value = pair.strip().partition("=")
         if equals and name.startswith(f"{COOKIE}_"):
             yield _digest(value)
 
@@ -185,11 +185,11 @@ def is_loopback(host: str) -> bool:
 
 
 def host_of(header: str) -> str:
-    """Parse the host of a Host header, without its port; empty where it makes no sense."""
+    """Parse the host of a Host header, without its port; empty if invalid."""
     header = header.strip().lower()
     if header.startswith("["):
-        host, bracket, rest = header[1:].partition("]")
-        port = rest.removeprefix(":") if rest else "0"
+        host, bracket, suffix = header[1:].partition("]")
+        port = suffix.removeprefix(":") if suffix else "0"
     else:
         host, _, port = header.partition(":") if ":" in header else (header, "", "0")
         bracket = "]"
@@ -289,10 +289,10 @@ class Guard:
             key = name.decode("latin-1")
             headers[key] = "" if key in headers else value.decode("latin-1")
         if not may_ask_for(headers.get("host", ""), self._bound):
-            return _refusal("this server does not answer to that name", 421)
+            return _refusal("this server does not have that name", 421)
         ours = same_origin(headers.get("origin", ""), headers["host"], scope["scheme"])
         if scope["type"] == "websocket" and not ours:
-            return _refusal("a page of another origin may not listen", 403)
+            return _refusal("a page of another origin is not allowed to listen", 403)
         access, is_admitted = self._access, True
         if access is not None and not access.knows(headers.get("cookie", "")):
             kind, _, offered = headers.get("authorization", "").partition(" ")
@@ -315,7 +315,7 @@ def guarded(
     async def checked(request: Request) -> Response:
         if request.state.known:
             return await answer(request)
-        text = "the token is missing or wrong: send it as Authorization: Bearer TOKEN"
+        text = "missing or wrong token: send Authorization: Bearer TOKEN"
         return _refusal(text, 401, {"www-authenticate": "Bearer"})
 
     return checked
@@ -335,7 +335,7 @@ def too_many_tries(access: Access, address: str) -> Response:
 
 def not_ours() -> Response:
     """The answer to a page of another origin that asks for what only ours may."""
-    return _refusal("a page of another origin may not do that", 403)
+    return _refusal("a page of another origin is not allowed to do that", 403)
 
 
 def _refusal(text: str, status: int, headers: dict[str, str] | None = None) -> Response:

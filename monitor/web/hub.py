@@ -42,7 +42,7 @@ _Words: TypeAlias = "dict[str, object]"
 
 
 def words_of(event: Event, start: RunStart | None = None) -> _Words:
-    """Format an event in words; nothing of one that makes no sense."""
+    """Format an event in words; empty for an invalid one."""
     start = start or RunStart.from_record({})
     words: _Words = {}
     try:
@@ -205,7 +205,7 @@ class NumberedRecord(NamedTuple):
 
 
 class TimeLeft(NamedTuple):
-    """Time until a threshold at this rate; None where it is not in sight."""
+    """Time until a threshold at this rate; None if it is not in sight."""
 
     field: str
     threshold: float
@@ -355,8 +355,8 @@ class Hub:
             if self._state is None:
                 now, start = self._now, self._now.start
                 forecast = [
-                    TimeLeft(name, bits, left.seconds_left, level_meaning(bits, start))
-                    for (name, bits), left in sorted(self._forecasts.items())
+                    TimeLeft(name, bits, pending.seconds_left, level_meaning(bits, start))
+                    for (name, bits), pending in sorted(self._forecasts.items())
                 ]
                 copies = {name: getattr(now, name).copy() for name in _COPIED}
                 self._state = replace(now, forecast=forecast, **copies)
@@ -390,18 +390,18 @@ class Hub:
             return
         for name, row in (reading.features or {}).items():
             bits = row.gain_bits if row.local_bits is None else row.local_bits
-            place = (str(reading.stream), name)
-            if bits is not None and bits > self._now.peaks.get(place, -math.inf):
-                self._now.peaks[place] = bits
+            key = (str(reading.stream), name)
+            if bits is not None and bits > self._now.peaks.get(key, -math.inf):
+                self._now.peaks[key] = bits
 
     def _note_alert(self, alert: Alert) -> None:
         name = alert.rule if alert.label is None else f"{alert.label}: {alert.rule}"
         self._now.raised[name] = alert.state == "raised"
         if alert.state == "raised":
             self._now.counts["warned" if alert.level == "warning" else "raised"] += 1
-        place = (alert.field, alert.threshold)
-        if alert.label is None and alert.field in SHOWN and place not in self._forecasts:
-            self._forecasts |= self._afresh([place])
+        key = (alert.field, alert.threshold)
+        if alert.label is None and alert.field in SHOWN and key not in self._forecasts:
+            self._forecasts |= self._afresh([key])
 
     def _afresh(self, thresholds: Iterable[tuple[str, float]]) -> dict[tuple[str, float], Forecast]:
         """Make forecasts of this run without a reading yet."""

@@ -51,7 +51,11 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 # metric, key of a reading, help
 READING = (
-    ("disclosure_bits", "bits", "Headline: evidence of the watched speaker, else closed-set"),
+    (
+        "disclosure_bits",
+        "bits",
+        "Headline: evidence of the watched speaker, otherwise closed-set bits",
+    ),
     ("disclosure_bits_low", "bits_low", "Lower 95 % limit of the headline"),
     ("disclosure_bits_high", "bits_high", "Upper 95 % limit of the headline"),
     ("closed_set_bits", "closed_set_bits", "Among the candidates alone, at most the ceiling"),
@@ -62,22 +66,22 @@ READING = (
     ("evidence_bits_high", "evidence_bits_high", "Upper 95 % limit of the evidence"),
     ("support_bits", "support_bits", "The most bits of evidence that calibration supports"),
     ("gain_bits", "gain_bits", "Attacker's confidence, assuming that the speaker is enrolled"),
-    ("expected_bits", "expected_bits", "What a voice of this length discloses on average"),
+    ("expected_bits", "expected_bits", "Average bits at this length"),
     ("peak_bits", "peak_bits", "Largest headline so far"),
     ("ceiling_bits", "ceiling", "log2 of the number of candidates"),
     ("plateau_bits", "plateau", "Largest expected bits over all lengths"),
     ("enrolled_probability", "enrolled", "Probability that the speaker is enrolled at all"),
-    ("stream_seconds", "seconds", "Audio heard"),
-    ("speech_seconds", "speech", "Speech among it"),
-    ("lag_seconds", "lag", "From speech to its reading, where it is live"),
+    ("stream_seconds", "seconds", "Audio processed"),
+    ("speech_seconds", "speech", "Speech in that audio"),
+    ("lag_seconds", "lag", "Delay from speech to its reading, in a live run"),
 )
 FEATURE = (
     ("feature_rank", "rank", "Rank of the watched speaker, 1 the most similar"),
-    ("feature_rank_bits", "rank_bits", "What the rank alone discloses"),
+    ("feature_rank_bits", "rank_bits", "Bits that the rank alone discloses"),
     ("feature_local_bits", "local_bits", "Local bits of the watched speaker"),
     ("feature_gain_bits", "gain_bits", "Attacker's confidence"),
     ("feature_expected_bits", "expected_bits", "Average disclosure at this length"),
-    ("feature_usable_seconds", "usable", "What the feature could use of the audio"),
+    ("feature_usable_seconds", "usable", "Audio that the feature could use"),
 )
 COUNTERS = (
     ("readings", "reading", "Readings so far"),
@@ -100,13 +104,15 @@ class _Collector:
         stream = str(reading.stream)
         if state.people:  # the newest of each person, and of each watched speaker
             for name, key, text in READING:
-                values = {place: getattr(r, key) for place, r in state.people.items()}
+                values = {voice: getattr(r, key) for voice, r in state.people.items()}
                 yield _gauge(name, text, ("label", "watch"), values)
             reading = Reading.from_record({})  # what follows is of one voice
         for name, key, text in READING if not state.people else ():
             yield _gauge(name, text, ("stream",), {(stream,): getattr(reading, key)})
         crowds = {(stream, f"{crowd.people:g}"): crowd.bits for crowd in reading.among or ()}
-        yield _gauge("among_bits", "What that means among so many", ("stream", "people"), crowds)
+        yield _gauge(
+            "among_bits", "Bits in a crowd of this many people", ("stream", "people"), crowds
+        )
         attackers = {} if reading.protected is None else reading.protected.attackers or {}
         bits = {(stream, attacker): row.bits for attacker, row in attackers.items()}
         yield _gauge(
@@ -117,7 +123,7 @@ class _Collector:
         for name, key, text in FEATURE:
             values = {(stream, feature): getattr(row, key) for feature, row in features.items()}
             yield _gauge(name, text, ("stream", "feature"), values)
-        text = "Largest local bits of the feature so far; gain bits where nobody is watched"
+        text = "Largest local bits of the feature so far, or gain bits without a watched speaker"
         yield _gauge("feature_peak_bits", text, ("stream", "feature"), state.peaks)
         ceilings = {(stream, feature): reading.ceiling for feature in features}
         text = "log2 of the number of candidates"
@@ -129,12 +135,12 @@ class _Collector:
         )
         raised = {(rule,): float(on) for rule, on in state.raised.items()}
         yield _gauge("alert_raised", "1 while the alert, or warning, is raised", ("rule",), raised)
-        text = "1 while a noted change is open: the bits may be of another voice"
+        text = "1 during a noted change, when the bits may be another voice's"
         yield _gauge("change_open", text, (), {(): float(reading.change is not None)})
-        left = {(f.field, f"{f.threshold:g}"): f.seconds_left for f in state.forecast}
-        text = "Stream seconds until the threshold at this rate; absent where not in sight"
-        yield _gauge("threshold_seconds_left", text, ("field", "threshold_bits"), left)
-        yield _gauge("reading_age_seconds", "Since the newest reading", (), {(): self._age})
+        seconds_left = {(f.field, f"{f.threshold:g}"): f.seconds_left for f in state.forecast}
+        text = "Stream seconds until the threshold at this rate; absent if out of reach"
+        yield _gauge("threshold_seconds_left", text, ("field", "threshold_bits"), seconds_left)
+        yield _gauge("reading_age_seconds", "Time since the newest reading", (), {(): self._age})
         yield _gauge("page_clients", "Pages that follow the run", (), {(): self._clients})
         yield _gauge("ended", "1 once the run is over", (), {(): float("end" in state.counts)})
 
@@ -209,15 +215,15 @@ async def events(
     arrive then gets a selection that always ends with the newest. Nothing is queued for it.
     """
     yield f"retry: {RETRY_MILLISECONDS}\n".encode() + _event("hello", hello(hub, guarded))
-    async for part in batches(hub, since, hub.last):
-        yield _records(hub, part)
-        since = part[-1].id
+    async for batch in batches(hub, since, hub.last):
+        yield _records(hub, batch)
+        since = batch[-1].id
     state_time: float | None = None
     while True:
         closed = hub.closed
-        if part := hub.batch(since, MOST_BEHIND):
-            yield _records(hub, part)
-            since, state_time = part[-1].id, None
+        if batch := hub.batch(since, MOST_BEHIND):
+            yield _records(hub, batch)
+            since, state_time = batch[-1].id, None
             await asyncio.sleep(0)
         elif state_time is None:
             yield _event("state", state_of(hub))
@@ -237,23 +243,26 @@ async def batches(hub: Hub, since: int, last: int) -> AsyncIterator[list[Numbere
 
     No lock or memory is held between two batches, even for a slow client.
     """
-    while since < last and (part := hub.batch(since)):
-        yield [entry for entry in part if entry.id <= last] if part[-1].id > last else part
-        since = part[-1].id
+    while since < last and (batch := hub.batch(since)):
+        yield [entry for entry in batch if entry.id <= last] if batch[-1].id > last else batch
+        since = batch[-1].id
         await asyncio.sleep(0)
 
 
-def _records(hub: Hub, part: list[NumberedRecord]) -> bytes:
+def _records(hub: Hub, batch: list[NumberedRecord]) -> bytes:
     return b"".join(
         b'id: %s-%d\nevent: record\ndata: %s,"said":%s}\n\n'
         % (hub.run.encode(), entry.id, entry.data[:-1], entry.words)
-        for entry in part
+        for entry in batch
     )
 
 
 def state_of(hub: Hub) -> dict[str, object]:
     """Return the changing state that is not part of any record."""
-    return {"forecast": [left._asdict() for left in hub.state().forecast], "last": hub.last}
+    return {
+        "forecast": [time_left._asdict() for time_left in hub.state().forecast],
+        "last": hub.last,
+    }
 
 
 def _event(name: str, data: Mapping[str, object]) -> bytes:
@@ -421,9 +430,9 @@ class Pages:
             self.hub.listen(self._wakeup.wake)
         if request.method == "HEAD":
             return Response(media_type="text/event-stream")
-        asked = request.headers.get("last-event-id") or request.query_params.get("since")
+        last_id = request.headers.get("last-event-id") or request.query_params.get("since")
         cookies = request.headers.get("cookie", "")
-        stream = self._follow(self._wakeup, since_of(self.hub, asked), cookies)
+        stream = self._follow(self._wakeup, since_of(self.hub, last_id), cookies)
         return StreamingResponse(stream, media_type="text/event-stream")
 
     async def _follow(self, wakeup: Wakeup, since: int, cookies: str) -> AsyncIterator[bytes]:
@@ -447,8 +456,8 @@ class Pages:
         last = self.hub.last
         yield b'{"run":"%s","last":%d,"records":[' % (self.hub.run.encode(), last)
         comma = b""
-        async for part in batches(self.hub, since, last):
-            yield comma + b",".join(b'{"id":%d,"record":%s}' % (e.id, e.data) for e in part)
+        async for batch in batches(self.hub, since, last):
+            yield comma + b",".join(b'{"id":%d,"record":%s}' % (e.id, e.data) for e in batch)
             comma = b","
         yield b"]}"
 

@@ -39,7 +39,7 @@ def overlay_routes(hub: Hub, token: str) -> list[BaseRoute]:
         if answer is Answer.WAIT:
             return too_many_tries(access, address)
         if answer is Answer.WRONG:
-            return PlainTextResponse("the overlay has a token of its own: ?token=...\n", 401)
+            return PlainTextResponse("the overlay needs its own token: ?token=...\n", 401)
         return None
 
     async def view(request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""A server of pages in a thread of its own, with limits on its connections."""
+"""A server of pages in a separate thread, with limits on its connections."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Connections:
         return lambda **options: _Handshake(connections, context, Counted(**options))
 
     def enter(self, connection: _Connection | _Handshake) -> bool:
-        """Count a new connection; False where it must go."""
+        """Count a new connection; False if it must go."""
         while len(self._all) >= self.most:
             idle = next(iter(self._asked), None) or next(iter(self._stalled), None)
             if idle is None:
@@ -249,7 +249,7 @@ def _cancel(timer: asyncio.TimerHandle | None) -> None:
         timer.cancel()
 
 
-# --- The server, in a thread of its own.
+# --- The server, in a separate thread.
 
 START_SECONDS = 10.0
 LAST_WORDS_SECONDS = 2.0
@@ -275,11 +275,11 @@ class Certificate:
         try:
             self.context()
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-            reason = "they are no certificate and its key in PEM, without a password"
+            reason = "use a PEM certificate and its key without a password"
             if isinstance(error, OSError) and not isinstance(error, ssl.SSLError):
                 reason = str(error.strerror)
             names = " and ".join(str(path) for path in (self.certificate, self.key) if path)
-            raise UsageError(f"{names}: cannot be used for https: {reason}") from None
+            raise UsageError(f"{names} cannot be used for https ({reason})") from None
 
     def context(self) -> ssl.SSLContext:
         """Make the context of a server's handshakes."""
@@ -289,7 +289,7 @@ class Certificate:
 
 
 class Server:
-    """Answers browsers from a thread of its own.
+    """Answers browsers from a separate thread.
 
     Args:
         app: what answers.
@@ -363,7 +363,7 @@ class Server:
 
     @property
     def answering(self) -> bool:
-        """True where some answer has not come to its end."""
+        """True if some answer has not come to its end."""
         return self._thread.is_alive() and bool(self._server.server_state.tasks)
 
 

@@ -116,7 +116,7 @@ def test_a_notification_that_is_not_taken_shows_no_address_and_follows_no_redire
                 )
                 delivery.write(event(alert()))
                 assert delivery.drain() == [
-                    "notify json: 1 of 1 alert not delivered: the service did not take it"
+                    "notify json: 1 of 1 alert not delivered (the service did not take it)"
                 ]
                 delivery.close()
                 assert len(receiver.got) == 1
@@ -287,7 +287,7 @@ def test_of_too_many_the_newest_are_delivered():
         (line,) = delivery.drain()
         delivery.close()
     assert [record["seconds"] for record in receiver.got] == [0, 45, 46, 47, 48, 49]
-    assert line.endswith("44 of 50 alerts not delivered: too many alerts at once")
+    assert line.endswith("44 of 50 alerts not delivered (too many alerts at once)")
 
 
 def test_the_end_cuts_the_waits_between_attempts_short():
@@ -295,7 +295,7 @@ def test_the_end_cuts_the_waits_between_attempts_short():
         webhook = hook(receiver.url, waits=(1000.0,))
         delivery = BackgroundDelivery(webhook, patience_seconds=0.3)
         delivery.write(event(alert()))
-        assert delivery.drain() == [f"{webhook.label}: 1 of 1 alert not delivered: answered 503"]
+        assert delivery.drain() == [f"{webhook.label}: 1 of 1 alert not delivered (answered 503)"]
         delivery.close()
 
 
@@ -309,7 +309,9 @@ def test_a_receiver_that_breaks_stops_nothing():
     delivery = BackgroundDelivery(Broken())
     delivery.write(event(alert()))
     delivery.write(event(alert()))
-    assert delivery.drain() == ["broken: 2 of 2 alerts not delivered: unexpected ZeroDivisionError"]
+    assert delivery.drain() == [
+        "broken: 2 of 2 alerts not delivered (unexpected ZeroDivisionError)"
+    ]
     delivery.close()
 
 

@@ -240,7 +240,7 @@ def test_too_little_speech_decides_nothing() -> None:
     assert not at_once.inconclusive_reason
     rule.update(event(reading(13, 0.1)))
     assert rule.inconclusive_reason == (
-        "alert bits>3: not decided, its readings span 0.0 s of the 5 s for which it must hold"
+        "alert bits>3: not decided, its readings cover only 0.0 s of the 5 s for which it must hold"
     )
     rule.update(event(reading(18, 0.1)))
     assert not rule.inconclusive_reason
@@ -268,7 +268,7 @@ def test_an_alert_does_not_stand_on_a_speaker_who_is_probably_not_enrolled() -> 
     rule = Threshold("bits", 3.0)
     assert not states(rule, heard(0.1))
     assert rule.inconclusive_reason == (
-        "alert bits>3: not decided, it held, but probably nobody enrolled speaks: watch the "
+        "alert bits>3: not decided, it held, but the speaker is probably not enrolled: watch the "
         "speaker, or enrol them"
     )
     copy = Threshold("bits", 3.0)
@@ -306,8 +306,8 @@ def test_an_alert_does_not_stand_on_a_speaker_who_is_probably_not_enrolled() -> 
         ("evidence>3", "did you mean evidence_bits?"),
         ("among.bits>3", "write it as among.1e6.bits"),
         ("among.1e6>3", "write it as among.1e6.bits"),
-        ("among.city.bits>3", "'city' is no number of people; write it as among.1e6.bits"),
-        ("among.inf.bits>3", "is no number of people"),
+        ("among.city.bits>3", "'city' is not a number of people; write it as among.1e6.bits"),
+        ("among.inf.bits>3", "is not a number of people"),
         ("among.1e6.fitting>3", "with bits_low or bits_high"),
         ("a\x7f.1e6.bits>3", ""),
     ],

@@ -295,8 +295,8 @@ def test_what_it_promises_is_said_beforehand():
     start = {"type": "start", "template_seconds": 100.0, "ceiling": 5.6}
     said = Conformal(QUOTE).note(event(start))
     assert said == (
-        "bits > 8.50 bits: of a hundred other people's streams of 1 minute at most 5 set "
-        "it off, by 22 speakers (3 of whom said less and were heard again)"
+        "bits > 8.50 bits: at most 5 of a hundred other people's streams of 1 minute set it off, "
+        "by 22 speakers (3 with less speech, which was repeated)"
     )
     shorter = Conformal(QUOTE).note(event({**start, "template_seconds": 60.0}))
     assert shorter.endswith("that was with templates of 100 s, these are cut to 60 s")

@@ -169,8 +169,8 @@ def test_a_rule_of_other_peoples_streams_says_what_it_rests_on(replay, known, tm
     plain = [alert for alert in alerts(result.records) if alert["rule"] == "bits>0.5 for 5 s"]
     assert "false_alarms" not in plain[0]
     words = (
-        f"monitor: note: bits > {quote.bits:.2f} bits: of a hundred other people's streams of 1 "
-        "minute at most 10 set it off, by 11 speakers\n"
+        f"monitor: note: bits > {quote.bits:.2f} bits: at most 10 of a hundred other people's "
+        "streams of 1 minute set it off, by 11 speakers\n"
     )
     assert words in result.err
 

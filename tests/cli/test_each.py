@@ -87,7 +87,7 @@ def test_the_status_is_the_worst_of_all_and_a_broken_file_no_end(run, talks, tmp
     (talks / "bad.wav").write_bytes(b"no audio")
     done = run(*plain, "--resume")
     assert done.code == 1
-    assert "bad.wav is no recording" in done.err
+    assert "bad.wav is not" in done.err
     assert "measured 0 recordings (0.0 min); 1 could not be measured; 6 there already" in done.err
     told = {Path(row["recording"]).name: row for row in rows(table)}
     statuses = {name: told[f"{name}"]["exit_status"] for name in ("bad.wav", "8.wav", "still.wav")}
@@ -190,7 +190,7 @@ def test_interrupted_and_with_a_worker_killed_it_is_what_one_process_hears(
         assert len(whole(frames)) < 12
         _, err = process.communicate()
     assert process.returncode == alone.code == 4
-    assert "0-broken.wav is no recording" in err
+    assert "0-broken.wav is not" in err
     assert "Traceback" not in err
     assert contents(frames) == contents(one)
     assert {path.stat().st_mode & 0o777 for path in whole(frames)} == {0o600}
@@ -203,7 +203,7 @@ def test_a_table_of_recordings_is_that_of_one_process(run, dask, voices, tmp_pat
     for table, who in zip(tables, (("--jobs", 1), ("--jobs", dask.address)), strict=True):
         done = run("replay", "ann", "bob", *options, "--summary", table, *who)
         assert done.code == 1
-        assert "0-broken.wav is no recording" in done.err
+        assert "0-broken.wav is not" in done.err
     assert tables[0].read_bytes() == tables[1].read_bytes()
     again = run("replay", "ann", "bob", *options, "--summary", table, *who, "--resume")
     assert "9 there already" in again.err

@@ -34,7 +34,7 @@ def test_a_folder_each_and_what_cannot_be_read(run, voices, tmp_path):
     (voices / "bob/2.wav").write_text("no audio")
     result = run("enrol", voices, "-o", us, "--features", "f0")
     assert (result.code, result.out) == (4, "")
-    assert "/2.wav is no recording" in result.complaint
+    assert "/2.wav is not a readable recording" in result.complaint
     population = Population.load(us)
     assert population.names == ("ann", "bob", "cleo")
     assert population.template_seconds.tolist() == [5.0] * 3
@@ -131,7 +131,7 @@ def test_recordings_of_one_person(run, tmp_path, voice):
     told = run("enrol", files[0].parent, *common, "-o", tmp_path / "me.npz")
     assert told.code == 1
     what, shown = told.complaint.split("; if it is one person's: ")
-    assert what == "monitor: it's me holds recordings but does not say whose"
+    assert what == "monitor: it's me has recordings without a speaker"
     name, *arguments = shlex.split(shown)
     assert (name, run(*arguments).code) == ("monitor", 0)
     made = Population.load(tmp_path / "me.npz")
@@ -318,7 +318,7 @@ def test_nothing_of_a_person_is_left(run, people, calibrated):
         rank_model.forgotten for rank_model in after.rank_models if rank_model.origin == "own"
     } == {1}
     assert any(rank_model.evidence for rank_model in after.rank_models)
-    assert "calibrate again" in result.err
+    assert "Calibrate again" in result.err
     heard = run("replay", people / "000002/s1.npz", "-p", calibrated, "--watch", after.names[0])
     assert any("has been deleted since" in notice for notice in heard.records[0]["notices"])
 
@@ -334,7 +334,7 @@ def test_one_of_the_cohort_is_forgotten_with_the_evidence(run, calibrated):
     assert b"neighbour4" not in everything(calibrated)
     assert after.names == before.names
     assert not any(rank_model.evidence for rank_model in after.rank_models)
-    assert "no evidence in bits any more" in result.err
+    assert "evidence is no longer available" in result.err
 
 
 def test_rank_models_in_a_file_of_their_own(run, people, tmp_path):

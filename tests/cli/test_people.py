@@ -83,7 +83,7 @@ def test_who_was_watched_last_is_in_a_ledger(run, population, talk, tmp_path):
     # no calibration knows these toys, and that is said in a line
     done = run("people", population, "--ledger", tmp_path / "none.db")
     assert done.code == 1
-    assert "there is no such ledger" in done.complaint
+    assert "no such ledger" in done.complaint
 
 
 def test_old_templates_are_listed_and_deleted_once_that_is_confirmed(run, home):
@@ -160,7 +160,7 @@ def test_those_of_the_page_are_a_folder(run, home, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     templates, people = TemplateFolder(data_folder()), Population.load(home)
     templates.folder.mkdir(parents=True)
-    assert "nobody is enrolled there" in run("people", templates.folder).complaint
+    assert "no one is enrolled there" in run("people", templates.folder).complaint
     for name in ("ann", "twin", "bob"):
         templates.save(name, people.chosen([name]))
     ann, bob, twin = run("people", templates.folder).records

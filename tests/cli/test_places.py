@@ -78,7 +78,7 @@ def test_full_disks_and_devices(run, talk, population, people):
     assert run(*told, "/dev/null").code == 0
     result = run(*told, "/dev/full")
     assert result.code == 1
-    assert "cannot write /dev/full: No space left on device" in result.complaint
+    assert "cannot write /dev/full (No space left on device)" in result.complaint
     result = run("enrol", people, "--replace", "-o", "/dev/full/us.npz", "--seconds", 10)
     assert result.code == 1
     assert "cannot write" in result.complaint
@@ -154,7 +154,7 @@ def test_a_read_only_ledger_is_read_and_not_written(run, frozen, ledger, halves,
     for arguments in (["forget", ledger, "000003"], ["scrub", ledger]):
         result = frozen("ledger", *arguments)
         assert result.code == 1
-        assert "me.db: may not be written here; copy it to where it may be" in result.complaint
+        assert "me.db: is read-only here. Copy it" in result.complaint
     result = frozen("replay", halves[1], "-p", population, "-w", "000003", "--ledger", ledger)
     assert (result.code, result.out) == (1, "")
     assert "me.db: cannot be opened (Read-only file system)" in result.complaint
@@ -190,7 +190,7 @@ def test_what_a_killed_run_has_not_folded_in_is_not_passed_over(
     path.with_name("me.db-shm").unlink()
     there = frozen("ledger", "show", path)
     assert (there.code, there.out) == (1, "")
-    assert "copy it and me.db-wal to where they may be written" in there.complaint
+    assert "Copy it and me.db-wal to a writable folder" in there.complaint
     assert run("ledger", "show", path).records == [session]
 
 

@@ -48,7 +48,7 @@ def test_a_folder_keeps_its_names_and_lengths_and_says_what_it_is(run, voices, t
     asked = ("protect", voices, "-o", safe, "--method", "mcadams:random", "--seed", seed)
     done = run(*asked)
     assert done.code == 4
-    assert "bad.wav is no recording" in done.err
+    assert "bad.wav is not a readable recording" in done.err
     assert "protected 3 recordings (0.0 min) with mcadams:random\n" in done.err
     made = sorted(path.relative_to(safe).as_posix() for path in safe.glob("*/*"))
     assert made == ["ann/one.wav", "ann/two.flac", "bob/three.wav"]

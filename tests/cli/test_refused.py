@@ -77,7 +77,7 @@ USAGE = {
         *((f"--alert 'bits>3' --notify {url}", "use @FILE or MONITOR_NOTIFY")
           for url in ("ntfys://ann:secret@host/topic", "discord://41742162/JHMHI8qBe7bk2ZwO5U7",
                       "tgram://123456789:AAabcdefghijklmnopqrstuvwxyz123456/12345")),
-        ("--web 0 :web-token=@letter.txt", "@letter.txt: use a file with one line"),
+        ("--web 0 :web-token=@letter.txt", "@letter.txt: "),
         ("--alert 'bits>3' --webhook @/nowhere", "--webhook @/nowhere: cannot be read: No such"),
         ("--alert 'protected.bits>2'", "needs a protected side"),
         ("--budget 8bits", "it needs --ledger FILE.db"),
@@ -100,8 +100,8 @@ USAGE = {
         ("--start 3", "use --part START"),
     ],
     "replay talk.npz -p us.npz": [
-        ("--watch 00003", "nobody called '00003' is enrolled; did you mean '0000"),
-        ("--ledger x.db", "a ledger remembers one speaker: name them with --watch"),
+        ("--watch 00003", "'00003' is not enrolled; did you mean '0000"),
+        ("--ledger x.db", "a ledger needs a watched speaker: use --watch"),
         ("--alert 'f0.rank_bits>1'", "needs a watched speaker"),
         (":step=0.005", "must be a positive multiple of 0.01"),
         ("--part 3-9", "an interval needs an audio file"),
@@ -133,7 +133,7 @@ USAGE = {
         ("--part 5-4", "must be later than"),
         ("--protect mcadams:speaker", "mcadams:speaker needs the speaker"),
         ("--protect none --ledger a.db --watch 19", "leave out --ledger or"),
-        ("--protect none --alert protected.bits --false-alarms 5%", "give protected.bits a thresh"),
+        ("--protect none --alert protected.bits --false-alarms 5%", "protected.bits was not cali"),
     ],
     "listen": [
         ("--for 0", "--for 0 hears nothing"),
@@ -143,7 +143,7 @@ USAGE = {
         ("--mqtt @us.npz", "--mqtt @us.npz: cannot be read"),
         ("--mqtt host", "--mqtt needs an address such as mqtt://"),
         (":mqtt-ca=ca.pem", "mqtt-ca goes with --mqtt mqtts://HOST"),
-        ("--mqtt mqtt://host :mqtt-ca=ca.pem", "write mqtts://"),
+        ("--mqtt mqtt://host :mqtt-ca=ca.pem", "mqtts://"),
     ],
     "enrol": [
         ("people", "Missing option '-o' / '--output'"),
@@ -156,7 +156,7 @@ USAGE = {
          "have no style, as the shipped readers have no words: leave it out"),
     ],
     "people": [
-        ("us.npz --forget 00000", "nobody called '00000' is in us.npz; did you mean"),
+        ("us.npz --forget 00000", "no '00000' in us.npz; did you mean"),
         ("me.npz --forget me", "delete the file"),
     ],
     "calibrate people": [
@@ -222,7 +222,7 @@ USAGE = {
         ("empty", "without cosine_out/emb_xvect"),
     ],
     SCORES: [
-        ("--among 1", "1 is no size of a crowd: give whole numbers of people from 2 to"),
+        ("--among 1", "1 is not a size of a crowd: use whole numbers of people from 2 to"),
         ("--latex=table.txt", ".tex"),
         ("--csv taken.csv", "taken.csv exists"),
         ("--validation v.html --criteria 'x<1'", "give a measure"),
@@ -262,32 +262,35 @@ USAGE = {
 
 TROUBLE = {
     "replay": [
-        ("no.wav", "cannot open no.wav: No such file or directory; check the name"),
+        ("no.wav", "cannot open no.wav (No such file or directory): check the name"),
         ("empty", "empty is a folder; give a recording"),
         ("talks --features f0", "is a folder; give a recording, or measure each in it"),
         ("empty.wav", "empty.wav is empty"),
-        ("letter.wav", "letter.wav is no recording"),
+        ("letter.wav", "letter.wav is not a readable recording"),
         ("pipe.wav", "pipe.wav is not a plain file"),
-        ("talk.wav --jsonl no/run.jsonl", "cannot write no/run.jsonl: No such file"),
-        ("talk.wav --jsonl link.jsonl --replace", "it is a link; name the file itself"),
-        ("talk.wav --jsonl dangling.jsonl", "it is a link; name the file itself"),
+        ("talk.wav --jsonl no/run.jsonl", "cannot write no/run.jsonl (No such file"),
+        ("talk.wav --jsonl link.jsonl --replace", "which is a link: use the file itself"),
+        ("talk.wav --jsonl dangling.jsonl", "which is a link: use the file itself"),
         ("talk.npz -p no.npz", "does not exist"),
-        ("talk.npz -p newer.npz", "has schema 99, this version reads up to 4; upgrade"),
+        ("talk.npz -p newer.npz", "has schema 99, but this version reads at most 4"),
         ("talk.npz -p half.npz", "is damaged"),
         ("talk.npz -p talk.npz", "is damaged or not a population file"),
-        ("talk.npz -p us.npz --rank-model us.npz", "a rank model file is needed"),
+        ("talk.npz -p us.npz --rank-model us.npz", "Use a rank model file"),
         ("talk.npz -p enrolled.npz", "no rank model for f0; learn one with: monitor calibrate"),
         ("talk.npz -p us.npz -w 000003 --ledger no/me.db", "cannot be opened"),
-        ("talk.npz -p us.npz -w 000003 --ledger foreign.db", "is no ledger"),
+        ("talk.npz -p us.npz -w 000003 --ledger foreign.db", "is not a ledger"),
         ("people/000003/s0.npz -p us.npz", "were enrolled as 000003; start after them"),
-        ("meeting.wav --turns bad.rttm", "bad.rttm line 1: 'x' is no number"),
-        ("talk.wav -p worded.npz --transcript letter.txt", "letter.txt is no transcript"),
-        ("talk.wav -p worded.npz --transcript two.vtt", "say whose count (--speaker-in-transcri"),
+        ("meeting.wav --turns bad.rttm", "bad.rttm line 1: 'x' is not a number"),
+        ("talk.wav -p worded.npz --transcript letter.txt", "letter.txt is not a transcript"),
+        (
+            "talk.wav -p worded.npz --transcript two.vtt",
+            "choose one speaker (--speaker-in-transcri",
+        ),
         ("talk.wav -p worded.npz --transcript talk.vtt --speaker-in-transcript ann", "it names no"),
     ],
     "enrol": [
         ("no -o new.npz", "no does not exist; check the name"),
-        ("flat -o new.npz", "does not say whose"),
+        ("flat -o new.npz", "has recordings without a speaker"),
         ("list.csv -o new.npz", "list.csv line 2: no.wav is missing"),
         ("columns.csv -o new.npz", "needs a first line with the columns path and speaker"),
         ("people --base half.npz -o new.npz", "is damaged"),
@@ -300,18 +303,18 @@ TROUBLE = {
         ("few", "too few speakers (9) to learn a rank model; at least 10"),
     ],
     "ledger": [
-        ("show none.db", "none.db: there is no such ledger"),
+        ("show none.db", "none.db: no such ledger"),
     ],
     "show": [
         ("no.jsonl", "cannot open no.jsonl"),
-        ("talk.npz --csv", "is no record"),
+        ("talk.npz --csv", "is not a record"),
         ("empty.jsonl -o a.png", "empty.jsonl"),
         ("newer.jsonl -o a.png", "newer"),
         ("run.jsonl -o no/a.png", "make it first"),
     ],
     "serve --web 0": [
         ("--data dangling.jsonl", "is a link to a folder that is not there"),
-        ("--data letter.txt", "is no folder"),
+        ("--data letter.txt", "is not a folder"),
         ("--data shared", "holds more than templates"),
     ],
     "protect": [
@@ -329,7 +332,7 @@ TROUBLE = {
     ],
     "": [
         ("score alone -o new.npz", "nobody to be taken for"),
-        ("attack voices -o letter.txt/out", "letter.txt is no folder"),
+        ("attack voices -o letter.txt/out", "letter.txt is not a folder"),
         ("audit nothing -o a.html", "nothing does not exist"),
     ],
     "experiment people -o new": [

@@ -150,7 +150,7 @@ def test_a_container_that_only_ffmpeg_reads(run, tmp_path):
     path = tmp_path / "Anna's  talk.m4a"
     path.write_bytes(b"\0\0\0\x20ftypM4A " + bytes(3000))
     said = run("replay", path).complaint
-    assert f"; or try ffmpeg -i {shlex.quote(str(path))} -f wav - | monitor replay -  (" in said
+    assert f", or try ffmpeg -i {shlex.quote(str(path))} -f wav - | monitor replay -  (" in said
     assert said.endswith(f" {shlex.quote(str(path.with_suffix('.wav')))})")
 
 

@@ -144,7 +144,7 @@ def test_the_lists_of_the_challenge(run, challenge, tmp_path):
     assert (matrix.better == 0).mean() > 0.7  # real voices, recognised
     assert 4 < entry.test_seconds < 8
     # 174 speaks in the trials and is nobody's enrolment
-    assert "4 utterances of 1 speaker (174): without a target" in made.err
+    assert "4 utterances of 1 speaker (174) have no target" in made.err
     assert "list 44 of 80 comparisons" in made.err
     assert "--group-by gender" in made.err
     figured = run("evaluate", path, "--choose", "voice", "--group-by", "gender", "--json",

@@ -124,23 +124,27 @@ AUDIO = [{"bytes": b"no sound", "path": "a"}, {"bytes": None, "path": "https://x
 @pytest.mark.parametrize(
     ("columns", "named", "words"),
     [
-        ({"audio": AUDIO, "who": ["a", "b"]}, (), "name one of who with --columns speaker=NAME"),
-        ({"audio": AUDIO, "who": ["a", "b"]}, ("me",), "no column 'me' (speaker): name one of who"),
-        ({"audio": AUDIO, "who": ["a", "b"]}, ("who", "day"), "no column 'day' (session)"),
-        ({"audio": AUDIO, "who": [[1], [2]]}, ("who",), "and no column holds text or whole"),
+        ({"audio": AUDIO, "who": ["a", "b"]}, (), "choose one of who with --columns speaker=NAME"),
+        (
+            {"audio": AUDIO, "who": ["a", "b"]},
+            ("me",),
+            "no column 'me' for the speaker: choose one of who",
+        ),
+        ({"audio": AUDIO, "who": ["a", "b"]}, ("who", "day"), "no column 'day' for the session"),
+        ({"audio": AUDIO, "who": [[1], [2]]}, ("who",), "and no column has text or whole"),
         (
             {"audio": AUDIO, "who": [[1], [2]], "day": [1, 2]},
             ("who",),
-            "holds list<element: int64>: name one of day",
+            "has the type list<element: int64>: use one of day",
         ),
-        ({"audio": AUDIO, "who": [{"id": "a"}] * 2}, ("who",), ": name one of who.id"),
-        ({"audio": AUDIO}, (), "which column names the speaker, and no other column can: add one"),
-        ({"audio": AUDIO, "who": [1.5, 2.0]}, ("who",), "holds double"),
-        ({"audio": ["a.wav", "b.wav"], "who": ["a", "b"]}, ("who",), "holds no audio: no column"),
+        ({"audio": AUDIO, "who": [{"id": "a"}] * 2}, ("who",), ": use one of who.id"),
+        ({"audio": AUDIO}, (), "no known column for the speaker, nor any other column: add one"),
+        ({"audio": AUDIO, "who": [1.5, 2.0]}, ("who",), "has double"),
+        ({"audio": ["a.wav", "b.wav"], "who": ["a", "b"]}, ("who",), "has no audio"),
         (
             {"x": AUDIO, "y": AUDIO, "who": ["a", "b"]},
             ("who",),
-            "name one of x, y with --columns",
+            "choose one of x, y with --columns",
         ),
         ({"audio": AUDIO, "who": [None, "\x1b"]}, ("who",), "row 0: who is empty"),
     ],
@@ -191,7 +195,7 @@ def test_damaged_parquet_is_refused_or_skipped(tmp_path):
     path = tmp_path / "x.parquet"
     parquet(path, audio=AUDIO, who=["a", "b"])
     corpus = find(path, columns=Columns("who"))
-    for recording, words in zip(corpus, ["no recording", "only a path"], strict=True):
+    for recording, words in zip(corpus, ["not a readable recording", "only a path"], strict=True):
         with pytest.raises(SourceError, match=words):
             File(recording.path)
     whole = path.read_bytes()
@@ -235,7 +239,7 @@ def test_rows_of_metadata_that_cannot_be_used_are_named(tmp_path):
     (tmp_path / "set" / "a.wav").write_bytes(flac(sound(0)))
     files = {
         "../out.wav": "leaves the folder", str(tmp_path / "out.wav"): "leaves the folder",
-        "https://x/a.wav": "is an address", "gone.wav": "is missing", "": "names no file",
+        "https://x/a.wav": "is a URL", "gone.wav": "is missing", "": "names no file",
         "a.wav": "", "./a.wav": "is listed twice",
     }  # fmt: skip
     rows = "".join(f"{json.dumps({'file_name': file, 'who': 'ann'})}\n" for file in files)
@@ -344,17 +348,17 @@ CUT = {
     [
         ("recording.sources.0.type", "url", "of the type 'url': files alone"),
         ("recording.sources.0.type", "command", "files alone are read, nothing is fetched or run"),
-        ("recording.sources.0.source", "s3://bucket/a.wav", "is an address"),
+        ("recording.sources.0.source", "s3://bucket/a.wav", "is a URL"),
         ("recording.sources.0.source", "gone.wav", "is missing"),
         ("recording.sources.0.source", None, "names no file"),
-        ("recording.sources.0.channels", ["x"], "no number of a channel"),
+        ("recording.sources.0.channels", ["x"], "not a channel number"),
         ("recording.sources", [], "no source"),
         ("recording.transforms", [{"name": "Speed"}], "is transformed"),
         ("recording", None, "without its recording"),
         ("channel", 3, "is in no one source"),
         ("supervisions", [], "no supervision"),
         ("supervisions.0.speaker", 1.5, "speaker is empty, or no text"),
-        ("supervisions.0.start", "0", "start is no number"),
+        ("supervisions.0.start", "0", "start is not a number"),
         ("duration", -1.0, "too little"),
         ("type", "MixedCut", "which no file holds"),
     ],

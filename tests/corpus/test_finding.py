@@ -99,7 +99,7 @@ def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path):
         ("path,speaker,path\n", "each once"),
         ("path,speaker\n", "no recording that can be used"),
         ("path,speaker\ngone.wav,ann\n", "gone.wav is missing"),
-        ('path,speaker\n"a.wav,ann\n', "no table"),
+        ('path,speaker\n"a.wav,ann\n', "not a table"),
         ("path,speaker\n\xff\xfe,a\n", "UTF-8"),
         ("# my corpus\npath,speaker\na.wav,ann\n", "comment"),
         ("\x1f\x8b\x08\x00", "gzip.*unpack it"),
@@ -272,7 +272,7 @@ def test_a_folder_a_speaker(tmp_path):
         ("s9", "monday", "s9/monday/2.npz"),
         ("s10", "a", "s10/a.wav"),
     ]
-    assert corpus.problems == ("stray.mp3 lies outside every speaker's folder",)
+    assert corpus.problems == ("stray.mp3 is not in a speaker's folder",)
 
 
 def sessions(corpus) -> dict[str, list[str]]:
@@ -296,7 +296,7 @@ def test_one_person(tmp_path, monkeypatch):
     assert len(sessions(find("monday/take.wav", "tuesday", "../old/take.wav", speaker="me"))) == 3
     assert sessions(find(".", speaker="me")) == sessions(found)
     make(tmp_path, "mine/manifest.csv")
-    with pytest.raises(CorpusError, match=r"holds manifest\.csv, which says itself who speaks"):
+    with pytest.raises(CorpusError, match=r"has manifest\.csv, which names the speakers"):
         find(".", speaker="me")
 
 
@@ -320,10 +320,10 @@ def test_names_of_speakers_and_link_loops(tmp_path):
 @pytest.mark.parametrize(
     ("names", "words"),
     [
-        ([], "no recording in .* it should hold manifest.csv"),
+        ([], "no recording in .* it should hold one folder per speaker"),
         (["a.txt", "b/c.pdf"], "no recording in"),
-        (["a/x.m4a"], r"a/x.m4a cannot be read as it is; convert it: ffmpeg -i .*a/x.wav"),
-        (["a.wav", "b.wav"], "does not say whose"),
+        (["a/x.m4a"], r"a/x.m4a is not supported: convert it with ffmpeg -i .*a/x.wav"),
+        (["a.wav", "b.wav"], "without a speaker"),
     ],
 )
 def test_folders_that_are_no_corpus(tmp_path, names, words):
@@ -337,7 +337,7 @@ def test_places_that_are_no_folder(tmp_path):
     make(tmp_path, "a.wav", "c/ann/b.wav")
     for names, error, words in (
         (["a.wav"], UnnamedSpeakerError, r"a\.wav is one file"),
-        (["a.wav", "c"], UnnamedSpeakerError, "2 paths do not say whose"),
+        (["a.wav", "c"], UnnamedSpeakerError, "2 paths without a speaker"),
         (["nowhere"], CorpusError, "does not exist"),
         (["a\0b"], CorpusError, "cannot|null|does"),
     ):

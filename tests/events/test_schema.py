@@ -141,12 +141,12 @@ def test_a_run_reads_back(tmp_path, records):
     ("content", "words"),
     [
         (b"", "does not begin with a start"),
-        (b'{"type":"sta', "no record"),
-        (b"hello\n", "line 1 is no record"),
-        (b"[]\n", "line 1 is no record"),
-        (b'{"a":1}\n', "line 1 is no record"),
+        (b'{"type":"sta', "not a record"),
+        (b"hello\n", "line 1 is not a record"),
+        (b"[]\n", "line 1 is not a record"),
+        (b'{"a":1}\n', "line 1 is not a record"),
         (b'{"type":"end"}\n', "does not begin"),
-        (b'{"type":"start","schema":"1"}\n', "does not say its schema"),
+        (b'{"type":"start","schema":"1"}\n', "has no schema"),
         (b'{"type":"start","schema":2}\nnonsense\n', "line 2"),
         (b"\xff\xfe\x00\n", "line 1"),
         (b"[" * 50_000 + b"\n", "line 1"),
@@ -208,7 +208,9 @@ def written(tmp_path, *lines: str) -> Any:
 )
 def test_a_figure_that_was_never_measured_is_refused(tmp_path, records, field, value):
     path = written(tmp_path, json.dumps(records[0]), json.dumps({**records[20], field: value}))
-    with pytest.raises(StoreError, match=r"^run.jsonl line 2: .* of this reading is missing or"):
+    with pytest.raises(
+        StoreError, match=r"^run.jsonl line 2: missing or invalid \S+ of this reading"
+    ):
         read_run(path)
 
 
@@ -224,7 +226,7 @@ def test_what_is_no_json_is_refused(tmp_path, bad):
 
 @pytest.mark.parametrize("kind", ["reading", "gap", "change", "alert"])
 def test_a_record_without_its_time_is_refused(tmp_path, kind):
-    with pytest.raises(StoreError, match=f"seconds of this {kind} is missing"):
+    with pytest.raises(StoreError, match=f"missing or invalid seconds of this {kind}"):
         read_run(written(tmp_path, START, json.dumps({"type": kind})))
 
 

@@ -204,7 +204,7 @@ def test_the_bound_covers():
         *((basic, (epsilon, 1), "epsilon") for epsilon in (-1.0, math.nan, math.inf)),
         (basic, (1.0, -1), "windows"),
         *((optimal, (1.0, 2, delta), "delta") for delta in (0.0, 1.0, math.nan)),
-        *((epsilon_nats, rates, "between 0 and 1") for rates in [(1.5, 0.1), (0.5, math.nan)]),
+        *((epsilon_nats, rates, "invalid rate") for rates in [(1.5, 0.1), (0.5, math.nan)]),
         (partial(epsilon_lower_nats, delta=1.0), (1, 2, 1, 2), "delta"),
         (epsilon_lower_nats, (3, 2, 1, 2), "3 hits in 2 trials"),
         *((clopper_pearson, wrong, None) for wrong in

@@ -151,7 +151,7 @@ def test_a_record_says_all_of_it_and_is_checked():
     assert Condition.parse(condition.record()) == condition
     assert Condition.parse(None) is None
     for wrong in ("3600", True, float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="no figure"):
+        with pytest.raises(ValueError, match="not a valid condition"):
             Condition.parse({**condition.record(), "bandwidth_hz": wrong})
 
 

@@ -262,8 +262,8 @@ def test_the_ceiling_is_reached_by_one_high_score():
         ("two candidates", lambda _: normalise_rows(np.ones((3, 1)), 0)),
         ("not finite", lambda row: normalise_rows(row * np.inf, 0)),
         ("prior odds", lambda row: log_likelihood_ratios(row, 1.0, 0.0, prior_odds=0.0)),
-        ("outside", lambda row: local_information_bits(row, 2, 1.0, 0.0)),
-        ("outside", lambda row: local_information_bits(row, -1, 1.0, 0.0)),
+        ("invalid target", lambda row: local_information_bits(row, 2, 1.0, 0.0)),
+        ("invalid target", lambda row: local_information_bits(row, -1, 1.0, 0.0)),
         ("at least 2", lambda _: normalised_ceiling_bits(1, 1.0)),
     ],
 )

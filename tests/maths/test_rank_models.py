@@ -306,7 +306,7 @@ def test_slope_and_hessian_are_those_of_the_loss(loss):
           for count in (-1.0, math.nan, math.inf)),
         *((UsageError, "at least two ranks", partial(fit, each))
           for each in (np.ones(1), np.ones((2, 3)))),
-        (UsageError, "no loss", partial(fit, np.ones(5), "L2")),
+        (UsageError, "unknown loss", partial(fit, np.ones(5), "L2")),
     ],
 )  # fmt: skip
 def test_refusals(error, words, call):

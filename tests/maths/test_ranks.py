@@ -202,8 +202,8 @@ def test_statistics_and_divergences_by_hand():
     ("call", "arguments", "words"),
     [
         (rank_bounds, ([0.1, np.nan], 0), "not a number"),
-        (rank_bounds, ([0.1, 0.2], 2), "outside"),
-        (rank_bounds, ([0.1, 0.2], -1), "outside"),
+        (rank_bounds, ([0.1, 0.2], 2), "invalid target"),
+        (rank_bounds, ([0.1, 0.2], -1), "invalid target"),
         (rank_bounds, ([0.1, 0.2], 0.0), "whole numbers"),
         (rank_histogram, ([0], [1], 2, "random"), "tie rule"),
         (rank_histogram, ([1], [2], 2), "do not fit"),
@@ -219,7 +219,7 @@ def test_statistics_and_divergences_by_hand():
         (rank_statistics, ([1.0],), "two ranks"),
         (rank_statistics, ([1.0, 1.0], 0), "trials"),
         (kl_bits, ([1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 1.0]), "same N"),
-        (ceiling_bits, (0,), "ceiling"),
+        (ceiling_bits, (0,), "number of speakers"),
         (null_bias_bits, (5, 0), "null bias"),
     ],
 )  # fmt: skip

@@ -377,9 +377,9 @@ HEARD = [Crossing(3.0, False)]
 @pytest.mark.parametrize(
     ("words", "call"),
     [
-        ("a share from 0 to 1", lambda: share_limits(1.2, 0.0, 3, 9, 2.0)),
-        ("a trial of each unit", lambda: share_limits(0.5, 0.0, 9, 3, 2.0)),
-        ("take values", lambda: quantile_limits(np.empty(0), 0.5, 0.0, 1.0)),
+        ("a fraction from 0 to 1", lambda: share_limits(1.2, 0.0, 3, 9, 2.0)),
+        ("one trial per unit", lambda: share_limits(0.5, 0.0, 9, 3, 2.0)),
+        ("need values", lambda: quantile_limits(np.empty(0), 0.5, 0.0, 1.0)),
         ("between 0 and 1", lambda: quantile_limits(np.ones(3), 1.0, 0.0, 1.0)),
         (None, lambda: disclosure_delay([], [], 1.0)),
         (None, lambda: disclosure_delay(HEARD, HEARD, 0.0)),
@@ -391,9 +391,9 @@ HEARD = [Crossing(3.0, False)]
             (words, partial(quantile, np.ones(2), np.array(weights), share))
             for quantile in (interpolated_quantile, weighted_quantile)
             for words, weights, share in (
-                ("between shares of 0 and 1", [[1.0, 1.0]], 1.01),
+                ("invalid quantile 1.01", [[1.0, 1.0]], 1.01),
                 ("takes values", [[1.0, 1.0, 1.0]], 0.5),
-                ("no value", [[1.0, 1.0], [0.0, 0.0]], 0.5),
+                ("empty sample", [[1.0, 1.0], [0.0, 0.0]], 0.5),
             )
         ),
     ],

@@ -119,14 +119,14 @@ WRONG = [
     ("speakers.1.name", "ann", "same name"),
     ("speakers.0.sources.0.label", "a\nb", "cannot be printed"),
     ("speakers.0.sources.0.session", "m\x07", "cannot be printed"),
-    ("speakers.0.sources.0.start_seconds", -1.0, "no pair of seconds"),
-    *(("speakers.0.days", wrong, "was enrolled are none|incomplete") for
+    ("speakers.0.sources.0.start_seconds", -1.0, "not a pair of seconds"),
+    *(("speakers.0.days", wrong, "enrolment days|incomplete") for
       wrong in (["2026-02-30"] * 2, ["20260201"] * 2, [1, 2], ["2026-02-02", "2026-02-01"], [""])),
     *(("speakers.0.sessions", wrong, "not those of its slices") for wrong in
       ([1, 2], [3, -1], [2.0], ["a"], [True, 1])),
     (MARKS + "/rows", lambda rows: rows[:-1], "not of the people"),
     (MARKS, lambda marks: marks.astype("<f8"), "not of the people"),
-    *(("people/speaker/sound", at(place, np.float32(value)), "sound of ann") for place, value in
+    *(("people/speaker/sound", at(place, np.float32(value)), "sound cond") for place, value in
       ((1, INF), (0, -1), (0, NAN))),
     ("people/speaker/sound", lambda sound: sound[:, None], "incomplete"),
     # templates
@@ -141,11 +141,11 @@ WRONG = [
       (at((1, 1), 1 << 62), at((1, 1), -1), lambda slices: slices + 0.5,
        lambda slices: slices > 3)),
     *(("features.f0." + name, value, words) for name, value, words in
-      (("frame_seconds", 0.0, "said to last"), ("frame_seconds", "1", "said to last"),
+      (("frame_seconds", 0.0, "lasts 0.0 s"), ("frame_seconds", "1", "lasts .1. s"),
        ("kind", "levels", "no known kind"), ("kind", "picture", "no known kind"),
        ("kind", ["histogram"], "no known kind"), ("size", 0, "have size 0"),
        ("size", "6", "have size '6'"), ("size", True, "have size True"),
-       ("network", "no sha256", "no sha256"), ("rate", 8000, "more than their kind"))),
+       ("network", "no sha256", "not a sha256"), ("rate", 8000, "unknown keys"))),
     # rank models
     *((MODEL + name, full(value), name) for name, value in
       (("alpha", -1.0), ("beta", NAN), ("beta", 1e30),
@@ -216,12 +216,12 @@ def test_what_no_voices_give_is_refused_in_one_line(tmp_path, whole, where, valu
     [
         ({"seconds": np.ones(3)}, "not of as many speakers"),
         ({"seconds": np.ones((1, 4))}, "lacks its seconds"),
-        ({"seconds": np.full(4, NAN)}, "no lengths of speech"),
-        ({"seconds": -np.ones(4)}, "no lengths of speech"),
+        ({"seconds": np.full(4, NAN)}, "invalid speech seconds"),
+        ({"seconds": -np.ones(4)}, "invalid speech seconds"),
         ({"features": {}}, "lacks its seconds, or its features"),
         ({"f0": lambda counts: counts - 9.5}, "counts from 0"),
         ({"voice": lambda directions: directions * INF}, "finite sums"),
-        ({"voice": lambda directions: directions * np.float16(9)}, "no directions"),
+        ({"voice": lambda directions: directions * np.float16(9)}, "no valid directions"),
     ],
 )
 def test_what_is_no_cohort_is_refused(whole, changed, words):
@@ -246,7 +246,7 @@ def test_who_has_nothing_of_a_feature_is_known_and_of_none_is_refused(tmp_path, 
         if silent == "slices/f0":
             made = Population.load(path)
             assert (made.empty("f0"), made.empty("voice")) == (("ann",), ())
-    with pytest.raises(StoreError, match="ann has noth"):
+    with pytest.raises(StoreError, match="template of ann is empty"):
         Population.load(path)
 
 

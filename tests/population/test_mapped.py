@@ -241,7 +241,7 @@ def test_a_file_that_is_cut_while_it_is_mapped_is_said_in_one_line(crowd, tmp_pa
     )
     assert (cut.returncode, cut.stdout) == (1, "")
     assert cut.stderr == (
-        f"monitor: {path}: was cut off while it was in use: restore a copy, and run again\n"
+        f"monitor: {path} was truncated while in use: restore a copy, and run again\n"
     )
 
 

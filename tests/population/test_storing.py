@@ -45,7 +45,7 @@ def test_round_trip(store):
         assert arrays[name].dtype == array.dtype
         assert_array_equal(arrays[name], array)
     assert store_kind(store) == "population"
-    assert "is a population file, a rank model file is needed" in refused(store, "rank_model")
+    assert "is a population file. Use a rank model file" in refused(store, "rank_model")
 
 
 def test_private_to_its_owner_whatever_the_umask(store):
@@ -97,7 +97,7 @@ def test_a_newer_schema_says_so(tmp_path):
     write_store(path, "population", {"schema": SCHEMA + 1}, ARRAYS)
     message = refused(path, error=SchemaError)
     assert f"schema {SCHEMA + 1}" in message
-    assert "upgrade" in message
+    assert "Upgrade" in message
     # even where it is of another kind: what that is may have changed
     refused(path, kind="rank_model", error=SchemaError)
 

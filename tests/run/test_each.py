@@ -85,7 +85,7 @@ def test_silence_is_incomplete_and_what_has_failed_is_a_line_too(talks):
     assert (still.exit_status, still.speech, still.error) == (4, 0.0, "")
     bad = process_one(talks / "sub" / "bad.wav", opened)
     assert (bad.exit_status, bad.bits) == (1, None)
-    assert "bad.wav is no recording" in bad.error
+    assert "bad.wav is not a readable recording" in bad.error
     unforeseen = process_one(talks / "a9.wav", breaks)
     assert unforeseen.exit_status == 1
     assert unforeseen.error == "unexpected ZeroDivisionError: once in a lifetime"

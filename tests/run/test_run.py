@@ -491,7 +491,9 @@ def refusals(folder: Path) -> list[tuple[dict[str, Any], type[Exception], str]]:
         def __iter__(self):
             return iter(())
 
-    lacks = "a Bare is no Source: it lacks labels, .*, __enter__ .*monitor.sources.BaseSource does"
+    lacks = (
+        "a Bare is not a Source: it lacks labels, .*, __enter__ .*monitor.sources.BaseSource does"
+    )
     return [
         ({"log": folder / "diary.txt"}, UsageError, "holds something else"),
         ({"log": folder / "no" / "run.jsonl"}, StoreError, "cannot write"),
@@ -507,12 +509,12 @@ def refusals(folder: Path) -> list[tuple[dict[str, Any], type[Exception], str]]:
         ({"rules": [Threshold("gain_bits", 99)]}, UsageError, "can never be raised"),
         ({"rules": [Threshold("style.gain_bits", 3)]}, UsageError, "does not have"),
         ({"rules": [Threshold("among.1e3.bits", 1)]}, UsageError, "add among=1000"),
-        ({"ledger": folder / "foreign.db"}, StoreError, "is no ledger"),
+        ({"ledger": folder / "foreign.db"}, StoreError, "is not a ledger"),
         ({"ledger": LedgerFile(folder / "no" / "me.db")}, StoreError, "cannot be opened"),
         (
             {"monitor": lambda _: Monitor(reference()), "ledger": folder / "x"},
             UsageError,
-            r"remembers one.*watch=",
+            r"needs a watched speaker.*watch=",
         ),
         ({"monitor": resetting, "ledger": folder / "x"}, UsageError, 'on_change="note"'),
     ]
@@ -600,7 +602,7 @@ def test_a_paced_source_is_known_by_what_it_paces(tmp_path):
     paced = Paced(Chain([File(tmp_path / "a.wav")]), 1e6)
     run_through(paced, watching(), log=tmp_path / "run.jsonl", ledger=tmp_path / "me.db")
     assert read_records(tmp_path / "run.jsonl")[0]["recordings"] == ["a.wav"]
-    with pytest.raises(UsageError, match=r"a\.wav: was heard as a\.wav in session 1"):
+    with pytest.raises(UsageError, match=r"a\.wav: would count twice, since session 1"):
         run_through(File(tmp_path / "a.wav"), watching(), ledger=tmp_path / "me.db")
     with Ledger(tmp_path / "me.db") as ledger:
         assert len(ledger.sessions()) == 1

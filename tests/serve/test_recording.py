@@ -117,7 +117,7 @@ def test_what_cannot_be_measured_is_one_clear_line(tmp_path, chapters):
         wav(tmp_path / "talk.wav", chapters[1][: seconds * RATE], subtype="PCM_16").read_bytes()
         for seconds in (11, 2)
     )
-    assert "talk.wav is no recording" in refused(b"hello" * 100)
+    assert "talk.wav is not" in refused(b"hello" * 100)
     assert "talk.npz is a ZIP archive" in refused(b"PK\3\4" + bytes(99), "talk.npz")
     assert "0:10 at most" in refused(long)
     assert "talk.rttm" in refused(short, turns=b"\xff\xfe\xfd")

@@ -229,7 +229,7 @@ def test_one_purpose_at_a_time_and_names_that_can_be_had(settings):
     with pytest.raises(UsageError, match="nobody"):
         session.listen("Dora", 48_000, 6.0)
     for rate in (0, -1, 7_999, 10**9):
-        with pytest.raises(UsageError, match="none of a microphone"):
+        with pytest.raises(UsageError, match=rf"\b{rate} Hz"):
             session.enrol("Eve", rate)
 
 
@@ -331,7 +331,7 @@ def test_sound_neither_goes_back_nor_comes_faster_than_anybody_speaks():
     with BrowserMicrophone(RATE, seconds=600, clock=lambda: now[0]) as microphone:
         for frame in frames(np.zeros(RATE)):
             microphone.receive_audio(frame)
-        with pytest.raises(RefusedError, match="back"):
+        with pytest.raises(RefusedError, match="in order"):
             microphone.receive_audio(next(frames(np.zeros(320), 320)))
         far = 200 * RATE
         with pytest.raises(RefusedError, match="faster"):

@@ -107,7 +107,7 @@ def test_one_writer_at_a_time(tmp_path):
         assert process.stdout.readline() == "written\n"
         (tmp_path / "link.jsonl").hardlink_to(path)
         for name in (path, tmp_path / "link.jsonl"):
-            with pytest.raises(StoreError, match="another run is writing to it; wait") as caught:
+            with pytest.raises(StoreError, match="is in use by another run") as caught:
                 JsonLines(name)
             assert "\n" not in str(caught.value)
         process.kill()
@@ -121,11 +121,11 @@ def test_one_writer_at_a_time(tmp_path):
 def test_what_cannot_be_written_is_one_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("no/run.jsonl", "."):
-        with pytest.raises(StoreError, match=f"^cannot write {name}: ") as caught:
+        with pytest.raises(StoreError, match=f"^cannot write {name}[ ,]") as caught:
             JsonLines(name)
         assert "\n" not in str(caught.value)
     sink = JsonLines("/dev/full")
-    with pytest.raises(StoreError, match=r"^cannot write /dev/full: No space left"):
+    with pytest.raises(StoreError, match=r"^cannot write /dev/full \(No space left"):
         sink.write_record(RECORD)
     assert sink.offset == 0
     sink.close()

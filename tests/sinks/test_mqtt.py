@@ -327,18 +327,18 @@ def test_a_certificate_is_checked(tmp_path, certificates):
         made.close()
         for authority in (certificates / "other.pem", None):
             wrong = Broker.parse(server.url, password=PASSWORD, authority=authority)
-            with pytest.raises(UsageError, match=r"certificate is not trusted.*mqtt-ca"):
+            with pytest.raises(UsageError, match=r"untrusted certificate.*mqtt-ca"):
                 VoiceDevice(wrong)
         named = server.url.replace("127.0.0.1", "localhost")
         other_name = Broker.parse(named, password=PASSWORD, authority=right.authority)
-        with pytest.raises(UsageError, match="not trusted"):
+        with pytest.raises(UsageError, match="untrusted certificate"):
             VoiceDevice(other_name)
     finally:
         server.stop()
 
 
 def test_a_wrong_password_is_refused_and_not_shown(broker):
-    with pytest.raises(UsageError, match="refuses house: Not authorized") as caught:
+    with pytest.raises(UsageError, match=r"refuses house .Not authorized") as caught:
         VoiceDevice(Broker.parse(broker.url, password="a wrong secret"))
     assert "wrong secret" not in str(caught.value)
 
@@ -348,10 +348,8 @@ def test_without_a_broker_the_run_goes_on_and_says_so():
     made = VoiceDevice(Broker.parse("mqtt://127.0.0.1:9"), report=said.append)
     made.write(event(records.start(alerts=RULES)))
     made.write(event(alert()))
-    assert said == [
-        "mqtt 127.0.0.1:9 is not there (Connection refused): tried again while the voice is "
-        "measured"
-    ]
+    (line,) = said
+    assert line.startswith("mqtt 127.0.0.1:9 is unavailable (Connection refused)")
     assert made.drain() == ["mqtt 127.0.0.1:9: 2 of 2 states not delivered: no connection"]
     made.close()
     made.close()
@@ -366,8 +364,8 @@ def test_without_a_broker_the_run_goes_on_and_says_so():
         ("mqtt://host:port", "needs an address"),
         ("mqtt://host/?secret=1", "needs an address"),
         ("mqtt://host/a/#", "needs an address"),
-        ("mqtt://host/a/%23", "the prefix is"),
-        ("mqtt://:secret@host", "a password goes with a user"),
+        ("mqtt://host/a/%23", "invalid prefix"),
+        ("mqtt://:secret@host", "needs a user"),
     ],
 )
 def test_an_address_that_is_none(url, words):
@@ -377,7 +375,7 @@ def test_an_address_that_is_none(url, words):
 
 
 def test_an_authority_goes_with_encryption_and_is_a_certificate(tmp_path):
-    with pytest.raises(UsageError, match="write mqtts://"):
+    with pytest.raises(UsageError, match="needs mqtts://"):
         Broker.parse("mqtt://host", authority="ca.pem")
     (tmp_path / "none.pem").write_text("nothing")
     for name, words in (("none.pem", "no certificate"), ("missing.pem", "No such file")):

@@ -261,7 +261,7 @@ def test_what_somebody_registers_is_opened_and_looked_for(recordings, monkeypatc
     assert open_source("tape:flac").label == recordings["flac"].name
     with pytest.raises(UsageError, match="flac takes no seconds"):
         open_source("tape:flac", seconds=3.0)
-    with pytest.raises(UsageError, match="is not heard live: use monitor replay"):
+    with pytest.raises(UsageError, match="is not live: use monitor replay"):
         registry.open_live_source("tape:flac")
     registry.register(".voc", File, options=("start_seconds",))
     (tmp_path / "a.voc").write_bytes(recordings["wav"].read_bytes())

@@ -82,7 +82,7 @@ def test_of_two_speakers_nobody_chose_between_the_first_counts():
     lines = [line("a", 0.1, 0.3, speaker="ann"), line("so", 0.4, 0.5, speaker="bob")]
     assert words_of(heard(WordPipe(lines, report=told.append), voice(1.0))).texts == ("a",)
     (said,) = told
-    assert "those of ann alone count from here on" in said
+    assert "Only those of ann count from now on" in said
 
 
 @pytest.mark.parametrize("on_change", ["note", "split"])
@@ -111,8 +111,8 @@ def test_words_far_ahead_of_what_was_heard_are_left_out_and_all_that_was_is_told
     pipe = WordPipe(rows, report=told.append)
     assert words_of(heard(pipe, voice(1.0))).texts == ("a",)
     assert (pipe.malformed, pipe.ahead) == (1, 2)
-    assert told[1].startswith("-: a word ends at 200 s, and 1 s were heard: times must be seconds")
-    assert told[2:] == ["-: left out in all: 1 malformed line and 2 words ahead"]
+    assert told[1].startswith("-: excluded a word that ends at 200 s, after only 1 s of audio")
+    assert told[2:] == ["-: excluded 1 malformed line and 2 words ahead in total"]
     waiting = WordPipe([line("so", 11.4, 11.9)])  # of sound that waits
     assert words_of(heard(waiting, voice(4.0))).texts == ("so",)
     assert waiting.ahead == 0

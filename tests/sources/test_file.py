@@ -199,8 +199,8 @@ def test_interval_is_cut_from_the_whole(recordings, listen, suffix):
         (Path.mkdir, "folder"),
         (Path.touch, "empty"),
         (lambda path: path.write_text("hello, this is text\n"), "it is text"),
-        (lambda path: path.write_bytes(os.urandom(5000)), "no recording"),
-        (lambda path: soundfile.write(path, np.zeros(0), 8000), "holds no audio"),
+        (lambda path: path.write_bytes(os.urandom(5000)), "not a readable recording"),
+        (lambda path: soundfile.write(path, np.zeros(0), 8000), "has no audio"),
         (os.mkfifo, "not a plain file"),
     ],
     ids=["missing", "folder", "empty", "text", "noise", "no samples", "fifo"],
@@ -233,7 +233,7 @@ def test_a_file_with_the_wrong_suffix_is_called_what_it_is(recordings, tmp_path,
 @pytest.mark.parametrize("data", [bytes(5000), bytes(4) + b"ftypM4A " + bytes(500), b"hello\n"])
 def test_an_mp3_that_cannot_be_decoded_is_not_called_missing(tmp_path, data):
     (tmp_path / "a.mp3").write_bytes(data)
-    with pytest.raises(SourceError, match=r"^a\.mp3 is no recording \(") as caught:
+    with pytest.raises(SourceError, match=r"^a\.mp3 is not a readable recording \(") as caught:
         File(tmp_path / "a.mp3")
     assert "exist" not in str(caught.value)
     assert ("ffmpeg -i" in str(caught.value)) == (b"ftyp" in data)
@@ -316,7 +316,7 @@ def test_a_second_stream_of_another_kind_is_a_gap(recordings, listen, hear, suff
     _, samples, (gap,) = hear(f"both.{suffix}", both)
     np.testing.assert_array_equal(samples, listen(File(recordings[suffix]))[0])
     assert (gap.reason, gap.lost_seconds) == ("broken file", None)
-    told = "more sound follows, of 24000 Hz and 2 channels; 8.00 s could be read"
+    told = "ends after 8.00 s (more sound follows, of 24000 Hz and 2 channels)"
     assert gap.detail == f"both.{suffix}: {told}"
     assert hear(f"both.{suffix}", both, end_seconds=7.0)[2] == []
 

@@ -155,14 +155,14 @@ MALFORMED: dict[str, list[Any]] = {
     "no such file": [lambda _: None],
     "folder": [Path.mkdir],
     "not a zip": [_array],
-    "no file of frames": [
+    "not a file of frames": [
         Path.touch,
         lambda path: path.write_text("hello"),
         lambda path: path.write_bytes(b"PK\3\4" + os.urandom(300)),
         _npz(f0=np.array([{}, {}], object)),
         _npz(f0=BINS, header="{"),
     ],
-    "holds no frames": [_npz()],
+    "has no frames": [_npz()],
     "no frames: .* population": [_npz(header=np.frombuffer(b"{}", np.uint8))],
     "must be integer bins": [
         *(_npz(f0=np.zeros(shape)) for shape in (3, (3, 0))),
@@ -179,7 +179,7 @@ MALFORMED: dict[str, list[Any]] = {
     "speech must be": [
         _npz(f0=BINS, speech=speech) for speech in (np.array([0.5, 1, 1]), np.ones((3, 1), bool))
     ],
-    "no time at all": [_npz(f0=np.zeros(0, int))],
+    "no duration": [_npz(f0=np.zeros(0, int))],
     "belongs to no feature": [_npz(f0=BINS, x_ticks=BINS), _npz(f0=BINS, x_spans=SPANS)],
     "schema 1": [_npz(f0=BINS, header=header) for header in ('{"schema": 2}', "[]")],
     "one JSON string": [_npz(f0=BINS, header=np.array([1]))],
@@ -189,7 +189,7 @@ MALFORMED: dict[str, list[Any]] = {
     r"of a\? must be positive": [
         _npz(f0=BINS, header='{"schema": 1, "frame_seconds": {"a\\u001b": 0}}')
     ],
-    "has 2 dimensions, its header says 3": [
+    "has 2 dimensions, but its header states 3": [
         _npz(e=np.ones((3, 2)), header='{"schema": 1, "sizes": {"e": 3}}')
     ],
     **{
@@ -268,7 +268,7 @@ def test_json_lines_equal_npz(tmp_path_factory, rows):
 
 
 BAD_ROWS: dict[str, list[Any]] = {
-    "line 2: is no JSON object": ["nonsense", "[1]", "[" * 50_000],
+    "line 2 is not a JSON object": ["nonsense", "[1]", "[" * 50_000],
     'needs "seconds"': [{"f0": 3}, {"seconds": True}, '{"seconds": NaN}'],
     "7 days": [{"seconds": 1e30}],
     "out of order": [{"seconds": 0.01}, {"seconds": -5}],
@@ -278,7 +278,7 @@ BAD_ROWS: dict[str, list[Any]] = {
         *({"seconds": 1, "e": value} for value in ([], ["a"])),
     ],
     "differ in length or kind": [{"seconds": 1, "f0": [1.0]}],
-    "cannot be called": [
+    "invalid feature name": [
         *({"seconds": 1, name: 1} for name in ("sizes", "schema", "q_ticks")),
         {"seconds": 1, "q_span": [0, 1]},
     ],

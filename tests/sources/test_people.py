@@ -101,9 +101,9 @@ def test_what_cannot_be_split_is_refused(tmp_path):
     path = voice_file(tmp_path / "a.wav")
     with pytest.raises(UsageError, match="one recording at a time"):
         Diarised(Chain([File(path), File(path)]), turns)
-    with pytest.raises(UsageError, match="has one channel"):
+    with pytest.raises(UsageError, match="has only one channel"):
         PerChannel(File(path))
-    with pytest.raises(SourceError, match=r"no turn lies in the recording, which ends at"):
+    with pytest.raises(SourceError, match=r"no turn is within the recording, which ends at"):
         Diarised(File(path), [Turn(900.0, 901.0, "ann")])
     live = Listed([Block(RAMP, RATE)])
     live.stream_info = StreamInfo(live=True)
@@ -111,7 +111,7 @@ def test_what_cannot_be_split_is_refused(tmp_path):
         Diarised(live, turns)
     words = Listed([])
     words.stream_info = StreamInfo(words=True)
-    with pytest.raises(UsageError, match="not of audio alone"):
+    with pytest.raises(UsageError, match="other content than audio"):
         PerChannel(words)
 
 
@@ -201,9 +201,9 @@ def test_what_comes_too_late_counts_for_nobody_and_is_told():
     assert source.people == ("ann", "bob")
     assert [gap.reason for gap in gaps] == ["late turns"] * 2
     assert [gap.lost_seconds for gap in gaps] == pytest.approx([1.0, 2.0])
-    assert "a turn of ann came 3.0 s after it began: its first 1.0 s count" in gaps[0].detail
-    assert "wait longer for turns than 1 s" in gaps[0].detail
-    assert gaps[1].detail == "2.0 s more came too late"
+    assert "ann arrived 3.0 s after it began. Its first 1.0 s are excluded" in gaps[0].detail
+    assert "longer than 1 s" in gaps[0].detail
+    assert gaps[1].detail == "2.0 s more arrived too late"
     assert source.alone_seconds() == [1.0 + 1.5, 1.0]
     patient, gaps = heard(script, 6)
     assert not gaps
@@ -214,7 +214,7 @@ def test_what_comes_too_late_counts_for_nobody_and_is_told():
 def test_after_the_last_turn_the_sound_counts_for_nobody_and_that_is_told_once():
     source, (gap,) = heard([line(0.0, 1.0, "ann"), 1.0, ENDS, 1.0, 1.0, 1.0, 1.0], 5.0)
     assert (gap.reason, gap.lost_seconds) == ("turns ended", None)
-    assert gap.detail == "no more turns come: what is said from 0:02 on counts for nobody"
+    assert gap.detail == "the turns have ended, so speech from 0:02 on is excluded"
     assert source.alone_seconds() == [1.0]
 
 
@@ -231,7 +231,7 @@ def test_what_makes_no_sense_is_left_out_and_told():
     assert len(source.people) == MOST_LABELS
     assert told[0].startswith("- line 1 must be SPEAKER, recording, channel, start, duration")
     lost = "2 malformed lines and 1 turn ahead and 2 turns of labels too many"
-    assert told[-1] == f"-: left out in all: {lost}"
+    assert told[-1] == f"-: excluded {lost} in total"
 
 
 def test_a_run_says_of_each_what_it_says_of_a_recording():
@@ -257,5 +257,5 @@ def test_a_run_says_of_each_what_it_says_of_a_recording():
 def test_what_cannot_be_split_live_is_refused():
     with pytest.raises(UsageError, match="must lie between 0 and 60 s"):
         LiveDiarised(AudioQueue(AUDIO_RATE), TurnPipe([]), delay_seconds=61.0)
-    with pytest.raises(UsageError, match="not of audio alone"):
+    with pytest.raises(UsageError, match="other content than audio"):
         LiveDiarised(LiveWords(AudioQueue(AUDIO_RATE), WordPipe([])), TurnPipe([]))

@@ -129,7 +129,7 @@ def test_any_bytes_are_a_wav_or_a_source_error(noise, cut):
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"", "nothing came"),
+        (b"", "pipe is empty"),
         (b"ID3 this is an mp3 file", "--raw 16000:1:s16le"),
         (wav(b"", bits=8), "format 1 with 8 bits"),
         (wav(b"", form=7, bits=8), "format 7"),

@@ -321,7 +321,7 @@ def test_without_a_rank_model():
         ((), None, "at least one"),
         (("f0", "f0"), None, "each feature once"),
         (("f0", "style"), None, "no templates of style; it has f0, phones"),
-        (("f0",), "s33", "nobody called 's33' is enrolled; did you mean 's3'"),
+        (("f0",), "s33", "'s33' is not enrolled; did you mean 's3'"),
     ],
 )
 def test_what_makes_no_sense(features, watch, message):

@@ -83,11 +83,11 @@ def test_crowds_that_make_no_sense():
     assert choose_crowds(None, 2_000_000) == (2_000_000,)
     refused: list[tuple[list[float], str]] = [
         ([20], "no room for the 50 enrolled; ask for 50 or more"),
-        ([1e4, 0], "0 is no size of a crowd"),
-        ([1e11], "1e\\+11 is no size of a crowd"),
-        ([50.5], "50.5 is no size of a crowd"),
-        ([float("nan")], "nan is no size of a crowd"),
-        ([], "name at least one"),
+        ([1e4, 0], "0 is not a size of a crowd"),
+        ([1e11], "1e\\+11 is not a size of a crowd"),
+        ([50.5], "50.5 is not a size of a crowd"),
+        ([float("nan")], "nan is not a size of a crowd"),
+        ([], "give at least one"),
     ]
     for asked, words in refused:
         with pytest.raises(UsageError, match=words):

@@ -176,7 +176,7 @@ def test_what_a_stream_cannot_be_is_one_line(begun, talk):
     words = r"begun under the cross-session rank model.*session=\"same\""
     with pytest.raises(UsageError, match=words):
         list(monitor.stream(File(talk, start_seconds=2.0)))
-    words = "a list is no Source: it lacks label, seconds, stream_info, "
+    words = "a list is not a Source: it lacks label, seconds, stream_info, "
     with pytest.raises(UsageError, match=words):
         list(Monitor(reference()).stream([simulated(1.0)]))  # type: ignore[arg-type]
 

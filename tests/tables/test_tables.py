@@ -106,7 +106,7 @@ def test_csv_parquet_and_the_data_frame_hold_the_same(run_file, tmp_path):
             pd.testing.assert_series_equal(text[column.name].astype(float), frame[column.name])
     field = pq.read_schema(tmp_path / "a.parquet").field("evidence_bits_low")
     assert field.metadata[b"unit"] == b"bits"
-    assert field.metadata[b"meaning"].startswith(b"log2 of how many times as likely")
+    assert field.metadata[b"meaning"].startswith(b"log2 of P(voice given the watched speaker)")
     with pytest.raises(UsageError, match=r"\.csv or \.parquet"):
         readings.write(tmp_path / "a.xlsx")
 

@@ -111,7 +111,7 @@ def test_what_calibrating_in_python_gives_travels_whole(tmp_path):
     learnt = calibrate(voices, specs, alarms=people, settings=settings)
     plain = calibrate(voices, specs, settings=settings)
     assert isinstance(learnt, Calibration)
-    with pytest.warns(UserWarning, match=r"nothing is said of evidence.*use calibrated\("):
+    with pytest.warns(UserWarning, match=r"calibrated\(calibration\)"):
         without = people.with_rank_models(learnt.rank_models)
     people.calibrated(learnt).save(tmp_path / "us.npz")
     kept = Population.load(tmp_path / "us.npz")
@@ -123,7 +123,7 @@ def test_what_calibrating_in_python_gives_travels_whole(tmp_path):
         assert quote.speakers == speakers - 1
         assert alerts.Conformal(quote).bits == quote.bits
     silent = Monitor(people.calibrated(plain), ["f0"], watch=people.names[0])
-    with pytest.raises(UsageError, match=r"learn it with.*calibrate\(\.\.\., alarms=population\)"):
+    with pytest.raises(UsageError, match=r"use .*calibrate\(\.\.\., alarms=population\)"):
         silent.false_alarms("bits")
     for one, other in zip(learnt.rank_models, plain.rank_models, strict=True):
         np.testing.assert_array_equal(one.beta, other.beta)

@@ -246,4 +246,4 @@ def test_a_cohort_has_one_sketch_of_all_that_each_said(tmp_path):
     assert directions.dtype == np.float16
     assert made.specs["voice"].network == "ab" * 32
     assert made.about == "Readers."
-    assert problems[0].startswith("zoe/1.npz is no file of frames")
+    assert problems[0].startswith("zoe/1.npz is not a file of frames")

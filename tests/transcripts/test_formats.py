@@ -53,25 +53,25 @@ def test_every_format_and_encoding_gives_the_same_words(tmp_path, suffix, encodi
 @pytest.mark.parametrize(
     ("name", "data", "words"),
     [
-        ("a.txt", b"so", r"a.txt is no transcript: it must be .words, .ctm, .json, .vtt, .srt, .t"),
+        ("a.txt", b"so", r"a.txt is not a transcript: use .words, .ctm, .json, .vtt, .srt, .t"),
         ("a.srt", b"", "a.srt is empty"),
         ("a.vtt", b" \n\xef\xbb\xbf", "no captions|is empty"),
-        ("a.tsv", b"start\tend\ttext\n", "a.tsv holds no words"),
-        ("a.ctm", b";; nothing\n", "a.ctm holds no words"),
+        ("a.tsv", b"start\tend\ttext\n", "a.tsv has no words"),
+        ("a.ctm", b";; nothing\n", "a.ctm has no words"),
         ("a.words", b"\n\n", "is empty"),
         ("a.srt", "1\n00:00:00,000 --> 00:00:01,000\nd\u00e9j\u00e0".encode("cp1252"),
-         "a.srt line 3 is no UTF-8 text: iconv"),
-        ("a.tsv", "0\t1\tso".encode("utf-16-le"), "a.tsv is no text, .*: iconv -f UTF-16LE -t"),
+         "a.srt line 3 is not UTF-8 text: iconv"),
+        ("a.tsv", "0\t1\tso".encode("utf-16-le"), "a.tsv is not text, .*: iconv -f UTF-16LE -t"),
         ("a.vtt", "WEBVTT\n\u0394".encode("utf-16-be"), "mark: iconv -f UTF-16BE -t UTF-8 makes"),
-        ("a.json", b'{"text":\n', "no JSON, from line 2 on .*: was it written to its end"),
+        ("a.json", b'{"text":\n', "not JSON from line 2 on .*: was it written to its end"),
         ("a.json", b'{"word": "so"}\n{"word": "be"}', "line 2 on .*: JSON lines are called N"),
-        ("a.words", bytes(range(256)), "a.words line 2 is no UTF-8|is no text"),
+        ("a.words", bytes(range(256)), "a.words line 2 is not UTF-8|is not text"),
         *(("a.words", b'{"word": "a", "begin": 0, "end": 0.1}\n' + line, r"a\.words line 2")
           for line in (b"no json", b"[]", b'{"word": 3}', b'{"word": "a", "begin": 2, "end": 1}',
                        b'{"word": "a", "begin": 0, "end": 1, "known": 0.5}',
                        b'{"word": "a", "begin": "0"}')),
         ("none.vtt", None, "cannot read the words of none.vtt: No such file"),
-        ("folder.vtt", Path.mkdir, r"folder\.vtt is a folder: name the transcript"),
+        ("folder.vtt", Path.mkdir, r"folder\.vtt is a folder: use the transcript"),
     ],
 )  # fmt: skip
 def test_what_is_no_transcript_is_refused_in_a_line(tmp_path, name, data, words):
@@ -98,8 +98,8 @@ def test_tables_in_seconds_and_as_whisper_writes_them_in_milliseconds(head):
         ("path,speaker\na,b\n", "line 1 must be start, end, text, with tabs"),
         ("path\tcorpus\tspeaker\na\tb\tc\n", "line 1: start and end must be numbers"),
         ("start\tend\ttext\n0.0\t1.0\n", "line 2 must be start, end, text"),
-        ("start\tend\ttext\n0\t1\t" + "so " * 40, "words a second are more than anybody says"),
-        ("start\tend\ttext\n1.0\t0.5\tso\n", "1 of 1 texts have no time, or end before"),
+        ("start\tend\ttext\n0\t1\t" + "so " * 40, "words per second are too many"),
+        ("start\tend\ttext\n1.0\t0.5\tso\n", "1 of 1 texts that have no time or end before"),
     ],
 )
 def test_a_table_that_is_no_transcript(text, words):
@@ -112,10 +112,10 @@ def test_times_that_are_not_as_they_should_be_are_told():
     talk = read_table("a.tsv", "\n".join(rows))
     assert [word.text for word in talk.timed_words] == ["it", "is", "so", "be", "it", "no"]
     assert [line.partition(": ")[2] for line in talk.notices] == [
-        "1 of 4 texts have no time, or end before they begin; they are left out",
-        "times go back once; its words were put in order",
+        "excluded 1 of 4 texts that have no time or end before they begin",
+        "times go back once. Its words were sorted",
         "1 of 3 texts begin before the one before has ended",
-        "5 of 6 words have no times of their own; each has a share of its text's",
+        "5 of 6 words have no times of their own; each has a fraction of its text's",
     ]
 
 
@@ -149,12 +149,12 @@ def test_the_transcripts_of_real_speech(shared):
 
 def test_what_lies_beyond_the_recording_is_told():
     talk = read_table("a.tsv", "0.0\t1.0\tso\n59.9\t60.5\tit\n61.0\t62.0\tgoes on\n")
-    told = "a.tsv: 2 of 4 words lie after the end of the recording (60 s)"
-    assert talk.beyond(60.0) == f"{told}: is it of another recording?"
+    told = "a.tsv: 2 of 4 words are after the end of the recording (60 s)"
+    assert talk.beyond(60.0) == f"{told}. Does it belong to another recording?"
     assert talk.beyond(62.0) == ""
     few = read_table("a.tsv", "0.0\t9.0\t" + "so " * 19 + "\n61.0\t62.0\tit\n")
     assert few.beyond(60.0).endswith("(60 s)")
-    with pytest.raises(SourceError, match=r"all of its 2 words .* of another one"):
+    with pytest.raises(SourceError, match=r"all 2 words .* another recording"):
         read_table("a.tsv", "61.0\t62.0\tgoes on\n").beyond(60.0)
 
 
@@ -179,7 +179,7 @@ def test_words_that_take_no_time_are_given_some_up_to_the_next(tmp_path):
     assert found == [[1, 1.1, 1.2], [1.1, 1.2, 1.2], [1.2, 1.4, 1.4], [1.4, 1.9, 1.9],
                      [3, 3.3, 3.3]]  # fmt: skip
     assert [word.spread for word in talk.timed_words] == [True, True, False, False, False]
-    assert "talk.ctm: 4 of 5 texts take no time; each word of them is given" in talk.notices[0]
+    assert "talk.ctm: 4 of 5 texts have no duration." in talk.notices[0]
 
 
 TWO = "start\tend\ttext\tspeaker\n0\t1\tso be it\tann\n1\t2\tno no\tbob\n"
@@ -205,17 +205,17 @@ def test_of_several_speakers_one_has_to_be_chosen(talk):
         LIES_BESIDE.read(talk)
     table = talk.with_suffix(".tsv")
     table.write_text(TWO)
-    with pytest.raises(SourceError, match=r"talk\.tsv holds the words of ann, bob: say whose"):
+    with pytest.raises(SourceError, match=r"talk\.tsv has words of ann, bob: choose"):
         LIES_BESIDE.read(talk)
     assert LIES_BESIDE.read(talk, own="bob").words().texts == ("no", "no")
     assert TranscriptChoice(speaker="ann").read(talk, own="bob").words().texts == ("so", "be", "it")
     with pytest.raises(SourceError, match="no speaker cy; it names ann, bob"):
         TranscriptChoice(speaker="cy").read(talk)
-    with pytest.raises(SourceError, match="holds the words of ann, bob"):
+    with pytest.raises(SourceError, match="has words of ann, bob"):
         LIES_BESIDE.read(talk, own="cy")
     table.write_text(TWO + "3.0\t4\tyes\t\n")
     assert read_transcript(table).speakers == ("ann", "bob")
-    told = "talk.tsv: 1 of 6 words are of nobody named; left out"
+    told = "talk.tsv: excluded 1 of 6 words without a speaker"
     assert read_transcript(table, speaker="ann").notices[-1] == told
 
 
@@ -242,11 +242,11 @@ def test_the_mark_is_of_the_words_and_not_of_the_file(talk):
 @pytest.mark.parametrize(
     ("broken", "why"),
     [
-        ('{"segments": [{"start": 1, ', "is no JSON"),
-        ('{"segments": []}', "holds no words"),
-        ('{"segments": [{"start": 2, "end": 1, "text": "so"}]}', "left out"),
+        ('{"segments": [{"start": 1, ', "is not "),
+        ('{"segments": []}', "has no words"),
+        ('{"segments": [{"start": 2, "end": 1, "text": "so"}]}', "excluded"),
         ("", "is empty"),
-        ('{"id": "talk", "speakers": [{"name": "ann"}], "text": "a talk"}', "is none of the JSONs"),
+        ('{"id": "talk", "speakers": [{"name": "ann"}], "text": "a talk"}', "not a Whisper JSON"),
     ],
 )
 def test_a_broken_transcript_is_not_passed_over(talk, broken, why):
@@ -385,10 +385,10 @@ def test_the_text_of_a_caption(text, named, found):
         (
             "vtt",
             "WEBVTT\n\nNOTE a --> b\n\n00:04.000 --> oops\nlost",
-            "1 malformed caption is left",
+            "1 malformed caption is excluded",
         ),
-        ("srt", "00:00:04 --> 00:00:05\nlost", "1 malformed caption is left out"),
-        ("srt", "well", "1 line before the first times, left out"),
+        ("srt", "00:00:04 --> 00:00:05\nlost", "1 malformed caption is excluded"),
+        ("srt", "well", "1 line before the first times, excluded"),
     ],
 )
 def test_what_is_malformed_is_left_out_and_told(suffix, text, told):
@@ -403,7 +403,7 @@ def test_times_within_a_caption_are_those_of_words_and_lines_that_roll_up_count_
     assert [word.begin for word in talk.timed_words] == [0.0, 0.32, 0.48, 2.399, 2.72, 3.0]
     assert talk.timed_words[1].known == 0.48
     assert not talk.spread
-    assert talk.notices == ("a.vtt: 3 lines stand in two captions; they are counted once",)
+    assert talk.notices == ("a.vtt: counted 3 lines once that appeared in two captions",)
     without_times = read_captions("a.vtt", re.sub("<[^>]*>", "", YOUTUBE))
     assert texts(without_times) == texts(talk)
     assert without_times.notices[0] == talk.notices[0]
@@ -539,7 +539,7 @@ def test_chunks_of_hugging_face():
     ]  # fmt: skip
     talk = whisper({"text": " And so x no end", "chunks": chunks})
     assert rows(talk)[1:] == [("so", 0.571, 1.0), ("x", 1.0, 2.0), ("no", 2.0, 2.5)]
-    assert "1 of 4 texts have no time" in talk.notices[0]
+    assert "1 of 4 texts that have no time" in talk.notices[0]
     named = [{"speaker": "SPEAKER_00", "text": " And so", "timestamp": [0.0, 1.0]}]
     assert whisper({"speakers": named, "chunks": chunks}).speakers == ("SPEAKER_00",)
 
@@ -547,14 +547,17 @@ def test_chunks_of_hugging_face():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{", "is no JSON"),
-        ("[" * 100_000, "is no JSON"),
-        ('{"words": "so"}', "none of the JSONs"),
-        ('{"text": "And so"}', "a text without times; ask for verbose_json"),
+        ("{", "is not "),
+        ("[" * 100_000, "is not "),
+        ('{"words": "so"}', "not a Whisper JSON"),
+        ('{"text": "And so"}', "text without times, use verbose_json"),
         ('{"words": [{"text": "so", "start": 1}], "segments": 3}', "no time"),
-        ('{"segments": [{"start": 0, "end": 1, "text": "  "}]}', "holds no words"),
-        ('{"segments": [{"start": NaN, "end": 1e999, "text": "so"}]}', "1 of 1 texts have no time"),
-        ('{"words": [{"word": "so", "start": "0.5", "end": 1}]}', "0.5' is a text: write seconds"),
+        ('{"segments": [{"start": 0, "end": 1, "text": "  "}]}', "has no words"),
+        (
+            '{"segments": [{"start": NaN, "end": 1e999, "text": "so"}]}',
+            "1 of 1 texts that have no time",
+        ),
+        ('{"words": [{"word": "so", "start": "0.5", "end": 1}]}', "invalid time '0.5'"),
     ],
 )
 def test_what_is_no_json_of_whisper_is_refused_in_a_line(text, words):

@@ -58,9 +58,9 @@ def test_malformed_lines_are_named_and_left_out():
     assert pipe.malformed == 10
     assert len(told) == 6
     form = '{"word": TEXT, "begin": SECONDS, "end": SECONDS}'
-    assert told[0] == f"- line 2: must be {form}; it is left out"
+    assert told[0] == f"- line 2: must be {form}; line excluded"
     assert told[3].startswith("- line 5: its words have no time")
-    assert told[-1] == "-: more malformed lines are left out"
+    assert told[-1] == "-: more malformed lines are excluded"
     assert all("\n" not in each for each in told)
 
 
@@ -131,5 +131,5 @@ def test_ten_thousand_words_in_a_second_are_left_out() -> None:
         assert pipe.beyond == 9_990 - pipe.count
         pipe.report_lost()
     assert len(told) == 2
-    assert "more than anybody says" in told[0]
-    assert told[1].endswith("left out in all: 8,990 words too many")
+    assert "too many for one speaker" in told[0]
+    assert told[1].endswith("excluded 8,990 words too many in total")

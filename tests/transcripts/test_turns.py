@@ -57,7 +57,7 @@ FILES = {
 def test_a_tier_is_a_person(tmp_path, name, text):
     found = of_file(tmp_path, name, text)
     assert found.turns == BOTH
-    assert found.notices == (f"{name}: 2 tiers taken as people: ann, bob",)
+    assert found.notices == (f"{name}: took 2 tiers as speakers (ann, bob)",)
 
 
 @pytest.mark.parametrize("form", ["text", "short text"])
@@ -114,7 +114,7 @@ def test_turns_without_a_name_or_a_length_are_left_out_and_said(tmp_path, name):
     text, turns, told = NOBODYS[name]
     found = of_file(tmp_path, name, text)
     assert found.turns == turns
-    assert found.notices[-1] == f"{name}: {told} a name or a length, left out"
+    assert found.notices[-1] == f"{name}: {told} a name or a duration, excluded"
 
 
 def test_turns_of_one_label_that_overlap_are_one_and_told():
@@ -122,8 +122,10 @@ def test_turns_of_one_label_that_overlap_are_one_and_told():
     cut = turns.cut(10.0)
     assert cut.alone == (Turn(0, 6, "ann"), Turn(6, 7, "bob"))
     (line,) = cut.notices
-    assert line == "turns: turns of one label overlap each other, and are taken as one: ann (3.0 s)"
-    with pytest.raises(SourceError, match=r"^[^\n]*names 10,000 labels, and at most 256"):
+    assert line == "turns: overlapping turns of one label were merged for ann (3.0 s)"
+    with pytest.raises(
+        SourceError, match=r"^[^\n]*has 10,000 labels, more than the maximum of 256"
+    ):
         Turns.of(Turn(k, k + 0.1, f"S{k}") for k in range(10_000))
 
 
@@ -143,40 +145,40 @@ def test_words_with_a_pause_between_them_are_turns_of_their_own(tmp_path):
     rows = [{"word": "so", "start": b, "end": e, "speaker": who} for who, b, e in words]
     found = of_file(tmp_path, "a.json", json.dumps({"words": rows}))
     assert [(t.start_seconds, t.end_seconds) for t in found.turns] == [(0, 2), (3, 4), (5, 6)]
-    assert any("1 word of nobody" in line for line in found.notices)
+    assert any("1 word without a speaker" in line for line in found.notices)
 
 
 @pytest.mark.parametrize(
     ("name", "text", "what"),
     [
-        ("a.rttm", "SPEAKER a 1 x 2 <NA> <NA> A\n", "line 1: 'x' is no number of seconds"),
-        ("a.rttm", "SPEAKER a 1 1 nan <NA> <NA> A\n", "line 1: 'nan' is no number"),
+        ("a.rttm", "SPEAKER a 1 x 2 <NA> <NA> A\n", "line 1: 'x' is not a number of seconds"),
+        ("a.rttm", "SPEAKER a 1 1 nan <NA> <NA> A\n", "line 1: 'nan' is not a number"),
         ("a.rttm", "SPEAKER a 1 1 2\n", "line 1 must be SPEAKER, recording"),
         ("a.rttm", "SPEAKER a 1 3 -2 <NA> <NA> A\n", "line 1: a turn that starts at 3 s ends at 1"),
-        ("a.rttm", "SPEAKER a 1 -3 2 <NA> <NA> A\n", "outside of any recording"),
-        ("a.rttm", "SPEAKER a 1 0 0 <NA> <NA> A\n", "holds no turns"),
+        ("a.rttm", "SPEAKER a 1 -3 2 <NA> <NA> A\n", "invalid turn from -3"),
+        ("a.rttm", "SPEAKER a 1 0 0 <NA> <NA> A\n", "has no speaker turns"),
         *(
             ("a.rttm", f"SPEAKER m 1 0 5 <NA> <NA> {end}\n", f"the label of {end!r} end? add <NA>")
             for end in ("Speaker 1", "Speaker 1 <NA>", "Speaker 2 0.5")
         ),
-        ("a.rttm", RTTM + "hello there\n", "line 6 is no RTTM"),
-        ("a.rttm", b"SPEAKER a 1 0 2 <NA> <NA> J\xfcrgen\n", "line 1 is no UTF-8"),
-        ("a.rttm", "", "is empty: it holds no turns"),
+        ("a.rttm", RTTM + "hello there\n", "line 6 is not RTTM"),
+        ("a.rttm", b"SPEAKER a 1 0 2 <NA> <NA> J\xfcrgen\n", "line 1 is not UTF-8"),
+        ("a.rttm", "", "is empty: it has no turns"),
         ("a.txt", "1\t2\tann\n5\t4\tbob\n", "line 2: a turn that starts at 5 s ends at 4"),
         ("a.txt", "1 2 ann\n", "line 1 must be start, end and label with tabs"),
         ("a.txt", RTTM, "line 1 must be start, end and label with tabs between; an RTTM is named"),
-        ("a.rttm", "0.5\t2.5\tann\n", "line 1 is no RTTM"),
-        ("a.lab", RTTM, "a.lab: unknown format of turns; write RTTM (.rttm), labels of Audacity"),
-        ("a.vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\nso\n", "does not say who speaks"),
+        ("a.rttm", "0.5\t2.5\tann\n", "line 1 is not RTTM"),
+        ("a.lab", RTTM, "unknown turn format of a.lab: use RTTM (.rttm)"),
+        ("a.vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\nso\n", "names no speakers"),
         ("a.json", json.dumps([{"start": 4, "end": 2, "speaker": "A"}]), "turn 1: a turn"),
-        ("a.json", json.dumps([{"start": "4", "end": 2, "speaker": "A"}]), "'4' is a text: write"),
+        ("a.json", json.dumps([{"start": "4", "end": 2, "speaker": "A"}]), "invalid time '4'"),
         (
             "a.txt",
             "".join(f"{i}\t{i + 1}\tS{i}\n" for i in range(MOST_LABELS + 1)),
-            f"names {MOST_LABELS + 1:,} labels",
+            f"has {MOST_LABELS + 1:,} labels",
         ),
         ("a.eaf", EAF.replace('"milliseconds"', '"PAL-frames"'), "in PAL-frames: save it in mill"),
-        ("a.eaf", "<xml/>", "is no file of ELAN, or is damaged"),
+        ("a.eaf", "<xml/>", "is not a valid ELAN file"),
         ("a.eaf", "<html/>", "a.eaf is a web page"),
         ("a.json", json.dumps([{"start": 4, "speaker": "A"}]), "a.json turn 1 has no end"),
         ("a.json", json.dumps([{"end": 4, "speaker": "A"}]), "a.json turn 1 has no start"),
@@ -197,12 +199,12 @@ def test_words_with_a_pause_between_them_are_turns_of_their_own(tmp_path):
             '"Praat chronological TextGrid text file"\n0 2.3\n',
             "chronological TextGrid: s",
         ),
-        ("a.eaf", EAF.replace('"500"', '"x"'), "is no file of ELAN, or is damaged"),
-        ("a.eaf", EAF.replace('"500"', '"-500"'), "lies outside of any recording"),
-        ("a.TextGrid", "ooBinaryFile so it goes", "is no file of Praat, or is damaged"),
-        ("a.TextGrid", TEXTGRID.replace("size = 2", "size = 9"), "is no file of Praat"),
-        ("a.TextGrid", TEXTGRID.encode().replace(b"goes", b"g\xf6s"), "is no UTF-8 text"),
-        ("a.TextGrid", TEXTGRID.replace("so it", "").replace("goes", " "), "holds no turns"),
+        ("a.eaf", EAF.replace('"500"', '"x"'), "is not a valid ELAN file"),
+        ("a.eaf", EAF.replace('"500"', '"-500"'), "invalid turn from"),
+        ("a.TextGrid", "ooBinaryFile so it goes", "is not a valid Praat file"),
+        ("a.TextGrid", TEXTGRID.replace("size = 2", "size = 9"), "is not a valid Praat file"),
+        ("a.TextGrid", TEXTGRID.encode().replace(b"goes", b"g\xf6s"), "is not UTF-8 text"),
+        ("a.TextGrid", TEXTGRID.replace("so it", "").replace("goes", " "), "has no speaker turns"),
     ],
 )
 def test_what_is_wrong_is_one_line(tmp_path, name, text, what):
@@ -238,7 +240,7 @@ def test_turns_of_nobody_are_left_out_and_said(tmp_path, nobody):
     line = "SPEAKER m 1 {} 5.0 <NA> <NA> {} <NA> <NA>\n"
     found = of_file(tmp_path, "a.rttm", line.format(0, nobody) + line.format(5, "bob"))
     assert found.turns == (Turn(5, 10, "bob"),)
-    assert found.notices == ("a.rttm: 1 line without a name or a length, left out",)
+    assert found.notices == ("a.rttm: 1 line without a name or a duration, excluded",)
     assert parse_turn("-", line.format(0, nobody)) is None
     found = of_file(tmp_path, "a.txt", f"0\t5\t{nobody}\n5\t10\tbob\n")
     assert found.turns == (Turn(5, 10, "bob"),)
@@ -263,13 +265,13 @@ def test_turns_beyond_the_recording_are_cut_and_said():
     cut = turns.cut(6.0)
     assert cut.turns == (Turn(0, 4, "ann"), Turn(5, 6, "bob"))
     assert cut.notices == (
-        "a.rttm: 2 turns lie beyond the end of the recording (0:06); 4.0 s are cut off",
+        "a.rttm: 2 turns extend beyond the end of the recording (0:06), and 4.0 s were cut off",
     )
     assert turns.cut(12.9).notices == ()  # a diariser's windows end a little later
     part = turns.cut(4.0, 3.0, warns=False)
     assert part.turns == (Turn(0, 1, "ann"), Turn(2, 4, "bob"))
     assert part.notices == ()
-    with pytest.raises(SourceError, match="no turn lies in the recording"):
+    with pytest.raises(SourceError, match="no turn is within the recording"):
         turns.cut(2.0, 20.0)
 
 
@@ -336,7 +338,7 @@ def test_the_own_transcript_fits_and_that_of_others_is_doubted(seconds):
     doubtful = [each for each in others if each.doubtful]
     assert len(doubtful) > 0.85 * len(others)
     assert 0.3 < np.mean([each.as_well for each in others]) < 0.7
-    assert doubtful[0].sentence("a.vtt").endswith("is it of another recording?")
+    assert doubtful[0].sentence("a.vtt").endswith("Does it belong to another recording?")
     assert own[0].sentence("a.vtt").endswith("% of the speech has words")
 
 

@@ -200,26 +200,26 @@ class Webhook:
         """Post one alert."""
         body = _as_line(alert)
         for wait in (*self._waits, None):
-            asked = 0.0
+            retry_after = 0.0
             try:
                 self._post(body)
                 return
             except urllib.error.HTTPError as error:
                 error.close()
-                why = _answer(error)
+                reason = _answer(error)
                 if error.code not in PASSING:
-                    raise DeliveryError(why) from None
-                asked = _retry_after(error)
+                    raise DeliveryError(reason) from None
+                retry_after = _retry_after(error)
             except TimeoutError:
-                why = f"no answer within {self._timeout:g} s"
+                reason = f"no answer within {self._timeout:g} s"
             except (OSError, http.client.HTTPException) as error:
-                why = _reason(error, self._timeout)
+                reason = _reason(error, self._timeout)
             if wait is None:
                 break
             jitter = random.uniform(1.0, 1.1)  # many monitors, one receiver
-            if cancel.wait(min(max(wait * jitter, asked), MOST_WAIT_SECONDS)):
+            if cancel.wait(min(max(wait * jitter, retry_after), MOST_WAIT_SECONDS)):
                 break
-        raise DeliveryError(why)
+        raise DeliveryError(reason)
 
     def _post(self, body: bytes) -> None:
         request = urllib.request.Request(self._url, body, self._headers, method="POST")
@@ -245,7 +245,7 @@ class Webhook:
             self._headers["Authorization"] = f"Basic {coded}"
         where = f"[{host}]" if ":" in host else host
         where += "" if port is None else f":{port}"
-        path, query = (urllib.parse.quote(part, safe=_SAFE) for part in (parts.path, parts.query))
+        path, query = (urllib.parse.quote(piece, safe=_SAFE) for piece in (parts.path, parts.query))
         return urllib.parse.urlunsplit((parts.scheme, where, path, query, "")), where
 
 
@@ -258,8 +258,8 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 def _answer(error: urllib.error.HTTPError) -> str:
     if 300 <= error.code < 400:
-        place = urllib.parse.urlsplit(error.headers.get("Location", ""))
-        to = f" to {place.hostname}" if place.hostname else ""
+        location = urllib.parse.urlsplit(error.headers.get("Location", ""))
+        to = f" to {location.hostname}" if location.hostname else ""
         return f"answered {error.code}, a redirect{to}: not followed, give the final address"
     return f"answered {error.code}"
 

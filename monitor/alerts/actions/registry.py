@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from monitor.events.run import Alert
     from monitor.protocols import AlertReceiver
 
-# --- Hands alerts to a slow receiver from a thread of its own: the stream never waits for it.
+# --- Deliver alerts from a separate thread, so that the stream never waits for a receiver.
 
 MOST_WAITING = 100
 PATIENCE_SECONDS = 10.0
@@ -79,16 +79,16 @@ class BackgroundDelivery:
             if not self._changed.wait_for(self._idle, self._patience):
                 self._cancel.set()  # no more retries
                 self._changed.wait_for(lambda: not self._busy, LAST_SECONDS)
-            left = len(self._waiting) + self._busy
-            if left:
-                self._give_up(left, self._why or "no answer before the end")
+            pending = len(self._waiting) + self._busy
+            if pending:
+                self._give_up(pending, self._why or "no answer before the end")
                 self._waiting.clear()
             if not self._failed:
                 return []
             s = "" if self._taken == 1 else "s"
             return [
-                f"{self._receiver.label}: {self._failed} of {self._taken} alert{s} not delivered: "
-                f"{self._why}"
+                f"{self._receiver.label}: {self._failed} of {self._taken} alert{s} not delivered "
+                f"({self._why})"
             ]
 
     def close(self) -> None:
@@ -111,16 +111,16 @@ class BackgroundDelivery:
                 if self._cancel.is_set():
                     return
                 alert, self._busy = self._waiting.popleft(), True
-            why = ""
+            reason = ""
             try:
                 self._receiver.deliver(alert, self._cancel)
             except DeliveryError as error:
-                why = str(error)
+                reason = str(error)
             except Exception as error:  # a faulty receiver must not stop the run
-                why = f"unexpected {type(error).__name__}"
+                reason = f"unexpected {type(error).__name__}"
             with self._changed:
-                if self._busy and why:
-                    self._give_up(1, why)
+                if self._busy and reason:
+                    self._give_up(1, reason)
                 self._busy = False
                 self._changed.notify_all()
 
@@ -141,7 +141,7 @@ class ActionOption:
         help: what it does.
         opens: what was given to the receiver.
         environment: the variable that it may come from as well, since it often holds a secret:
-            then ``@FILE`` stands for the lines of a file. Empty where it cannot.
+            then ``@FILE`` stands for the lines of a file. Empty if it cannot.
     """
 
     name: str
@@ -179,7 +179,7 @@ ACTION_OPTIONS = (
         "--on-alert",
         "COMMAND",
         "Run this at every alert and warning, raised or cleared, with its JSON record on "
-        "standard input; may be repeated. What it prints goes to stderr.",
+        "standard input; may be repeated. Its output goes to stderr.",
         _command,
     ),
     ActionOption(

@@ -35,7 +35,7 @@ const markOf = (event) => (event.state === "cleared" ? "cleared" : event.level =
 /** Events with a mark on the curve. */
 const marked = (run) => run.events.filter((e) => e.x > 0 && e.type !== "crossing");
 
-// What a ledger remembers: readings of earlier sessions, their speech counted on.
+// Readings of earlier sessions from a ledger. Their speech seconds continue from session to session.
 const historyOf = (run) => ((run.start.carried || {}).history || []).filter((p) => p.speech > 0);
 
 const colour = (name) =>
@@ -45,12 +45,12 @@ export class Curve {
   constructor(onPick) {
     this.element = $("curve");
     this.hidden = new Set();
-    /** Of lines that are not always there. @type {Record<string, HTMLElement>} */
+    /** Buttons of lines that are not always drawn. @type {Record<string, HTMLElement>} */
     this.buttons = {};
     this.onPick = onPick;
     this.drawn = false;
     this.redraw = () => {};
-    /** Of every mark. @type {[string, HTMLElement][]} */
+    /** Legend entry of each mark. @type {[string, HTMLElement][]} */
     this.signs = Object.entries(MARKS).map(([kind, [, sign, key, meaning]]) => [kind,
       make("span", { class: "sign", hidden: true }, make("span", { class: key, "aria-hidden": "true" }, sign), ` ${meaning}`)]);
     $("legend").replaceChildren(...LINES.map(([key, name, shape]) => this.button(key, name, shape)),
@@ -73,7 +73,7 @@ export class Curve {
   }
 
   draw(run, moment) {
-    if (!window.Plotly || !this.element.offsetWidth) return; // nowhere to be drawn
+    if (!window.Plotly || !this.element.offsetWidth) return; // the element is not visible
     this.redraw = () => this.draw(run, moment);
     const { spread, history, closed, protected: other, linear, sqrt, expected } = this.buttons;
     history.hidden = !historyOf(run).length;
@@ -81,9 +81,9 @@ export class Curve {
     closed.hidden = !run.evidence || both;
     spread.hidden = both || !run.readings.some((each) => known(each.spread_low));
     other.hidden = !both;
-    const guided = researching() && !both; // two voices are enough to tell apart
+    const guided = researching() && !both; // two voices and two guides would be too many lines
     linear.hidden = sqrt.hidden = !guided;
-    expected.hidden = run.evidence && !researching(); // of the closed-set figure
+    expected.hidden = run.evidence && !researching(); // it belongs to the closed-set figure
     $("researcher").hidden = both && !run.evidence;
     const points = plotted(run.readings);
     const config = { displayModeBar: false, responsive: true, scrollZoom: false, doubleClick: false };
@@ -146,7 +146,7 @@ export class Curve {
       ...(run.evidence && !run.start.protected ? [closed] : []),
       bits,
       this.marks(run),
-      // plotly shows a second axis only for a line of its own
+      // plotly draws the second axis only if a trace uses it
       { x: [1], y: [null], yaxis: "y2", type: "scatter", mode: "lines", hoverinfo: "skip" },
     ];
   }
@@ -164,7 +164,7 @@ export class Curve {
     };
   }
 
-  // The protected voice: its limits and its line, and by how much it lies below.
+  // The protected voice: its band, its line and its distance below the clear voice.
   otherSide(run, points, line) {
     const get = figureOf;
     const curve = line("protected", (p) => get(p).bits,
@@ -175,7 +175,7 @@ export class Curve {
     return [...this.bands(points, (p) => [get(p).low, get(p).high], "protected-band"), curve];
   }
 
-  // One for each stretch of evidence: plotly fills across a break.
+  // One band per uninterrupted stretch, because plotly fills across a break.
   bands(points, limits, key, name = "limits") {
     const stretches = [[]];
     for (const point of points) {
@@ -225,7 +225,7 @@ export class Curve {
         layer: key === "danger" ? "above" : "below",
         line: { color: colour(key), width: 1.4, dash },
       });
-      const right = key === "danger"; // a threshold may lie beside the ceiling
+      const right = key === "danger"; // a threshold may be close to the ceiling
       labels.push({
         xref: "paper", x: right ? 0.994 : 0.006, xanchor: right ? "right" : "left",
         y, yanchor: place, text: name, showarrow: false,
@@ -290,7 +290,7 @@ export class Curve {
   }
 }
 
-// Shades the readings that may be of more voices than one.
+// Shade readings that may include more than one voice.
 function doubtful(points) {
   const stretches = [];
   points.forEach((point, i) => {
@@ -312,7 +312,7 @@ function upright(x, key, dash) {
   };
 }
 
-// Readings close together on the log axis look the same; a fresh start breaks the line.
+// Skip readings that coincide on the log axis. A restart of the evidence breaks the line.
 function plotted(readings) {
   const points = [];
   let reached = 0;
@@ -328,7 +328,7 @@ function plotted(readings) {
   return points;
 }
 
-// Of evidence up to the next crowd, where it is near.
+// Axis limits in bits. For evidence the axis extends to the next crowd if that is near.
 function bounds(points, ceiling, crowds, support) {
   let low = 0;
   let high = Math.max(ceiling, support);
@@ -352,7 +352,7 @@ function xRange(points, over, past) {
   const last = points[points.length - 1].x;
   const earliest = Math.min(points[0].x, ...past.map((p) => p.speech));
   const first = Math.max(earliest, last / 3000);
-  // while it goes on the axis grows now and then, so that the curve does not crawl
+  // during a run the axis grows in steps, so that the curve does not crawl
   const end = over ? last : TICKS.find((tick) => tick >= last) || last;
   return [first, Math.max(end, first * 4)];
 }

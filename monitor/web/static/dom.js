@@ -1,6 +1,6 @@
-// Small helpers to make elements. Text is only ever set as text: names may hold anything.
+// Small helpers to make elements. Text is only ever set as text, because a name may contain markup.
 
-/** The element of that id; what kind it is, the page says. @type {(id: string) => any} */
+/** The element with this id. The page determines its kind. @type {(id: string) => any} */
 export const $ = (id) => document.getElementById(id);
 
 export function make(tag, options = {}, ...children) {
@@ -30,7 +30,7 @@ export function fill(id, children) {
 export const share = (value, of) =>
   `${(100 * Math.min(Math.max(value / of, 0), 1)).toFixed(2)}%`;
 
-// Guides and plateau are for researchers; whether they are wanted is remembered where it may be.
+// Guides and plateau are for researchers. The choice is stored if the browser allows it.
 const WANTED = "researcher";
 
 export function researching() {
@@ -43,14 +43,14 @@ export function rememberResearching(onChange) {
   try {
     press(localStorage.getItem(WANTED) === "yes");
   } catch {
-    press(false); // a browser that keeps nothing
+    press(false); // a browser that stores nothing
   }
   button.addEventListener("click", () => {
     press(!researching());
     try {
       localStorage.setItem(WANTED, researching() ? "yes" : "no");
     } catch {
-      // it holds until the page is left
+      // the choice lasts until the page is left
     }
     onChange();
   });

@@ -1,4 +1,4 @@
-// Follows a run and draws it: what the page of a live run and the page that listens share.
+// Follow a run and draw it. The page of a live run and the page of `monitor serve` share this.
 import { $, rememberResearching, text } from "./dom.js";
 import { Curve } from "./curve.js";
 import { Run } from "./run.js";
@@ -22,7 +22,7 @@ let drawnAt = performance.now();
 /** @type {(run: any, reading: any) => void} */ let shown = () => {};
 const curve = new Curve((seconds) => look(seconds));
 
-// Follow the run whose events come from there; `drawn` is called whenever a moment was drawn.
+// Follow the run with events at `from`. `drawn` is called after each drawing.
 /** @param {(run: any, reading: any) => void} drawn */
 export function follow(from = "/events", drawn = () => {}) {
   shown = drawn;
@@ -48,17 +48,17 @@ function greet(event) {
   $("leave").hidden = !hello.guarded;
   if (hello.relayed) followRelay();
   hello.thresholds.forEach(([field, bits]) => run.stands(field, bits));
-  drawnAt = performance.now(); // what is there already is drawn at one go
+  drawnAt = performance.now(); // draw the existing records in one go
   drain();
 }
 
 function take(event) {
   const record = JSON.parse(event.data);
   run.take(Number(event.lastEventId.split("-")[1]), record);
-  if (record.type === "start" && record.people) location.reload(); // it has its own page
-  if (record.type === "alert") spokenAt = 0; // said at once
+  if (record.type === "start" && record.people) location.reload(); // several people have their own page
+  if (record.type === "alert") spokenAt = 0; // announce it immediately
   if (run.end) {
-    spokenAt = 0; // the last reading differs from the last one spoken
+    spokenAt = 0; // announce the last reading as well
     closeStream();
     drain();
   }
@@ -95,7 +95,7 @@ function plan() {
 
 function draw() {
   planned = null;
-  if (document.body.dataset.people === "yes") return; // another run is shown, of several people
+  if (document.body.dataset.people === "yes") return; // a run of several people is shown instead
   drawnAt = performance.now();
   const reading = run.looked;
   panels.header(run, reading, status);
@@ -113,7 +113,7 @@ function draw() {
   speak(reading);
   const now = performance.now();
   if (now - curveAt >= CURVE_MILLISECONDS) {
-    curveAt = reading ? now : 0; // the first reading is drawn whole
+    curveAt = reading ? now : 0; // draw the first reading completely
     curve.draw(run, reading);
   } else plan();
   const bits = reading && reading.bits;
@@ -144,7 +144,7 @@ function look(seconds) {
   plan();
 }
 
-// Said aloud now and then, not at every reading; the last of them is said, too.
+// For screen readers: announce a reading every 20 s, and the last one.
 function speak(reading) {
   const now = performance.now();
   clearTimeout(speaking);

@@ -1,4 +1,4 @@
-// Logs in by the token in the address, which never leaves the browser but in the form.
+// Log in with the token in the address. It leaves the browser only in the form.
 const token = decodeURIComponent(location.hash.slice(1));
 if (token) {
   history.replaceState(null, "", location.pathname);

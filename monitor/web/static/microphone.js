@@ -1,4 +1,4 @@
-// The browser's microphone, as raw as it comes, and the line to the program that hears it.
+// The browser's microphone, without processing where the browser allows it, and the websocket to the program.
 
 const RAW = {
   echoCancellation: false, noiseSuppression: false, autoGainControl: false, voiceIsolation: false,
@@ -13,7 +13,7 @@ const HEADER_BYTES = 8;
 const PART_BYTES = 60000;
 const MOST_PARTS = 16;
 
-/** What of the browser's own processing is on, in words. @type {Record<string, string>} */
+/** Names of the browser's own audio processing. @type {Record<string, string>} */
 const PROCESSING = {
   echoCancellation: "echo cancellation",
   noiseSuppression: "noise suppression",
@@ -42,12 +42,12 @@ export class Microphone {
     return this.context ? this.context.sampleRate : 0;
   }
 
-  /** Whether it hears now. */
+  /** Whether the microphone is open. */
   get open() {
     return this.stream !== null;
   }
 
-  /** What the browser does to the sound though it was asked not to, in words. @returns {string[]} */
+  /** Names of the processing that the browser applies despite the request not to. @returns {string[]} */
   get processed() {
     if (!this.stream) return [];
     const settings = /** @type {Record<string, unknown>} */ (this.stream.getAudioTracks()[0].getSettings());
@@ -55,7 +55,7 @@ export class Microphone {
   }
 
   /**
-   * Open the microphone, unless it is stopped while the user is asked. Throws a DOMException without a
+   * Open the microphone, unless it is stopped while the browser asks the user. Throws a DOMException without a
    * microphone or permission.
    */
   async start() {
@@ -75,7 +75,7 @@ export class Microphone {
       this.node.port.onmessage = ({ data }) => {
         if (this.stream) this.heard(data.samples, data.peak);
       };
-      this.node.connect(this.context.destination); // silence: but for that nothing is asked of it
+      this.node.connect(this.context.destination); // silent output, because an unconnected node is never run
     }
     await this.context.resume();
     if (this.stream !== stream) return;
@@ -84,7 +84,7 @@ export class Microphone {
     this.stream.getAudioTracks()[0].addEventListener("ended", () => this.wait());
   }
 
-  /** Let go of the microphone: the browser says that nobody listens. */
+  /** Release the microphone, so that the browser's recording indicator goes out. */
   stop() {
     this.wanted = this.gone = false;
     if (this.source) this.source.disconnect();
@@ -93,7 +93,7 @@ export class Microphone {
     if (this.context) this.context.suspend();
   }
 
-  /** The device has gone: wait for it. */
+  /** The device is lost. Wait for it to return. */
   async wait() {
     const began = performance.now();
     this.stop();
@@ -114,7 +114,7 @@ export class Microphone {
   }
 }
 
-/** The websocket to the program; it comes back by itself, to the same session. */
+/** The websocket to the program. It reconnects to the same session automatically. */
 export class Line {
   /**
    * @param {(message: any) => void} told called with every message of the program
@@ -123,15 +123,15 @@ export class Line {
   constructor(told, changed) {
     this.told = told;
     this.changed = changed;
-    /** Called with protected sound. @type {(message: ArrayBuffer) => void} */
+    /** Called with protected audio. @type {(message: ArrayBuffer) => void} */
     this.sounded = () => {};
     this.session = "";
     this.rate = 0;
     this.place = 0;
-    /** Frames and wishes that wait for the line. @type {(ArrayBuffer | string)[]} */ this.waiting = [];
+    /** Frames and requests that wait for the connection. @type {(ArrayBuffer | string)[]} */ this.waiting = [];
     /** Whether the program has answered. */ this.open = false;
-    /** Whether it waits for the user. */ this.ended = false;
-    /** Why it is not open, as a sentence. */ this.trouble = DOWN;
+    /** Whether a new connection needs an action of the user. */ this.ended = false;
+    /** Sentence that explains why it is not open. */ this.trouble = DOWN;
     /** @type {WebSocket | null} */ this.socket = null;
     this.connect();
   }
@@ -190,7 +190,7 @@ export class Line {
     return this.open;
   }
 
-  /** Ask for something. @param {Record<string, unknown>} wish */
+  /** Send a request. @param {Record<string, unknown>} wish */
   ask(wish) {
     const text = JSON.stringify(wish);
     if (this.open) /** @type {WebSocket} */ (this.socket).send(text);
@@ -198,10 +198,10 @@ export class Line {
   }
 
   /**
-   * Send files, one after the other, as fast as the line takes them.
+   * Send files one after the other, as fast as the connection accepts them.
    * @param {File[]} files
-   * @param {(share: number) => boolean} sent told how much has gone; false ends it
-   * @returns {Promise<boolean>} whether all has gone
+   * @param {(share: number) => boolean} sent called with the fraction sent; returns false to stop
+   * @returns {Promise<boolean>} whether everything was sent
    */
   async deliver(files, sent) {
     const socket = this.socket;
@@ -222,20 +222,20 @@ export class Line {
     return true;
   }
 
-  /** Sound begins anew. @param {number} rate */
+  /** Audio starts at sample 0. @param {number} rate */
   begin(rate) {
     this.rate = rate;
     this.place = 0;
     this.waiting = [];
   }
 
-  /** So many seconds were not heard: they are a gap. @param {number} seconds */
+  /** Record a gap: this many seconds of audio are missing. @param {number} seconds */
   miss(seconds) {
     this.place += Math.round(seconds * this.rate);
   }
 
   /**
-   * Send a frame; what the line cannot take in time is left out, and is a gap there.
+   * Send a frame. If the connection is too slow, the frame is dropped and leaves a gap.
    * @param {Int16Array} samples
    */
   send(samples) {

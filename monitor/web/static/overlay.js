@@ -1,4 +1,4 @@
-// The newest number, over another picture.
+// The newest number, as an overlay for a video.
 const MILLISECONDS = 1000;
 
 async function show() {
@@ -7,7 +7,7 @@ async function show() {
     const { bits } = await answer.json();
     document.getElementById("bits").textContent = bits === null ? "" : `${bits.toFixed(1)} bits`;
   } catch {
-    document.getElementById("bits").textContent = ""; // an old number would be a false one
+    document.getElementById("bits").textContent = ""; // an old number would be wrong
   }
   setTimeout(show, MILLISECONDS);
 }

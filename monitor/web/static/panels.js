@@ -485,7 +485,7 @@ export function numbers(run, reading) {
   ]);
 }
 
-// Behind the "?": bits as people, typical values, and a threshold per purpose.
+// Behind the "?": bits as numbers of people, typical values, and a threshold per purpose.
 function howMuch(guide) {
   $("how-much-button").hidden = !guide;
   if (!guide) return;

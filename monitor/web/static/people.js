@@ -1,4 +1,4 @@
-// Follows a run of several people: a curve and a row each.
+// Follow a run of several people, with one curve and one row per person.
 import { $, fill, make, text } from "./dom.js";
 import { closeStream, openStream } from "./stream.js";
 import { clock, fixed, known } from "./words.js";
@@ -12,13 +12,13 @@ const WIDE = 1000, HIGH = 380, LEFT = 44, RIGHT = 210, TOP = 12, ROW = 11;
 const TICKS = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400];
 
 let name = "", last = 0, start = null, end = null, recorded = false, planned = null;
-let people = new Map(); // by label: readings by who is watched, and alerts
+let people = new Map(); // by label: readings per watched speaker, and alerts
 let events = [];
 let status = ["waiting", "Waiting"];
 
 /** @type {(seconds: number) => void} */ let shownAt = () => {};
 
-// Follow the run whose events come from there; `drawn` is called with the second that was drawn.
+// Follow the run with events at `from`. `drawn` is called with the stream second that was drawn.
 /** @param {(seconds: number) => void} drawn */
 export function followPeople(from = "/events", drawn = () => {}) {
   shownAt = drawn;
@@ -77,7 +77,7 @@ function person(label) {
   return people.get(label);
 }
 
-// The view by whom a label is matched to, else the one that says most.
+// The view of the person matched to a label, otherwise the view with the most bits.
 function shown(each) {
   const row = rowOf(each.label);
   const views = [...each.views];
@@ -95,7 +95,7 @@ function plan() {
 function draw() {
   planned = null;
   if (start && !start.people) {
-    location.reload(); // another run, of one voice
+    location.reload(); // a run of one voice has started
     return;
   }
   const everybody = [...people.values()].map((each) => {
@@ -126,14 +126,14 @@ function draw() {
 function row(each, place) {
   const told = rowOf(each.label) || {};
   const who = !known(told.probability) ? ""
-    : `${told.person === null ? "nobody enrolled" : told.person}, ${Math.round(100 * told.probability)} %`;
+    : `${told.person === null ? "not enrolled" : told.person}, ${Math.round(100 * told.probability)} %`;
   const now = each.view ? (each.view.last.said || {}).now || "" : "";
   const meaning = now.includes(", ") ? now.slice(now.indexOf(", ") + 2) : now;
   const cells = [
     who,
     each.view ? clock(each.view.last.speech) : "0:00",
     each.bits === null ? "" : fixed(each.bits),
-    each.view ? `${each.watch ? `as ${each.watch}: ` : ""}${meaning}` : "too little to say",
+    each.view ? `${each.watch ? `as ${each.watch}: ` : ""}${meaning}` : "too little speech",
     each.alerts.length ? `${each.alerts.length}, first at ${clock(each.alerts[0][0])}` : "",
     known(told.purity) ? `${Math.round(100 * told.purity)} %` : "",
   ];
@@ -191,7 +191,7 @@ function curves(drawn, now) {
 
 const short = (label) => (label.length > 20 ? `${label.slice(0, 19)}…` : label);
 
-// Where names stand that would lie on each other: each below the one before.
+// Vertical positions of the names, spread out so that none overlap.
 function apart(wanted, bottom) {
   const size = 17, places = new Map();
   const order = [...wanted].sort((a, b) => a[1] - b[1]);

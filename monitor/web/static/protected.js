@@ -1,8 +1,8 @@
-// The same voice through an anonymiser, and what is promised of it.
+// The same voice through an anonymiser, and its declared guarantee.
 import { $, fill, make, text } from "./dom.js";
 import { capital, clock, fixed, known, upTo } from "./words.js";
 
-// That of the strongest attacker who was tried, in the unit of the headline.
+// Figure of the strongest attacker tried, in the headline's unit.
 export function figureOf(reading) {
   const side = reading.protected || {};
   return {
@@ -24,12 +24,12 @@ export function protectedSide(run, reading) {
   text("protected-limits", known(figure.low) ? `95 % interval ${upTo(figure.low, figure.high, figure.cut)}` : "");
   text("protected-whom", figure.by ? `${capital(reading.said.attacker)}.` : "–");
   text("protected-others", unknowing
-    ? `Whoever knows it learns more${document.body.dataset.serve === "yes"
-      ? "" : ": try one who does with --protected-population"}.` : "");
+    ? `An attacker who knows it learns more.${document.body.dataset.serve === "yes"
+      ? "" : " Try one with --protected-population."}` : "");
   disclosure_delay(run);
 }
 
-// What is known at the moment looked at; when it is over, also what was never reached.
+// Delays known at the selected moment. After the run, levels that were never reached are included.
 function disclosure_delay(run) {
   const rows = run.end && run.following && Array.isArray(run.end.disclosure_delay)
     ? (run.end.said || {}).delay || [] : soFar(run);
@@ -37,7 +37,7 @@ function disclosure_delay(run) {
   if ($("disclosure_delay").dataset.key === key) return;
   $("disclosure_delay").dataset.key = key;
   if (!rows.length) {
-    const why = run.start.watch ? "Neither voice has stayed at a bit for 5 s." : "Told of a watched speaker alone.";
+    const why = run.start.watch ? "Neither voice has stayed at a bit for 5 s." : "Shown only for a watched speaker.";
     fill("disclosure_delay", [make("caption", { class: "muted small" }, why)]);
     return;
   }
@@ -63,13 +63,13 @@ function soFar(run) {
   });
 }
 
-// A declared epsilon, beside what is measured.
+// The declared epsilon, next to the measured bits.
 export function promised(run, reading) {
   const start = run.start.declared;
   const { promise, composed } = (reading && reading.said) || {};
   $("promise").hidden = !start || !promise;
   if (!start || !promise) return;
   text("promise-title", `Promised by ${start.mechanism}, against every attacker`);
-  text("promise-now", `${capital(promise)}. What is measured is of attackers that were tried, and no promise.`);
+  text("promise-now", `${capital(promise)}. The measured bits apply to the attackers tried and guarantee nothing.`);
   text("promise-sum", `${capital(composed)}.`);
 }

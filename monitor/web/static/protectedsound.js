@@ -1,4 +1,4 @@
-// The protected voice as it comes back from the program: heard, and kept here to be saved.
+// The protected voice from the program, to be played and saved.
 
 const HEADER_BYTES = 8;
 const MOST_SECONDS = 1800;
@@ -12,7 +12,7 @@ export class ProtectedSound {
   }
 
   /**
-   * A voice begins anew.
+   * Start a new voice.
    * @param {number} rate
    * @param {AudioContext | null} context
    * @param {string} method of the anonymiser
@@ -21,7 +21,7 @@ export class ProtectedSound {
     this.rate = rate;
     this.method = method;
     this.context = context;
-    this.next = 0; // when what comes next is heard, on the clock of the context
+    this.next = 0; // playback time of the next samples, on the context's clock
     /** @type {Int16Array<ArrayBuffer>[]} */ this.parts = [];
     this.length = 0;
   }
@@ -31,13 +31,13 @@ export class ProtectedSound {
     return this.rate ? this.length / this.rate : 0;
   }
 
-  /** @param {ArrayBuffer} message where it stands, and 16-bit samples */
+  /** @param {ArrayBuffer} message position of the first sample, then 16-bit samples */
   take(message) {
     if (!this.rate) return;
     const place = Number(new DataView(message).getBigUint64(0, true));
     const samples = new Int16Array(message, HEADER_BYTES);
     if (place + samples.length <= MOST_SECONDS * this.rate) {
-      if (place > this.length) this.keep(new Int16Array(place - this.length)); // lost on the way
+      if (place > this.length) this.keep(new Int16Array(place - this.length)); // fill lost samples with silence
       this.keep(samples);
     }
     if (this.heard) this.play(samples);
@@ -63,11 +63,11 @@ export class ProtectedSound {
     this.next += buffer.duration;
   }
 
-  /** All of it as a WAV of 16 bits, one channel; its comment says what was done to the voice. */
+  /** The whole voice as a 16-bit mono WAV. Its comment names the anonymiser. */
   wav() {
     const comment = `Voice anonymised by speaker-disclosure-monitor: ${this.method}\0`;
     const padded = comment.length % 2 ? `${comment}\0` : comment;
-    const start = WAV_HEADER_BYTES + padded.length; // of the samples
+    const start = WAV_HEADER_BYTES + padded.length; // byte offset of the samples
     const header = new DataView(new ArrayBuffer(start));
     const size = 2 * this.length;
     const text = (at, word) => [...word].forEach((each, i) => header.setUint8(at + i, each.charCodeAt(0)));

@@ -1,11 +1,11 @@
-// Runs where the browser makes its sound: hands over what the microphone hears, as 16-bit samples.
+// Runs in the browser's audio thread. It posts the microphone's audio as 16-bit samples.
 
 const FRAME_SECONDS = 0.02;
 
 class Recorder extends AudioWorkletProcessor {
   constructor() {
     super();
-    /** Samples of a frame. @type {number} */
+    /** Samples per frame. @type {number} */
     this.length = Math.round(sampleRate * FRAME_SECONDS);
     this.begin();
   }
@@ -17,7 +17,7 @@ class Recorder extends AudioWorkletProcessor {
   }
 
   /**
-   * Takes the next samples of the microphone, mixed to one channel.
+   * Process the next samples of the microphone, mixed to one channel.
    * @param {Float32Array[][]} inputs
    */
   process(inputs) {

@@ -1,4 +1,4 @@
-// What goes out: what is left of the budget, and a switch.
+// The outgoing audio: remaining budget and a mute switch.
 import { $, text } from "./dom.js";
 
 const MILLISECONDS = 500;
@@ -17,7 +17,7 @@ function draw(relay) {
   $("relay").hidden = false;
   $("relay").dataset.way = open ? "open" : "muted";
   text("relay-way", relay.way === "clear" ? "Others hear you." : open
-    ? `Others hear you through ${relay.way}.` : muted ? "You are muted." : "The budget is spent: others hear nothing.");
+    ? `Others hear you through ${relay.way}.` : muted ? "You are muted." : "The budget is spent. Nothing is sent.");
   $("relay-left").hidden = relay.budget_bits === null;
   if (relay.budget_bits !== null) {
     $("relay-bar").max = relay.budget_bits;
@@ -41,7 +41,7 @@ async function turn() {
 }
 
 function lost() {
-  text("relay-way", "The monitor does not answer: nothing is known of what goes out.");
+  text("relay-way", "The monitor does not answer. Your voice may still be sent.");
 }
 
 async function poll() {
@@ -53,7 +53,7 @@ async function poll() {
   setTimeout(poll, MILLISECONDS);
 }
 
-// Show it, and let it be muted, from now on.
+// Show the relay and its mute switch from now on.
 export function followRelay() {
   if (following) return;
   following = true;

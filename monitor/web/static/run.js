@@ -1,4 +1,4 @@
-// The run as the page knows it: records in, figures at any of its moments out.
+// The run as the page sees it. It takes records and returns the figures at any moment.
 import { known, ofEvidence } from "./words.js";
 
 const RECENT = 1200;
@@ -14,61 +14,61 @@ export class Run {
     hello.thresholds.forEach(([field, bits]) => this.stands(field, bits));
     this.start = { said: {} };
     this.end = null;
-    this.readings = []; // each with x: speech seconds that never go back
+    this.readings = []; // each with x: speech seconds that never decrease
     this.events = []; // alerts, gaps, notices, changes, crossings
     this.counts = { alert: 0, gap: 0, notice: 0, change: 0, crossing: 0 };
     this.lostSeconds = 0;
     this.forecast = [];
     this.last = 0;
-    this.moment = Infinity; // stream seconds looked at; Infinity: the newest, whatever comes
+    this.moment = Infinity; // selected stream second; Infinity follows the newest
     this.before = 0;
     this.speech = 0;
-    this.afresh = Infinity; // seconds after which the evidence is of another voice alone
+    this.afresh = Infinity; // second after which the evidence belongs to the new voice alone
   }
 
-  // An alert stands on so many bits of a figure that has a curve.
+  // Add an alert's threshold, in bits, if its figure has a curve.
   stands(field, bits) {
     if (Object.hasOwn(this.named, field)) this.named[field].add(bits);
   }
 
-  // What alerts stand on now, in the place of what they stood on.
+  // Replace all alert thresholds.
   standOn(all) {
     Object.values(this.named).forEach((levels) => levels.clear());
     all.forEach(([field, bits]) => this.stands(field, bits));
   }
 
-  // Whether the headline is evidence; else it is the closed-set figure.
+  // Whether the headline is evidence. Otherwise it is the closed-set figure.
   get evidence() {
     return ofEvidence(this.start) || Boolean(this.latest && ofEvidence(this.latest));
   }
 
-  // The headline of a reading, where it is of the run's kind: a curve is of one figure.
+  // The headline of a reading, or null if it is another figure than the run's. A curve shows one figure.
   own(reading, end = "") {
     return ofEvidence(reading) === this.evidence ? reading[`bits${end}`] : null;
   }
 
-  // The headline has two names; true of either.
+  // Whether the field is one of the headline's two names.
   isHeadline(field) {
     return field === "bits" || field === (this.evidence ? "evidence_bits" : "closed_set_bits");
   }
 
-  // The most bits that the headline can show, at any length.
+  // Maximum bits of the headline at any length.
   get most() {
     const { support_bits: support, reachable_bits: reachable, ceiling } = this.start;
     return this.evidence ? support : reachable ?? ceiling;
   }
 
-  // Whether the headline can never get there: an alert at so many bits would never be raised.
+  // Whether the headline can never reach these bits, so that an alert there could never fire.
   beyond(bits) {
     return known(this.most) && bits > this.most;
   }
 
-  // The bits of the headline that alerts stand on, smallest first.
+  // Alert thresholds of the headline, in bits, smallest first.
   get thresholds() {
     return levels(Object.entries(this.named).filter(([field]) => this.isHeadline(field)));
   }
 
-  // Those of the closed-set figure, where it is not the headline.
+  // Alert thresholds of the closed-set figure, if it is not the headline.
   get closedThresholds() {
     return this.evidence ? levels([["closed_set_bits", this.named.closed_set_bits]]) : [];
   }
@@ -84,7 +84,7 @@ export class Run {
 
   takeReading(record) {
     const speech = record.speech || 0;
-    // the evidence began afresh: the reading that comes with the change is the last one on the old
+    // the evidence restarted; the reading at the change is the last one of the old evidence
     const fresh = speech < this.speech || record.seconds > this.afresh;
     if (fresh) this.afresh = Infinity;
     if (fresh) this.before += this.speech;
@@ -94,7 +94,7 @@ export class Run {
   }
 
   takeEvent(record) {
-    const thinned = ["thinned", "words ended"].includes(record.reason); // of one feature, no audio lost
+    const thinned = ["thinned", "words ended"].includes(record.reason); // these affect one feature and lose no audio
     this.counts[record.type] += record.state === "cleared" || thinned ? 0 : 1;
     this.lostSeconds += record.type === "gap" && !thinned ? record.lost_seconds || 0 : 0;
     if (record.type === "alert" && !record.way) this.stands(record.field, record.threshold);
@@ -131,13 +131,12 @@ export class Run {
     return this.readings[Math.max(0, low - 1)] || null;
   }
 
-  // What had happened at the moment looked at.
+  // Events up to the selected moment.
   get happened() {
     return this.events.filter((event) => event.seconds <= this.moment);
   }
 
-  // What a person should know, each with its level: noticed by the moment looked at, the newest
-  // first, and known from the start.
+  // Notices with their level: those up to the selected moment, newest first, then those of the start.
   get notices() {
     const noticed = this.happened.filter((event) => event.type === "notice").reverse();
     const all = new Map(noticed.map(({ text, level }) => [text, level]));
@@ -145,25 +144,25 @@ export class Run {
     return [...all];
   }
 
-  // What so many bits mean, where an alert stands on them.
+  // Meaning of a number of bits in words, if an alert has that threshold.
   meaning(bits) {
     return (this.forecast.find((each) => each.threshold === bits && this.isHeadline(each.field)) || {}).meaning;
   }
 
-  // The change with which the evidence of a reading began, where it is not the first voice's.
+  // The change at which the evidence of a reading started, or null for the first voice.
   begun(reading) {
     const afresh = this.events.filter((event) => event.type === "change" &&
       event.action !== "note" && event.seconds < reading.seconds);
     return afresh[afresh.length - 1] || null;
   }
 
-  // Until when the headline stayed below so many bits: what may still be kept of a recording.
+  // Stream second at which the headline first reached these bits. The recording may be shared up to there.
   below(bits) {
     const over = this.readings.find((each) => known(this.own(each)) && this.own(each) >= bits);
     return over ? over.seconds : null;
   }
 
-  // The alerts raised at that moment, and the warnings.
+  // Alerts and warnings raised at the selected moment.
   get raised() {
     return this.standing.filter((event) => event.level !== "warning");
   }
@@ -172,7 +171,7 @@ export class Run {
     return this.standing.filter((event) => event.level === "warning");
   }
 
-  // The last way that a relay closed, as its budget was spent.
+  // The last time that a relay muted because its budget was spent.
   get closed() {
     return this.happened.filter((event) => event.way).pop() || null;
   }
@@ -191,7 +190,7 @@ export class Run {
 const levels = (named) =>
   [...new Set(named.flatMap(([, bits]) => [...bits]))].sort((a, b) => a - b);
 
-// Older readings become fewer, evenly on a log axis, as they do at the server.
+// Thin older readings evenly on a log axis, as the server does.
 function thin(readings) {
   const old = readings.slice(0, -RECENT);
   const kept = [];

@@ -1,4 +1,4 @@
-// The page that listens: enrols somebody, then follows a run of the browser's own microphone.
+// The page of `monitor serve`. It enrols a speaker, then follows a run of the browser's microphone.
 import { $, fill, make, text } from "./dom.js";
 import { cutShort, follow, redraw, unfollow } from "./follow.js";
 import { DOWN, Line, LOGGED_OUT, Microphone } from "./microphone.js";
@@ -15,7 +15,7 @@ const ASKED_MILLISECONDS = 1000;
 
 /** @typedef {"welcome" | "reading" | "enrolled-now" | "controls"} Stage */
 
-/** Who it is, and what is going on. */
+/** The current speaker and activity. */
 const now = {
   /** @type {Stage} */ stage: "welcome",
   name: "",
@@ -25,10 +25,10 @@ const now = {
   paused: false,
   cancelled: false,
   over: true,
-  /** Of a recording that is measured. @type {{name: string, seconds: number | null, begun: boolean} | null} */
+  /** The recording being measured. @type {{name: string, seconds: number | null, begun: boolean} | null} */
   recording: null,
 };
-/** When each second of the sound was there, to tell how late its reading is. @type {Map<number, number>} */
+/** Arrival time of each second of audio, from which the lag of its reading is computed. @type {Map<number, number>} */
 let arrivals = new Map();
 /** @type {number[]} */ let latenesses = [];
 let run = null;
@@ -78,7 +78,7 @@ function problem(words) {
   if (words) $(place).scrollIntoView({ block: "nearest" });
 }
 
-/** Show where the user looks whether the microphone or the connection is lost. */
+/** Show a lost microphone or connection where the user looks. */
 function report() {
   const lost = microphone.gone ? "The microphone is gone. Plug it in or allow it again"
     : line.open ? "" : now.over ? line.trouble : "The program does not answer: trying again";
@@ -90,7 +90,7 @@ function report() {
 }
 
 /**
- * Start one thing at a time: a second click changes nothing.
+ * Start one activity at a time. A second click has no effect.
  * @param {() => Promise<unknown>} work
  */
 async function once(work) {
@@ -102,7 +102,7 @@ async function once(work) {
 }
 
 /**
- * Ask the program, and show why it refuses.
+ * Send a request to the program, and show its reason if it refuses.
  * @param {string} path @param {RequestInit} options @returns {Promise<Response | null>}
  */
 async function request(path, options = {}) {
@@ -153,7 +153,7 @@ function heard(samples, peak) {
   line.send(samples);
   const second = Math.floor(line.place / line.rate);
   if (second > before) {
-    // when the last sample of that second had come
+    // arrival time of the last sample of that second
     arrivals.set(second, performance.now());
     arrivals.delete(second - FORGOTTEN_SECONDS);
   }
@@ -185,7 +185,7 @@ async function openMicrophone() {
       NotAllowedError: "Microphone blocked. Allow it beside the address, then retry.",
       NotFoundError: "There is no microphone. Plug one in, then try again.",
       NotReadableError: "The microphone is taken by another program. Close that, then try again.",
-      SecurityError: "Browsers let a page hear the microphone over https alone, or on this computer at 127.0.0.1.",
+      SecurityError: "Browsers allow the microphone only over https, or at 127.0.0.1 on this computer.",
     }[error.name];
     problem(why || `The microphone cannot be opened: ${error.message}`);
     return false;
@@ -193,11 +193,11 @@ async function openMicrophone() {
     clearTimeout(asking);
   }
   problem("");
-  if (!microphone.open) return false; // it was stopped meanwhile
+  if (!microphone.open) return false; // it has been stopped
   const processed = microphone.processed;
   text("raw", processed.length
     ? `Your browser still applies ${processed.join(" and ")}, which alters your voice and the bits. Switch it off in the browser or the system, or use another browser.`
-    : "Heard as it is: the browser's echo cancellation, noise suppression and automatic gain are off.");
+    : "Unprocessed audio: the browser's echo cancellation, noise suppression and automatic gain are off.");
   if (line.open) return true;
   microphone.stop();
   problem(line.trouble);
@@ -215,7 +215,7 @@ function listening() {
     const { name, begun } = now.recording;
     state(now.over ? "off" : "on", now.over ? `Measured: ${name}` : `${begun ? "Measuring" : "Sending"} ${name}`);
   } else if (now.over) state("off", "Not listening");
-  else if (now.paused) state("off", "Paused: nothing is heard");
+  else if (now.paused) state("off", "Paused: no audio is measured");
   else state("on", `Listening to ${now.name}`);
 }
 
@@ -226,7 +226,7 @@ $("who").addEventListener("submit", (event) => {
   const name = $("name").value.trim();
   if (name) enrol(name);
 });
-$("begin").disabled = false; // before, the browser would have sent the form itself
+$("begin").disabled = false; // until now the browser would have submitted the form itself
 $("again").addEventListener("click", () => enrol(now.name, now.replace));
 $("retake").addEventListener("click", () => enrol(now.name, true));
 $("cancel").addEventListener("click", () => {
@@ -292,7 +292,7 @@ async function begin(name) {
 
 // ------------------------------------------------------------------------------ recordings
 
-/** What stands among the controls, and below. @param {boolean} people several are shown */
+/** Arrange the controls and the panels below them. @param {boolean} people several are shown */
 function arrangeControls(people) {
   document.body.dataset.source = now.recording ? "recording" : "microphone";
   document.body.dataset.people = people ? "yes" : "no";
@@ -320,7 +320,7 @@ function measuredTo(seconds) {
 /** @param {File} recording @param {File | null} turns */
 async function measure(recording, turns) {
   if (!(await connected())) return undefined;
-  if (!now.over || now.starting) return problem("One thing at a time: end what is going on first.");
+  if (!now.over || now.starting) return problem("End the current measurement first.");
   const files = turns ? [recording, turns] : [recording];
   const [one, other] = files.map(({ name, size }) => ({ name, size }));
   now.recording = { name: recording.name, seconds: null, begun: false };
@@ -339,7 +339,7 @@ async function measure(recording, turns) {
   return undefined;
 }
 
-/** Nothing is measured after all. @param {string} words */
+/** The measurement could not start. @param {string} words */
 function failed(words) {
   now.over = true;
   now.recording = null;
@@ -349,12 +349,12 @@ function failed(words) {
 
 const TURNS = /\.(rttm|txt|json|vtt|srt|tsv)$/i;
 
-/** Measure what was dropped or chosen. @param {File[]} files */
+/** Measure dropped or chosen files. @param {File[]} files */
 function take(files) {
   const turns = files.filter(({ name }) => TURNS.test(name));
   const recordings = files.filter(({ name }) => !TURNS.test(name));
   if (recordings.length !== 1 || turns.length > 1) {
-    return problem(recordings.length ? "One recording at a time, please, with one file of who speaks when."
+    return problem(recordings.length ? "Choose one recording at a time, with at most one file of speaker turns."
       : "Choose a recording first.");
   }
   return measure(recordings[0], turns[0] || null);
@@ -379,11 +379,11 @@ addEventListener("drop", (event) => {
 
 // ------------------------------------------------------------------------ before and after
 
-/** What each does, in words. @type {Record<string, string>} */
+/** Effect of each anonymiser, in words. @type {Record<string, string>} */
 const ANONYMISERS = {
   mcadams: "McAdams: formants moved", pitch: "another pitch", formant: "other formants",
   voice: "another pitch and other formants", whisper: "a whisper", noise: "noise",
-  usc: "spoken anew by a network (usc)",
+  usc: "resynthesised by a network (usc)",
 };
 
 async function listAnonymisers() {
@@ -421,9 +421,9 @@ function sayThreshold() {
   $("bits-threshold").setAttribute("aria-valuetext", words);
 }
 
-/** A threshold that no figure can reach cannot be set. @param {number} most */
+/** Limit the slider to thresholds that a figure can reach. @param {number} most */
 function limitThreshold(most) {
-  $("bits-threshold").max = String(most); // which lowers the value, too
+  $("bits-threshold").max = String(most); // the browser lowers the value to this, too
   sayThreshold();
 }
 
@@ -467,7 +467,7 @@ function pause(paused) {
 
 $("end").addEventListener("click", (event) => {
   if (!now.over) stopAll("stop");
-  else if (event.detail < 2) show("welcome"); // not by the second click of two
+  else if (event.detail < 2) show("welcome"); // ignore the second click of a double click
 });
 $("detail").addEventListener("click", () => {
   const on = $("detail").getAttribute("aria-pressed") !== "true";
@@ -485,7 +485,7 @@ function stopAll(how) {
   if (!line.open) over(); // the program stops it once it answers again
 }
 
-/** End what is going on, and wait until it has ended. @param {"stop" | "cancel"} how */
+/** End the current activity and wait for it to end. @param {"stop" | "cancel"} how */
 async function ended(how) {
   now.cancelled = how === "cancel";
   stopAll(how);
@@ -495,7 +495,7 @@ async function ended(how) {
 
 /** @param {string} name */
 async function forgetPerson(name) {
-  if (!confirm(`Forget ${name}? The template is overwritten and removed; it cannot be had back.`)) return;
+  if (!confirm(`Forget ${name}? The template is overwritten and deleted. It cannot be recovered.`)) return;
   if (!now.over) await ended("stop");
   show("welcome");
   const answer = await request("/forget", {
@@ -504,7 +504,7 @@ async function forgetPerson(name) {
   if (answer) await listPeople();
 }
 
-// ------------------------------------------------------------------- what the program says
+// ---------------------------------------------------------------- messages of the program
 
 /** @param {any} message */
 function told(message) {
@@ -514,7 +514,7 @@ function told(message) {
     if (!message.busy && !now.over) over(message.same ? "" : "The connection was lost for too long. Start again.");
   } else if (message.type === "progress") {
     progress(message.speech, message.wanted);
-    if (!microphone.open) return; // it says why
+    if (!microphone.open) return; // the advice already gives the reason
     text("advice", message.trouble || (message.level > -100 ? "Good: continue." : "Waiting for your voice."));
   } else if (message.type === "enrolled") {
     enrolled(message);
@@ -542,7 +542,7 @@ function told(message) {
   }
 }
 
-/** It has ended. @param {string} why the session was lost */
+/** The activity has ended. @param {string} why the session was lost */
 function over(why = "") {
   now.over = true;
   microphone.stop();
@@ -560,11 +560,11 @@ function over(why = "") {
 /** @param {any} message */
 function enrolled({ name, seconds, sound, trouble, poor, notes }) {
   microphone.stop();
-  now.replace = true; // by the next one
+  now.replace = true; // the next enrolment replaces this one
   if (now.cancelled) return;
   show("enrolled-now");
   text("enrolled-title", `${name}'s voice is enrolled`);
-  text("quality", `${Math.round(seconds)} s of speech. The sound: ${sound || "nothing is known of it"}.`);
+  text("quality", `${Math.round(seconds)} s of speech. The sound: ${sound || "unknown"}.`);
   const bad = [trouble && `The recording was ${trouble}. Better read it again.`, poor, ...notes];
   fill("quality-notes", bad.filter(Boolean).map((each) => make("li", {}, each)));
   listPeople();

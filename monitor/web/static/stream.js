@@ -7,11 +7,11 @@ const LOGGED_OUT = 401;
 /** @type {number | undefined} */ let again;
 
 /**
- * Open a stream in place of the one before.
+ * Open a stream in place of the previous one.
  * @param {string} path
- * @param {() => string} since the last event that was received
+ * @param {() => string} since returns the id of the last event received
  * @param {Record<string, (event: any) => void>} handlers one per kind of event
- * @param {(words: string) => void} lost called with the state of a lost connection
+ * @param {(words: string) => void} lost called with the state of a lost connection, in words
  */
 export function openStream(path, since, handlers, lost) {
   closeStream();

@@ -5,10 +5,10 @@ export const ofEvidence = (record) => record.headline === "evidence";
 // The figure of a reading among the N enrolled.
 export const closedSet = (reading) => (ofEvidence(reading) ? reading.closed_set_bits : reading.bits);
 
-// Composition guides of its headline, linear and square root; undefined where there are none.
+// Linear and square-root composition guides of the headline, or undefined.
 export const guidesOf = (reading) => (ofEvidence(reading) ? reading.evidence_guides : reading.guides);
 
-// What the guides of its headline end at.
+// Maximum of the headline's guides.
 export const mostOf = (reading) => (ofEvidence(reading) ? reading.support_bits : reading.ceiling);
 
 export const known = (value) => typeof value === "number" && Number.isFinite(value);
@@ -19,7 +19,7 @@ export function fixed(value, digits = 1) {
   return Number(text) === 0 ? (0).toFixed(digits) : text.replace("-", "−");
 }
 
-// Limits: what was cut to the most that can be told has no upper one.
+// An interval in words. A figure capped at the calibration's support has no upper limit.
 export const upTo = (low, high, cut) => (cut ? `${fixed(low)} or more` : `${fixed(low)} to ${fixed(high)}`);
 
 export function clock(seconds) {
@@ -37,7 +37,7 @@ export function length(seconds) {
   return `${Math.floor(seconds / 3600)} h ${Math.round((seconds % 3600) / 60)} min`;
 }
 
-// ISO 8601, to the second, in the time of the place where it is read.
+// ISO 8601 to the second, in local time.
 export function isoTime(time) {
   const date = new Date(time);
   if (Number.isNaN(date.getTime())) return String(time);
