@@ -229,5 +229,5 @@ def test_equal_scores_are_ranked_as_asked(ties):
 
 @pytest.mark.parametrize("asked", [1, 0, -5, 2.5, np.nan, np.inf, 1e11])
 def test_what_is_no_number_of_people_is_refused(asked):
-    with pytest.raises(UsageError, match=rf"^{re.escape(format(asked, 'g'))} .*from 2 to"):
+    with pytest.raises(UsageError, match=f"^{re.escape(f'{asked:g}')} .*from 2 to"):
         report_of(leads(4, 3, 2.0), replicates=0, among=[1e4, asked])
