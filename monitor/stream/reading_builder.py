@@ -16,7 +16,6 @@ from monitor.maths.condition import (
 )
 from monitor.stream.attacker import Attacker
 from monitor.stream.conditions import StreamConditions
-from monitor.stream.forking import Forking
 from monitor.stream.posterior import Assessment, Bystanders
 from monitor.stream.segments import SegmentSelection, SpeakerSegments
 from monitor.stream.totals import FeatureTotals, Moments, stack_totals
@@ -56,7 +55,7 @@ def _guides(
     return list(map(Guides, linear.tolist(), root.tolist()))
 
 
-class ReadingBuilder(Forking):
+class ReadingBuilder:
     """Builder of readings: headline, peak, guides (docs/method.md sections 5 and 6).
 
     The closed-set figure is the local bits where somebody is watched (``watching``), else the
