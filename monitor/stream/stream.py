@@ -17,12 +17,13 @@ from monitor.events.run import Change, GapEvent, NoticeEvent
 from monitor.features.channel import CONDITION
 from monitor.protocols import StreamInfo
 from monitor.stream.accumulator import AccumulatorState
+from monitor.stream.assessment import Assessment
 from monitor.stream.choice import find_pitch
 from monitor.stream.event_order import EventOrder
 from monitor.stream.evidence import Evidence
 from monitor.stream.intake import Intake
 from monitor.stream.observers import Observers
-from monitor.stream.reading_builder import MomentAssessment, ReadingBuilder
+from monitor.stream.reading_builder import ReadingBuilder
 from monitor.stream.repeats import RECALLED_TICKS, Decision
 from monitor.stream.totals import FeatureTotals, Moments
 from monitor.stream.word_coverage import WordCoverage
@@ -253,7 +254,7 @@ class Stream:
         placed = replace(notice, recording=self.observers.recordings.number)
         self._order.add(tick, placed, again=False)
 
-    def _read_out(self, assessed: MomentAssessment) -> Reading:
+    def _read_out(self, assessed: Assessment) -> Reading:
         """Make the reading of the newest moment."""
         self._read = self.evidence.tick
         self.evidence.mark()
@@ -261,7 +262,7 @@ class Stream:
             self.observers.segments.chosen = assessed.chosen
         return self._build(self.builder, assessed)
 
-    def _build(self, builder: ReadingBuilder, assessed: MomentAssessment) -> Reading:
+    def _build(self, builder: ReadingBuilder, assessed: Assessment) -> Reading:
         observers = self.observers
         return builder.reading(
             self.evidence.tick,

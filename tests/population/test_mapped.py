@@ -67,7 +67,7 @@ def numbers(value):
 @pytest.mark.parametrize("watch", ["00000029", "00000030", "00000044", "00000311", None])
 def test_ranks_and_the_order_of_the_best_are_exact_and_figures_close(stores, watch):
     monitors = [Monitor(store, ["voice"], watch=watch) for store in stores]
-    templates = [monitor.attacker._scorers["voice"].templates for monitor in monitors]
+    templates = [monitor.attacker.scorer.templates["voice"] for monitor in monitors]
     assert [matrix.dtype for matrix in templates] == [np.float64, np.float32]
     slices = stores[0].features["voice"].slices
     generator = np.random.default_rng(1)
@@ -149,7 +149,7 @@ def test_templates_that_are_none_any_more_are_refused_at_a_reading(crowd, tmp_pa
     path = tmp_path / "mapped.npz"
     crowd.save(path, mapped=True)
     monitor = Monitor(Population.load(path), ["voice"], watch="00000001")
-    matrix = monitor.attacker._scorers["voice"].templates
+    matrix = monitor.attacker.scorer.templates["voice"]
     data, start = path.read_bytes(), path.read_bytes().find(matrix.tobytes())
     with path.open("r+b") as file:  # as `forget` overwrites what it replaced
         file.seek(start)

@@ -459,12 +459,11 @@ def _expose(
             running[name] = RunningTotals(rows, frames, frames.astype(np.float64))
         sounds = [conditions[cut.sessions[i]] for i in sample]
         for moment in attacker.assess_each(running, np.full(sample.size, seconds), sounds):
-            crowd = moment.crowd_evidence
-            bits = crowd.evidence or moment.local
+            bits = moment.evidence or moment.local
             assert bits is not None  # a speaker is watched
-            kind = "closed-set" if crowd.evidence is None else "evidence"
+            kind = "closed-set" if moment.evidence is None else "evidence"
             best = moment.top[0][0] == voice.name
-            yield kind, (owner, seconds, *bits, bool(crowd.at_least), best)
+            yield kind, (owner, seconds, *bits, bool(moment.at_least), best)
 
 
 # --------------------------------------------------------------------------------- of recorded runs
