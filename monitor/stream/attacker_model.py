@@ -1,4 +1,4 @@
-"""What is chosen of an attacker before any speech: rank models, template length and names.
+"""Model of the attacker, chosen before any speech: rank models, template length and names.
 
 Sources: docs/method.md sections 4 (lengths), 5 (expected bits) and 10 (likelihood ratios).
 """
@@ -19,8 +19,9 @@ from monitor.maths.evidence import e_value
 from monitor.maths.posterior import confidence_bits, local_bits
 from monitor.population.cohort import CohortScoring
 from monitor.population.interpolation import EvidenceSpread
-from monitor.population.population import Population, Scoring
+from monitor.population.population import Population
 from monitor.population.rank_model import RankModel, RankModels
+from monitor.population.templates import Scoring
 from monitor.stream.choice import (
     CommonLength,
     check_features,

@@ -39,8 +39,9 @@ from monitor.maths.statistics import limits, limits_of_each
 from monitor.phrases import one_in
 from monitor.population.cohort import CohortScoring, normalise
 from monitor.population.interpolation import EnrolledProbability, LengthModel, at_template
-from monitor.population.population import Population, Scoring
+from monitor.population.population import Population
 from monitor.population.rank_model import EvidencePoint, RankModel
+from monitor.population.templates import Scoring
 from monitor.stream.choice import explain_missing_ratios
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -298,7 +299,9 @@ class LikelihoodRatioScorer:
                     z = z * effect.slope[rows, :, place, None]
                     shift = effect.shift[rows, place] + shift
                 lower = bits[rows, place] - value - shift
-                both = np.minimum(self._limits(point, z) - lower[:, None], support[:, None])
+                draws = (point.intercept[:, 1:] + (point.slopes[:, 1:] @ z)[..., 0]) / LN2
+                both = limits_of_each(with_misses(draws)) - lower[:, None]
+                both = np.minimum(both, support[:, None])
                 # the rank model itself need not lie within the percentiles of its resamples
                 watched[:, 1] = np.minimum(both[:, 0], watched[:, 0])
                 watched[:, 2] = np.maximum(both[:, 1], watched[:, 0])
@@ -308,12 +311,6 @@ class LikelihoodRatioScorer:
     def _normalise(scores: FloatArray, levels: Sequence[Levels]) -> FloatArray:
         mean, spread = (np.stack(parts, axis=1) for parts in zip(*levels, strict=True))
         return normalise(scores, mean, spread)
-
-    @staticmethod
-    def _limits(point: EvidencePoint, z: FloatArray) -> FloatArray:
-        """Compute limits of one person's scores (R, F, 1), over all resamples: (R, 2)."""
-        replicates = (point.intercept[:, 1:] + (point.slopes[:, 1:] @ z)[..., 0]) / LN2
-        return limits_of_each(with_misses(replicates))
 
     def _effect(
         self, point: EvidencePoint, conditions: Sequence[Condition | None]

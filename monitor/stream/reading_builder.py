@@ -27,6 +27,7 @@ _MOST_SCORES = 1 << 16
 (benchmarks/runs.py)."""
 _CLOSED_SET = ("features", "local", "gain", "expected", "posterior", "top", "beyond_grid")
 """What an assessment says among the enrolled alone."""
+_EVIDENCE = ("support_bits", "at_least", "among", "ratios")
 
 
 def _guides(
@@ -184,10 +185,7 @@ class ReadingBuilder:
             names=attacker.names,
             posterior=assessment.posterior,
             top=assessment.top,
-            support_bits=support,
-            at_least=assessment.at_least,
-            among=assessment.among,
-            ratios=assessment.ratios,
+            **{name: getattr(assessment, name) for name in _EVIDENCE},
             bystanders=assessment.bystanders,
             enrolled=assessment.enrolled,
             enrolled_withheld=assessment.enrolled_withheld,

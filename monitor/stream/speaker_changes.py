@@ -14,7 +14,8 @@ from monitor.events.reading import OpenChange
 from monitor.events.run import Change
 from monitor.kinds import FeatureSpec, FollowedVoice, Kind, Sensitivity, comparable_features
 from monitor.lazy import once
-from monitor.population.population import SLICE_SECONDS, Population, Scoring
+from monitor.population.population import Population
+from monitor.population.templates import SLICE_SECONDS, Scoring
 from monitor.stream.attacker import Attacker
 from monitor.stream.totals import FeatureTotals, Moments, TotalsState
 from monitor.types import TICKS_PER_SECOND, AnyArray, Record

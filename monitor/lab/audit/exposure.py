@@ -27,8 +27,9 @@ from monitor.maths.condition import condition_of
 from monitor.maths.statistics import REPLICATES, Estimate, speaker_weights
 from monitor.population.cohort import Cohort, FeatureTemplates
 from monitor.population.people import Speaker, sound_of
-from monitor.population.population import SLICE_SECONDS, Population
+from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
+from monitor.population.templates import SLICE_SECONDS
 from monitor.stream.attacker import Attacker
 from monitor.stream.totals import RunningTotals
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, units_of
