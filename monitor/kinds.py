@@ -526,10 +526,8 @@ class FeatureSpec:
 
     def like(self, other: FeatureSpec) -> bool:
         """Return whether the frames of both can be compared, but for the network that made them."""
-        return (
-            (self.kind, self.size) == (other.kind, other.size)
-            and abs(self.frame_seconds - other.frame_seconds) < _CLOSE_SECONDS
-        )  # fmt: skip
+        is_close = abs(self.frame_seconds - other.frame_seconds) < _CLOSE_SECONDS
+        return (self.kind, self.size) == (other.kind, other.size) and is_close
 
     def plain(self) -> dict[str, object]:
         """Return all but the name and the rate as JSON values, without a missing network."""

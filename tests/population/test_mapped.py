@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import io
-import signal
 import stat
 import struct
-import subprocess
-import sys
 import zipfile
 from dataclasses import replace
 
@@ -216,33 +213,6 @@ def test_what_cannot_be_mapped_is_refused(changes, tmp_path):
     path.write_bytes(archive(**changes))
     with path.open("rb") as file, pytest.raises((ValueError, zipfile.BadZipFile)):
         mapped_arrays(file)
-
-
-CUT = """
-import os, sys
-import numpy as np
-from monitor import lazy
-from monitor.population.population import Population
-
-lazy.take_process()  # as the command line does
-path = sys.argv[1]
-array = Population.load(path).features["voice"].slices
-os.truncate(path, 1000)
-print(array.astype(np.float64).sum())
-"""
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGBUS"), reason="a signal of POSIX")
-def test_a_file_that_is_cut_while_it_is_mapped_is_said_in_one_line(crowd, tmp_path):
-    path = tmp_path / "mapped.npz"
-    crowd.save(path, mapped=True)
-    cut = subprocess.run(
-        [sys.executable, "-c", CUT, str(path)], capture_output=True, text=True, check=False
-    )
-    assert (cut.returncode, cut.stdout) == (1, "")
-    assert cut.stderr == (
-        f"monitor: {path}: was cut off while it was in use: restore a copy, and run again\n"
-    )
 
 
 # ------------------------------------------------------------------- rank models among very many
