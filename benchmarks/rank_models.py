@@ -23,8 +23,9 @@ from monitor.maths.statistics import limits
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.interpolation import at_template
 from monitor.population.people import Speaker
-from monitor.population.population import SLICE_SECONDS, Population
+from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
+from monitor.population.templates import SLICE_SECONDS
 from monitor.sources.frames import write_frames
 from monitor.training import calibrating, enrolling
 from monitor.training.calibrating import CalibrationSettings, calibrate

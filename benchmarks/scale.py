@@ -265,7 +265,7 @@ def mapped(speakers: int, folder: Path | None) -> list[str]:
         assert monitor.attacker.support_bits is not None
         started, place = memory_mb(), population.index(watch)
         own = np.asarray(population.features["voice"].slices[2 * place : 2 * place + 2], float)
-        matrix = monitor.attacker._scorers["voice"].templates
+        matrix = monitor.attacker.scorer.templates["voice"]
         crowd, generator = Crowd(), np.random.default_rng(7)
         walls, ratios = list[float](), list[float]()
         for second in range(SECONDS):

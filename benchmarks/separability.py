@@ -17,7 +17,8 @@ from benchmarks.readers import corpus_of, read
 from monitor.networks.layers import RATE
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.people import Speaker
-from monitor.population.population import SLICE_SECONDS, Population
+from monitor.population.population import Population
+from monitor.population.templates import SLICE_SECONDS
 from monitor.stream.separability import Verdict, compare_people
 from monitor.training.enrolling import enrol
 from monitor.types import IntArray

@@ -8,7 +8,6 @@ import glob
 import math
 import os
 import re
-import signal
 import stat
 import struct
 import time
@@ -26,7 +25,6 @@ from typing import IO, Any, BinaryIO, NamedTuple, TextIO, TypeAlias
 
 import numpy as np
 
-from monitor import lazy
 from monitor.errors import StoreError, UsageError
 from monitor.safe_text import file_name, printable
 from monitor.types import AnyArray
@@ -561,38 +559,6 @@ def mapped_arrays(file: BinaryIO) -> dict[str, AnyArray]:
             array = np.memmap(file, kind, "r", file.tell(), shape)
             arrays[member.filename.removeprefix(MAPPED).removesuffix(".npy")] = np.asarray(array)
     return arrays
-
-
-_mapped: dict[Path, int] = {}
-"""Files that are mapped, and how long they were."""
-_handlers: list[object] = []
-
-
-def watch_mapped(path: Path) -> None:
-    """Report in one line if a mapped file is cut off while in use, which ends the process.
-
-    The system's signal (SIGBUS) comes in the midst of a product of numpy, where no exception can be
-    raised. In another program's process that is left as it is.
-    """
-    _mapped[path] = path.stat().st_size
-    if lazy.own_process and hasattr(signal, "SIGBUS") and not _handlers:
-        import ctypes
-
-        _handlers.append(ctypes.CFUNCTYPE(None, ctypes.c_int)(_say_cut))
-        ctypes.CDLL(None).signal(signal.SIGBUS, _handlers[0])
-
-
-def _say_cut(_signal: int) -> None:
-    def is_cut(path: Path, size: int) -> bool:
-        try:
-            return path.stat().st_size < size
-        except OSError:
-            return True
-
-    name = next((printable(path) for path, size in _mapped.items() if is_cut(path, size)), "a file")
-    line = f"monitor: {name} was truncated while in use: restore a copy, and run again\n"
-    os.write(2, line.encode())
-    os._exit(1)
 
 
 # ------------------------------------------------------------------------------------------ atomic

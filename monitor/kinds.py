@@ -9,12 +9,11 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -164,15 +163,6 @@ class FollowedVoice(ABC):
         self._own: FloatArray
         self._left: Left | None = None
         self.reset()
-
-    def fork(self) -> Self:
-        """Copy it; ADWIN sees the margins again when it is next needed."""
-        fork = copy(self)
-        fork._held = list(self._held)
-        if self._left is not None:
-            fork._left = replace(self._left, recent=list(self._left.recent))
-        fork._follow(list(self._margins), list(self._began))
-        return fork
 
     def reset(self) -> None:
         """Forget the voice; one that was left is remembered still."""
@@ -538,10 +528,8 @@ class FeatureSpec:
 
     def like(self, other: FeatureSpec) -> bool:
         """Return whether the frames of both can be compared, but for the network that made them."""
-        return (
-            (self.kind, self.size) == (other.kind, other.size)
-            and abs(self.frame_seconds - other.frame_seconds) < _CLOSE_SECONDS
-        )  # fmt: skip
+        is_close = abs(self.frame_seconds - other.frame_seconds) < _CLOSE_SECONDS
+        return (self.kind, self.size) == (other.kind, other.size) and is_close
 
     def plain(self) -> dict[str, object]:
         """Return all but the name and the rate as JSON values, without a missing network."""

@@ -114,7 +114,7 @@ def describe_enrolment(
 
 def _describe_lengths(population: Population) -> Iterator[str]:
     """Format a line on each group of speakers with too little speech."""
-    from monitor.population.population import MISMATCH
+    from monitor.population.templates import MISMATCH
 
     try:
         scoring = population.scoring()

@@ -106,7 +106,7 @@ def command(asked: ServeOptions) -> int:
     import threading
 
     from monitor.features.registry import make
-    from monitor.population.population import SLICE_SECONDS
+    from monitor.population.templates import SLICE_SECONDS
 
     try:
         from monitor.serve.page import ListeningPage

@@ -354,7 +354,7 @@ def _is_whole(clip: Clip, audio: _Audio) -> bool:
     if len(clip.stretches) > 1 or len(clip.channels or ()) < len(audio.channels):
         return False
     frames, rate, channels = _header_of(clip.file)
-    (begin, end), = clip.stretches  # fmt: skip
+    ((begin, end),) = clip.stretches
     return (
         channels == len(audio.channels)
         and begin == 0.0

@@ -14,9 +14,9 @@ from typing import overload
 import numpy as np
 
 from monitor.errors import StoreError
-from monitor.maths.condition import Condition
+from monitor.maths.condition import Condition, degradation
 from monitor.safe_text import LONGEST_NAME, is_name, is_printable, spelled_all
-from monitor.types import AnyArray, IntArray, Record
+from monitor.types import AnyArray, FloatArray, IntArray, Record
 
 _FIGURES = tuple(figure.name for figure in fields(Condition))
 _WIDTH = 1 + len(_FIGURES)  # of the sound of a session: seconds, and the figures
@@ -322,3 +322,35 @@ class ManyPeople(Sequence[Speaker]):
             return np.empty(0, _TYPES[name])
         first, last = self._ends[name][index : index + 2].tolist()
         return self._arrays[name][first:last]
+
+
+def find_recordings(
+    people: Sequence[Speaker], hashes: Iterable[str]
+) -> list[tuple[Speaker, SourceNote]]:
+    """Find enrolled sources that are the recording with these fingerprints."""
+    marks = set(hashes)
+    if isinstance(people, ManyPeople):
+        places = sorted({place for mark in marks for place in people.mentioning(mark)})
+        people = [people[place] for place in places]
+    return [
+        (speaker, note)
+        for speaker in people
+        for note in speaker.sources
+        if marks.intersection(note.hashes)
+    ]
+
+
+def compute_degradations(people: Sequence[Speaker], places: IntArray) -> FloatArray:
+    """Compute how far the sound of people at some places is from a studio's: (K, 3).
+
+    First sessions, then further ones; one row where nothing is known of any.
+    """
+    if isinstance(people, ManyPeople) and not people.apart.size:
+        sounds = people.sounds
+        if sounds is not None and np.isnan(sounds).all():
+            return degradation(None)[None]
+    sessions = [people[i].conditions for i in places.tolist()]
+    every = [conditions[0] for conditions in sessions] + [
+        condition for conditions in sessions for condition in conditions[1:]
+    ]
+    return np.stack([degradation(sound) for sound in every])

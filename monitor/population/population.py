@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,10 +14,7 @@ import numpy as np
 
 from monitor.errors import StoreError, UsageError
 from monitor.files import MAPPED, Rows
-from monitor.kinds import FeatureSpec, unlike_networks
-from monitor.maths.condition import Condition, average_condition, degradation
-from monitor.maths.scores import SessionMixture, Similarity
-from monitor.maths.statistics import median
+from monitor.maths.condition import Condition, average_condition
 from monitor.phrases import plural
 from monitor.population.cohort import (
     COHORT,
@@ -33,16 +30,19 @@ from monitor.population.people import (
     ManyPeople,
     SourceNote,
     Speaker,
+    compute_degradations,
+    find_recordings,
     median_condition,
     nearest_spelling,
     pack_many,
     pack_people,
     unpack_people,
 )
-from monitor.population.rank_model import RANK_MODEL, RankModel, RankModels
+from monitor.population.rank_model import RANK_MODEL, RankModels
 from monitor.population.store import read_store, refusing_incomplete, write_store
+from monitor.population.templates import SLICE_SECONDS, Scoring, Templates
 from monitor.safe_text import is_name, spelled
-from monitor.types import AnyArray, BoolArray, FloatArray, IntArray, Record
+from monitor.types import FloatArray, IntArray, Record
 
 REFERENCE = Path(__file__).parent / "reference" / "population.npz"
 """The population that ships, with its rank models: readers of LibriSpeech (LibriVox volunteers).
@@ -107,26 +107,10 @@ def load_rank_models(path: Path) -> tuple[RankModels, Cohort | None]:
     return rank_models, unpack_cohort(path, digest, header, arrays)
 
 
-# -------------------------------------------------------------------------------------- population
-
-SLICE_SECONDS = 5.0
-"""Speech seconds per slice. Slices allow templates to be cut to one length."""
-MISMATCH = 0.8
-"""A template under this share of the others' length breaks the model (docs/method.md section 4)."""
-_USEFUL_SECONDS = 30.0  # all are cut to the shortest, unless that has less: then it is left out
-_BLOCK = 2048  # members converted to a wider type at a time
 _MAPPED_BYTES = 1 << 30  # larger templates are stored uncompressed and mapped
 
 
-@dataclass(frozen=True, slots=True)
-class Scoring:
-    """Common template length, and who has it."""
-
-    seconds: float  # D, speech seconds; every template is cut to it
-    members: BoolArray  # shape (N,), False where a template is shorter
-
-
-class Population:
+class Population(Templates):
     """Templates of N speakers and, once calibrated, their rank models.
 
     Args:
@@ -153,48 +137,18 @@ class Population:
     ) -> None:
         if isinstance(speakers, ManyPeople):
             self.speakers: Sequence[Speaker] = speakers
-            self.names = speakers.names
-            apart = speakers.apart.tolist()
+            names, apart = speakers.names, speakers.apart.tolist()
         else:
             self.speakers = tuple(speakers)
-            self.names = tuple(speaker.name for speaker in self.speakers)
-            apart = [index for index, speaker in enumerate(self.speakers) if speaker.sessions]
-        self._with_sessions: list[int] = apart
-        self.offsets = np.asarray(offsets, dtype=np.int64)
-        self.features = dict(features)
+            names = tuple(speaker.name for speaker in self.speakers)
+            apart = [place for place, speaker in enumerate(self.speakers) if speaker.sessions]
+        sessions = {place: self.speakers[place].sessions for place in apart}
+        super().__init__(names, offsets, features, sessions)
         self.rank_models = rank_models or RankModels()
         self._mismatched = mismatched
         self.about = about
         self._cohort = cohort
-        # by feature, D and similarity, of a mapped store: shape (members, M), single precision
-        self._prepared: dict[tuple[str, float, str], AnyArray] = {}
         self._known_fingerprint: str | None = None
-        if len(set(self.names)) != len(self.names):
-            raise StoreError("a population cannot have two speakers of the same name")
-        slices = {templates.slices.shape[0] for templates in self.features.values()}
-        if (
-            self.offsets.shape != (len(self.names) + 1,)
-            or self.offsets[0] != 0
-            or (np.diff(self.offsets) < 0).any()
-            or slices != {int(self.offsets[-1])}
-        ):
-            raise StoreError("templates and speakers do not belong together")
-        counts = np.diff(self.offsets)
-        for index in self._with_sessions:
-            speaker, count = self.speakers[index], int(counts[index])
-            sound = all(type(size) is int and size > 0 for size in speaker.sessions)
-            if not (sound and sum(speaker.sessions) == count):
-                raise StoreError(
-                    f"the sessions of {speaker.name!a:.40} are not those of its slices"
-                )
-        for name, templates in self.features.items():
-            if templates.slices.ndim != 2 or templates.slices.shape[1] != templates.spec.size:
-                raise StoreError(
-                    f"templates of {name!r} must have shape (slices, {templates.spec.size})"
-                )
-
-    def __len__(self) -> int:
-        return len(self.speakers)
 
     @property
     def mismatched(self) -> bool:
@@ -211,28 +165,6 @@ class Population:
                 return self.names.index(known)
         hint = nearest_spelling(name, self.names) or f"enrolled: {plural(len(self), 'speaker')}"
         raise UsageError(f"{name!r} is not enrolled; {hint}")
-
-    def empty(self, feature: str) -> tuple[str, ...]:
-        """List speakers with a template that has nothing of this feature."""
-        for (name, *_), matrix in self._prepared.items():
-            is_complete = name == feature and len(matrix) == len(self)
-            if is_complete and all(rows.any(axis=1).all() for rows in _split_rows(matrix)):
-                return ()
-        slices = self.features[feature].slices.any(axis=1)
-        is_present = np.zeros(len(self), np.bool_)
-        is_present[np.repeat(np.arange(len(self)), np.diff(self.offsets))[slices]] = True
-        nothing = ~is_present & (np.diff(self.offsets) > 0)
-        return tuple(name for name, is_empty in zip(self.names, nothing, strict=True) if is_empty)
-
-    @property
-    def specs(self) -> dict[str, FeatureSpec]:
-        """The format of each feature's frames."""
-        return {name: templates.spec for name, templates in self.features.items()}
-
-    def scorers(self, rank_model: RankModel) -> dict[str, Similarity]:
-        """Return the similarity of each feature of a rank model, in its order."""
-        named = zip(rank_model.features, rank_model.similarities, strict=True)
-        return {name: self.features[name].spec.kind.similarity(method) for name, method in named}
 
     @property
     def cohort(self) -> Cohort | None:
@@ -264,36 +196,7 @@ class Population:
 
         Without a name that of a sample of all templates; empty if there is no speech.
         """
-        templates = self.features[feature]
-        rows, sizes = templates.slices, list[int]()
-        if name is None:
-            rows = rows[:: max(1, len(rows) // _BLOCK)]
-        else:
-            index = self.index(name)
-            rows = rows[self.offsets[index] : self.offsets[index + 1]]
-            sizes = list(self.speakers[index].sessions[:-1])
-        sessions = np.split(rows, np.cumsum(sizes, dtype=np.intp)) if len(rows) else []
-        frame_seconds = templates.spec.frame_seconds / SLICE_SECONDS
-        return tuple(
-            float(session.sum(axis=1, dtype=float).mean()) * frame_seconds for session in sessions
-        )
-
-    @property
-    def template_seconds(self) -> AnyArray:
-        """Length of each template, speech seconds, shape (N,)."""
-        return np.diff(self.offsets) * SLICE_SECONDS
-
-    @property
-    def common_seconds(self) -> float:
-        """Length of all but much shorter templates, speech seconds; 0 without speakers."""
-        return self._shortest(MISMATCH)
-
-    def _shortest(self, share: float, enough_seconds: float = math.inf) -> float:
-        """Return the shortest length that is at least this fraction of the median, or enough."""
-        have = self.template_seconds
-        if not len(self):
-            return 0.0
-        return float(have[have >= min(share * median(have), enough_seconds)].min())
+        return self._voiced_shares(feature, None if name is None else self.index(name))
 
     def scoring(self, seconds: float | None = None, *, watch: str | None = None) -> Scoring:
         """Choose the common template length, the shortest, so that all speakers are compared.
@@ -308,126 +211,14 @@ class Population:
         Raises:
             UsageError: fewer than two templates are that long.
         """
-        have = self.template_seconds
-        if seconds is not None:
-            if not SLICE_SECONDS <= seconds < math.inf:
-                raise UsageError(f"template_seconds={seconds:g} must be at least {SLICE_SECONDS:g}")
-            common = math.floor(seconds / SLICE_SECONDS) * SLICE_SECONDS
-        else:
-            common = self._shortest(MISMATCH, _USEFUL_SECONDS)
-            if watch is not None:
-                common = min(self.common_seconds, float(have[self.index(watch)]))
-        members = have >= common
-        if common <= 0 or members.sum() < 2:
-            raise UsageError(
-                f"fewer than two templates have {common:g} speech seconds; the longest has "
-                f"{have.max(initial=0.0):g}"
-            )
-        return Scoring(common, members)
-
-    def templates(self, feature: str, scoring: Scoring, *, by_slice: bool = False) -> AnyArray:
-        """Cut templates of the scoring's members to its length: shape (members, M).
-
-        With ``by_slice`` the slices they are made of, (members, S, M).
-        """
-        if feature not in self.features:
-            names = ", ".join(sorted(self.features))
-            raise UsageError(f"the population has no templates of {feature!r}, only of {names}")
-        blocks = self._blocks(feature, scoring)
-        return _join_blocks((b if by_slice else b.sum(axis=1) for b in blocks), scoring)
-
-    def prepared(self, feature: str, scoring: Scoring, similarity: Similarity) -> FloatArray:
-        """Prepare `templates` for a similarity, without holding both.
-
-        The shape is (members, M), or (members, S, M) if the similarity compares with every slice. A
-        mapped store uses single precision if the similarity bounds its error (see `exact`).
-        """
-        matrix = self._prepared.get((feature, scoring.seconds, similarity.name))
-        if matrix is not None:
-            return matrix
-        single = bool(self._prepared) and similarity.bound is not None
-        blocks = self._prepared_blocks(feature, scoring, similarity)
-        if single:
-            blocks = (block.astype(np.float32) for block in blocks)
-        return np.asarray(_join_blocks(blocks, scoring))
-
-    def _prepared_blocks(
-        self, feature: str, scoring: Scoring, similarity: Similarity
-    ) -> Iterator[FloatArray]:
-        by_slice = similarity.by_slice
-        for block in self._blocks(feature, scoring):
-            yield similarity.prepare(block if by_slice else block.sum(axis=1))
-
-    def exact(
-        self, feature: str, scoring: Scoring, similarity: Similarity, places: IntArray
-    ) -> FloatArray:
-        """Prepare templates of the members at some places, in double precision: (K, M)."""
-        slices, kind = self.features[feature].slices, self.features[feature].spec.kind
-        firsts = self.offsets[:-1][scoring.members][places]
-        slice_numbers = np.arange(round(scoring.seconds / SLICE_SECONDS))
-        rows = slices[firsts[:, None] + slice_numbers].astype(kind.wide)
-        if not np.isfinite(rows).all():
-            raise StoreError(f"templates of {feature} are not numbers: the store is damaged")
-        return similarity.prepare(rows.sum(axis=1))
-
-    def sessions_apart(self, scoring: Scoring) -> SessionMixture | None:
-        """Return the owners of `prepared_apart`, or None."""
-        owner = [member for member, _ in self._apart(scoring)]
-        people = int(scoring.members.sum())
-        return SessionMixture(people, np.array(owner, np.int64)) if owner else None
-
-    def prepared_apart(self, feature: str, scoring: Scoring, similarity: Similarity) -> FloatArray:
-        """Prepare the further sessions of the members: shape (K, M) or (K, S, M).
-
-        The template of a session is as long as all others. A shorter one is filled with speech of
-        the speaker's other sessions, starting with the first.
-        """
-        slices, kind = self.features[feature].slices, self.features[feature].spec.kind
-        stacked = np.stack([slices[places].astype(kind.wide) for _, places in self._apart(scoring)])
-        return np.asarray(
-            similarity.prepare(stacked if similarity.by_slice else stacked.sum(axis=1))
-        )
-
-    def _apart(self, scoring: Scoring) -> Iterator[tuple[int, IntArray]]:
-        """Yield the place and the slices of each further session of a member."""
-        size = round(scoring.seconds / SLICE_SECONDS)
-        members = np.cumsum(scoring.members) - 1
-        for index in self._with_sessions:
-            if not scoring.members[index]:
-                continue
-            member, counts = int(members[index]), self.speakers[index].sessions
-            every = np.arange(self.offsets[index], self.offsets[index + 1])
-            begin = 0
-            for number, count in enumerate(counts):
-                session = every[begin : begin + count]
-                begin += count
-                if number:
-                    others = np.setdiff1d(every, session)
-                    yield member, np.concatenate([session, others])[:size]
-
-    def _blocks(self, feature: str, scoring: Scoring) -> Iterator[AnyArray]:
-        """Yield slices of members, block by block: (block, S, M), wide enough to be summed."""
-        slices, kind = self.features[feature].slices, self.features[feature].spec.kind
-        firsts = self.offsets[:-1][scoring.members]
-        places = np.arange(round(scoring.seconds / SLICE_SECONDS))
-        for start in range(0, firsts.size, _BLOCK):
-            yield slices[firsts[start : start + _BLOCK, None] + places].astype(kind.wide)
+        return self._choose_scoring(seconds, None if watch is None else self.index(watch))
 
     def degradations(self, scoring: Scoring) -> FloatArray:
         """Compute how far each template's sound is from a studio's (`degradation`): (K, 3).
 
         First sessions of the members, then further ones; one row where nothing is known of any.
         """
-        places = np.flatnonzero(scoring.members)
-        if isinstance(self.speakers, ManyPeople) and not self.speakers.apart.size:
-            sounds = self.speakers.sounds
-            if sounds is not None and np.isnan(sounds).all():
-                return degradation(None)[None]
-        sessions = [self.speakers[i].conditions for i in places.tolist()]
-        every = [conditions[0] for conditions in sessions] + [
-            condition for conditions in sessions for condition in conditions[1:]
-        ]
-        return np.stack([degradation(sound) for sound in every])
+        return compute_degradations(self.speakers, np.flatnonzero(scoring.members))
 
     def fingerprint(self) -> str:
         """Compute a hash over names and templates; of a mapped store as it was when written."""
@@ -453,17 +244,7 @@ class Population:
 
     def overlapping(self, hashes: Iterable[str]) -> list[tuple[Speaker, SourceNote]]:
         """Find enrolled sources that are the recording with these fingerprints."""
-        marks = set(hashes)
-        people = self.speakers
-        if isinstance(people, ManyPeople):
-            places = sorted({index for mark in marks for index in people.mentioning(mark)})
-            people = [people[index] for index in places]
-        return [
-            (speaker, note)
-            for speaker in people
-            for note in speaker.sources
-            if marks.intersection(note.hashes)
-        ]
+        return find_recordings(self.speakers, hashes)
 
     def joined(self, other: Population) -> Population:
         """Add further speakers; rank models of this one stay, marked as mismatched.
@@ -506,18 +287,12 @@ class Population:
                 )
                 later = before.merged(later)
             people[later.name] = later
-        indices = {name: i for i, name in enumerate(people)}
-        counts = np.concatenate([counts_before, added_counts])
-        owner = np.repeat([indices[name] for name in (*self.names, *other.names)], counts)
-        order = np.argsort(owner, kind="stable")
-        totals = np.bincount(owner, minlength=len(people))
+        place = {name: i for i, name in enumerate(people)}
+        offsets, features = self._merged(other, [place[name] for name in other.names])
         return self._with(
             speakers=tuple(people.values()),
-            offsets=np.concatenate(([0], np.cumsum(totals))),
-            features={
-                name: replace(templates, slices=templates.slices[order])
-                for name, templates in self._stacked(other).items()
-            },
+            offsets=offsets,
+            features=features,
             mismatched=self._mismatched or (len(self.rank_models) > 0 and len(people) > len(self)),
         )
 
@@ -538,24 +313,6 @@ class Population:
         if not {"speakers", "offsets", "features"} & set(changes):
             population._known_fingerprint = self._known_fingerprint
         return population
-
-    def _stacked(self, other: Population) -> dict[str, FeatureTemplates]:
-        """Stack the slices of both by feature; UsageError if the features do not match."""
-        features = {}
-        for name, current in self.features.items():
-            added = other.features.get(name)
-            spec, new = current.spec, None if added is None else added.spec
-            if added is None or new is None or (new.kind, new.size) != (spec.kind, spec.size):
-                raise UsageError(f"the new templates have no {name!r} of size {spec.size}")
-            if new.network != spec.network:
-                what = unlike_networks(
-                    name, "the new templates", new.network, "the others", spec.network
-                )
-                raise UsageError(f"{what}; enrol all speakers again with this version")
-            wide = np.result_type(current.slices, added.slices)
-            slices = np.concatenate([current.slices.astype(wide), added.slices.astype(wide)])
-            features[name] = replace(current, slices=slices)
-        return features
 
     def only(self, names: Iterable[str]) -> Population:
         """Select features and their rank models; UsageError for unknown features."""
@@ -578,16 +335,9 @@ class Population:
         """Select enrolled speakers in the population's order and keep the rank models."""
         is_chosen = np.zeros(len(self), np.bool_)
         is_chosen[[self.index(name) for name in names]] = True
-        counts = np.diff(self.offsets)
-        slices = np.repeat(is_chosen, counts)
-        return self._with(
-            speakers=[s for s, keep in zip(self.speakers, is_chosen.tolist(), strict=True) if keep],
-            offsets=np.concatenate(([0], np.cumsum(counts[is_chosen]))),
-            features={
-                name: replace(templates, slices=templates.slices[slices])
-                for name, templates in self.features.items()
-            },
-        )
+        offsets, features = self._selected(is_chosen)
+        speakers = list(compress(self.speakers, is_chosen.tolist()))
+        return self._with(speakers=speakers, offsets=offsets, features=features)
 
     def calibrated(self, calibration: Calibration) -> Population:
         """Set the rank models of `monitor.calibrate` and their cohort."""
@@ -641,7 +391,7 @@ class Population:
         lying: dict[str, Rows] = {}
         if mapped:
             arrays |= pack_many(self.speakers)
-            lying, header["prepared"] = self._lying()
+            lying, header["prepared"] = self._list_mapped()
             header["fingerprint"] = self.fingerprint()
         else:
             header["speakers"], more = pack_people(self.speakers)
@@ -652,24 +402,6 @@ class Population:
             header["cohort"], more = pack_cohort(self.cohort)
             arrays |= more
         write_store(Path(path), "population", header, arrays, mapped=lying)
-
-    def _lying(self) -> tuple[dict[str, Rows], dict[str, dict[str, object]]]:
-        """Return a mapped store's uncompressed arrays, and the settings of prepared ones."""
-        rows: dict[str, Rows] = {}
-        noted: dict[str, dict[str, object]] = {}
-        for name, templates in self.features.items():
-            rows[f"slices/{name}"] = Rows(
-                templates.slices.shape, templates.slices.dtype, _split_rows(templates.slices)
-            )
-            similarity = templates.spec.kind.similarity()
-            if similarity.bound is None or np.count_nonzero(self.template_seconds) < 2:
-                continue
-            scoring = self.scoring()
-            shape = int(scoring.members.sum()), templates.spec.size
-            blocks = self._prepared_blocks(name, scoring, similarity)
-            rows[f"prepared/{name}"] = Rows(shape, np.dtype("<f4"), blocks)
-            noted[name] = {"seconds": scoring.seconds, "similarity": similarity.name}
-        return rows, noted
 
     @classmethod
     def load(cls, path: Path | str) -> Self:
@@ -701,7 +433,11 @@ class Population:
                 cohort=None if note is None else read_cohort_note(path, note, features),
             )
             if mapped:  # numbers of which are looked at as they are used
-                population._take_prepared(header, arrays)
+                fingerprint = header["fingerprint"]
+                if not isinstance(fingerprint, str) or not is_name(fingerprint):
+                    raise StoreError("its fingerprint is not text")
+                population._known_fingerprint = fingerprint
+                population._take_prepared(header["prepared"], arrays)
                 return population
             for templates in population.features.values():
                 check_templates(templates)
@@ -710,42 +446,7 @@ class Population:
                 raise StoreError(f"the template of {min(empty)} is empty")
         return population
 
-    def _take_prepared(self, header: Record, arrays: Mapping[str, AnyArray]) -> None:
-        fingerprint = header["fingerprint"]
-        if not isinstance(fingerprint, str) or not is_name(fingerprint):
-            raise StoreError("its fingerprint is not text")
-        self._known_fingerprint = fingerprint
-        for name, note in header["prepared"].items():
-            spec, matrix = self.features[name].spec, arrays[f"{MAPPED}prepared/{name}"]
-            seconds, similarity = float(note["seconds"]), spec.kind.similarity(note["similarity"])
-            shape = int(self.scoring(seconds).members.sum()), spec.size
-            if matrix.dtype != np.float32 or matrix.shape != shape or similarity.bound is None:
-                raise StoreError(f"what is prepared of {name} does not match its templates")
-            self._prepared[name, seconds, similarity.name] = matrix
-        for name, templates in self.features.items():
-            if templates.slices.dtype.kind not in ("iu" if templates.spec.kind.counted else "f"):
-                raise StoreError(f"templates of {name} are of the wrong type")
-
     @classmethod
     def reference(cls) -> Self:
         """Load the population that ships with the package, with models: see `REFERENCE`."""
         return cls.load(REFERENCE)
-
-
-def _split_rows(rows: AnyArray) -> Iterator[AnyArray]:
-    """Yield some thousand rows after the other."""
-    for first in range(0, len(rows), _BLOCK):
-        yield rows[first : first + _BLOCK]
-
-
-def _join_blocks(blocks: Iterator[AnyArray], scoring: Scoring) -> AnyArray:
-    """Join rows of all members, block after block."""
-    joined: AnyArray | None = None
-    row = 0
-    for block in blocks:
-        if joined is None:
-            joined = np.empty((int(scoring.members.sum()), *block.shape[1:]), block.dtype)
-        joined[row : row + len(block)] = block
-        row += len(block)
-    assert joined is not None  # a scoring has two members or more
-    return joined

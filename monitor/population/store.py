@@ -26,7 +26,6 @@ from monitor.files import (
     mapped_arrays,
     read_arrays,
     sweep,
-    watch_mapped,
     write_arrays,
 )
 from monitor.safe_text import printable
@@ -84,8 +83,7 @@ def read_store(
         with path.open("rb") as handle:
             arrays = read_arrays(handle, without=without, later=later)
             if not MAPPED.startswith(without):
-                if large := mapped_arrays(handle):
-                    watch_mapped(path)
+                large = mapped_arrays(handle)
                 arrays.update({f"{MAPPED}{name}": array for name, array in large.items()})
         if _HEADER not in arrays:
             raise StoreError(f"{path}: is not a {_called(kind)} file of this program")

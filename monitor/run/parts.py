@@ -109,8 +109,9 @@ class LedgerFile:
 
         check(monitor)
         ledger = Ledger(Path(self.path), create=not resume)
+        known = [part for part in dict.fromkeys(recordings) if part.hashes]
         return LedgerSession(
-            ledger, monitor, reading_seconds=self.reading_seconds, recordings=recordings
+            ledger, monitor, reading_seconds=self.reading_seconds, recordings=known
         )
 
 

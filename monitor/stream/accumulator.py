@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import replace
 from functools import reduce
 from typing import NotRequired, Self
@@ -15,7 +15,6 @@ from monitor.errors import StoreError, UsageError
 from monitor.features.framing import join_tracks
 from monitor.kinds import FeatureSpec
 from monitor.maths.scores import AnySketch
-from monitor.stream.forking import Forking
 from monitor.stream.repeats import Correction
 from monitor.stream.totals import FeatureTotals, Moments, RunningTotals, TotalsState
 from monitor.types import (
@@ -64,7 +63,7 @@ class AccumulatorState(TotalsState):
 _NOTHING = Track(np.empty(0, np.intp), np.empty(0, np.intp))
 
 
-class FrameAccumulator(Forking):
+class FrameAccumulator:
     """Accumulator of frames that looks ahead to the next readings and learns up to each in turn.
 
     Looking ahead and learning are apart so that many readings can be worked out together while
@@ -93,9 +92,11 @@ class FrameAccumulator(Forking):
         self.uncorrected = 0  # ticks before which nothing is corrected any more
 
     def fork(self) -> Self:
-        """Fork it, with its sketches."""
-        fork = super().fork()
+        """Return an independent copy. Arrays are replaced, not changed, except in sketches."""
+        fork = copy(self)
         fork.sketches = deepcopy(self.sketches)
+        fork._waiting, fork._early = dict(self._waiting), dict(self._early)
+        fork._usable, fork._corrections = dict(self._usable), list(self._corrections)
         return fork
 
     @property

@@ -20,8 +20,9 @@ from monitor.features.registry import (
 )
 from monitor.kinds import FeatureSpec, unlike_networks
 from monitor.population.interpolation import at_template
-from monitor.population.population import MISMATCH, Population, Scoring
+from monitor.population.population import Population
 from monitor.population.rank_model import RankModel, RankModels
+from monitor.population.templates import MISMATCH, Scoring
 from monitor.protocols import Feature, Source
 from monitor.types import BoolArray, IntArray
 

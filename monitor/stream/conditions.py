@@ -22,7 +22,6 @@ from monitor.phrases import (
     unknown_in_words,
     voicing_in_words,
 )
-from monitor.stream.forking import Forking
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Notice, Track
 
 _SLOWLY = 1.05
@@ -49,7 +48,7 @@ class ConditionsState(TypedDict):
     noticed: list[str]
 
 
-class StreamConditions(Forking):
+class StreamConditions:
     """Sound of a stream, second by second, compared with the templates'.
 
     Args:

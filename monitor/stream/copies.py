@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Self
 
 import numpy as np
 
@@ -18,7 +17,6 @@ from monitor.maths.landmarks import (
     unpack,
 )
 from monitor.population.population import Population
-from monitor.stream.forking import Forking
 from monitor.types import TICKS_PER_SECOND, Frames, IntArray, Notice
 
 WINDOW_TICKS = 10 * TICKS_PER_SECOND
@@ -113,7 +111,7 @@ class EnrolledLandmarks:
         return LandmarkIndex(landmarks)
 
 
-class CopyFinder(Forking):
+class CopyFinder:
     """Finder of copies of enrolled recordings in a stream, every ten seconds, by landmarks.
 
     The very file is known by its fingerprint and refused; a copy at another gain, cut or compressed
@@ -126,10 +124,6 @@ class CopyFinder(Forking):
         self._windows = LandmarkWindows()
         self._count = 0
         self._noticed: set[tuple[int, str]] = set()
-
-    def fork(self) -> Self:
-        """Create a finder without the past: a moment that ends a stream is a copy of nothing."""
-        return type(self)(self._enrolled)
 
     def update(self, frames: Frames, arrived: int) -> Iterator[tuple[int, Notice]]:
         """Yield (tick, Notice) for a further run of ticks."""

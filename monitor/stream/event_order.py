@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from monitor.events.run import GapEvent, NoticeEvent
-from monitor.stream.forking import Forking
 from monitor.types import TICKS_PER_SECOND, Gap, Notice
 
 MOST_NOTICES = 100
 """Of a stream; what comes after them is left out, so that a run that ends says all that it said."""
 
 
-class EventOrder(Forking):
+class EventOrder:
     """Queue that emits every loss and notice once, in order, for any cutting of the stream.
 
     Attributes:

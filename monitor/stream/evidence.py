@@ -9,7 +9,6 @@ import numpy as np
 
 from monitor.kinds import FeatureSpec
 from monitor.stream.accumulator import AccumulatorState, FrameAccumulator
-from monitor.stream.forking import Forking
 from monitor.stream.repeats import Correction
 from monitor.stream.totals import FeatureTotals
 from monitor.types import TICKS_PER_SECOND, AnyArray
@@ -29,7 +28,7 @@ class Mark:
     totals: FeatureTotals
 
 
-class PrefixSums(Forking):
+class PrefixSums:
     """Totals of a stream up to some of its ticks; those of a part are the difference of two.
 
     Memory is bounded: marks are a second or more apart, the finer the later.

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
 from dataclasses import replace
-from typing import Self
 
 from monitor.errors import UsageError
 from monitor.features.framing import columns_of
 from monitor.kinds import FeatureSpec
 from monitor.stream.accumulator import check_frames
 from monitor.stream.clocks import BesideClock, BlocksToTicks
-from monitor.stream.forking import Forking
 from monitor.stream.front_end import FrontEnd
 from monitor.stream.word_coverage import WordCoverage
 from monitor.types import Block, Frames, Tracks, Words
@@ -24,7 +21,7 @@ _TWO_CLOCKS = (
 )
 
 
-class Intake(Forking):
+class Intake:
     """Converter of items to frames: audio keeps the clock, or ready-made frames do.
 
     Words and other frames lie beside that clock.
@@ -56,13 +53,6 @@ class Intake(Forking):
         self._recording = 0  # of the frames that came out last
         self.ticks = self.skip = 0
         self.coverage: WordCoverage | None = None
-
-    def fork(self) -> Self:
-        """Fork it, with the sound that its features have under way."""
-        fork, people = super().fork(), self.front_end.population
-        parts = self.front_end, self._reader, self._beside
-        fork.front_end, fork._reader, fork._beside = deepcopy(parts, {id(people): people})
-        return fork
 
     def create_block_reader(self) -> BlocksToTicks:
         """Create what computes frames of the stream's audio."""

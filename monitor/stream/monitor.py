@@ -204,17 +204,6 @@ class Monitor:
         """Return the reading so far, before the next one is due."""
         return self._stream.standing()
 
-    def foresee_end(self, rest: Block | Frames) -> list[Reading]:
-        """Return the readings that may come if the stream ended now, or after some silence.
-
-        The speech that waits counts as well. Nothing changes.
-
-        Args:
-            rest: a moment of silence. After speech it counts as speech, as it would: voice activity
-                goes on for a moment.
-        """
-        return self._stream.foresee_end(rest)
-
     @property
     def notices(self) -> list[Notice]:
         """Notices for people: of the setup, of the stream so far, at its end of recordings."""

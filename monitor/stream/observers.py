@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from monitor.stream.conditions import StreamConditions
 from monitor.stream.copies import CopyFinder
-from monitor.stream.forking import Forking
 from monitor.stream.repeats import RepeatFinder, RepeatGate
 from monitor.stream.segments import SpeakerSegments
 from monitor.stream.speaker_changes import Recordings, SpeakerChanges
@@ -16,7 +15,7 @@ from monitor.types import AnyArray
 
 
 class Observer(Protocol):
-    """Part that looks at a stream, and is saved, restored and forked with it."""
+    """Part that looks at a stream, and is saved and restored with it."""
 
     def state(self) -> tuple[Mapping[str, Any], dict[str, AnyArray]]:
         """Return what a replay of the stream would not restore: plain values and arrays."""
@@ -24,12 +23,9 @@ class Observer(Protocol):
     def restore(self, plain: Any, arrays: Mapping[str, AnyArray]) -> None:
         """Restore a ``state``, fresh."""
 
-    def fork(self) -> Self:
-        """Copy the parts that change."""
-
 
 @dataclass
-class Observers(Forking):
+class Observers:
     """The observers of one stream.
 
     Attributes:

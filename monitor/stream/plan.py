@@ -16,7 +16,8 @@ from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.protocols import Feature
 from monitor.safe_text import spelled
-from monitor.stream.attacker import Attacker, AttackerSettings
+from monitor.stream.attacker import Attacker
+from monitor.stream.attacker_model import AttackerSettings
 from monitor.stream.choice import choose_features, find_pitch
 from monitor.stream.conditions import StreamConditions
 from monitor.stream.copies import CopyFinder, EnrolledLandmarks

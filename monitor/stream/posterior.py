@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
@@ -16,7 +15,7 @@ import numpy as np
 
 from monitor.crowds import people, sizes
 from monitor.errors import UsageError
-from monitor.events.reading import Among, Bits, Bystander, FeatureReading
+from monitor.events.reading import Among, Bits, Bystander
 from monitor.maths.condition import Condition, degradation, unlike
 from monitor.maths.evidence import (
     bits_among,
@@ -40,8 +39,9 @@ from monitor.maths.statistics import limits, limits_of_each
 from monitor.phrases import one_in
 from monitor.population.cohort import CohortScoring, normalise
 from monitor.population.interpolation import EnrolledProbability, LengthModel, at_template
-from monitor.population.population import Population, Scoring
+from monitor.population.population import Population
 from monitor.population.rank_model import EvidencePoint, RankModel
+from monitor.population.templates import Scoring
 from monitor.stream.choice import explain_missing_ratios
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -103,16 +103,6 @@ ZERO = Bits(0.0, 0.0, 0.0)
 CITY = 1_000_000
 
 
-class CrowdEvidence(NamedTuple):
-    """Evidence of one moment in any crowd, named as in a `Reading`."""
-
-    evidence: Bits | None = None
-    support_bits: float | None = None
-    at_least: bool | None = None
-    among: tuple[Among, ...] | None = None
-    ratios: FloatArray | None = None
-
-
 def choose_crowds(asked: Sequence[float] | None, speakers: int) -> tuple[int, ...]:
     """Return the sizes of crowds, smallest first; by default the N enrolled and a million.
 
@@ -170,26 +160,6 @@ def _compute_gains(bits: FloatArray, m: int, names: Sequence[str]) -> list[Among
     return [
         Among(m, b, favourite=favourite) for b, favourite in zip(gains, favourites, strict=True)
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class Assessment:
-    """The attacker's assessment of a stream, named as in a `Reading`; the posterior is (N,).
-
-    ``waits``: speech is too short for a speaker embedding, so there is no figure yet.
-    """
-
-    features: Mapping[str, FeatureReading]
-    local: Bits | None
-    gain: Bits
-    expected: Bits
-    posterior: FloatArray
-    top: Sequence[tuple[str, float]]
-    crowd_evidence: CrowdEvidence
-    enrolled: float | None
-    enrolled_withheld: tuple[str, ...]
-    beyond_grid: bool
-    waits: bool = False
 
 
 LN2 = np.log(2.0)
@@ -274,10 +244,10 @@ class LikelihoodRatioScorer:
         self.features = rank_model.features
         self.rank_model = rank_model.evidence.at_template(scoring.seconds)
         self._watched = watched
-        self._cohort = {} if cohort is None else cohort
+        self.cohort = {} if cohort is None else cohort
         for name, scorer in population.scorers(rank_model).items():
-            if name not in self._cohort:
-                self._cohort[name] = CohortScoring(population.cohort, name, scorer)
+            if name not in self.cohort:
+                self.cohort[name] = CohortScoring(population.cohort, name, scorer)
         self._sessions = population.sessions_apart(scoring)
         self._sounds = population.degradations(scoring)
         self._speakers = int(scoring.members.sum())
@@ -285,7 +255,7 @@ class LikelihoodRatioScorer:
 
     def compute_score_stats(self, totals: Mapping[str, AnyArray]) -> list[Levels]:
         """Compute each feature's mean and spread of R totals' scores, (R, M), over the cohort."""
-        return [self._cohort[name].compute_score_stats(totals[name]) for name in self.features]
+        return [self.cohort[name].compute_score_stats(totals[name]) for name in self.features]
 
     def at(
         self,
@@ -329,7 +299,9 @@ class LikelihoodRatioScorer:
                     z = z * effect.slope[rows, :, place, None]
                     shift = effect.shift[rows, place] + shift
                 lower = bits[rows, place] - value - shift
-                both = np.minimum(self._limits(point, z) - lower[:, None], support[:, None])
+                draws = (point.intercept[:, 1:] + (point.slopes[:, 1:] @ z)[..., 0]) / LN2
+                both = limits_of_each(with_misses(draws)) - lower[:, None]
+                both = np.minimum(both, support[:, None])
                 # the rank model itself need not lie within the percentiles of its resamples
                 watched[:, 1] = np.minimum(both[:, 0], watched[:, 0])
                 watched[:, 2] = np.maximum(both[:, 1], watched[:, 0])
@@ -339,12 +311,6 @@ class LikelihoodRatioScorer:
     def _normalise(scores: FloatArray, levels: Sequence[Levels]) -> FloatArray:
         mean, spread = (np.stack(parts, axis=1) for parts in zip(*levels, strict=True))
         return normalise(scores, mean, spread)
-
-    @staticmethod
-    def _limits(point: EvidencePoint, z: FloatArray) -> FloatArray:
-        """Compute limits of one person's scores (R, F, 1), over all resamples: (R, 2)."""
-        replicates = (point.intercept[:, 1:] + (point.slopes[:, 1:] @ z)[..., 0]) / LN2
-        return limits_of_each(with_misses(replicates))
 
     def _effect(
         self, point: EvidencePoint, conditions: Sequence[Condition | None]
@@ -499,20 +465,30 @@ def _choose_nodes(rank_model: LengthModel) -> FloatArray:
     return np.array(nodes)
 
 
-class Posterior(NamedTuple):
-    """Posterior and bits of R moments by one rank model.
+class Weighed(NamedTuple):
+    """Scores of some moments (rows), weighed by one rank model.
 
     Attributes:
+        model: the rank model. Every moment has frames of all its features, or it is the joint one.
+        rows: which of the moments, (R,).
+        seconds: T at each, (R,).
         posterior: probability of everybody, shape (R, N).
         local, gain: bits with limits, shape (R, 3); local is NaN where nobody is watched, a limit
             where none was asked for.
         scores: raw scores of the best session of each, shape (R, F, N).
+        ranks: of one feature, how many are better than the watched speaker, and as good, (R,) each.
+        ratios: evidence; None where the rank model has none, or a moment lacks a feature.
     """
 
+    model: PosteriorModel
+    rows: IntArray
+    seconds: FloatArray
     posterior: FloatArray
     local: FloatArray
     gain: FloatArray
     scores: FloatArray
+    ranks: tuple[IntArray, IntArray] | None = None
+    ratios: RatioBits | None = None
 
 
 class PosteriorModel:
@@ -544,14 +520,15 @@ class PosteriorModel:
 
     def weigh(
         self,
+        rows: IntArray,
         seconds: FloatArray,
         scores: FloatArray,
         watched: int | None,
         sessions: SessionMixture | None = None,
         *,
         limits: bool = True,
-    ) -> Posterior:
-        """Weigh raw scores, (R, F, N), of T, (R,), into a posterior and bits.
+    ) -> Weighed:
+        """Weigh raw scores, (R, F, N), of some moments (rows) at T, (R,).
 
         With sessions these are scores of every template: the best one's count for each person, and
         beside them, as a feature of weight 1, what the others leave of it.
@@ -570,15 +547,17 @@ class PosteriorModel:
             gain[:, 1:] = limits_of_each(gain_draws)
             if local_draws is not None:
                 local[:, 1:] = limits_of_each(local_draws)
-        return Posterior(posterior, local, gain, scores[:, :features])
+        return Weighed(self, rows, seconds, posterior, local, gain, scores[:, :features])
 
-    def enrolled(
-        self, seconds: FloatArray, frames: IntArray, weighed: Posterior
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the probability that the speaker is enrolled, or NaN, and ROC areas: (R,)."""
+    def enrolled(self, weighed: Weighed, frames: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return the probability that the speaker is enrolled, or NaN, and ROC areas: (R,).
+
+        By what `weigh` returned, and frames, (R, F).
+        """
         scores, place = weighed.scores, weighed.posterior.argmax(axis=1)
         best = scores[np.arange(len(scores)), :, place]
         best = best / np.where(self._additive, np.maximum(frames, 1), 1)
+        seconds = weighed.seconds
         return self._enrolled.at(seconds, best), self._enrolled.area(seconds)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -14,10 +13,10 @@ from monitor.maths.composition import guides
 from monitor.maths.condition import (
     Condition,
 )
+from monitor.stream.assessment import Assessment
 from monitor.stream.attacker import Attacker
 from monitor.stream.conditions import StreamConditions
-from monitor.stream.forking import Forking
-from monitor.stream.posterior import Assessment, Bystanders
+from monitor.stream.posterior import Bystanders
 from monitor.stream.segments import SegmentSelection, SpeakerSegments
 from monitor.stream.totals import FeatureTotals, Moments, stack_totals
 from monitor.types import TICKS_PER_SECOND, FloatArray
@@ -28,25 +27,7 @@ _MOST_SCORES = 1 << 16
 (benchmarks/runs.py)."""
 _CLOSED_SET = ("features", "local", "gain", "expected", "posterior", "top", "beyond_grid")
 """What an assessment says among the enrolled alone."""
-
-
-class MomentAssessment(NamedTuple):
-    """Assessment of one moment, independent of those before it.
-
-    Attributes:
-        speech: seconds of all speech.
-        excluded_seconds: of these, seconds of segments that were not chosen; None of one voice,
-            or nobody's.
-        chosen: which of the choices, as of `SpeakerSegments.parts`.
-    """
-
-    assessment: Assessment
-    speech: float
-    excluded_seconds: float | None
-    chosen: int
-    guides: Guides
-    evidence_guides: Guides | None
-    bystanders: tuple[Bystander, ...] | None
+_EVIDENCE = ("support_bits", "at_least", "among", "ratios")
 
 
 def _guides(
@@ -56,7 +37,7 @@ def _guides(
     return list(map(Guides, linear.tolist(), root.tolist()))
 
 
-class ReadingBuilder(Forking):
+class ReadingBuilder:
     """Builder of readings: headline, peak, guides (docs/method.md sections 5 and 6).
 
     The closed-set figure is the local bits where somebody is watched (``watching``), else the
@@ -86,7 +67,7 @@ class ReadingBuilder(Forking):
         moments: Moments,
         stretches: SpeakerSegments | None = None,
         conditions: Sequence[Condition | None] | None = None,
-    ) -> list[MomentAssessment]:
+    ) -> list[Assessment]:
         """Assess these moments together, by the segments with the most of the watched speaker."""
         attacker = self._attacker
         speech = moments.speech / TICKS_PER_SECOND
@@ -117,11 +98,19 @@ class ReadingBuilder(Forking):
             evident = _guides(length, *attacker.first_evidence, attacker.support_bits or 0.0)
         others: Sequence[tuple[Bystander, ...] | None] = nothing
         if self._bystanders is not None:
-            others = self._bystanders.find([a.crowd_evidence.ratios for a in assessments])
-        rows = zip(
-            assessments, speech.tolist(), excluded, chosen, closed, evident, others, strict=True
-        )
-        return [MomentAssessment(*row) for row in rows]
+            others = self._bystanders.find([a.ratios for a in assessments])
+        return [
+            replace(
+                assessment,
+                speech=float(speech[r]),
+                excluded_seconds=excluded[r],
+                chosen=chosen[r],
+                guides=closed[r],
+                evidence_guides=evident[r],
+                bystanders=others[r],
+            )
+            for r, assessment in enumerate(assessments)
+        ]
 
     def _strongest(self, choices: Sequence[Assessment]) -> tuple[Assessment, int]:
         """Choose the assessment highest for the watched speaker, and the headline's index.
@@ -132,10 +121,10 @@ class ReadingBuilder(Forking):
         if len(choices) == 1:
             return choices[0], 0
         places = range(len(choices))
-        evident = max(places, key=lambda k: _value(choices[k].crowd_evidence.evidence))
+        evident = max(places, key=lambda k: _value(choices[k].evidence))
         closed = max(places, key=lambda k: _value(choices[k].local))
         best = choices[evident]
-        is_evidence = self._headline == "evidence" and best.crowd_evidence.evidence is not None
+        is_evidence = self._headline == "evidence" and best.evidence is not None
         if evident != closed:
             best = replace(best, **{name: getattr(choices[closed], name) for name in _CLOSED_SET})
         return best, evident if is_evidence else closed
@@ -151,15 +140,13 @@ class ReadingBuilder(Forking):
     def reading(
         self,
         tick: int,
-        assessed: MomentAssessment,
+        assessment: Assessment,
         opened: OpenChange | None,
         number: int,
         conditions: StreamConditions,
     ) -> Reading:
         """Build the next reading; ``opened`` is a change since which it may be of two people."""
-        assessment, attacker = assessed.assessment, self._attacker
-        crowd_evidence = assessment.crowd_evidence._asdict()
-        evidence, support = crowd_evidence.pop("evidence"), crowd_evidence["support_bits"]
+        attacker, evidence, support = self._attacker, assessment.evidence, assessment.support_bits
         closed = assessment.local if self._watching else assessment.gain
         is_evidence = self._headline == "evidence" and evidence is not None
         if assessment.waits:
@@ -169,15 +156,15 @@ class ReadingBuilder(Forking):
         parts = [part.local_bits if self._watching else part.gain_bits for part in features]
         spread = None
         if is_evidence and attacker.spread is not None:
-            spread = attacker.spread.at(assessed.speech - (assessed.excluded_seconds or 0.0))
+            spread = attacker.spread.at(assessment.speech - (assessment.excluded_seconds or 0.0))
         if bits is not None:
             self.peak = max(self.peak, bits.value)
         return Reading(
             seconds=tick / TICKS_PER_SECOND,
-            speech=assessed.speech,
-            excluded_seconds=assessed.excluded_seconds,
+            speech=assessment.speech,
+            excluded_seconds=assessment.excluded_seconds,
             spread_low=None if spread is None else spread.low,
-            spread_high=None if spread is None else min(spread.high, support),
+            spread_high=None if spread is None or support is None else min(spread.high, support),
             spread_others=None if spread is None else spread.others,
             **with_limits("bits", bits),
             headline="evidence" if is_evidence else "closed-set",
@@ -189,8 +176,8 @@ class ReadingBuilder(Forking):
             peak_bits=None if bits is None else self.peak,
             ceiling=attacker.ceiling,
             plateau=attacker.joint.expected.plateau_bits,
-            guides=assessed.guides,
-            evidence_guides=assessed.evidence_guides if is_evidence else None,
+            guides=assessment.guides,
+            evidence_guides=assessment.evidence_guides if is_evidence else None,
             session=attacker.session,
             assumes_enrolled=not self._watching,
             beyond_grid=assessment.beyond_grid,
@@ -198,8 +185,8 @@ class ReadingBuilder(Forking):
             names=attacker.names,
             posterior=assessment.posterior,
             top=assessment.top,
-            **crowd_evidence,
-            bystanders=assessed.bystanders,
+            **{name: getattr(assessment, name) for name in _EVIDENCE},
+            bystanders=assessment.bystanders,
             enrolled=assessment.enrolled,
             enrolled_withheld=assessment.enrolled_withheld,
             withheld=attacker.withheld,

@@ -24,6 +24,7 @@ from monitor.events.run import (
     TranscriptEnd,
     TranscriptStart,
 )
+from monitor.phrases import plural
 from monitor.population.rank_model import RankModel
 from monitor.protocols import Source
 from monitor.stream.monitor import Monitor
@@ -215,6 +216,16 @@ class RunTotals:
             "peak_bits": reading.peak_bits,
             "top": [list(pair) for pair in reading.top],
         }
+
+    def list_shortfalls(self, *, is_live: bool, lacks_ledger: bool) -> list[str]:
+        """List why an ended run is not complete, a line each."""
+        lines = []
+        if self.gaps:
+            lines.append(f"audio was lost ({plural(self.gaps, 'gap')})")
+        lines += [f"no speech in {name}" for name in self.silent]
+        if lacks_ledger:
+            lines.append("the ledger lacks part of it")
+        return lines if is_live else lines + self.undecided  # who listens ends it as they like
 
     def end_event(
         self,

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Self
 
 import numpy as np
 
@@ -20,7 +19,6 @@ from monitor.maths.condition import ROW
 from monitor.maths.landmarks import FRAME_TICKS, FRAMES_PER_SECOND, StreamLandmarks
 from monitor.maths.repeats import BACK_TICKS, KEPT_TICKS, LATE_TICKS, NAME, WaveformPast
 from monitor.stream.copies import LandmarkWindows
-from monitor.stream.forking import Forking
 from monitor.types import (
     TICKS_PER_SECOND,
     AnyArray,
@@ -57,7 +55,7 @@ class Decision:
     waits_from: int | None
 
 
-class RepeatFinder(Forking):
+class RepeatFinder:
     """Finder of audio that a stream has had before, every second, the same for any cutting.
 
     The last 25 s are compared at every distance, the last ten minutes where landmarks point to.
@@ -72,12 +70,6 @@ class RepeatFinder(Forking):
         self._pointers: list[tuple[int, list[float]]] = []  # ticks, and distances in ticks
         self._old: list[tuple[int, tuple[int, int]]] = []  # ticks, and intervals by landmarks alone
         self._looked = 0  # tick
-
-    def fork(self) -> Self:
-        """Go on from the same second without the past: a moment that ends a stream repeats none."""
-        fork = type(self)()
-        fork._looked = self._looked
-        return fork
 
     def update(self, frames: Frames, arrived: int) -> list[Decision]:
         """Return the decisions that a further run of ticks brings, the last of them at its end."""
@@ -217,7 +209,7 @@ class _Log:
         return self.ahead is None or self.ahead.is_empty
 
 
-class RepeatGate(Forking):
+class RepeatGate:
     """Gate that lets pass what a stream has not had before, and corrects what has passed.
 
     Of a window of speech what is new counts: ``embed_part`` embeds it alone, by feature. Where the
@@ -243,13 +235,6 @@ class RepeatGate(Forking):
         self._noticed: set[int] = set()
         self._notices: list[tuple[int, Notice]] = []
         self._repeated = 0  # ticks of speech
-
-    def fork(self) -> Self:
-        """Fork it, with the logs and states that change in place."""
-        fork = super().fork()
-        fork._logs = {name: replace(log, parts=dict(log.parts)) for name, log in self._logs.items()}
-        fork._status = self._status.copy()
-        return fork
 
     @property
     def seconds(self) -> float:

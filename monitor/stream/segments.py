@@ -9,7 +9,6 @@ from typing import TypedDict
 import numpy as np
 
 from monitor.stream.evidence import Mark, pack_marks, unpack_marks
-from monitor.stream.forking import Forking
 from monitor.stream.totals import FeatureTotals, Moments, RunningTotals, stack_totals
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, IntArray
 
@@ -43,7 +42,7 @@ class SegmentsState(TypedDict):
     chosen: int
 
 
-class SpeakerSegments(Forking):
+class SpeakerSegments:
     """Segments weighed for a watched speaker where somebody else may have spoken too.
 
     An attacker who hears that the speaker changes knows where to cut. So totals can be cut where

@@ -20,8 +20,9 @@ from monitor.kinds import comparable_features
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.interpolation import EvidenceSpread
 from monitor.population.people import Speaker
-from monitor.population.population import SLICE_SECONDS, Population
+from monitor.population.population import Population
 from monitor.population.rank_model import RankModel
+from monitor.population.templates import SLICE_SECONDS
 from monitor.stream.choice import (
     check_networks,
     choose_evidence_model,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import NotRequired, Self, TypedDict
+from typing import NotRequired, TypedDict
 
 import numpy as np
 
@@ -14,9 +14,9 @@ from monitor.events.reading import OpenChange
 from monitor.events.run import Change
 from monitor.kinds import FeatureSpec, FollowedVoice, Kind, Sensitivity, comparable_features
 from monitor.lazy import once
-from monitor.population.population import SLICE_SECONDS, Population, Scoring
+from monitor.population.population import Population
+from monitor.population.templates import SLICE_SECONDS, Scoring
 from monitor.stream.attacker import Attacker
-from monitor.stream.forking import Forking
 from monitor.stream.totals import FeatureTotals, Moments, TotalsState
 from monitor.types import TICKS_PER_SECOND, AnyArray, Record
 
@@ -140,7 +140,7 @@ class RecordingsState(TypedDict):
     voice: NotRequired[TotalsState]
 
 
-class Recordings(Forking):
+class Recordings:
     """The recordings of a stream: those without speech, and those of another person.
 
     Args:
@@ -241,7 +241,7 @@ class SpeakerChangesState(TypedDict):
     change: NotRequired[DetectorState]
 
 
-class SpeakerChanges(Forking):
+class SpeakerChanges:
     """Detection of another speaker, or channel; ``open`` is the change that is in doubt."""
 
     def __init__(self, detector: ChangeDetector | None, on_change: str) -> None:
@@ -339,7 +339,7 @@ class FollowedFeature:
     how: Sensitivity
 
 
-class ChangeDetector(Forking):
+class ChangeDetector:
     """Detector of another person, or another channel.
 
     Each feature has a margin (`monitor.maths.scores`): how much better the voice since the last
@@ -396,12 +396,6 @@ class ChangeDetector(Forking):
             how = replace(how, delta=min(how.delta * factor / careful, _LARGEST_DELTA))
             self._voices[name] = kind.follow(np.asarray(followed[name].others), how)
         self._tick = 0
-
-    def fork(self) -> Self:
-        """Fork it, and the voices that it follows."""
-        fork = super().fork()
-        fork._voices = {name: voice.fork() for name, voice in self._voices.items()}
-        return fork
 
     def update(self, step: Mapping[str, AnyArray], tick: int) -> Change | None:
         """Add the frames of each feature since the last step, up to a tick."""

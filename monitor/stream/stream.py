@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import asdict, replace
 from functools import partial
 from threading import Lock
@@ -16,20 +17,19 @@ from monitor.events.run import Change, GapEvent, NoticeEvent
 from monitor.features.channel import CONDITION
 from monitor.protocols import StreamInfo
 from monitor.stream.accumulator import AccumulatorState
+from monitor.stream.assessment import Assessment
 from monitor.stream.choice import find_pitch
 from monitor.stream.event_order import EventOrder
 from monitor.stream.evidence import Evidence
-from monitor.stream.forking import Forking
 from monitor.stream.intake import Intake
 from monitor.stream.observers import Observers
-from monitor.stream.reading_builder import MomentAssessment, ReadingBuilder
+from monitor.stream.reading_builder import ReadingBuilder
 from monitor.stream.repeats import RECALLED_TICKS, Decision
 from monitor.stream.totals import FeatureTotals, Moments
 from monitor.stream.word_coverage import WordCoverage
-from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Item, Notice
+from monitor.types import TICKS_PER_SECOND, AnyArray, Frames, Gap, Item, Notice
 
 Event: TypeAlias = "Reading | GapEvent | NoticeEvent | Change"
-_NEVER = 1 << 40  # ticks
 _RUNNING = "this Monitor is in the middle of a stream: make another one, or end it by reset()"
 _ENDED = "this Monitor has heard its stream to the end: make another one, or reset() it"
 
@@ -45,7 +45,7 @@ class StreamState(AccumulatorState):
     observers: dict[str, Any]
 
 
-class Stream(Forking):
+class Stream:
     """A stream that is measured: items in, events out, each in its time.
 
     Args:
@@ -254,7 +254,7 @@ class Stream(Forking):
         placed = replace(notice, recording=self.observers.recordings.number)
         self._order.add(tick, placed, again=False)
 
-    def _read_out(self, assessed: MomentAssessment) -> Reading:
+    def _read_out(self, assessed: Assessment) -> Reading:
         """Make the reading of the newest moment."""
         self._read = self.evidence.tick
         self.evidence.mark()
@@ -262,7 +262,7 @@ class Stream(Forking):
             self.observers.segments.chosen = assessed.chosen
         return self._build(self.builder, assessed)
 
-    def _build(self, builder: ReadingBuilder, assessed: MomentAssessment) -> Reading:
+    def _build(self, builder: ReadingBuilder, assessed: Assessment) -> Reading:
         observers = self.observers
         return builder.reading(
             self.evidence.tick,
@@ -287,23 +287,10 @@ class Stream(Forking):
 
     def standing(self) -> Reading:
         """Return the reading so far, before the next one is due."""
-        builder = self.builder.fork()  # the peak is of readings that are due
+        builder = copy(self.builder)  # the peak is of readings that are due
         moments = self.evidence.moments([self.evidence.tick])
         (assessed,) = builder.assess(moments, conditions=[self.observers.conditions.now])
         return self._build(builder, assessed)
-
-    def foresee_end(self, rest: Block | Frames) -> list[Reading]:
-        """Return the readings that may come if the stream ended now, or after some silence."""
-        readings: list[Reading] = []
-        for further in ((), (rest,)):
-            fork = self.fork()
-            fork._step_ticks, fork._read = _NEVER, self._read - 1  # only the last reading is due
-            for block in further:
-                for _ in fork.push(block):
-                    pass
-                readings.append(fork.standing())
-            readings += [event for event in fork.end() if isinstance(event, Reading)]
-        return readings
 
     @property
     def skipped_ticks(self) -> int:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from monitor.stream.forking import Forking
 from monitor.transcripts.transcript import Coverage, measure_coverage
 from monitor.types import TICKS_PER_SECOND, BoolArray, IntArray, Words
 
@@ -31,7 +30,7 @@ def find_coverage(words: Words, speech: BoolArray) -> Coverage | None:
 _NO_TIMES = np.empty((2, 0), np.int64)
 
 
-class WordCoverage(Forking):
+class WordCoverage:
     """Coverage of speech by words, of the last hours, as both arrive.
 
     Example:

@@ -27,7 +27,8 @@ from monitor.maths.condition import ROW, condition_of
 from monitor.maths.landmarks import FRAMES_PER_SECOND, pack
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.people import SourceNote, Speaker, sound_of
-from monitor.population.population import SLICE_SECONDS, Population
+from monitor.population.population import Population
+from monitor.population.templates import SLICE_SECONDS
 from monitor.protocols import Feature
 from monitor.safe_text import LONGEST_NAME, file_name
 from monitor.sources.registry import span_of

@@ -44,7 +44,7 @@ from monitor.jobs import Jobs, absolute, each_in_order, here
 from monitor.kinds import FeatureSpec, unlike_networks
 from monitor.maths.condition import ROW
 from monitor.maths.landmarks import NAME, frames_of, pack, unpack
-from monitor.population.population import SLICE_SECONDS
+from monitor.population.templates import SLICE_SECONDS
 from monitor.protocols import Feature, Source
 from monitor.safe_text import file_name, printable
 from monitor.sources.base import file_hash

@@ -21,8 +21,9 @@ from monitor.kinds import FeatureSpec, comparable_features
 from monitor.maths.ranks import rank_bounds, score_gaps
 from monitor.maths.scores import Similarity, window_starts
 from monitor.population.cohort import Cohort, CohortScoring, FeatureTemplates, normalise
-from monitor.population.population import SLICE_SECONDS, Population
+from monitor.population.population import Population
 from monitor.population.store import store_kind
+from monitor.population.templates import SLICE_SECONDS
 from monitor.protocols import Feature
 from monitor.training.feature_extraction import (
     ExtractionOutcome,

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import io
-import signal
 import stat
 import struct
-import subprocess
-import sys
 import zipfile
 from dataclasses import replace
 
@@ -67,7 +64,7 @@ def numbers(value):
 @pytest.mark.parametrize("watch", ["00000029", "00000030", "00000044", "00000311", None])
 def test_ranks_and_the_order_of_the_best_are_exact_and_figures_close(stores, watch):
     monitors = [Monitor(store, ["voice"], watch=watch) for store in stores]
-    templates = [monitor.attacker._scorers["voice"].templates for monitor in monitors]
+    templates = [monitor.attacker.scorer.templates["voice"] for monitor in monitors]
     assert [matrix.dtype for matrix in templates] == [np.float64, np.float32]
     slices = stores[0].features["voice"].slices
     generator = np.random.default_rng(1)
@@ -149,7 +146,7 @@ def test_templates_that_are_none_any_more_are_refused_at_a_reading(crowd, tmp_pa
     path = tmp_path / "mapped.npz"
     crowd.save(path, mapped=True)
     monitor = Monitor(Population.load(path), ["voice"], watch="00000001")
-    matrix = monitor.attacker._scorers["voice"].templates
+    matrix = monitor.attacker.scorer.templates["voice"]
     data, start = path.read_bytes(), path.read_bytes().find(matrix.tobytes())
     with path.open("r+b") as file:  # as `forget` overwrites what it replaced
         file.seek(start)
@@ -216,33 +213,6 @@ def test_what_cannot_be_mapped_is_refused(changes, tmp_path):
     path.write_bytes(archive(**changes))
     with path.open("rb") as file, pytest.raises((ValueError, zipfile.BadZipFile)):
         mapped_arrays(file)
-
-
-CUT = """
-import os, sys
-import numpy as np
-from monitor import lazy
-from monitor.population.population import Population
-
-lazy.take_process()  # as the command line does
-path = sys.argv[1]
-array = Population.load(path).features["voice"].slices
-os.truncate(path, 1000)
-print(array.astype(np.float64).sum())
-"""
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGBUS"), reason="a signal of POSIX")
-def test_a_file_that_is_cut_while_it_is_mapped_is_said_in_one_line(crowd, tmp_path):
-    path = tmp_path / "mapped.npz"
-    crowd.save(path, mapped=True)
-    cut = subprocess.run(
-        [sys.executable, "-c", CUT, str(path)], capture_output=True, text=True, check=False
-    )
-    assert (cut.returncode, cut.stdout) == (1, "")
-    assert cut.stderr == (
-        f"monitor: {path} was truncated while in use: restore a copy, and run again\n"
-    )
 
 
 # ------------------------------------------------------------------- rank models among very many

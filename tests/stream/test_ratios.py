@@ -92,7 +92,7 @@ def test_the_ratio_of_several_sessions_is_the_mean_of_their_ratios():
     attacker = Attacker(both, FEATURES, "s2", rank_models=models(own))
     joined = attacker.joint.ratios
     assert joined is not None
-    rows = np.stack([attacker._scores(f, totals[f]) for f in FEATURES], axis=1)
+    rows = np.stack([attacker.scorer.score(f, totals[f]) for f in FEATURES], axis=1)
     seconds = np.full(5, 20.0)
     alone = ratios._bits(ratios.rank_model.at(seconds), ratios.compute_score_stats(totals), scores)
     found = joined.at(seconds, joined.compute_score_stats(totals), rows).bits
@@ -118,8 +118,8 @@ def test_the_same_session_twice_says_what_it_says_once(features):
         assert_allclose(two.local, one.local, atol=1e-5)
         assert_allclose(two.gain, one.gain, atol=1e-5)
         assert two.features == one.features
-        if one.crowd_evidence.ratios is not None and two.crowd_evidence.ratios is not None:
-            assert_allclose(two.crowd_evidence.ratios, one.crowd_evidence.ratios, atol=1e-9)
+        if one.ratios is not None and two.ratios is not None:
+            assert_allclose(two.ratios, one.ratios, atol=1e-9)
 
 
 def test_by_definition():
@@ -254,9 +254,9 @@ def test_a_transcript_does_not_take_the_evidence_of_the_voice():
     heard = {n: RunningTotals(total, total.sum(axis=1), seconds) for n, total in totals.items()}
     both, alone = (Attacker(people, features, "s2") for features in (names, ("f0",)))
     told, voice = (each.assess_each(heard, seconds)[0] for each in (both, alone))
-    assert told.crowd_evidence.evidence is not None
-    assert told.crowd_evidence.evidence == voice.crowd_evidence.evidence
-    assert told.crowd_evidence.among == voice.crowd_evidence.among
+    assert told.evidence is not None
+    assert told.evidence == voice.evidence
+    assert told.among == voice.among
     assert told.posterior.tolist() != voice.posterior.tolist()
     assert both.support_bits == alone.support_bits
     monitor = Monitor(people, names, "s2")
@@ -392,7 +392,7 @@ def as_figures(attacker, heard, seconds):
         "gain_bits": values(lambda row: row.gain.value),
         "sum_bits": values(total),
         "rank_bits": values(lambda row: row.features[alone].rank_bits if alone else None),
-        "evidence_bits": values(lambda row: value(row.crowd_evidence.evidence)),
+        "evidence_bits": values(lambda row: value(row.evidence)),
     }
 
 

@@ -27,8 +27,9 @@ from monitor.maths.condition import condition_of
 from monitor.maths.statistics import REPLICATES, Estimate, speaker_weights
 from monitor.population.cohort import Cohort, FeatureTemplates
 from monitor.population.people import Speaker, sound_of
-from monitor.population.population import SLICE_SECONDS, Population
+from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
+from monitor.population.templates import SLICE_SECONDS
 from monitor.stream.attacker import Attacker
 from monitor.stream.totals import RunningTotals
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, units_of
@@ -459,12 +460,11 @@ def _expose(
             running[name] = RunningTotals(rows, frames, frames.astype(np.float64))
         sounds = [conditions[cut.sessions[i]] for i in sample]
         for moment in attacker.assess_each(running, np.full(sample.size, seconds), sounds):
-            crowd = moment.crowd_evidence
-            bits = crowd.evidence or moment.local
+            bits = moment.evidence or moment.local
             assert bits is not None  # a speaker is watched
-            kind = "closed-set" if crowd.evidence is None else "evidence"
+            kind = "closed-set" if moment.evidence is None else "evidence"
             best = moment.top[0][0] == voice.name
-            yield kind, (owner, seconds, *bits, bool(crowd.at_least), best)
+            yield kind, (owner, seconds, *bits, bool(moment.at_least), best)
 
 
 # --------------------------------------------------------------------------------- of recorded runs

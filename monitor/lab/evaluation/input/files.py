@@ -11,7 +11,7 @@ import numpy as np
 
 from monitor.contents import HEAD_BYTES, describe_foreign
 from monitor.errors import StoreError, UsageError
-from monitor.files import read_arrays, watch_mapped
+from monitor.files import read_arrays
 from monitor.safe_text import printable
 from monitor.types import AnyArray
 
@@ -78,9 +78,7 @@ def array_at(path: Path) -> AnyArray:
     """Map the array of a ``.npy``; nothing is unpickled."""
     try:
         try:
-            array: AnyArray = np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
-            watch_mapped(path)
-            return array
+            return np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
         except ValueError:  # an array without any number cannot be mapped
             return np.asanyarray(np.load(path, allow_pickle=False))
     except Exception as error:  # the header is parsed as Python: anything may come of it

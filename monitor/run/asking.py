@@ -1,0 +1,81 @@
+"""The alert rules of a run, which are asked about each person by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from monitor.alerts.budgets import Budget
+from monitor.events.reading import Reading
+from monitor.events.run import Alert, LevelReached, RunEnd, RunStart
+from monitor.protocols import ExplainedRule
+from monitor.safe_text import find_name, printable
+from monitor.stream.stream import Event
+
+if TYPE_CHECKING:
+    from monitor.stream.people import SideBySide
+
+RunEvent: TypeAlias = "RunStart | Event | Alert | LevelReached | RunEnd"
+
+
+class AskedRules:
+    """Rules of a run. Where its source is split by person, each person has copies of them.
+
+    Args:
+        rules: as they begin.
+        split: the people; None of one stream.
+        labels: of the people that the rules are asked about; none for everybody.
+
+    Attributes:
+        raised: seconds of alerts by label, where the source is split.
+    """
+
+    def __init__(
+        self, rules: Sequence[ExplainedRule], split: SideBySide | None, labels: Sequence[str]
+    ) -> None:
+        self._rules, self._split, self._labels = rules, split, labels
+        self._rules_of: dict[tuple[str, str | None], list[ExplainedRule]] = {}
+        self.raised: dict[str, list[float]] = {}
+
+    def begin(self, standing: Reading) -> Iterator[Alert]:
+        """Yield the alerts of budgets that earlier streams have spent, by the standing figures."""
+        for rule in self._rules:
+            yield from rule.begin(standing) if isinstance(rule, Budget) else ()
+
+    def ask(self, event: RunEvent) -> Iterator[Alert]:
+        """Yield the alerts that an event gives rise to."""
+        label, watched = getattr(event, "label", None), getattr(event, "watch", None)
+        for watch, rule in self._select(label, watched):
+            for alert in rule.update(event):
+                if label is not None and alert.code == "alert.raised":
+                    self.raised.setdefault(label, []).append(alert.seconds)
+                yield replace(alert, label=label, watch=watch)
+
+    def _select(
+        self, label: str | None, watch: str | None
+    ) -> list[tuple[str | None, ExplainedRule]]:
+        """Return the rules of one stream."""
+        if self._split is None:
+            return [(None, rule) for rule in self._rules]
+        if label is None or (self._labels and not find_name(label, self._labels)):
+            return []  # start and end are nobody's
+        several = self._split.watched
+        rules = []
+        for name in several if several and watch is None else (watch,):
+            if (label, name) not in self._rules_of:
+                self._rules_of[label, name] = deepcopy(list(self._rules))
+            rules += [(name, rule) for rule in self._rules_of[label, name]]
+        return rules
+
+    def list_undecided(self) -> list[str]:
+        """Return what rules could not decide, a line each."""
+        if self._split is None:
+            return [line for rule in self._rules if (line := rule.inconclusive_reason)]
+        return [
+            f"{printable(label)}: {line}"
+            for (label, _), rules in self._rules_of.items()
+            for rule in rules
+            if (line := rule.inconclusive_reason)
+        ]

@@ -1,0 +1,117 @@
+"""The checkpoint of a run: what it may be resumed with, and when it is saved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from monitor.errors import Message, UsageError
+from monitor.events.declaration import to_json
+from monitor.events.run import RunStart
+from monitor.protocols import ExplainedRule, LiveSource, Provenance, Source, Stateful
+from monitor.run.parts import RESUME, LogFile, Protection
+from monitor.sinks.jsonl import JsonLines
+from monitor.stream.checkpoint import Checkpoint, state_path
+from monitor.stream.monitor import Monitor
+from monitor.stream.records import RunTotals
+
+if TYPE_CHECKING:
+    from monitor.stream.pair import MonitorPair
+
+CHECKPOINT_SECONDS = 1.0
+"""Wall seconds between checkpoints: a killed run repeats about that much work."""
+
+
+class Saves:
+    """Saves of a run, where its source can be heard again.
+
+    Args:
+        log: with what it was opened as.
+        parts: what the source is made of; None where it cannot be heard again.
+        configure: composes the settings that must be the same for the run to be resumed.
+        clock: wall seconds.
+
+    Raises:
+        UsageError: the run is to be resumed, and its source cannot be heard again.
+    """
+
+    def __init__(
+        self,
+        log: JsonLines,
+        file: LogFile,
+        source: Source,
+        configure: Callable[[Sequence[Provenance]], dict[str, object]],
+        clock: Callable[[], float],
+    ) -> None:
+        parts = None if isinstance(source, LiveSource) else source.provenance()
+        if file.resume and parts is None:
+            raise UsageError(Message(f"{source.label} cannot be heard again: leave out ", RESUME))
+        self._can_resume, self._log = parts is not None, log
+        configuration = {} if parts is None else configure(parts)
+        self._checkpoint = Checkpoint(state_path(Path(file.path)), configuration)
+        self._checkpoint.check()
+        self._clock, self._saved = clock, -math.inf  # the first reading can be resumed from
+
+    @property
+    def can_resume(self) -> bool:
+        """True where an interrupted run could be resumed now."""
+        return self._can_resume and self._checkpoint.path.exists()
+
+    def load(
+        self, heard: Monitor | MonitorPair, totals: RunTotals, stateful: Sequence[Stateful]
+    ) -> None:
+        """Restore a run, and its log, as they were last saved."""
+        self._log.go_on_at(self._checkpoint.load(heard, totals, stateful))
+
+    def discard(self) -> None:
+        """Remove the checkpoint of the run that is overwritten now."""
+        self._checkpoint.remove()
+
+    def save_after_reading(
+        self, heard: Monitor | MonitorPair, totals: RunTotals, stateful: Sequence[Stateful]
+    ) -> None:
+        """Save the run where it was last saved some time ago."""
+        if self._can_resume and self._clock() - self._saved >= CHECKPOINT_SECONDS:
+            self._log.flush()
+            self._checkpoint.save(heard, totals, stateful, self._log.offset)
+            self._saved = self._clock()
+
+    def finish(self) -> None:
+        """Remove the checkpoint of a run that has ended."""
+        if self._can_resume:
+            self._log.flush()
+            self._checkpoint.remove()
+
+
+def compose_configuration(
+    monitor: Monitor,
+    source: Source,
+    parts: Sequence[Provenance],
+    start: RunStart,
+    rules: Sequence[ExplainedRule],
+    protect: Protection | None,
+    *,
+    has_ledger: bool,
+) -> dict[str, object]:
+    """Compose the settings that must be the same for a run to be resumed."""
+    attacker = monitor.attacker
+    configuration: dict[str, object] = {
+        "recordings": [[part.label, *part.hashes] for part in parts],
+        "interval": [[part.start_seconds, part.end_seconds] for part in parts],
+        "raw": next((list(part.raw) for part in parts if part.raw is not None), None),
+        "session": attacker.session,
+        "features": list(monitor.features),
+        "watch": monitor.watch,
+        "template_seconds": attacker.scoring.seconds,
+        **monitor.configuration(),
+        **start.fingerprint,
+        "alerts": [rule.rule for rule in rules],
+        "ledger": has_ledger,
+        "words": [note.mark for note in source.transcripts],
+    }
+    if protect is not None and start.protected is not None:
+        attackers = to_json(start.protected)["attackers"]  # records do not tell a command
+        configuration["protect"] = [protect.method, protect.speaker, attackers]
+    return configuration

@@ -1,0 +1,237 @@
+"""The attacker's assessment of a moment, in the figures of a reading."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from monitor.events.reading import Among, Bits, Bystander, FeatureReading, Guides
+from monitor.maths.evidence import enrolled_share
+from monitor.population.interpolation import GOOD_AREA
+from monitor.stream.attacker_model import AttackerModel
+from monitor.stream.posterior import ZERO, PosteriorModel, Weighed, compute_crowds
+from monitor.stream.totals import RunningTotals
+from monitor.types import BoolArray, FloatArray
+
+_NO_GUIDES = Guides(0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """The attacker's assessment of one moment, independent of those before it.
+
+    Named as in a `Reading`. What the evidence says is None where there is none. What follows
+    ``waits`` is of a moment of a stream, and is added by its `ReadingBuilder`.
+
+    Attributes:
+        posterior: probability of everybody, (N,).
+        ratios: log2 of everybody's likelihood ratio, (N,).
+        waits: speech is too short for a speaker embedding, so there is no figure yet.
+        speech: seconds of all speech.
+        excluded_seconds: of these, seconds of segments that were not chosen; None of one voice,
+            or nobody's.
+        chosen: which of the choices, as of `SpeakerSegments.parts`.
+    """
+
+    features: Mapping[str, FeatureReading]
+    local: Bits | None
+    gain: Bits
+    expected: Bits
+    posterior: FloatArray
+    top: Sequence[tuple[str, float]]
+    evidence: Bits | None = None
+    support_bits: float | None = None
+    at_least: bool | None = None
+    among: tuple[Among, ...] | None = None
+    ratios: FloatArray | None = None
+    enrolled: float | None = None
+    enrolled_withheld: tuple[str, ...] = ()
+    beyond_grid: bool = False
+    waits: bool = False
+    speech: float = 0.0
+    excluded_seconds: float | None = None
+    chosen: int = 0
+    guides: Guides = _NO_GUIDES
+    evidence_guides: Guides | None = None
+    bystanders: tuple[Bystander, ...] | None = None
+
+
+def most_probable(
+    posterior: FloatArray, names: Sequence[str], most: int
+) -> list[list[tuple[str, float]]]:
+    """Return the most probable speakers of each row, best first; of equals, the first enrolled.
+
+    Example:
+        >>> most_probable(np.array([[0.2, 0.5, 0.3]]), ["ann", "bob", "eve"], 2)
+        [[('bob', 0.5), ('eve', 0.3)]]
+    """
+    favourites = []
+    least = np.partition(posterior, len(names) - most, axis=1)[:, len(names) - most]
+    for row, edge in zip(posterior, least, strict=True):
+        places = np.flatnonzero(row >= edge)
+        places = places[np.argsort(-row[places], kind="stable")[:most]]
+        favourites.append([(names[j], float(row[j])) for j in places.tolist()])
+    return favourites
+
+
+class Assessor:
+    """Assessor of what a `Weigher` made of R moments."""
+
+    def __init__(self, model: AttackerModel) -> None:
+        self._model = model
+        self._silence = self._assess_silence()
+        self._waiting = replace(
+            self._silence,
+            evidence=None,
+            support_bits=None,
+            at_least=None,
+            among=None,
+            enrolled_withheld=(f"{', '.join(sorted(model.discerning))} needs more speech",),
+            waits=True,
+        )
+
+    def assess(
+        self,
+        alone: Mapping[str, Weighed],
+        parts: Sequence[Weighed],
+        totals: Mapping[str, RunningTotals],
+        speech_seconds: FloatArray,
+        waits: BoolArray,
+    ) -> list[Assessment]:
+        """Assess moments of T speech seconds, (R,), of which some still wait, (R,)."""
+        names = self._model.features
+        readings = [
+            self._compute_readings(alone.get(name), totals[name].usable_seconds) for name in names
+        ]
+        spoken = np.any([totals[name].frames > 0 for name in names], axis=0)
+        beyond = (speech_seconds > self._model.joint.rank_model.lengths[-1]) & spoken
+        made = {r: assessment for part in parts for r, assessment in self._weigh(part, totals)}
+        return [
+            replace(
+                made.get(r) or self._begin(is_waiting),
+                features=dict(zip(names, of_moment, strict=True)),
+                beyond_grid=is_beyond,
+            )
+            for r, (of_moment, is_beyond, is_waiting) in enumerate(
+                zip(zip(*readings, strict=True), beyond.tolist(), waits.tolist(), strict=True)
+            )
+        ]
+
+    def _begin(self, waits: bool) -> Assessment:
+        """Return an assessment before any figure, with an array of its own."""
+        nothing = self._waiting if waits else self._silence
+        return replace(nothing, posterior=nothing.posterior.copy())
+
+    def _assess_silence(self) -> Assessment:
+        """Assess what nothing was heard of: everybody is as likely, in any crowd."""
+        model, own = self._model, ZERO if self._model.watched else None
+        posterior = np.full(model.speakers, 1.0 / model.speakers)
+        (top,) = most_probable(posterior[None], model.names, model.top)
+        silence = Assessment({}, own, ZERO, ZERO, posterior, top)
+        if model.joint.ratios is None:
+            return silence
+        even = np.zeros((1, model.speakers))
+        (among,) = compute_crowds(even, [own], model.place, model.among, model.names)
+        return replace(
+            silence, evidence=own, support_bits=0.0, at_least=False, among=among, ratios=even[0]
+        )
+
+    def _weigh(
+        self, part: Weighed, totals: Mapping[str, RunningTotals]
+    ) -> Iterator[tuple[int, Assessment]]:
+        """Yield the moments of a part, with everything but the figures of each feature."""
+        model, ratios = self._model, part.ratios
+        nothing: list[None] = [None] * part.rows.size
+        figures: list[Sequence[object]] = [
+            [Bits(*row) for row in part.local.tolist()] if model.watched else nothing,
+            [Bits(*row) for row in part.gain.tolist()],
+            [Bits(*map(float, model.joint.expected.at(t))) for t in part.seconds.tolist()],
+            [row.copy() for row in part.posterior],  # none keeps the others alive
+            most_probable(part.posterior, model.names, model.top),
+        ]
+        evidence: list[Sequence[object]] = [nothing] * 5
+        if ratios is not None:
+            own = [Bits(*row) if model.watched else None for row in ratios.watched.tolist()]
+            among = compute_crowds(ratios.bits, own, model.place, model.among, model.names)
+            rows = [row.copy() for row in ratios.bits]
+            evidence = [own, ratios.support.tolist(), ratios.at_least.tolist(), among, rows]
+        enrolled = self._compute_enrolled(part, totals)
+        for r, *moment, share in zip(
+            part.rows.tolist(), *figures, *evidence, enrolled, strict=True
+        ):
+            yield r, Assessment({}, *moment, *share)
+
+    def _compute_readings(
+        self, feature: Weighed | None, usable_seconds: FloatArray
+    ) -> list[FeatureReading]:
+        """Compute readings of one feature at every moment; zeros before it has frames enough."""
+        zero = ZERO if self._model.watched else None
+        readings = [
+            FeatureReading.of(
+                usable, None, expected_bits=ZERO, rank_bits=zero, local_bits=zero, gain_bits=ZERO
+            )
+            for usable in usable_seconds.tolist()
+        ]
+        if feature is None:
+            return readings
+        model, ranks = feature.model, None
+        if feature.ranks is not None:
+            ranks = list(zip(*(counts.tolist() for counts in feature.ranks), strict=True))
+        figures = zip(
+            feature.rows.tolist(),
+            feature.seconds.tolist(),
+            feature.local.tolist(),
+            feature.gain.tolist(),
+            strict=True,
+        )
+        for i, (row, seconds, local, gain) in enumerate(figures):
+            rank, rank_bits = None, None
+            if ranks is not None:
+                better, tied = ranks[i]
+                rank, rank_bits = better + (tied + 1) / 2, model.rank_bits(seconds, better, tied)
+            readings[row] = FeatureReading.of(
+                float(usable_seconds[row]),
+                rank,
+                expected_bits=model.expected.at(seconds),
+                rank_bits=rank_bits,
+                local_bits=Bits(*local) if self._model.watched else None,
+                gain_bits=Bits(*gain),
+            )
+        return readings
+
+    def _compute_enrolled(
+        self, part: Weighed, totals: Mapping[str, RunningTotals]
+    ) -> list[tuple[float | None, tuple[str, ...]]]:
+        """Compute the probability at each moment that the speaker is enrolled, or None and why."""
+        if part.ratios is None:
+            features, rows = part.model.features, part.rows
+            frames = np.stack([totals[name].frames[rows] for name in features], axis=1)
+            odds, area = part.model.enrolled(part, frames)
+            if (prior := self._model.enrolled_prior) != 0.5:  # the rank model's
+                odds = prior / (1.0 - prior) * odds / (1.0 - odds)
+                odds = odds / (1.0 + odds)
+        else:
+            area = part.ratios.area
+            odds = enrolled_share(part.ratios.bits, self._model.enrolled_prior)
+            odds = np.where(area >= GOOD_AREA, odds, np.nan)
+        return [
+            (None, self._explain_enrolled(part.model, a)) if math.isnan(p) else (p, ())
+            for p, a in zip(odds.tolist(), area.tolist(), strict=True)
+        ]
+
+    def _explain_enrolled(self, model: PosteriorModel, area: float) -> tuple[str, ...]:
+        """Explain why these features cannot tell whether the speaker is enrolled."""
+        measured = "not measured" if math.isnan(area) else f"{area:.2f}"
+        reason = (
+            f"{'+'.join(model.features)} cannot tell impostors from enrolled speakers (area under "
+            f"the ROC curve {measured}, {GOOD_AREA:g} is needed)"
+        )
+        discerning = self._model.discerning
+        if silent := discerning.difference(model.features):
+            return reason, f"{', '.join(sorted(silent))} has not said anything yet"
+        if not discerning:
+            return reason, "it takes a speaker embedding (voice)"
+        return (reason,)

@@ -1,0 +1,358 @@
+"""Model of the attacker, chosen before any speech: rank models, template length and names.
+
+Sources: docs/method.md sections 4 (lengths), 5 (expected bits) and 10 (likelihood ratios).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from monitor.errors import StoreError, UsageError
+from monitor.features.registry import get_least_share
+from monitor.maths.condition import Condition, degradation, unlike
+from monitor.maths.evidence import e_value
+from monitor.maths.posterior import confidence_bits, local_bits
+from monitor.population.cohort import CohortScoring
+from monitor.population.interpolation import EvidenceSpread
+from monitor.population.population import Population
+from monitor.population.rank_model import RankModel, RankModels
+from monitor.population.templates import Scoring
+from monitor.stream.choice import (
+    CommonLength,
+    check_features,
+    check_networks,
+    choose_evidence_model,
+    choose_length,
+    choose_rank_model,
+    explain_missing_ratios,
+    same_scores,
+)
+from monitor.stream.posterior import (
+    Bystanders,
+    LikelihoodRatioScorer,
+    PosteriorModel,
+    choose_crowds,
+    intercept_bits,
+)
+from monitor.types import FloatArray
+
+MOST_COMPARED = 300
+"""Most enrolled people for whom `AttackerModel.contradiction` compares everybody."""
+_FIRST_SECONDS = 0.1
+"""Shorter than any length that is calibrated."""
+MATCHING_SECONDS = 10.0
+"""Seconds of speech at which a notice states the evidence of matching templates."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttackerSettings:
+    """Settings of an `Attacker`, named as in `Monitor`; UsageError where they make no sense."""
+
+    top: int = 5
+    among: Sequence[float] | None = None
+    enrolled_prior: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.top < 1:
+            raise UsageError(f"top={self.top} must be 1 or more")
+        if not 0.0 < self.enrolled_prior < 1.0:
+            raise UsageError(f"enrolled_prior={self.enrolled_prior:g} must lie between 0 and 1")
+
+
+@dataclass(frozen=True, eq=False)
+class AttackerModel:
+    """Model of the attacker: its rank models at one template length, and the names it compares.
+
+    Attributes:
+        rank_model: of all features.
+        session: kind of session that it is of.
+        same_session_biased: whether a same-session rank model stands in for a cross-session one.
+        length: common length of the templates.
+        names, left_out: the N speakers compared, and those whose templates are too short.
+        place: the watched speaker's index among them; None where local bits are not measured.
+        evidence_model: rank model of the likelihood ratios, without features of words where those
+            have none; None without ratios.
+        no_evidence_reason: why the rank model of all features has no ratios; empty if it has.
+        models: posterior model of each set of features that has one.
+        frame_seconds: seconds of a frame of each feature.
+        discerning: features that can tell impostors from enrolled speakers.
+        among: sizes of crowds.
+        enrolled_prior: probability, before any speech, that one of the N speaks.
+        top: how many of the most probable speakers to name.
+    """
+
+    rank_model: RankModel
+    session: str
+    same_session_biased: bool
+    length: CommonLength
+    names: tuple[str, ...]
+    left_out: tuple[str, ...]
+    place: int | None
+    evidence_model: RankModel | None
+    no_evidence_reason: str
+    models: Mapping[frozenset[str], PosteriorModel] = field(repr=False)
+    frame_seconds: Mapping[str, float]
+    discerning: frozenset[str]
+    among: tuple[int, ...]
+    enrolled_prior: float
+    top: int
+
+    @classmethod
+    def choose(
+        cls,
+        population: Population,
+        features: Sequence[str],
+        watch: str | None,
+        session: str,
+        rank_models: RankModels,
+        template_seconds: float | None,
+        settings: AttackerSettings,
+    ) -> AttackerModel:
+        """Choose rank models and length; arguments and errors as of `Attacker`."""
+        check_features(population, features)
+        position = None if watch is None else population.index(watch)
+        chosen = choose_rank_model(rank_models, tuple(features), session)
+        rank_model, kind, is_biased = chosen
+        check_networks(population, rank_model)
+        length = choose_length(population, rank_model, watch, template_seconds)
+        members = length.scoring.members
+        names = tuple(population.names[i] for i in np.flatnonzero(members))
+        place = None
+        if position is not None and not length.withheld:
+            place = int(members[:position].sum())
+        among = choose_crowds(settings.among, len(names))
+        create = _PosteriorModels(population, rank_models, length, place).create
+        models = {frozenset(rank_model.features): create(rank_model)}
+        for alone, is_alone_biased in _choose_alone(population, rank_models, rank_model, session):
+            is_biased |= is_alone_biased
+            models[frozenset(alone.features)] = create(alone)
+        for part in _list_parts(rank_models, rank_model, kind):
+            models.setdefault(frozenset(part.features), create(part))
+        specs = {name: population.specs[name] for name in rank_model.features}
+        return AttackerModel(
+            rank_model,
+            kind,
+            is_biased,
+            length,
+            names,
+            tuple(population.names[i] for i in np.flatnonzero(~members)),
+            place,
+            choose_evidence_model(population, rank_models, rank_model),
+            explain_missing_ratios(population, rank_model),
+            models,
+            {name: spec.frame_seconds for name, spec in specs.items()},
+            frozenset(name for name, spec in specs.items() if spec.kind.discerning),
+            among,
+            settings.enrolled_prior,
+            min(settings.top, len(names)),
+        )
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features, in the order of the rank model."""
+        return self.rank_model.features
+
+    @property
+    def scoring(self) -> Scoring:
+        """Common template length, and who has it."""
+        return self.length.scoring
+
+    @property
+    def withheld(self) -> str:
+        """Reason why the watched speaker has no figures; empty where there are some."""
+        return self.length.withheld
+
+    @property
+    def length_notice(self) -> str:
+        """Notice of a length that is shorter than usual, or off the grid; or empty."""
+        return self.length.notice
+
+    @property
+    def watched(self) -> bool:
+        """True where local bits are measured."""
+        return self.place is not None
+
+    @cached_property
+    def speakers(self) -> int:
+        """Number N of speakers compared."""
+        return len(self.names)
+
+    @cached_property
+    def ceiling(self) -> float:
+        """The most bits that N speakers allow: log2 N."""
+        return float(np.log2(self.speakers))
+
+    @cached_property
+    def joint(self) -> PosteriorModel:
+        """Posterior model of all features."""
+        return self.models[frozenset(self.features)]
+
+    @cached_property
+    def alone(self) -> Mapping[str, PosteriorModel]:
+        """Posterior model of each feature."""
+        return {name: self.models[frozenset([name])] for name in self.features}
+
+    @cached_property
+    def least_shares(self) -> FloatArray:
+        """Least share of speech that must have frames of each feature, (F,)."""
+        return np.array([get_least_share(name) for name in self.features])
+
+    @cached_property
+    def spread(self) -> EvidenceSpread | None:
+        """Spread of the evidence over calibrated speakers; None without likelihood ratios."""
+        model = self.evidence_model
+        return None if model is None else EvidenceSpread.of(model.rows, self.scoring.seconds)
+
+    @property
+    def reachable_bits(self) -> float:
+        """The most closed-set bits of a reading: some probability is held back for a mistake."""
+        return self.most_bits("closed_set_bits")
+
+    @property
+    def support_bits(self) -> float | None:
+        """The most bits of evidence that calibration can support; None where there is none."""
+        ratios = self.joint.ratios
+        return None if ratios is None else float(ratios.rank_model.support.max())
+
+    def _find_nearest_cell(self, seconds: float) -> tuple[float, float] | None:
+        """Return T and mean evidence of the calibrated cell of the nearest T, then nearest D."""
+        rows = () if self.evidence_model is None else self.evidence_model.rows
+        cells = [row for row in rows if row.get("evidence_bits") is not None]
+        if not cells:
+            return None
+        lengths = np.log([(row["T"] / seconds, row["D"] / self.scoring.seconds) for row in cells])
+        row = cells[np.lexsort(np.abs(lengths).T[::-1])[0]]
+        return float(row["T"]), float(row["evidence_bits"])
+
+    @cached_property
+    def first_evidence(self) -> tuple[float, float] | None:
+        """The first calibrated T and mean evidence there, or None: the guides begin there."""
+        cell = self._find_nearest_cell(_FIRST_SECONDS)
+        if self.joint.ratios is None or cell is None:
+            return None
+        return cell[0], max(cell[1], 0.0)
+
+    def create_bystanders(self, level: float) -> Bystanders:
+        """Create the finder of bystanders in the largest crowd; UsageError without evidence."""
+        if self.support_bits is None:
+            reason = self.withheld or self.no_evidence_reason
+            raise UsageError(f"bystanders cannot be told: {reason}")
+        watched = None if self.place is None else self.names[self.place]
+        return Bystanders(self.names, watched, self.among[-1], level)
+
+    def matching_bits(self, condition: Condition) -> float | None:
+        """Return the mean evidence of a voice's first 10 s if templates sounded as the stream does.
+
+        Bits; None where calibration says nothing of that length.
+        """
+        ratios, cell = self.joint.ratios, self._find_nearest_cell(MATCHING_SECONDS)
+        if ratios is None or cell is None:
+            return None
+        (seconds, bits), effect = cell, ratios.rank_model.conditions
+        if effect is None:
+            return bits
+        sound = degradation(condition)[None]
+        shift, slope, support = (x[0, 0] for x in effect.at(unlike(sound, sound)))
+        point = ratios.rank_model.at(np.array([seconds]))
+        intercept = float(intercept_bits(point)[0])
+        # features share what a mean ratio exceeds the intercept by as they share the slopes
+        share = point.slopes[0, 0] / max(float(point.slopes[0, 0].sum()), 1e-9)
+        bits = (bits + intercept) * float(share @ slope) - intercept * (1.0 - float(shift))
+        return min(bits, float(support))
+
+    def contradiction(self, population: Population) -> tuple[float, float]:
+        """Test whether the enrolled contradict the ratios: an e-value, and their mean ratio.
+
+        Above 20 the calibration is rejected at 5 % (docs/method.md section 10). 1 and 1 without
+        ratios, or where more are enrolled than `MOST_COMPARED`.
+        """
+        ratios, model = self.joint.ratios, self.evidence_model
+        if ratios is None or model is None or self.speakers > MOST_COMPARED:
+            return 1.0, 1.0
+        means = ratios.compare_enrolled(population, model, self.scoring)
+        return e_value(means), float(means.mean())
+
+    def expected_alone(self, feature: str | None, speech_seconds: float) -> float:
+        """Return what a voice discloses on average by one feature, or by all (None), bits."""
+        model = self.joint if feature is None else self.alone[feature]
+        return model.expected.at(speech_seconds).value
+
+    def most_bits(self, field: str) -> float:
+        """Return a bound on a field of readings, from its rank models; infinity where unknown."""
+        name, _, last = field.rpartition(".")
+        if field == "evidence_bits" and self.support_bits is not None:
+            return self.support_bits
+        if name and name not in self.alone:
+            return math.inf
+        model = self.alone[name] if name else self.joint
+        if last == "expected_bits":
+            return model.expected.plateau_bits
+        if last == "rank_bits":
+            points = model.rank_model.at_each(model.rank_model.lengths)
+            best = points.pmf(self.speakers, np.arange(model.rank_model.lengths.size), floor=True)
+            return float(local_bits(best.max(), self.speakers))
+        if last not in ("closed_set_bits", "local_bits", "gain_bits"):
+            return math.inf
+        used = [model] if name else self.models.values()
+        spread = min(each.rank_model.least_floor for each in used)  # everybody keeps a share e
+        best = np.full(self.speakers, spread / self.speakers)
+        best[0] += 1.0 - spread
+        if last == "gain_bits" or not self.watched:
+            return float(confidence_bits(best))
+        return float(local_bits(best[0], self.speakers))
+
+
+@dataclass(frozen=True, slots=True)
+class _PosteriorModels:
+    """Maker of posterior models that share the scores of one cohort."""
+
+    population: Population
+    rank_models: RankModels
+    length: CommonLength
+    place: int | None
+    cohort: dict[str, CohortScoring] = field(default_factory=dict)
+
+    def create(self, rank_model: RankModel) -> PosteriorModel:
+        """Create the one of a rank model, with likelihood ratios where it has any."""
+        ratios, population, scoring = None, self.population, self.length.scoring
+        evidence_model = choose_evidence_model(population, self.rank_models, rank_model)
+        if evidence_model is not None and not self.length.withheld:
+            ratios = LikelihoodRatioScorer(
+                population, evidence_model, scoring, self.place, self.cohort
+            )
+        similarities = population.scorers(rank_model).values()
+        additive = np.array([similarity.additive for similarity in similarities])
+        speakers = int(scoring.members.sum())
+        return PosteriorModel(rank_model, scoring.seconds, speakers, additive, ratios)
+
+
+def _choose_alone(
+    population: Population, rank_models: RankModels, joint: RankModel, session: str
+) -> list[tuple[RankModel, bool]]:
+    """Choose the rank model of each of several features, and whether it favours the attacker."""
+    models = []
+    for name, similarity in population.scorers(joint).items() if len(joint.features) > 1 else ():
+        alone, _, is_biased = choose_rank_model(rank_models, (name,), session)
+        if alone.similarities != (similarity.name,):
+            raise StoreError(
+                f"the rank model of {name} alone is for {alone.similarities[0]} scores, "
+                f"the joint rank model for {similarity.name}: calibrate both together"
+            )
+        check_networks(population, alone)
+        models.append((alone, is_biased))
+    return models
+
+
+def _list_parts(rank_models: RankModels, joint: RankModel, session: str) -> list[RankModel]:
+    """List the rank models of some of the features, scored alike, from one kind of session."""
+    parts = [
+        rank_models[names, kind]
+        for names, kind in rank_models.kinds
+        if kind == session and len(names) > 1 and frozenset(names) < set(joint.features)
+    ]
+    return [part for part in parts if same_scores(part, joint)]

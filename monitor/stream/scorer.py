@@ -1,0 +1,81 @@
+"""Scores of running totals against every template."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from monitor.errors import StoreError
+from monitor.maths.scores import AnySketch
+from monitor.population.population import Population
+from monitor.stream.attacker_model import AttackerModel
+from monitor.types import AnyArray, FloatArray
+
+_EXACT_BATCH = 4096
+"""Templates rescored at a time."""
+
+
+class Scorer:
+    """Scorer of the totals of each feature against all templates.
+
+    Attributes:
+        sessions: owners of further sessions, whose templates follow those of the first sessions;
+            None where everybody has one session.
+        templates: of each feature, prepared for its similarity, shape (N + K, M).
+    """
+
+    def __init__(self, model: AttackerModel, population: Population) -> None:
+        scoring = model.scoring
+        self.sessions = population.sessions_apart(scoring)
+        self._watched, self._most, self._speakers = model.place, model.top, model.speakers
+        self._similarities = population.scorers(model.rank_model)
+        self.templates: dict[str, FloatArray] = {}
+        for name, similarity in self._similarities.items():
+            templates = population.prepared(name, scoring, similarity)
+            if self.sessions is not None:
+                further = population.prepared_apart(name, scoring, similarity)
+                templates = np.concatenate([templates, further])
+            self.templates[name] = templates
+        self._get_exact = partial(population.exact, scoring=scoring)
+
+    def score(self, name: str, totals: AnyArray) -> FloatArray:
+        """Score totals of a feature, (R, M), against every template: (R, N + K).
+
+        The ranks of the watched speaker and the order of the most probable are exact: templates in
+        single precision that lie within its error of either are rescored in double precision.
+        """
+        templates, similarity = self.templates[name], self._similarities[name]
+        scores = similarity.score_each(templates, totals)
+        if templates.dtype != np.float32:
+            return scores
+        assert similarity.bound is not None
+        margin, most = 2.0 * similarity.bound(totals.shape[1]), self._most
+        for row, total in zip(scores, totals, strict=True):
+            if not total.any():
+                continue  # everybody scores zero
+            if not (np.isfinite(row).all() and row.any()):
+                raise StoreError(
+                    f"templates of {name} are no numbers any more: the store was changed, or "
+                    "somebody was forgotten, while it was in use; start again"
+                )
+            near = row >= np.partition(row, row.size - most)[row.size - most] - margin
+            if self._watched is not None:
+                near |= np.abs(row - row[self._watched]) <= margin
+            places = np.flatnonzero(near)
+            for start in range(0, places.size, _EXACT_BATCH):
+                batch = places[start : start + _EXACT_BATCH]
+                exact = self._get_exact(name, similarity=similarity, places=batch)
+                row[batch] = similarity.score(exact, total)
+        return scores
+
+    def score_first_sessions(self, name: str, sketch: AnySketch) -> FloatArray:
+        """Score a sketch of a feature against the first template of each of the N speakers."""
+        templates = self.templates[name][: self._speakers]
+        return self._similarities[name].score(templates, sketch.total)
+
+    def select_best_session(self, scores: FloatArray) -> FloatArray:
+        """Select everybody's best session, (R, N), from scores of every template, (R, N + K)."""
+        if self.sessions is None:
+            return scores
+        return np.take_along_axis(scores, self.sessions.mix(scores)[1], axis=1)

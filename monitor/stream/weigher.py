@@ -1,0 +1,200 @@
+"""Scores of some moments, weighed by the rank model of the features that each moment has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from monitor.maths.condition import Condition
+from monitor.maths.posterior import weighted_evidence
+from monitor.maths.ranks import rank_now
+from monitor.stream.attacker_model import AttackerModel
+from monitor.stream.choice import group_rows
+from monitor.stream.posterior import PosteriorModel, RatioBits, Weighed
+from monitor.stream.scorer import Scorer
+from monitor.stream.totals import RunningTotals
+from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
+
+
+class Weigher:
+    """Weigher of totals at R moments: scores to posteriors, bits and likelihood ratios."""
+
+    def __init__(self, model: AttackerModel, scorer: Scorer) -> None:
+        self._model, self._scorer = model, scorer
+
+    def add_early_frames(self, totals: Mapping[str, RunningTotals]) -> dict[str, RunningTotals]:
+        """Add early frames where the rank model covers so short speech."""
+        first = {name: model.rank_model.lengths[0] for name, model in self._model.alone.items()}
+        return {name: totals[name].with_early(first[name]) for name in self._model.features}
+
+    def list_waiting(
+        self, totals: Mapping[str, RunningTotals], speech_seconds: FloatArray
+    ) -> BoolArray:
+        """Return at which moments, (R,), the first frame of an embedding is still to come.
+
+        Pitch and phones alone would say that a voice is harmless which the embedding knows.
+        """
+        waits = np.zeros(speech_seconds.size, np.bool_)
+        for name in self._model.discerning:
+            is_short = (speech_seconds > 0) & (speech_seconds < self._model.frame_seconds[name])
+            waits |= (totals[name].frames == 0) & is_short
+        return waits
+
+    def weigh(
+        self,
+        totals: Mapping[str, RunningTotals],
+        speech_seconds: FloatArray,
+        sounds: Sequence[Condition | None],
+        cache: dict[tuple[str, str, bytes], Any],
+        waits: BoolArray,
+        *,
+        limits: bool = True,
+    ) -> tuple[dict[str, Weighed], list[Weighed]]:
+        """Weigh each feature that has frames, and all of them together; scores are cached."""
+        features, place, scorer = self._model.features, self._model.place, self._scorer
+        present = self._list_present(totals, speech_seconds) & ~waits[:, None]
+        columns = []
+        for name in features:
+            score = partial(scorer.score, name)
+            columns.append(_compute_once(cache, "scores", name, totals[name], score))
+        scores = np.stack(columns, axis=1)
+        weigh = partial(
+            PosteriorModel.weigh, watched=place, sessions=scorer.sessions, limits=limits
+        )
+        alone: dict[str, Weighed] = {}
+        for f, name in enumerate(features):
+            if present[:, f].any():
+                rows: IntArray = np.flatnonzero(present[:, f])
+                seconds = totals[name].length(speech_seconds)[rows]
+                own = scores[rows, f : f + 1]
+                weighed = weigh(self._model.alone[name], rows, seconds, own)
+                if place is not None:
+                    ranks = rank_now(scorer.select_best_session(own[:, 0]), place)
+                    weighed = weighed._replace(ranks=ranks)
+                alone[name] = weighed
+        lengths, parts = speech_seconds, []
+        for name in features:
+            lengths = totals[name].length(lengths)
+        for model, rows, axis in self._choose_models(present):
+            seconds, own = lengths[rows], scores[np.ix_(rows, axis)]
+            weighed = alone[features[0]] if len(features) == 1 else weigh(model, rows, seconds, own)
+            ratios = self._compute_ratios(weighed, own, totals, sounds, cache, limits=limits)
+            parts.append(weighed._replace(ratios=ratios))
+        return alone, parts
+
+    def _compute_ratios(
+        self,
+        part: Weighed,
+        scores: FloatArray,
+        totals: Mapping[str, RunningTotals],
+        sounds: Sequence[Condition | None],
+        cache: dict[tuple[str, str, bytes], Any],
+        *,
+        limits: bool,
+    ) -> RatioBits | None:
+        """Compute the likelihood ratios of scores, (R, F, N + K), where the rank model has some."""
+        model, rows, ratios = part.model, part.rows, part.model.ratios
+        if ratios is None or not all(totals[name].frames[rows].all() for name in model.features):
+            return None
+        levels = []
+        for name in ratios.features:
+            compute = ratios.cohort[name].compute_score_stats
+            mean, spread = _compute_once(cache, "levels", name, totals[name], compute)
+            levels.append((mean[rows], spread[rows]))
+        return ratios.at(
+            part.seconds,
+            levels,
+            scores[:, [model.features.index(name) for name in ratios.features]],
+            [sounds[i] for i in rows.tolist()],
+            limits=limits,
+        )
+
+    def _list_present(
+        self, totals: Mapping[str, RunningTotals], speech_seconds: FloatArray
+    ) -> BoolArray:
+        """Return which features have as many frames as speech brings, shape (R, F)."""
+        feature_totals = [totals[name] for name in self._model.features]
+        usable = np.stack([running.usable_seconds for running in feature_totals], axis=1)
+        is_enough = usable >= self._model.least_shares * speech_seconds[:, None]
+        return np.stack([running.frames > 0 for running in feature_totals], axis=1) & is_enough
+
+    def _choose_models(
+        self, present: BoolArray
+    ) -> Iterator[tuple[PosteriorModel, IntArray, IntArray]]:
+        """Yield for rows of (R, F) frames the model of the features they have, or the joint one."""
+        features = self._model.features
+        for names, rows in group_rows(features, present):
+            model = self._model.models.get(names, self._model.joint)
+            yield model, rows, np.array([features.index(name) for name in model.features])
+
+    def figures(
+        self,
+        totals: Mapping[str, RunningTotals],
+        speech_seconds: FloatArray,
+        cache: dict[tuple[str, str, bytes], Any],
+        conditions: Sequence[Condition | None] | None = None,
+    ) -> dict[str, FloatArray]:
+        """Compute figures as of `Attacker.figures`."""
+        model, moments = self._model, speech_seconds.size
+        only, has_evidence = len(model.features) == 1, model.joint.ratios is not None
+        sounds = [None] * moments if conditions is None else conditions
+        totals = self.add_early_frames(totals)
+        waits = self.list_waiting(totals, speech_seconds)
+        alone, parts = self.weigh(totals, speech_seconds, sounds, cache, waits, limits=False)
+        local = 0.0 if model.watched else np.nan
+        before = {
+            "closed_set_bits": local,
+            "gain_bits": 0.0,
+            "sum_bits": local,
+            "rank_bits": local if only else np.nan,
+            "evidence_bits": local if has_evidence else np.nan,
+        }
+        figures = {name: np.full(moments, bits) for name, bits in before.items()}
+        for name, feature in alone.items():
+            figures["sum_bits"][feature.rows] += feature.local[:, 0]
+            if feature.ranks is not None and only:
+                point = model.alone[name].rank_model.at_each(feature.seconds)
+                figures["rank_bits"][feature.rows] = point.rank_bits(model.speakers, *feature.ranks)
+        for part in parts:
+            figures["closed_set_bits"][part.rows] = part.local[:, 0]
+            figures["gain_bits"][part.rows] = part.gain[:, 0]
+            evidence = np.nan if part.ratios is None else part.ratios.watched[:, 0]
+            figures["evidence_bits"][part.rows] = evidence
+        return figures
+
+    def scores(
+        self, totals: Mapping[str, AnyArray], speech_seconds: FloatArray
+    ) -> dict[str, FloatArray]:
+        """Compute scores as of `Attacker.scores`."""
+        features, scorer = self._model.features, self._scorer
+        every = {name: scorer.score(name, totals[name]) for name in features}
+        best = {name: scorer.select_best_session(scores) for name, scores in every.items()}
+        if len(features) == 1:
+            return best
+        stacked = np.stack(list(every.values()), axis=1)
+        present = np.stack([totals[name].any(axis=1) for name in features], axis=1)
+        best["joint"] = np.zeros((speech_seconds.size, self._model.speakers))
+        for model, rows, axis in self._choose_models(present):
+            weights, _ = model.rank_model.weighing(speech_seconds[rows])
+            joint = weighted_evidence(stacked[np.ix_(rows, axis)], weights[:, 0])
+            if scorer.sessions is not None:
+                joint = scorer.sessions.mix(joint)[0]
+            best["joint"][rows] = joint
+        return best
+
+
+def _compute_once(
+    cache: dict[tuple[str, str, bytes], Any],
+    quantity: str,
+    name: str,
+    running: RunningTotals,
+    compute: Callable[[AnyArray], Any],
+) -> Any:
+    """Compute a quantity of a feature's totals once; early frames change them and the key."""
+    key = quantity, name, (running.frames > 0).tobytes()
+    if key not in cache:
+        cache[key] = compute(running.totals)
+    return cache[key]
