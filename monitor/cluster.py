@@ -223,14 +223,14 @@ def _do(
             if differing := [name for name in terms if own[name] != terms[name]]:
                 name = differing[0]
                 raise MonitorError(
-                    f"{place} has other {name} than here ({own[name]}, here {terms[name]}): the "
-                    "last bits would differ; install the same there"
+                    f"{place} has another version of {name} ({own[name]}, here {terms[name]}), "
+                    "which would change the last bits: install the same there"
                 )
             for name, size in sizes.items():
                 if _sizes([Path(name)]).get(name) != size:
                     raise MonitorError(
-                        f"{name} cannot be read on {place}, or is another file there: recordings "
-                        "and outputs lie on a file system that all share, under the same path"
+                        f"{name} cannot be read on {place}, or differs there. Put recordings and "
+                        "outputs on a shared file system, under the same path."
                     )
             try:
                 with one_thread(), one_torch_thread():

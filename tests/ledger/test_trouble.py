@@ -203,7 +203,7 @@ def test_a_full_disk_loses_nothing_that_was_there(tmp_path):
     assert line.startswith("ledger me.db: the disk ")
     assert "make room" in line
     assert line.endswith("s of this session are not in it")
-    assert f"monitor: not done: {line}\n" in err
+    assert f"{line}\n" in err
     first, *more = whole_sessions(tmp_path / "me.db")  # what there was no room for has no session
     assert first == 60.0
     assert all(seconds < 3000 for seconds in more)
