@@ -63,16 +63,16 @@ class Purpose(NamedTuple):
 
 
 PURPOSES = (
-    Purpose("hide in a family of 4", 1, 4, "2 match; kin sound alike", 5),
+    Purpose("hide in a family of 4", 1, 4, "2 match; relatives sound alike", 5),
     Purpose("let a product train on it", 3, None, "it stays; attackers improve", 5),
     Purpose("hide among 150 colleagues", 6, 150, "2 match; the usual alert", 5),
     Purpose("hide in a town of 10,000", 12, 10_000, "2 match", 9),
 )
 ADVICE = (
-    "An alert comes once the bits have held for 5 s. It says when to stop; it hides nobody.",
+    "An alert comes once the bits have held for 5 s. It shows when to stop. It does not hide you.",
     "These bits are evidence (--watch NAME), capped at the 13.7 that calibration supports. Without "
     "--watch they are capped at log2 50 = 5.6. An alert above the cap is refused.",
-    "A low figure, or one below 0, is no promise: a practised attacker may have better features, "
+    "A low figure, even below 0, guarantees nothing. A practised attacker may have better features "
     "and more of your speech. After 1 s, 4 % of the streams of 90 people read below 0.",
 )
 """Effect of an alert, the figure behind it, and its limits."""
