@@ -94,16 +94,16 @@ class ProtectOptions:
     )
     method: str | None = option(
         "--method NAME[:SETTING]",
-        "Anonymiser, such as mcadams:0.8, voice:random, usc:15 or laplace:15. mcadams:0.8 bends "
-        "formants (1 leaves them), and pitch:4 shifts the pitch by semitones. Formant:1.15 scales "
-        "all formants, voice:4,1.15 does both. These four take NAME:random (new values per "
-        "recording) and NAME:speaker (per speaker). Others: whisper removes the voice, noise:10 "
-        "adds white noise at 10 dB, none changes nothing. The codec usc resynthesises the voice "
-        "from its private tokens. With usc:15, noise of epsilon 15 is added per 40 ms token. The "
-        "method tokens:15 writes such tokens as frames, without sound. For FRAMES, laplace:15 "
-        "adds noise of epsilon 15 per frame. In laplace:15,1 the 1 is the norm to which "
-        "embeddings are clipped. Each epsilon holds in exact arithmetic. It is not proved for "
-        "floating-point numbers.",
+        "Anonymiser, such as mcadams:0.8, voice:random, usc:15 or laplace:15. Formants are bent "
+        "by mcadams:0.8 (1 leaves them). Pitch is shifted by pitch:4, in semitones. Use "
+        "formant:1.15 to scale all formants, and voice:4,1.15 for both. These four take "
+        "NAME:random (new values per recording) and NAME:speaker (per speaker). Others: whisper "
+        "removes the voice, noise:10 adds white noise at 10 dB, none changes nothing. The codec "
+        "usc resynthesises the voice from its private tokens. With usc:15, noise of epsilon 15 is "
+        "added per 40 ms token. The method tokens:15 writes such tokens as frames, without sound. "
+        "For FRAMES, laplace:15 adds noise of epsilon 15 per frame. In laplace:15,1 the 1 is the "
+        "norm to which embeddings are clipped. Each epsilon holds in exact arithmetic. It is not "
+        "proved for floating-point numbers.",
     )
     anonymiser_command: str | None = option(
         "--anonymiser-command CMD",
