@@ -1,8 +1,8 @@
-"""Check what the documents say: ``python docs/check.py``; ``--write`` makes its tables.
+"""Check the documents: ``python docs/check.py``; ``--write`` makes the tables of README.
 
-Links and anchors lead somewhere, commands that are shown have their options, names and files that
-are mentioned are there, figures that are quoted stand in the result that is linked, sections that
-code cites exist, tables are whole, and what is generated is up to date.
+Links and anchors have targets, shown commands have their options, mentioned names and files exist,
+quoted figures are in the linked result, cited sections exist, tables are whole, generated parts are
+up to date, and the English is plain (`docs.english`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
+
+from docs.english import find_too_many  # noqa: E402
+
 DOCS = ROOT / "docs"
 RESULTS = sorted((ROOT / "benchmarks" / "results").glob("*.md"))
 PAGES = sorted({*ROOT.glob("*.md"), *ROOT.glob("*/*.md"), *RESULTS})
@@ -272,30 +275,30 @@ def list_keys(schema: Any) -> Iterator[str]:
 # ------------------------------------------------------------------------------------- generated
 
 
-def with_families(page: str) -> str:
-    """Return docs/metrics.md with the table of the families as each declares itself."""
+def table_of_families() -> str:
+    """Return the families of metrics, as each declares itself."""
     from monitor.lab.evaluation.family import families
 
-    stands_on = {"matrix": "ranks", "pool": "all scores"}
-    rows = ["| family | figures | stands on | shown first |", "|---|---|---|---|"]
+    based_on = {"matrix": "ranks", "pool": "all scores"}
+    rows = ["| family | figures | based on | shown first |", "|---|---|---|---|"]
     for family in families():
         needs = {need for entry in family.figures for need in entry.needs or ()} | {*family.needs}
         names = [entry.name for entry in family.figures if entry.key in family.main]
         cells = (
             f"{family.title} (`{family.key}`)",
             str(len(family.figures)),
-            ", ".join(sorted(stands_on.get(need, f"`--{need}`") for need in needs)),
+            ", ".join(sorted(based_on.get(need, f"`--{need}`") for need in needs)),
             " ".join(f"`{name}`" for name in names) or "-",
         )
         rows.append(f"| {' | '.join(cells)} |")
-    return re.sub(r"\| family \|.*?(?=\n\n)", lambda _: "\n".join(rows), page, flags=re.DOTALL)
+    return "\n".join(rows)
 
 
 def with_how_much(page: str) -> str:
     """Return README.md with its section of `monitor.how_much`."""
     from monitor.how_much import TITLE, to_markdown
 
-    section = rf"(?<=## {re.escape(TITLE)}\n\n).*?(?=\n\nWith `--watch)"
+    section = rf"(?<=## {re.escape(TITLE)}\n\n).*?(?=\n\nEvidence is)"
     return re.sub(section, lambda _: to_markdown(), page, flags=re.DOTALL)
 
 
@@ -366,23 +369,16 @@ CHECKS = (
 
 def main(write: bool) -> int:
     """Print what is wrong, a line each; return 1 where anything is. Or write what is generated."""
-    pages = {
-        path: generate(read(path))
-        for path, generate in (
-            (DOCS / "metrics.md", with_families), (ROOT / "README.md", with_how_much),
-        )
-    }  # fmt: skip
+    readme = ROOT / "README.md"
+    made = with_how_much(read(readme))
     if write:
-        for path, page in pages.items():
-            path.write_text(page, encoding="utf-8")
+        readme.write_text(made, encoding="utf-8")
         return 0
     complaints = [(str(p.relative_to(ROOT)), line) for p in PAGES for c in CHECKS for line in c(p)]
     complaints += [*find_left_out(), *find_wrong_citations(), *find_unknown_keys()]
-    complaints += [*find_unmeasured(), *find_old_examples(), *find_old_words()]
-    for path, page in pages.items():
-        if page != read(path):
-            name = str(path.relative_to(ROOT))
-            complaints.append((name, "is stale: python docs/check.py --write"))
+    complaints += [*find_unmeasured(), *find_old_examples(), *find_old_words(), *find_too_many()]
+    if made != read(readme):
+        complaints.append(("README.md", "is stale: run python docs/check.py --write"))
     for place, line in complaints:
         print(f"{place}: {line}")  # noqa: T201
     return bool(complaints)

@@ -16,7 +16,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from docs.check import table_of_rooms
+from docs.check import table_of_families, table_of_rooms
 from monitor.cli import COMMANDS, cli
 from monitor.cli.help import FULL
 from monitor.events.schema import RECORDS
@@ -70,6 +70,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             markdown = markdown.replace(heading, f"{heading}\n{record.table}\n", 1)
     if here == "architecture.md":
         markdown = f"{markdown}\n{table_of_rooms()}\n"
+    if here == "metrics.md":
+        markdown = f"{markdown}\n## Families\n\n{table_of_families()}\n"
     parts = _CODE.split(markdown)  # what is no code, and what is, in turn
     return "".join(part if i % 2 else _LINK.sub(moved, part) for i, part in enumerate(parts))
 

@@ -54,7 +54,7 @@ _MOVED = {
     "devices": "doctor --devices",
     "completion": "doctor --completion SHELL",
 }
-"""What commands of earlier versions are called."""
+"""Commands of earlier versions, and their replacements."""
 
 
 class _Lazy(click.Group):
@@ -112,20 +112,20 @@ class _Lazy(click.Group):
     "--config",
     type=click.Path(),
     metavar="FILE.toml",
-    help="Take options from there, by name in a table of their command; those typed count more. "
-    "Such a file can run commands (--on-alert, --anonymiser-command): trust it as a script.",
+    help="Read options from FILE.toml, one table per command. The command line wins. The file can "
+    "run commands (--on-alert, --anonymiser-command): trust it like a script.",
 )
 @click.option(
     "--trust-config",
     is_flag=True,
-    help="Take every option from that file, also where others can write it.",
+    help="Accept every option from that file, even if others can write to it.",
 )
 @click.pass_context
 def cli(context: click.Context, config: str | None, trust_config: bool) -> None:
     """Measure, in bits, how much a voice reveals about who is speaking.
 
     Exit status: 0 success, 1 failure, 2 usage error, 3 alert raised, 4 incomplete, 130
-    interrupted; of several 1, then 3, then 4.
+    interrupted. If several apply: 1, then 3, then 4.
     """
     name = context.invoked_subcommand
     command = cli.get_command(context, name) if name else None
@@ -140,7 +140,7 @@ def cli(context: click.Context, config: str | None, trust_config: bool) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and leave with its exit status."""
-    own = arguments is None  # a process of its own, whose descriptors nobody else uses
+    own = arguments is None  # a separate process, which owns its descriptors
     if own:
         lazy.take_process()
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -170,14 +170,14 @@ def main(arguments: list[str] | None = None) -> None:
     except Exception as error:
         if debug:
             raise
-        _say(f"unexpected {type(error).__name__}: {error}; run again with --debug and report it")
+        _say(f"unexpected {type(error).__name__}: {error}. Run again with --debug and report it.")
         _give_up_stdout()
         sys.exit(FAILED)
 
 
 _CURES = {
-    errno.ENOSPC: "cannot write: {}; make room",
-    errno.EROFS: "cannot write: {}; choose another folder",
+    errno.ENOSPC: "cannot write: {}. Make room.",
+    errno.EROFS: "cannot write: {}. Choose another folder.",
     errno.EMFILE: "{}: raise the limit (ulimit -n 1024), or use fewer --jobs",
     errno.ENFILE: "{} on this machine: use fewer --jobs, or try again later",
 }
@@ -188,7 +188,7 @@ def _run(arguments: list[str]) -> int:
         status = cli.main(arguments or ["--help"], prog_name="monitor", standalone_mode=False)
         sys.stdout.flush()
     except SystemExit as left:
-        if VARIABLE in os.environ:  # a shell has asked what can stand there
+        if VARIABLE in os.environ:  # a shell asks for completions
             return int(left.code or 0)
         raise BrokenPipeError from None  # the only other thing click itself leaves for
     except click.Abort:
@@ -199,10 +199,10 @@ def _run(arguments: list[str]) -> int:
         if context and own in {name for option in cli.params for name in option.opts}:
             command = context.command_path.partition(" ")[2]
             value = "" if own == "--trust-config" else " FILE.toml" if own == "--config" else ""
-            _say(f"{own} stands before the command: monitor {own}{value} {command} ...")
+            _say(f"{own} goes before the command: monitor {own}{value} {command} ...")
             return error.exit_code
         if isinstance(error, click.NoSuchOption) and (advice := replacement(error)):
-            _say(f"{own} is no option: {advice}")
+            _say(f"unknown option {own}: {advice}")
             return error.exit_code
         where = f"; see {context.command_path} --help" if context is not None else ""
         _say(error.format_message().rstrip(".") + where)
@@ -212,11 +212,13 @@ def _run(arguments: list[str]) -> int:
             raise StoreError(_CURES[error.errno].format(error.strerror)) from None
         if error.filename is None:
             if error.errno == errno.ENOENT:  # as of os.getcwd
-                raise StoreError("the current folder no longer exists; go to another") from error
+                raise StoreError(
+                    "the current folder no longer exists: change to another"
+                ) from error
             raise
         name = os.fsdecode(error.filename) if isinstance(error.filename, bytes) else error.filename
         raise StoreError(
-            f"{str(name)[:100]}: {error.strerror}; check the name and its permissions"
+            f"{str(name)[:100]}: {error.strerror}. Check the name and its permissions."
         ) from error
     return status if isinstance(status, int) else 0
 

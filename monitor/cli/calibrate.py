@@ -1,4 +1,4 @@
-"""monitor calibrate: learn what a rank means."""
+"""monitor calibrate: fit rank models."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from monitor.cli.options import (
     feature_setup,
     group,
     made_console,
+    note,
     option,
     progress_over,
     say,
@@ -70,28 +71,28 @@ _COLUMNS = (
      "mean bits of a rank (MeanD) by the rank model, with 95 % interval"),
     ("limits", ("mean_bits_low", "mean_bits_high"), ".2f", ""),
     ("null", ("null_low", "null_high"), ".2f", "the same without evidence but the prior's"),
-    ("IdR", "identification_rate", ".2f", "share ranked first"),
+    ("IdR", "identification_rate", ".2f", "fraction ranked first"),
     ("StDD", "std_bits", ".2f", "spread of single ranks' bits"),
     ("MaxD", "max_bits", ".2f", "the largest, at @rank"),
     ("@rank", "max_rank", "d", ""),
-    ("Spread", "spread", ".2f", "share of ranks likelier than chance"),
+    ("Spread", "spread", ".2f", "fraction of ranks likelier than chance"),
     ("KL", "kl_bits", ".3f", "misfit of the rank model"),
     ("rank-1", "rank1_match_bits", ".2f", "at the first rank"),
     ("local", "held_out_local_bits", ".2f", "mean bits for speakers not fitted on"),
     ("ECE", "calibration_error", ".2f", "error of the best guess's probability"),
-    ("impostors", "open_set_area", ".2f", "how well they are told (0.5: chance)"),
+    ("impostors", "open_set_area", ".2f", "AUC against impostors (0.5: chance)"),
     ("evidence", "evidence_bits", ".1f",
      "mean log2 likelihood ratio of the speaker, whatever the crowd"),
-    ("support", "support_bits", ".1f", "the most that so many people can show (ELUB)"),
-    ("invariance", "invariance_bits", ".1f", "bits up to which nobody contradicts the ratios"),
+    ("support", "support_bits", ".1f", "maximum that this many people support (ELUB)"),
+    ("invariance", "invariance_bits", ".1f", "bits up to which no test contradicts the ratios"),
     ("Cllr", "evidence_cllr", ".2f", "cost of the ratios (1: useless)"),
-    ("least", "evidence_min_cllr", ".2f", "what recalibration would leave of it"),
+    ("least", "evidence_min_cllr", ".2f", "the cost after recalibration"),
     ("LR of others", ("others_mean_ratio_low", "others_mean_ratio_high"), ".2f",
      "mean ratio of other people (1 is allowed), 95 % interval"),
-    ("enrolled", "enrolled_area", ".2f", "impostors again, by the sum of all ratios"),
+    ("enrolled", "enrolled_area", ".2f", "the same AUC by the sum of all ratios"),
     ("notes", "notes", "", ""),
 )  # fmt: skip
-"""Titles, keys of a row, styles, and what a column says."""
+"""Titles, keys of a row, formats and meanings of columns."""
 _FIRST_TO_GO = (
     *("invariance", "LR of others", "least", "Cllr", "enrolled"),
     *("@rank", "MaxD", "Spread", "rank-1", "KL", "StDD", "alpha", "beta", "M-M", "MeanD raw"),
@@ -108,7 +109,7 @@ def _legend(titles: Collection[str]) -> str:
 
 
 def print_rank_models(rows: Sequence[Mapping[str, object]]) -> None:
-    """Print one line a cell to stdout, as many columns as the terminal has room for."""
+    """Print one line per cell to stdout, with as many columns as fit the terminal."""
     from rich.table import Table
 
     console = made_console(_PIPED)
@@ -121,7 +122,7 @@ def print_rank_models(rows: Sequence[Mapping[str, object]]) -> None:
             del widths[title]
     for feature in dict.fromkeys(row["feature"] for row in rows):
         console.print(
-            f"{feature}: bits by speech seconds heard (T) and enrolled (D)", soft_wrap=True
+            f"{feature}: bits by speech seconds of test (T) and template (D)", soft_wrap=True
         )
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         for title, _, style, _ in _COLUMNS:
@@ -134,7 +135,7 @@ def print_rank_models(rows: Sequence[Mapping[str, object]]) -> None:
         console.print()
     console.print(_legend(widths))
     if left_out:
-        console.print(f"Left out for want of width: {', '.join(left_out)}; --json has everything.")
+        console.print(f"Columns that did not fit (--json has all): {', '.join(left_out)}")
 
 
 def _cell(row: Mapping[str, object], key: str | tuple[str, str], style: str) -> str:
@@ -157,12 +158,12 @@ class CalibrateOptions:
     corpus: Path = argument("DIR|MANIFEST")
     output: Path | None = option(
         "-o, --output FILE.npz",
-        "An enrolled population to put the rank models into, or a new file for them alone.",
+        "Population to add the rank models to, or a new file for them alone.",
     )
     features: tuple[str, ...] | None = option(
         "--features",
-        "What to calibrate. [default: what the population in -o has, else what is installed and "
-        "configured]",
+        "Features to calibrate. [default: those of the population in -o, otherwise all installed "
+        "and configured]",
         type=Features(),
     )
     frames: Path | None = shared(frames_option)
@@ -170,46 +171,47 @@ class CalibrateOptions:
     workers: JobOptions = group(JobOptions, "Processes")
     lengths: tuple[float, ...] | None = option(
         "--lengths",
-        "Test lengths T, speech seconds. [default: 0.3,1,2,3,5,10,20,30,60,120,300]",
+        "Test lengths T in speech seconds. [default: 0.3,1,2,3,5,10,20,30,60,120,300]",
         type=Numbers(),
     )
     template_lengths: tuple[float, ...] | None = option(
         "--template-lengths",
-        "Template lengths D, speech seconds. [default: 10,30,60,120,300 and the population's own]",
+        "Template lengths D in speech seconds. [default: 10,30,60,120,300 and the population's "
+        "own]",
         type=Numbers(),
     )
     trainers: tuple[str, ...] = shared(trained_option)
     against: Path | None = option(
         "--cohort FILE.npz|DIR|MANIFEST",
-        "Background speakers to set scores against, for the evidence in bits: those of a "
-        "population, or a corpus of people like yours. Who is enrolled or calibrates is left out. "
-        "[default: the population's own, else the 219 that are shipped]",
+        "Background speakers for the evidence in bits, as a population or a corpus of similar "
+        "people. Enrolled and calibration speakers are left out. [default: the population's own, "
+        "otherwise the 219 shipped]",
     )
-    trials: int = setting("trials", "Tests of each speaker at each length.", least=1, default=20)
+    trials: int = setting("trials", "Tests per speaker and length.", least=1, default=20)
     replicates: int = setting(
         "replicates",
-        "How often speakers are resampled for the limits.",
+        "Resamples of speakers for the confidence intervals.",
         least=20,
         most=MOST_REPLICATES,
         default=200,
     )
-    seed: int = setting("seed", "Of resamples and permutations.", least=0, default=0)
+    seed: int = setting("seed", "Seed of resamples and permutations.", least=0, default=0)
     no_prior: bool = setting(
         "no-prior",
-        "Learn from these speakers alone. [default: the shipped rank model counts as 20 to 100 "
-        "further speakers]",
+        "Fit these speakers alone. [default: the shipped rank model counts as 20 to 100 further "
+        "speakers]",
     )
     alarms: bool = setting(
         "alarms",
-        "Hear each speaker as a stream of somebody else, for --false-alarms of `monitor replay`: "
-        "of at most 100 speakers, up to 10 minutes each. Needs a population in -o.",
+        "Score each speaker's stream as an impostor, for --false-alarms of `monitor replay`. Uses "
+        "at most 100 speakers and 10 minutes of each. Needs a population in -o.",
         default=True,
     )
-    as_json: bool = option("--json", "Print everything as JSON instead.")
+    as_json: bool = option("--json", "Print everything as JSON.")
     plot: Path | None = option("--plot FILE.png|.svg|.pdf", "Draw expected bits against length.")
     reliability: Path | None = setting(
         "reliability FILE.png|.svg|.pdf",
-        "Draw whether probabilities come true (a reliability diagram).",
+        "Draw a reliability diagram of the probabilities.",
     )
 
 
@@ -221,27 +223,27 @@ class CalibrateOptions:
 )
 @with_options(CalibrateOptions)
 def command(options: CalibrateOptions) -> int:
-    """Learn what a rank means (the rank model) from the speakers of DIR or MANIFEST.
+    """Fit the rank model to the speakers of DIR or MANIFEST.
 
-    That is how often the right person comes first, second and so on after so much speech, and how
-    probable each candidate is. 10 speakers at least; layouts as for enrol.
+    It gives the probabilities that the right person ranks first, second and so on at each length of
+    speech, and that each candidate speaks. Needs at least 10 speakers. Layouts are those of
+    `monitor enrol`.
 
     \b
-    monitor calibrate voices/ -o us.npz      into the population us.npz
-    monitor calibrate voices/ -o us.npz --frames frames    heard once: by enrol, too
-    monitor calibrate voices/ -o rank_model.npz     a file of its own, for replay --rank-model
+    monitor calibrate voices/ -o us.npz                    add to a population
+    monitor calibrate voices/ -o us.npz --frames frames
+    monitor calibrate voices/ -o rank_model.npz            for --rank-model
 
     Each speaker's speech is cut into tests of T and templates of D speech seconds that do not
-    overlap. Where speakers have two sessions or more, a rank model across sessions is learnt too
-    (of 10 such speakers, better 30; until then the shipped one stands in): within one recording a
-    voice is easier to recognise. All limits are 95 %, over resampled speakers. The shipped rank
-    model is the prior of yours; few speakers alone claim too much.
+    overlap. With at least 10 speakers (30 is better) of two sessions, a cross-session rank model is
+    fitted too. Otherwise the shipped one is used. A voice is easier to recognise within one
+    recording. All intervals are 95 %, over resampled speakers. The shipped rank model is the prior.
+    Few speakers without it give overconfident models.
 
-    Evidence says what a voice gives away whatever the size of the crowd: scores are set against a
-    cohort of people who are certainly not the speaker, measured on speakers whom the fit has not
-    seen. The cohort goes into the population.
+    Evidence measures disclosure at any size of crowd. Scores are compared with a cohort of other
+    people, on speakers outside the fit. The cohort is stored in the population.
 
-    The table has as many columns as there is room for; --json has all.
+    The table shows as many columns as fit; --json has all.
     """
     from monitor.features.registry import caveats, defaults
     from monitor.sources.registry import is_frames
@@ -291,9 +293,9 @@ def command(options: CalibrateOptions) -> int:
     _save(options, population, calibration)
     _show(options, calibration)
     if excluded:
-        say(f"monitor: note: left out of the cohort, being known: {', '.join(excluded)}")
+        note(f"left out of the cohort because enrolled or calibrated: {', '.join(excluded)}")
     for line in (*caveats(specs), *advice(calibration, specs)):
-        say(f"monitor: note: {line}")
+        note(line)
     if options.output is not None:
         say(f"the rank models are in {options.output}")
     return INCOMPLETE if problems or cohort_problems else 0
@@ -313,7 +315,9 @@ def _load_population(options: CalibrateOptions) -> Population | None:
         check_model(feature_setup().speaker, population, options.output)
         return population
     if store != "rank_model":
-        raise UsageError(f"{options.output} is no population of this program; choose another name")
+        raise UsageError(
+            f"{options.output} is not a population of this program: choose another name"
+        )
     return None
 
 
@@ -400,7 +404,7 @@ def _fit(
         return calibration
     streams = min(len(voices), MOST_STREAMS)
     worthwhile = streams * len(calibration.rank_models) >= _WORTHWHILE
-    with progress_over(streams, "hearing each as somebody else") as step:
+    with progress_over(streams, "scoring impostor streams") as step:
         calibrated = with_maxima(
             population.calibrated(calibration), voices, trained=settings.trained,
             seed=settings.seed, jobs=options.workers.processes or (cores() if worthwhile else 1),

@@ -1,6 +1,6 @@
 """The option --config: options from a TOML file, which can run commands, as a script can.
 
-Of one that others can write, only options are taken that can do no harm.
+If others can write the file, only harmless options are accepted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from typing import Any
 
 import click
 
-from monitor.cli.options import say
+from monitor.cli.options import (
+    note,
+)
 from monitor.errors import UsageError
 from monitor.files import is_ours
 
@@ -23,14 +25,14 @@ _MOST_DOTS = 500  # of a line: parsing a dotted key takes the cube of its length
 HARMLESS = frozenset(
     ("alert", "bell", "json", "no-browser", "pairs", "speed", "title", "top", "warn")
 )
-"""Options that anybody may set: no file, address, program or secret, and no figure is another.
+"""Harmless options: no file, address, program or secret, and no effect on figures.
 
-An option is refused from a file that others can write until it stands here.
+All others are refused from a file that others can write.
 """
 _RUNS = {"on-alert", "anonymiser-command", "webhook", "notify", "mqtt"}
-"""Options by which a file runs a program, or sends what is heard elsewhere."""
+"""Options by which a file runs a program or sends data elsewhere."""
 _RUNS_AS = re.compile(r"command:|\w+://").match
-"""Tells a method that is a program, or jobs that are a scheduler's."""
+"""Matches a method that is a program, or jobs of a scheduler."""
 
 
 def defaults_from(
@@ -44,21 +46,25 @@ def defaults_from(
             others = _opened_to_others(os.fstat(file.fileno()))
             text = file.read(_MOST_BYTES + 1)
         if len(text) > _MOST_BYTES:
-            raise UsageError(f"--config {path}: is far too large for options, over 1 MiB")
+            raise UsageError(f"--config {path} is larger than 1 MiB: use a file of options")
         if any(line.count(b".") > _MOST_DOTS for line in text.split(b"\n")):
             raise RecursionError
         read = tomllib.loads(text.decode("utf-8-sig"))
     except OSError as error:
-        raise UsageError(f"--config {path}: {error.strerror}; check the name") from None
+        raise UsageError(
+            f"cannot read --config {path}: {error.strerror}. Check the name."
+        ) from None
+    except UsageError:  # which is a ValueError
+        raise
     except ValueError as error:  # no TOML, or no UTF-8
-        raise UsageError(f"--config {path} is no TOML: {error}") from None
+        raise UsageError(f"--config {path} is not valid TOML: {error}") from None
     except RecursionError:
-        raise UsageError(f"--config {path}: nests far too deeply for options") from None
+        raise UsageError(f"--config {path} nests too deeply for options") from None
     for name in read:
         if name not in names:
             raise UsageError(
-                f"--config {path}: there is no command {name!r}{_nearest(name, names, '[', ']')}; "
-                "options stand in a table of their command, such as [replay]"
+                f"--config {path}: unknown command {name!r}{_nearest(name, names, '[', ']')}. Put "
+                "options in a table of their command, such as [replay]."
             )
     table = read.get(command.name or "", {})
     defaults = _defaults(path, command, table, str(command.name))
@@ -66,13 +72,13 @@ def defaults_from(
     harmful = ", ".join(sorted({name for name, _ in entries} - HARMLESS))
     if harmful and others and not trusted:
         raise UsageError(
-            f"--config {path} sets {harmful}, and others can write that file: read it, then make "
-            f"it yours alone ({others} {path}), or give --trust-config"
+            f"--config {path} sets {harmful}, and others can write to that file: read it, then "
+            f"make it yours alone ({others} {path}), or use --trust-config"
         )
     acting = {n for n, texts in entries if n in _RUNS or any(map(_RUNS_AS, texts))}
     runs = ", ".join(sorted(acting))
     if runs and not trusted:
-        say(f"monitor: note: {path} runs commands or sends alerts: {runs} (--trust-config: unsaid)")
+        note(f"{path} runs commands or sends alerts: {runs} (--trust-config hides this note)")
     return defaults
 
 
@@ -95,7 +101,7 @@ def _items(table: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
 
 def _defaults(path: Path, command: click.Command, table: Any, where: str) -> dict[str, Any]:
     if not isinstance(table, dict):
-        raise UsageError(f"--config {path}: {where} is no table, such as [{where}]")
+        raise UsageError(f"--config {path}: {where!r} is not a table (use [{where}])")
     options = {
         name.lstrip("-"): option
         for option in command.params

@@ -26,10 +26,10 @@ EVIDENCE_RULE, CLOSED_RULE = "bits>6", "bits>2"
 class DemoOptions:
     """Options of the command."""
 
-    speed: float = option("--speed", "Times real time.", least=1.0, default=60.0)
+    speed: float = option("--speed", "Speed, in multiples of real time.", least=1.0, default=60.0)
     folder: Path = option(
         "-o, --output DIR",
-        "Where to leave demo.jsonl and demo.png. [default: here]",
+        "Folder for demo.jsonl and demo.png. [default: the current folder]",
         default=".",
         show_default=False,
     )
@@ -43,9 +43,9 @@ class DemoOptions:
 def command(asked: DemoOptions) -> int:
     """Replay ten real minutes of a LibriVox reader and watch the bits grow.
 
-    The reader is one of the shipped population, enrolled from another chapter, and trained none of
-    the networks. What is replayed was computed before, and is what every install computes itself.
-    Leaves demo.jsonl and demo.png behind.
+    The reader is one of the shipped population, was enrolled from another chapter, and trained none
+    of the networks. The features were computed in advance. Every install computes the same values.
+    Writes demo.jsonl and demo.png.
     """
     from monitor.alerts.rules import Forecast, Threshold
     from monitor.how_much import to_text
@@ -61,7 +61,7 @@ def command(asked: DemoOptions) -> int:
     from monitor.stream.plan import MonitorSettings
 
     if not asked.folder.is_dir():
-        raise UsageError(f"{asked.folder} is not a folder; make it first, or leave -o out")
+        raise UsageError(f"{asked.folder} is not a folder: create it, or leave out -o")
     population = Population.reference()
     source = FramesFile(demo_frames())
     monitor = Monitor(
@@ -77,10 +77,10 @@ def command(asked: DemoOptions) -> int:
     others = [name for name in ("web", "notify") if extra(name).missing]
     if others:
         gives = ", ".join(EXTRAS[name] for name in others)
-        say(f"Not installed, and not needed here: {gives}: {install(*others)}")
+        say(f"Not installed, and not needed here: {gives}. Install: {install(*others)}")
     buffer = RunBuffer()
     view = LiveView(source.seconds, forecasts=[Forecast(rule.bits)])
-    log = JsonLines(asked.folder / "demo.jsonl")  # a sink: nobody resumes a demo
+    log = JsonLines(asked.folder / "demo.jsonl")  # a sink, since a demo is not resumed
     with Run(Paced(source, asked.speed), monitor, rules=[rule], sinks=[log, view, buffer]) as run:
         run.to_end()
     plot_run(buffer.events, asked.folder / "demo.png", guides=True)
@@ -114,8 +114,8 @@ def _in_words(events: Sequence[Event], reader: str, threshold: float) -> Iterato
             "recordings like the calibration's."
         )
     yield (
-        f"Closed-set, among the {2**ceiling:.0f} enrolled alone, it is {closed:.1f} of "
-        f"{ceiling:.1f} bits (each feature alone: {alone}): {verdict(closed, ceiling, reader)}."
+        f"Among the {2**ceiling:.0f} enrolled alone (closed-set) it is {closed:.1f} of "
+        f"{ceiling:.1f} bits (by single features {alone}): {verdict(closed, ceiling, reader)}."
     )
     if raised is None:
         yield f"The alert at {threshold:g} bits stayed silent."

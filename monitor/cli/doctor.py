@@ -1,4 +1,4 @@
-"""monitor doctor: whether everything is there that a run may need."""
+"""monitor doctor: check everything that a run may need."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def install(*names: str) -> str:
     return f"pip install {where}[{','.join(names)}]'"
 
 
-# --- What `monitor doctor` looks at. A check says what is, and what to do about it.
+# --- What `monitor doctor` looks at. A check reports the state and the remedy.
 
 LEAST_FREE = 200 * 2**20
 """Bytes: a day of records at one a second."""
@@ -162,7 +162,7 @@ def _outputs() -> tuple[str, str]:
     except SourceError:
         return "broken", "cannot be listed without PortAudio"
     names = [device.name for device in devices("output")] + list_sinks()
-    return "ok", f"{', '.join(names) or 'none'}; to speak through one (listen --through): {how}"
+    return "ok", f"{', '.join(names) or 'none'}. To speak through one (listen --through), {how}"
 
 
 def _hearing() -> tuple[str, str]:
@@ -176,12 +176,12 @@ def _hearing() -> tuple[str, str]:
         blocks = [item for item in microphone if isinstance(item, Block)]
         name = microphone.label
     if not blocks:
-        return "broken", f"{name} gives no sound: is it muted, or held by another program?"
+        return "broken", f"{name} gives no sound: is it muted, or used by another program?"
     samples = np.concatenate([block.samples for block in blocks])
     level = 10 * np.log10(max(float(np.mean(np.square(samples))), 1e-12))
     words = f"{name} at {level:.0f} dB of full scale, after {time.monotonic() - began - 1:.1f} s"
     if level < QUIET_DECIBELS:
-        return "note", f"{words}: silence; is it muted, or the wrong input?"
+        return "note", f"{words}. Silence: is it muted, or the wrong input?"
     return "ok", words
 
 
@@ -213,7 +213,7 @@ def _population() -> tuple[str, str]:
 
 
 def _people() -> tuple[str, str]:
-    """Count those who enrolled at the page: who they are, `monitor people` says."""
+    """Count the people enrolled at the page."""
     from monitor.serve.templates import TemplateFolder, data_folder
 
     folder = data_folder()
@@ -227,7 +227,7 @@ def _extra(name: str) -> tuple[str, str]:
     gives, installed = EXTRAS[name], extra(name)
     if installed.missing:
         state = f"without {', '.join(installed.missing)}" if installed.have else "not installed"
-        return "note", f"{state}; it gives {gives}: {install(name)}"
+        return "note", f"{state}. It provides {gives}. Install: {install(name)}"
     if installed.unfit:
         return "broken", f"{'; '.join(installed.unfit)}: {install(name)}"
     if name == "training":
@@ -259,7 +259,7 @@ def _disk() -> tuple[str, str]:
     "doctor", cls=HelpCommand, short_help="Check audio, models, extras and disk; set up the shell."
 )
 @click.option(
-    "--hear", is_flag=True, help="Also open the default input for a second, and say how loud it is."
+    "--hear", is_flag=True, help="Also open the default input for a second, and report its level."
 )
 @click.option(
     "--devices", is_flag=True, help="List inputs, then outputs; a star marks the defaults."
@@ -276,12 +276,14 @@ def command(hear: bool, devices: bool, completion: str | None, as_json: bool) ->
     \b
     monitor doctor --hear
     monitor doctor --devices
-    monitor doctor --completion bash    add to ~/.bashrc: eval "$(monitor doctor --completion bash)"
-    monitor doctor --completion zsh     the same in ~/.zshrc, after compinit
+
+    \b
+    eval "$(monitor doctor --completion bash)"    in ~/.bashrc
+    eval "$(monitor doctor --completion zsh)"     in ~/.zshrc, after compinit
     monitor doctor --completion fish > ~/.config/fish/completions/monitor.fish
 
-    Exit status 1 where something is broken, or no input is there for --devices. What is only not
-    installed, and not needed, is a note.
+    Exit status 1 if something is broken, or if --devices finds no input. Missing optional parts are
+    notes.
     """
     if completion is not None:
         from monitor.cli import cli
@@ -313,7 +315,7 @@ def _list_devices(*, as_json: bool) -> int:
         lines = [{"kind": kind, **asdict(row)} for kind in kinds for row in kinds[kind]]
         click.echo(json.dumps(lines, indent=1))
         return 0 if kinds["input"] else FAILED
-    choose(kinds["input"], None)  # says what to do where there is none
+    choose(kinds["input"], None)  # raises with a remedy if there is no input
     width = max(len(device.name) for group in kinds.values() for device in group)
     for kind, group in kinds.items():
         for device in group:

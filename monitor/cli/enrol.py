@@ -24,6 +24,7 @@ from monitor.cli.inputs import (
     stopped_by_signals,
 )
 from monitor.cli.options import (
+    NOTE,
     Features,
     JobOptions,
     Seconds,
@@ -32,6 +33,7 @@ from monitor.cli.options import (
     columns_option,
     feature_setup,
     group,
+    note,
     option,
     progress_over,
     say,
@@ -81,14 +83,14 @@ def describe_enrolment(
     )
     for session in unlike:
         yield (
-            f"monitor: note: {session.session} of {session.speaker} sounds like somebody else than "
-            f"the other sessions ({session.bits:.1f} bits); listen whether all of it is "
-            f"{session.speaker} (of ten who are one person one reads so too)"
+            f"{NOTE} {session.session} of {session.speaker} sounds unlike the other sessions "
+            f"({session.bits:.1f} bits). Check by ear that all of it is {session.speaker}. One "
+            "person in ten reads like this."
         )
     if population.mismatched:
         yield (
-            "monitor: note: calibration lacks the new speakers: people who share their microphone "
-            "may read 1 to 2 bits too high; calibrate on your own speakers (monitor calibrate)"
+            f"{NOTE} the new speakers are not calibrated. People who share their microphone may "
+            "read 1 to 2 bits too high. Calibrate on your own speakers (monitor calibrate)."
         )
     elif len(population) < 2:
         more = shlex.join(["monitor", "enrol", "PEOPLE", "--add", "-o", str(output)])
@@ -103,11 +105,11 @@ def describe_enrolment(
         )
     elif not len(population.rank_models):
         calibrate = shlex.join(["monitor", "calibrate", *people, "-o", str(output)])
-        yield f"next:  {calibrate}  # learn what a rank means"
+        yield f"next:  {calibrate}  # fit the rank model"
         if "--frames" in people:
             yield (
-                "      It keeps what it extracts there, biometric and private to you, so that "
-                "score need not extract it again."
+                "      The frames that it keeps there are biometric and private to you. score can "
+                "reuse them."
             )
     yield from _describe_lengths(population)
 
@@ -119,7 +121,7 @@ def _describe_lengths(population: Population) -> Iterator[str]:
     try:
         scoring = population.scoring()
     except UsageError as error:
-        yield f"monitor: note: {error}; enrol more speech"
+        yield f"{NOTE} {error}. Enrol more speech."
         return
     usual, have = population.common_seconds, population.template_seconds
     shortest = min((model.template_lengths[0] for model in population.rank_models), default=0.0)
@@ -127,29 +129,29 @@ def _describe_lengths(population: Population) -> Iterator[str]:
     speakers = list(zip(population.names, have.tolist(), scoring.members.tolist(), strict=True))
     if unscored := [name for name, seconds, _ in speakers if seconds < minimum]:
         yield (
-            f"monitor: note: {some_of(unscored)}: too little speech to be compared, the rank "
-            f"model knows no templates under {shortest:g} s; enrol more"
+            f"{NOTE} {some_of(unscored)}: too little speech to compare. The rank model needs "
+            f"templates of at least {shortest:g} s. Enrol more."
         )
     if excluded := [n for n, seconds, member in speakers if not member and seconds >= minimum]:
         yield (
-            f"monitor: note: {some_of(excluded)}: not among the {int(scoring.members.sum())} "
-            f"compared, unless watched: cut to so little, the others' templates ({usual:g} s) "
-            "would not say much; enrol more with --add"
+            f"{NOTE} {some_of(excluded)}: excluded from the {int(scoring.members.sum())} compared "
+            f"unless watched. Templates this short would make the others' ({usual:g} s) "
+            "uninformative. Enrol more with --add."
         )
     if scoring.seconds < usual:
         short = [name for name, seconds, member in speakers if member and seconds < usual]
         yield (
-            f"monitor: note: all templates are cut to {scoring.seconds:g} s, the shortest of them: "
+            f"{NOTE} all templates are cut to {scoring.seconds:g} s, the shortest. "
             f"{some_of(short)} {'has' if len(short) == 1 else 'have'} less than the others' "
-            f"{usual:g} s; an attacker with more would know more: enrol more with --add"
+            f"{usual:g} s. An attacker with more would learn more. Enrol more with --add."
         )
 
 
-# --- The part of monitor enrol that hears a microphone.
+# --- The part of monitor enrol that records from a microphone.
 
 MICROPHONE_SECONDS = 60.0
 QUEUE_SECONDS = 60.0
-"""Nobody waits for a reading: a slow machine may take its time."""
+"""A slow machine may lag, since no reading is shown."""
 
 
 def enrol_from_microphone(
@@ -168,12 +170,12 @@ def enrol_from_microphone(
     take = LiveEnrolment(timed(names, setup))
     microphone = open_live_source(
         f"mic:{device or ''}",
-        seconds=5 * seconds + 60,  # much silence is said, and not waited through for ever
+        seconds=5 * seconds + 60,  # limits the wait if there is much silence
         queue_seconds=QUEUE_SECONDS,
         report=lambda line: say(line),
     )
     with quiet_libraries(), microphone as source, stopped_by_signals(source.stop):
-        say(f"speak, about anything; listening to {source.label} (Ctrl-C stops)")
+        say(f"Speak, about anything. Recording from {source.label} (Ctrl-C stops).")
         with progress_over(seconds, "speech", "s") as step:
             done = 0.0
             for item in source:
@@ -188,10 +190,10 @@ def enrol_from_microphone(
                 if done > seconds:  # then all frames of the wanted part are there
                     source.stop()
     for line in take.noticed:
-        say(f"monitor: note: {line}")
+        note(line)
     if trouble := take.whole.trouble:
         fault, _, advice = trouble.partition(": ")
-        say(f"monitor: note: the take was {fault}; better take another one, and {advice}")
+        note(f"the recording was {fault}. Record another one, and {advice}.")
     enrolment = take.enrolment(spelled(speaker), "microphone", seconds, setup)
     return replace(enrolment, problems=(*enrolment.problems, *problems))
 
@@ -226,7 +228,7 @@ def own_templates(
         say(f"plan: templates of {enrolment_folder.name}")
     else:
         raise UsageError(
-            f"{folder.name} has trials and no enrolls, nor has a folder beside it: enrol first "
+            f"{folder.name} has trials but no enrolls, nor has a folder beside it: enrol first "
             "(monitor enrol ENROLLS -o us.npz), then give -p us.npz"
         )
     corpus = replace(corpus, recordings=tuple(r for r in corpus if r.speaker in lists.speakers))
@@ -270,9 +272,10 @@ class EnrolOptions:
     paths: tuple[Path, ...] = argument("[DIR|MANIFEST|RECORDING...]", nargs=-1)
     speaker: str | None = option(
         "--speaker NAME",
-        "All of it is this one person; a sub-folder, or else a file, is a session.",
+        "All recordings are of this one person. Each sub-folder, or otherwise each file, is a "
+        "session.",
     )
-    microphone: bool = option("--microphone", "Hear the speaker now, instead of recordings.")
+    microphone: bool = option("--microphone", "Record the speaker now instead of reading files.")
     device: str | None = shared(device_option)
     output: Path = option(
         "-o, --output FILE.npz",
@@ -281,26 +284,26 @@ class EnrolOptions:
     )
     seconds: float | None = option(
         "--seconds D",
-        "Speech seconds of each speaker to use, at most. [default: 120; 60 from a microphone]",
+        "Maximum speech seconds per speaker. [default: 120, or 60 from a microphone]",
         type=Seconds(),
     )
     columns: Columns = shared(columns_option)
     channel: int | None = option(
-        "--channel", "Use this channel of recordings, from 1. [default: all, mixed]", least=1
+        "--channel", "Channel of the recordings, from 1. [default: all, mixed]", least=1
     )
     add: bool = option(
         "--add",
-        "Add these speakers to the population in -o; of one who is there, a further session.",
+        "Add these speakers to the population in -o. Enrolled speakers get another session.",
     )
     base: str | None = option(
         "--base FILE|reference",
-        "Add these speakers to that population instead, and write both to -o.",
+        "Add these speakers to that population, and write the result to -o.",
     )
     replace: bool = option("--replace", "Overwrite -o if it exists.")
     features: tuple[str, ...] | None = option(
         "--features",
-        "What to enrol, of f0, phones, voice, and style (of transcripts). [default: all but style; "
-        "of frames whatever they hold]",
+        "Features to enrol, from f0, phones, voice and style (of transcripts). [default: all but "
+        "style, or whatever frames contain]",
         type=Features(),
     )
     speaker_model: ClassVar[Any] = speaker_model_option
@@ -315,24 +318,23 @@ def command(options: EnrolOptions) -> int:
     """Make a template of every speaker and store them as a population.
 
     \b
-    monitor enrol me/ --speaker me --base reference -o me.npz         a folder, or recordings
     monitor enrol --microphone --speaker me --base reference -o me.npz
-    monitor enrol --microphone --speaker me --add -o me.npz           another day: a template more
-    monitor enrol voices/ -o us.npz                                   several people
-    monitor enrol voices/ -o us.npz --frames frames                   heard once for all commands
-    monitor enrol cuts.jsonl.gz -o us.npz                             of lhotse
-    monitor enrol data/ -o us.npz --columns speaker=speaker_id        of Hugging Face
+    monitor enrol --microphone --speaker me --add -o me.npz    another day: adds a template
 
     \b
-    Without --speaker DIR holds a folder for each speaker (with a sub-folder for each session, or
-    one file a session), LibriSpeech's SPEAKER/CHAPTER folders, Kaldi's wav.scp + utt2spk, lhotse's
-    manifests, or a data set of Hugging Face (metadata.csv or .jsonl, or Parquet), whose columns are
-    named: --columns speaker=NAME,session=NAME. MANIFEST is a .csv or .tsv with the columns path,
-    speaker and, if you have it, session, or a file of such a data set. Who is taken for whom is
-    printed before anything is heard.
+    monitor enrol me/ --speaker me --base reference -o me.npz
+    monitor enrol voices/ -o us.npz                   several people
+    monitor enrol voices/ -o us.npz --frames frames
+
+    Without --speaker, DIR contains one folder per speaker, with one file or sub-folder per session.
+    LibriSpeech's SPEAKER/CHAPTER folders, Kaldi's wav.scp + utt2spk, lhotse manifests and Hugging
+    Face data sets (metadata.csv or .jsonl, or Parquet) also work. Name the columns of a data set
+    with --columns speaker=NAME,session=NAME. MANIFEST is a file of such a data set, or a .csv or
+    .tsv with the columns path, speaker and optionally session. The speaker of each recording is
+    shown before processing starts.
 
     A template is biometric data, even without the audio: keep the file private. `monitor people
-    FILE.npz --forget NAME` takes one person out again.
+    FILE.npz --forget NAME` deletes one person.
     """
     from monitor.files import alone
     from monitor.population.population import Population
@@ -369,7 +371,7 @@ def command(options: EnrolOptions) -> int:
         say(f"monitor: skipped: {problem}")
     say_of_transcripts(enrolment.notes)
     if excluded:
-        say(f"monitor: note: {output} is without {', '.join(excluded)}; choose with --features")
+        note(f"{output} is without {', '.join(excluded)}. Choose with --features.")
     unlike = []
     if base is not None:
         unlike = unlike_sessions(enrolment.population, enrolment.sessions, base)
@@ -430,13 +432,13 @@ def _holds_frames(corpus: Corpus) -> bool:
 def _check_options(options: EnrolOptions) -> None:
 
     if options.microphone and (options.paths or not options.speaker):
-        raise UsageError("--microphone hears one speaker: give --speaker NAME and no DIR")
+        raise UsageError("--microphone records one speaker: give --speaker NAME and no DIR")
     if options.speaker is not None and not is_name(options.speaker):
-        raise UsageError("--speaker needs a name that can be printed, of 200 characters at most")
+        raise UsageError("--speaker needs a printable name of at most 200 characters")
     if options.microphone and options.frames is not None:
-        raise UsageError("--frames keeps what is heard of recordings: leave out --microphone")
+        raise UsageError("--frames keeps the frames of recordings: leave out --microphone")
     if options.microphone and options.channel is not None:
-        raise UsageError("--channel is of recordings; of a microphone choose another --device")
+        raise UsageError("--channel is for recordings: choose another --device of the microphone")
     if not options.microphone and options.device:
         raise UsageError("--device goes with --microphone: add it, or leave out --device")
     if not options.microphone and not options.paths:
@@ -492,8 +494,8 @@ def _reduce_base(base: Population, features: Sequence[str]) -> tuple[Population,
     missing = [name for name in features if name not in base.features and takes(name) == "words"]
     if missing:
         raise UsageError(
-            f"those enrolled before have no {', '.join(missing)}, as the shipped readers have no "
-            "words: leave it out, or enrol several people who have transcripts, without --base"
+            f"earlier speakers have no {', '.join(missing)}, and the shipped readers have no "
+            "words: leave it out, or enrol several people with transcripts, without --base"
         )
     reduced = base.only(features)
     rest = [name for name in base.features if name not in features]
@@ -503,7 +505,7 @@ def _reduce_base(base: Population, features: Sequence[str]) -> tuple[Population,
 def _find_further(
     options: EnrolOptions, base: Population | None, corpus: Corpus | None
 ) -> list[str]:
-    """Return the speakers who are enrolled already, and get a further session, not heard before."""
+    """Return the already enrolled speakers, who get another session of new recordings."""
     from monitor.sources.registry import recording_hashes
 
     if base is None:
@@ -512,17 +514,17 @@ def _find_further(
     further = [name for name in speakers if spelled(name) in base.names]
     if further and not options.add:
         raise UsageError(
-            f"{', '.join(further[:3])} enrolled already; choose another name (for a further "
-            "session of the same person: --add)"
+            f"{', '.join(further[:3])} already enrolled: choose another name, or use --add for "
+            "another session of the same person"
         )
-    # by two names, whoever speaks would be measured as both, and the bits read too low
+    # under two names, a speaker would be measured as both, and the bits read too low
     for file in (recording.path for recording in corpus or ()):
-        with suppress(SourceError):  # named and skipped when it is to be heard
+        with suppress(SourceError):  # named and skipped at extraction
             overlaps = base.overlapping(recording_hashes(file))
             if names := [speaker.name for speaker, note in overlaps if note.used]:
                 raise UsageError(
-                    f"{file.name} is enrolled already, as {names[0]}: give other recordings; "
-                    "nothing was changed"
+                    f"{file.name} is already enrolled as {names[0]}, and nothing was changed: use "
+                    "other recordings"
                 )
     return further
 

@@ -20,9 +20,10 @@ RARE = frozenset(
         *("--trained", "--replicates", "--seed", "--cohort", "--salt", "--lengths"),
         *("--template-lengths", "--groups", "--criteria", "--enrolment-labels", "--dev-labels"),
         *("--epsilon", "--pairs", "--choose", "--scoring", "--allow-idle-alerts"),
+        *("--on-change", "--delay", "--mute-on-alert"),
     )
 )
-"""Options that few people need: they stand under ``--help-all`` alone."""
+"""Rarely needed options, shown only by ``--help-all``."""
 FULL = "monitor.help_all"
 GONE = {
     "--all": "--figures all",
@@ -93,7 +94,7 @@ def replacement(error: click.NoSuchOption) -> str:
 
 
 class HelpCommand(click.Command):
-    """A command whose ``--help`` is short, with options under the headings of their groups."""
+    """A command with a short ``--help``, and options under the headings of their groups."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
@@ -157,7 +158,8 @@ def _print_all(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 # --- What a shell offers for the value of an option: files, features, methods, enrolled people.
 
 VARIABLE = "_MONITOR_COMPLETE"
-"""Of the environment: through it the script of `monitor doctor --completion` asks the program."""
+"""Environment variable through which the script of `monitor doctor --completion` asks the
+program."""
 
 _FILE = re.compile(r"\[?(FILE|DIR|MANIFEST|FRAMES|RECORDING|RUN|CORPUS|SCORES)\b")
 """A metavar, or one of the words in it, that stands for a file."""
@@ -211,7 +213,7 @@ def _enrolled(context: click.Context, typed: str) -> Iterable[CompletionItem]:
     store = context.params.get("store")
     try:
         people = Population.reference() if store is None else Population.load(store)
-    except MonitorError:  # said when the command runs
+    except MonitorError:  # reported when the command runs
         return []
     return _beginning(typed, people.names)
 

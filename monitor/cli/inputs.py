@@ -1,4 +1,4 @@
-"""Opens what a command is asked to hear, and says what is about to be heard."""
+"""Opens the recordings of a command, and prints the plan of a corpus."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from monitor.cli.options import (
     UNKNOWN_SECONDS,
     JobOptions,
     feature_setup,
+    note,
     progress_over,
     say,
     seconds_of,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from monitor.protocols import Source
     from monitor.training.feature_extraction import HearingOptions, HearingOrder, OrderOutcome
 
-# --- Opens what a command is asked to hear, and checks it before the long work.
+# --- Opens the recordings of a command, and checks them before the long work.
 
 
 def open_all(
@@ -48,12 +49,12 @@ def open_all(
     if len(recordings) > 1 and (start or end is not None):
         raise UsageError("--part goes with one recording")
     if recordings.count("-") > 1:
-        raise UsageError("standard input (-) can be heard once")
+        raise UsageError("standard input (-) can be read once")
     for name in recordings:
         if Path(name).is_dir():
             raise SourceError(
-                f"{file_name(name)} is a folder; give a recording, or measure each in it: --each "
-                "--summary out.csv"
+                f"{file_name(name)} is a folder: name a recording, or measure each in it (--each "
+                "--summary out.csv)"
             )
     if "-" in recordings and sys.stdin.isatty():
         raise UsageError("- is standard input: pipe a WAV into it, or name a recording")
@@ -63,7 +64,7 @@ def open_all(
     ]
     for source in sources:
         if isinstance(source, LiveSource):
-            raise UsageError(f"{source.label} is heard live: use monitor listen")
+            raise UsageError(f"{source.label} is a live source: use monitor listen")
     return sources
 
 
@@ -90,12 +91,12 @@ def check_model(name: str, population: Population, store: str | Path | None) -> 
     difference = f"templates of another network, {theirs[0]}" if theirs else "no templates of it"
     whose = "the shipped population" if store in (None, "reference") else f"{store}"
     raise UsageError(
-        f"--speaker-model is {name}, and {whose} has {difference}: enrol everybody with one "
+        f"--speaker-model is {name}, but {whose} has {difference}: enrol all speakers with one "
         "network (monitor enrol --speaker-model)"
     )
 
 
-# --- What is about to be heard, before the long work: who, how many sessions, how many minutes.
+# --- The plan, before the long work: speakers, sessions and minutes.
 
 MOST_ROWS = 20
 _MOST_TOLD = 5
@@ -103,7 +104,7 @@ _NAME_CELLS = 32
 
 
 def plan_of(corpus: Corpus, more: str = "") -> Iterator[str]:
-    """Yield the plan, a line each; of many speakers the first few."""
+    """Yield the lines of the plan. Only the first of many speakers are listed."""
     from rich.cells import cell_len, set_cell_size
 
     sessions = {name: corpus.sessions(name) for name in corpus.speakers[:MOST_ROWS]}
@@ -123,11 +124,11 @@ def plan_of(corpus: Corpus, more: str = "") -> Iterator[str]:
 
 
 def check_two(corpus: Corpus) -> None:
-    """Refuse a single speaker before anything is heard."""
+    """Refuse a single speaker before extraction."""
     if len(corpus.speakers) < 2:
         raise CorpusError(
-            f"{plural(len(corpus.speakers), 'speaker')}, and nobody to be taken for: "
-            "give recordings of two or more"
+            f"{plural(len(corpus.speakers), 'speaker')}, without another to compare with: use "
+            "recordings of at least two"
         )
 
 
@@ -140,7 +141,7 @@ def _minutes(files: Iterable[Readable]) -> float | None:
         stated = file.seconds if isinstance(file, VirtualFile) else None
         try:
             seconds = getattr(open_source(file), "seconds", None) if stated is None else stated
-        except MonitorError:  # told, with the reason, when it is to be heard
+        except MonitorError:  # reported with the reason at extraction
             seconds = None
         if seconds is None:
             return None
@@ -148,14 +149,14 @@ def _minutes(files: Iterable[Readable]) -> float | None:
     return total / 60
 
 
-# --- The option --frames: what was heard of a corpus is kept, and is not heard again.
+# --- The option --frames: features of a corpus are stored, and not extracted again.
 
 frames_option = click.option(
     "--frames",
     metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Keep the frames of the recordings there, and read those that are there: each recording "
-    "is heard once, for all commands. DIR may stand for the corpus afterwards. Frames are "
+    help="Keep extracted frames in DIR and reuse those already there. Each recording is then "
+    "processed once for all commands. DIR can replace the corpus afterwards. Frames are "
     "biometric (private to you, mode 0600).",
 )
 
@@ -180,12 +181,12 @@ def keep_frames(
     )
 
     if any(is_frames(recording.path) for recording in corpus):
-        raise UsageError(f"{root} holds frames: leave out --frames, which keeps those of audio")
+        raise UsageError(f"{root} contains frames: leave out --frames, which is for audio")
     setup = feature_setup()
     options = HearingOptions(tuple(features or defaults(setup=setup)), channel=channel, setup=setup)
     listed = orders(corpus, root, folder)
     if difference := describe_difference(listed, options):
-        raise UsageError(f"--frames {folder}: {difference}; name another folder, or delete it")
+        raise UsageError(f"--frames {folder}: {difference}. Name another folder, or delete it.")
     attributes = corpus.attributes or read_speaker_attributes(root)
     by_name = sorted(listed, key=lambda order: order.target)
     write_manifest(folder, by_name, attributes)
@@ -193,7 +194,7 @@ def keep_frames(
     problems = [outcome.problem for outcome in outcomes if outcome.problem]
     complete = {outcome.order for outcome in outcomes if outcome.is_complete}
     if not complete:
-        raise SourceError("nothing could be heard: " + "; ".join(problems[:3]))
+        raise SourceError("no recording could be processed: " + "; ".join(problems[:3]))
     write_manifest(folder, [order for order in by_name if order in complete], attributes)
     say_of_transcripts([line for outcome in outcomes for line in outcome.messages])
     new = sum(outcome.seconds > 0 for outcome in outcomes)
@@ -213,7 +214,7 @@ def _extract_missing(
     from monitor.training.feature_extraction import keep
 
     lengths = {order: seconds_of(order.source) or UNKNOWN_SECONDS for order in orders}
-    # the longest first: else the last process works alone
+    # longest first, so that no process works alone at the end
     wanted = sorted(orders, key=lambda order: -lengths[order])
     outcomes = []
     try:
@@ -225,7 +226,10 @@ def _extract_missing(
                 step(outcome.order.source.name, lengths[outcome.order] / 60)
                 outcomes.append(outcome)
     except (KeyboardInterrupt, MonitorError):
-        say("monitor: what was heard is kept; to go on, run the same command again")
+        say(
+            "monitor: Interrupted. Extracted frames are kept. To continue, run the same command "
+            "again."
+        )
         raise
     return outcomes
 
@@ -233,18 +237,18 @@ def _extract_missing(
 def say_of_transcripts(lines: Sequence[str]) -> None:
     """Say the first lines on recordings and transcripts, and how many more there are."""
     for line in lines[:_MOST_TOLD]:
-        say(f"monitor: note: {line}")
+        note(line)
     if len(lines) > _MOST_TOLD:
-        say(f"monitor: note: and {len(lines) - _MOST_TOLD} more such lines")
+        note(f"and {len(lines) - _MOST_TOLD} more such lines")
 
 
-# --- For commands that hear a microphone: the option --device, Ctrl-C, and silenced libraries.
+# --- For commands with a microphone: the option --device, Ctrl-C, and silenced libraries.
 
 device_option = click.option(
     "--device",
     metavar="N|NAME",
-    help="The audio input: its number, its name or a part of it (`monitor doctor --devices`). "
-    "[default: the system's]",
+    help="Audio input, by number or part of its name (`monitor doctor --devices`). [default: the "
+    "system's]",
 )
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from monitor.ledger.ledger import SessionSummary
 
 _file = click.argument("file", type=click.Path(path_type=Path), metavar="FILE.db")
-_speaker: Callable[..., Any] = click.option("--speaker", metavar="NAME", help="Only this one.")
+_speaker: Callable[..., Any] = click.option("--speaker", metavar="NAME", help="Only this speaker.")
 
 
 @click.group(
@@ -32,8 +32,9 @@ def command() -> None:
     monitor ledger export me.db --speaker me -o me.jsonl
     monitor ledger forget me.db me --session 3
 
-    A ledger holds, of each session: counts of pitch and phones or a sum of voice embeddings
-    (biometric data, but no audio), readings, alerts, and the names of the recordings.
+    For each session a ledger stores readings, alerts and the names of the recordings. It also
+    stores counts of pitch and phones, or a sum of voice embeddings. These are biometric data, but
+    not audio.
     """
 
 
@@ -41,7 +42,7 @@ def command() -> None:
 @_file
 @_speaker
 def show(file: Path, speaker: str | None) -> int:
-    """The sessions: a table, or JSON lines where standard output is no terminal."""
+    """Show the sessions as a table, or as JSON lines if standard output is not a terminal."""
     from monitor.ledger import Ledger
 
     with Ledger(file, create=False, write=False) as ledger:
@@ -60,19 +61,24 @@ def show(file: Path, speaker: str | None) -> int:
 @command.command("export")
 @_file
 @_speaker
-@click.option("-o", "--output", metavar="FILE|-", help="Needed; - is standard output, no terminal.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE|-",
+    help="Required. Use - for standard output, unless it is a terminal.",
+)
 def export(file: Path, speaker: str | None, output: str | None) -> int:
-    """Everything as JSON lines: sessions, sketches, readings, alerts.
+    """Write everything as JSON lines: sessions, sketches, readings, alerts.
 
-    Sketches are biometric data, as templates are: what is exported must stay private.
+    Sketches are biometric data like templates. Keep the exported file private.
     """
     from monitor.ledger import Ledger
     from monitor.sinks.jsonl import JsonLines
 
     if output is None or (output == "-" and sys.stdout.isatty()):
         raise UsageError(
-            "sketches are biometric data: name a private file, -o FILE.jsonl, or give -o - for a "
-            "standard output that is no terminal"
+            "sketches are biometric data: use -o FILE.jsonl for a private file, or -o - if "
+            "standard output is not a terminal"
         )
     with Ledger(file, create=False, write=False) as ledger:
         _check_known(ledger, speaker)
@@ -86,14 +92,14 @@ def export(file: Path, speaker: str | None, output: str | None) -> int:
     return 0
 
 
-@command.command("forget", short_help="Remove a speaker, or a session, for good.")
+@command.command("forget", short_help="Delete a speaker or a session permanently.")
 @_file
 @click.argument("speaker")
 @click.option("--session", type=int, metavar="N", help="Only this session. [default: all]")
 def forget(file: Path, speaker: str, session: int | None) -> int:
-    """Remove SPEAKER for good: rows are overwritten and the file is built anew.
+    """Delete SPEAKER permanently. Rows are overwritten and the file is rebuilt.
 
-    Copies of the file, backups and what a disk keeps of older versions are not reached.
+    Copies, backups and older versions that a disk keeps remain.
     """
     from monitor.ledger import Ledger
 
@@ -106,7 +112,7 @@ def forget(file: Path, speaker: str, session: int | None) -> int:
 @command.command("scrub")
 @_file
 def scrub(file: Path) -> int:
-    """Overwrite what a `forget` that was disturbed has left behind."""
+    """Finish an interrupted `forget`."""
     from monitor.ledger import Ledger
 
     with Ledger(file, create=False) as ledger:
@@ -115,10 +121,10 @@ def scrub(file: Path) -> int:
 
 
 def _check_known(ledger: Ledger, speaker: str | None) -> None:
-    """Refuse a name that is nobody's: an empty table would look as if nothing was disclosed."""
+    """Refuse an unknown name, since an empty table would look like no disclosure."""
     if speaker is not None and not ledger.sessions(speaker):
         raise StoreError(
-            f"{ledger.path.name}: nobody is called {speaker}; see: monitor ledger show"
+            f"{ledger.path.name} has no speaker {speaker}. `monitor ledger show` lists them."
         )
 
 

@@ -28,21 +28,21 @@ class RelayOptions:
 
     through: str | None = option(
         "--through DEVICE",
-        "Send your voice to this output, which other programs take for a microphone "
-        "(see `monitor doctor`), until --budget is spent.",
+        "Send your voice to this output until --budget is spent. Other programs use it as a "
+        "microphone (see `monitor doctor`).",
     )
     then: str | None = option(
         "--then mute|METHOD",
-        "What happens when the budget is spent: silence, or sound protected by a method that works "
-        "live, such as mcadams:random. [default: mute]",
+        "Send silence, or sound protected by METHOD, once the budget is spent. The method must "
+        "work live, such as mcadams:random. [default: mute]",
     )
     delay: float | None = option(
         "--delay SECONDS",
-        "Hold sound back for so long, so that what would exceed the budget is never sent; 0 lets "
-        "it out at once, and closes one reading late. [default: 0.56]",
+        "Buffer sound this long, so that speech over the budget is never sent. With 0 it is sent "
+        "at once and muted one reading late. [default: 0.56]",
         type=Seconds(),
     )
-    mute_on_alert: bool = option("--mute-on-alert", "An --alert does what a spent budget does.")
+    mute_on_alert: bool = option("--mute-on-alert", "Treat an --alert like a spent budget.")
 
     def relay(self, options: RunOptions) -> Relay | None:
         """Open the output; None where nothing goes out."""
@@ -54,15 +54,15 @@ class RelayOptions:
             }
             for name, value in dependent.items():
                 if value not in (None, False):
-                    raise UsageError(f"{name} says how sound goes out: add --through DEVICE")
+                    raise UsageError(f"{name} is for sent sound: add --through DEVICE")
             return None
         from monitor.relay import DELAY_SECONDS, MUTE, Outlet, Relay, RelaySettings
 
         budget, protecting = options.of_ledger.budget, options.protecting
         if self.then is not None and budget is None:
-            raise UsageError("--then says what a spent budget does: add --budget BITS")
+            raise UsageError("--then applies after a spent budget: add --budget BITS")
         if self.then not in (None, MUTE) and protecting.protect is not None:
-            raise UsageError("--protect is the method from the beginning on: leave out --then")
+            raise UsageError("--protect applies from the beginning: leave out --then")
         settings = RelaySettings(
             budget,
             self.then or MUTE,
@@ -82,12 +82,12 @@ class ListenOptions(RunOptions):
     device: str | None = shared(device_option)
     seconds: float | None = option(
         "--for LENGTH",
-        "Stop after so much audio, such as 90, 10m or 1:30. [default: at Ctrl-C]",
+        "Stop after this much audio, such as 90, 10m or 1:30. [default: at Ctrl-C]",
         type=Seconds(),
     )
     reconnect: float = setting(
         "reconnect SECONDS",
-        "How long a device that vanished is waited for.",
+        "How long to wait for a lost device.",
         type=Seconds(),
         default="60",
     )
@@ -113,13 +113,13 @@ def command(asked: ListenOptions) -> int:
     monitor listen                          until Ctrl-C
     monitor listen -p us.npz --watch me --alert 'bits>6'
     monitor listen --device usb --for 10m --jsonl talk.jsonl
-    monitor listen -p us.npz --watch me --protect mcadams:0.8
-    monitor listen --web 8000 -p us.npz --watch me --ledger me.db --budget 8bits
-    monitor listen -p us.npz --watch me --through meeting --budget 6 --then mcadams:random
-    my-recogniser | monitor listen -p us.npz --watch me --transcript -
 
-    Audio is processed in memory and never stored. Records are those of `monitor replay`, with the
-    lag of every reading. Ctrl-C is a normal end. On a slow machine the slowest feature skips audio
+    \b
+    monitor listen --web 8000 -p us.npz --watch me --ledger me.db --budget 8bits
+    monitor listen -p us.npz --watch me --through meeting --budget 6
+
+    Audio is processed in memory and never stored. Records are those of `monitor replay`, plus the
+    lag of each reading. Ctrl-C ends normally. On a slow machine the slowest feature skips audio
     first, and the records mark it.
     """
     from monitor.alerts.rules import Forecast
@@ -128,7 +128,9 @@ def command(asked: ListenOptions) -> int:
     from monitor.sources.microphone import PORTAUDIO, Microphone
 
     if asked.seconds == 0:
-        raise UsageError("--for 0 hears nothing; leave it out to listen until Ctrl-C")
+        raise UsageError(
+            "invalid --for 0: use more than 0 seconds, or leave it out to listen until Ctrl-C"
+        )
 
     view: LiveView | PeopleProgress
     words = asked.transcribing.wanted(asked.options.features)

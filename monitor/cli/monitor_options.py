@@ -1,4 +1,4 @@
-"""Options of the commands that hear a stream, and the run that they make, told to people."""
+"""Options of the commands that measure a stream, and the report of their run."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from monitor.cli.options import (
     check_picture,
     feature_setup,
     group,
+    note,
     option,
     read_lines,
     say,
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MonitorOptions:
-    """Whom to compare with, what to listen for."""
+    """The attacker: population, features and crowds."""
 
     store: str | None = option(
         "-p, --population FILE",
@@ -75,50 +76,48 @@ class MonitorOptions:
     )
     rank_model_file: str | None = option(
         "--rank-model FILE|reference",
-        "What a rank means, from `monitor calibrate -o rank_model.npz`; reference: what the "
-        "shipped readers have. [default: what -p holds]",
+        "Rank model from `monitor calibrate -o rank_model.npz`, or `reference` for the shipped "
+        "readers' model. [default: the one in -p]",
         type=RankModelFile(),
     )
     watch: tuple[str, ...] = option(
         "-w, --watch NAME",
-        "Speaker to measure; several with --turns. [default: none; the attacker's confidence if "
-        "the speaker is enrolled]",
+        "Speaker to measure. Repeat it with --turns. Without it, the bits are the attacker's "
+        "confidence if the speaker is enrolled. [default: none]",
         multiple=True,
     )
     features: tuple[str, ...] | None = option(
         "--features",
-        "Features to use: an attacker who uses more learns more. [default: all calibrated ones]",
+        "Features to use. An attacker who uses more learns more. [default: all calibrated ones]",
         type=Features(),
     )
     speaker_model: ClassVar[Any] = speaker_model_option
     among: tuple[int, ...] | None = shared(among_option)
     enrolled_prior: float = setting(
         "enrolled-prior P",
-        "How likely it is, before anything is heard, that one of the N enrolled speaks.",
+        "Prior probability that one of the N enrolled speaks.",
         type=FiniteRange(0.0, 1.0, min_open=True, max_open=True),
         default=0.5,
     )
     bystanders: float | None = setting(
         "bystanders",
-        "Name everybody else enrolled whose probability in the largest crowd of --among lies "
-        "above this, such as 1%.",
+        "Also name enrolled people above this probability in the largest crowd of --among, such "
+        "as 1%.",
         type=Share(),
     )
     step: float = setting("step", "Audio seconds between readings.", type=Seconds(), default="1")
-    channel: int | None = option(
-        "--channel", "Measure this channel, from 1. [default: all, mixed]", least=1
-    )
+    channel: int | None = option("--channel N", "Channel, from 1. [default: all, mixed]", least=1)
     template_seconds: float | None = setting(
         "template-seconds D",
-        "Cut all templates to D speech seconds. [default: their common length, or that of "
-        "--watch NAME where it is shorter]",
+        "Cut all templates to D speech seconds. [default: their common length, or that of --watch "
+        "NAME if it is shorter]",
         type=Seconds(),
     )
     on_change: str = option(
         "--on-change",
-        "When another person, or another channel, takes over: do not look; say so and carry "
-        "on, alerts resting until the first voice is back; begin the evidence afresh, keeping the "
-        "peak; or begin another stream.",
+        "Response to a change of speaker or channel. `note` reports it and suspends alerts until "
+        "the first voice is back. `reset` restarts the evidence and keeps the peak. `split` "
+        "starts another stream.",
         type=click.Choice(["ignore", "note", "reset", "split"]),
         default="note",
     )
@@ -132,9 +131,7 @@ class MonitorOptions:
     def watched(self) -> str | None:
         """Watched speaker of one voice."""
         if len(self.watch) > 1:
-            raise UsageError(
-                "--watch several where people are told apart: add --turns FILE or --per-channel"
-            )
+            raise UsageError("--watch takes several names only with --turns FILE or --per-channel")
         return self.watch[0] if self.watch else None
 
     def monitors(self, *, setup: FeatureSetup, top: int) -> list[Callable[[Source], Monitor]]:
@@ -173,7 +170,7 @@ class MonitorOptions:
         if source.stream_info.words and "words" not in map(takes, monitor.features):
             whose = "the shipped population" if self.store is None else self.store
             raise UsageError(
-                f"{whose} knows nothing of what people say: leave out --transcript, or enrol and "
+                f"{whose} has no templates of words: leave out --transcript, or enrol and "
                 "calibrate with words beside the recordings (--features f0,...,style)"
             )
         return monitor
@@ -187,7 +184,7 @@ class MonitorOptions:
 
 
 def refuse_beside(telling_apart: str, others: Mapping[str, object]) -> None:
-    """Refuse what goes with one voice alone, where an option tells people apart."""
+    """Refuse options for one voice beside an option that separates people."""
     for name, value in others.items():
         if value:
             raise UsageError(f"{name} is for one voice: leave it out, or leave out {telling_apart}")
@@ -210,7 +207,7 @@ def _read(
 
 
 def _mark_of(name: str) -> object:
-    """Mark a file as it is now; None where reading it will say why it cannot be."""
+    """Return a mark of a file's state; None if reading it will raise."""
     try:
         status = Path(name).stat()
     except OSError:
@@ -269,56 +266,58 @@ class Alerting:
 
     alerts: tuple[str, ...] = option(
         "--alert RULE",
-        "Such as 'bits>6 for 5 s after 10 s' (of speech); may be repeated. Raised ones give exit "
-        "status 3; a recording with less than 10 s of speech in which none was raised is not "
-        "decided (4). 'bits' is the value shown first, 'bits_low>6' stands on its lower limit, "
-        "'closed_set_bits>3' on the figure among the N enrolled, 'f0.rank_bits_low>1' on that of a "
-        "feature, 'among.1e6.bits>6' on what it is worth among a million people.",
+        "Raise an alert, such as 'bits>6 for 5 s after 10 s'. `after` counts speech. May be "
+        "repeated. An alert gives exit status 3. Less than 10 s of speech without one is "
+        "undecided (4). `bits` is the value shown first, `bits_low` its lower limit. "
+        "`closed_set_bits` counts among the N enrolled, `among.1e6.bits` among a million people. "
+        "`f0.rank_bits_low` is one feature's.",
     )
     share: float | None = option(
         "--false-alarms",
-        "Work out the threshold of every --alert that is a field alone (--alert bits): at most "
-        "this share of other people's whole streams exceeds it.",
+        "False-alarm rate that sets --alert FIELD, such as 5%. The threshold is exceeded by at "
+        "most this fraction of other people's whole streams.",
         type=Share(),
     )
     horizon: float | None = setting(
         "horizon LENGTH",
-        "How long the streams of --false-alarms are, from their beginning. [default: 10m]",
+        "Length of the streams that --false-alarms covers. [default: 10m]",
         type=Seconds(),
     )
     warn_seconds: float | None = option(
         "--warn",
-        "Warn when an --alert is forecast to be raised within so long. A warning gives no exit "
+        "Warn when an --alert is forecast within this time. A warning does not change the exit "
         "status.",
         type=Seconds(),
     )
     receivers: Mapping[str, tuple[str, ...]] = group(_RECEIVERS, "")
     bell: bool | None = setting(
         "bell",
-        "true or false: ring the terminal's bell at an alert. [default: true for listen]",
+        "Whether to ring the terminal's bell at an alert. [default: true for listen]",
         default=None,
         show_default=False,
     )
     stop: bool = option("--stop-on-alert", "End the stream at the first alert.")
     allow_idle: bool = option(
         "--allow-idle-alerts",
-        "Run although an --alert or --budget can never be raised. [default: refuse it]",
+        "Accept an --alert or --budget that can never be raised. [default: refuse it]",
     )
 
     def __post_init__(self) -> None:
         if self.horizon is not None and self.share is None:
-            raise UsageError("horizon is how long --false-alarms shall hold: add --false-alarms 5%")
+            raise UsageError(
+                "horizon is the length covered by --false-alarms: add --false-alarms 5%"
+            )
         if self.share is not None and not self.open_rules:
             raise UsageError(
-                "--false-alarms works out the threshold of an alert that has none: add --alert bits"
+                "--false-alarms sets the threshold of an alert without one: add --alert bits"
             )
         if self.warn_seconds is not None and not self.alerts:
-            raise UsageError("--warn needs a threshold to warn of: add --alert 'bits>6'")
-        _ = self.rules  # what is none is refused
+            raise UsageError("--warn needs a threshold: add --alert 'bits>6'")
+        _ = self.rules  # raises for an invalid rule
 
     @property
     def open_rules(self) -> tuple[tuple[str, float, float | None], ...]:
-        """Alerts whose threshold is worked out: field, hold, least speech."""
+        """Alerts with a computed threshold: field, hold, minimum speech."""
         from monitor.alerts import Conformal
 
         parsed = () if self.share is None else map(Conformal.parse_field, self.alerts)
@@ -343,8 +342,8 @@ class Alerting:
         """Refuse what is about one stream where a ledger adds earlier ones to it."""
         if self.open_rules and path is not None:
             raise UsageError(
-                "--false-alarms is about one stream from its beginning, --ledger goes on from "
-                "earlier ones: use --budget, or a rule with a threshold"
+                "--false-alarms covers one stream from its beginning, --ledger several: use "
+                "--budget, or a rule with a threshold"
             )
 
     def rules_for(self, monitor: Monitor, further: Sequence[AlertRule] = ()) -> list[AlertRule]:
@@ -359,7 +358,7 @@ class Alerting:
         warn = self.warn_seconds
         early = [] if warn is None else [EarlyWarning(rule, warn) for rule in open_rules]
         rules: list[AlertRule] = [*early, *open_rules, *self.rules, *further]
-        # what may have come from the environment is told of, what was typed for this run refused
+        # only options typed for this run are refused, since others may come from the environment
         typed = [action.name for action in ACTION_OPTIONS if not action.environment]
         needing = [name for name in typed if self.receivers[name]]
         needing += ["--stop-on-alert"] if self.stop else []
@@ -379,7 +378,7 @@ class Alerting:
 
     @property
     def thresholds(self) -> list[tuple[str, float]]:
-        """Thresholds of ``--alert`` that have a curve: views say how long they are away."""
+        """Thresholds of ``--alert`` with a curve, for which views forecast the time."""
         from monitor.alerts import Threshold
 
         rules = [rule for rule in self.rules if isinstance(rule, Threshold)]
@@ -395,10 +394,10 @@ class Alerting:
 
 
 def _one(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> str | None:
-    """Refuse one file and another: the last would be written in silence."""
+    """Refuse several files, since only the last would be written."""
     if len(values) > 1:
         raise click.BadParameter(
-            f"given {len(values)} times ({', '.join(values)}): a run has one file", context, option
+            f"given {len(values)} times ({', '.join(values)}): use one file", context, option
         )
     return values[0] if values else None
 
@@ -409,11 +408,11 @@ class JsonLog:
 
     jsonl: str | None = option(
         "--jsonl FILE|-",
-        "Write JSON lines there. [default: to standard output if it is no terminal]",
+        "Write JSON lines. [default: standard output if piped]",
         multiple=True,
         callback=_one,
     )
-    replace: bool = option("--replace", "Overwrite what --jsonl FILE holds, or --summary.")
+    replace: bool = option("--replace", "Overwrite an existing --jsonl or --summary file.")
 
     @property
     def name(self) -> str | None:
@@ -427,7 +426,9 @@ class JsonLog:
         if resume and self.name in (None, "-"):
             raise UsageError("--resume needs the file of the interrupted run: --jsonl FILE")
         if resume and self.replace:
-            raise UsageError("--resume goes on with a run, --replace begins it anew: give one")
+            raise UsageError(
+                "use --resume to continue a run or --replace to start it again, not both"
+            )
         if self.name is None:
             return None
         read = tuple(str(path) for path in spared if path)
@@ -440,28 +441,28 @@ class LedgerOptions:
 
     ledger: Path | None = option(
         "--ledger FILE.db",
-        "Add this session to a ledger, and go on from the watched speaker's earlier ones.",
+        "Add to the speaker's earlier sessions in a ledger. Evidence continues from them.",
         type=click.Path(path_type=Path, dir_okay=False),
     )
     ledger_every: float = setting(
         "ledger-every",
-        "Stream seconds between the readings that the ledger keeps.",
+        "Stream seconds between the readings stored in the ledger.",
         type=Seconds(),
         default="10",
     )
     budget: float | None = option(
         "--budget BITS",
-        "Alert when all sessions in the ledger together disclose this many bits. "
-        "With --through let out no more; 1.5 bits of it are kept back.",
+        "Alert at BITS over all sessions in the ledger. With --through, mute before that: 1.5 "
+        "bits are reserved.",
         type=NumberOfBits(),
     )
 
     def check(self, *, keeps: bool) -> None:
-        """Refuse a budget that nothing counts over; ``keeps``: this run is kept to it."""
+        """Refuse a budget without a ledger, unless this run enforces it (``keeps``)."""
         if self.budget is not None and self.ledger is None and not keeps:
             raise UsageError(
-                "--budget counts over all sessions: it needs --ledger FILE.db; for this one "
-                f"alone use --alert 'bits>{self.budget:g}'"
+                "--budget counts over all sessions and needs --ledger FILE.db. For this session "
+                f"alone use --alert 'bits>{self.budget:g}'."
             )
 
     def rules(self) -> list[Threshold]:
@@ -483,18 +484,18 @@ class Protecting:
 
     protect: str | None = option(
         "--protect METHOD",
-        "Also measure the anonymised voice (mcadams:0.8, noise:10, ... of `monitor protect`; a "
-        "replay takes command:CMD too). Nothing protected is stored or played. An --alert stands "
-        "on the clear voice (bits>6), unless it names the protected one (protected.bits>3).",
+        "Also measure the anonymised voice, such as mcadams:0.8 of `monitor protect`. Replay also "
+        "takes command:CMD. Protected audio is neither stored nor played. An --alert applies to "
+        "the clear voice (bits>6) unless it names the protected one (protected.bits>3).",
     )
     protected_population: str | None = option(
         "--protected-population FILE",
-        "The same people, enrolled and calibrated on speech protected by METHOD: the attacker who "
-        "knows it. Without this the bits do not measure protection. [default: none]",
+        "The same people enrolled and calibrated on speech protected by METHOD. Without this "
+        "attacker, who knows the method, the bits do not measure protection. [default: none]",
     )
     protect_seed: int | None = setting(
         "protect-seed N",
-        "The same draws as with this number before. [default: new draws]",
+        "Seed of the method's random draws. [default: random]",
         least=0,
     )
 
@@ -504,7 +505,7 @@ class Protecting:
         return [self.protected_population] if self.protected_population else []
 
     def population(self) -> Population | None:
-        """Read the protected population; None where there is none."""
+        """Read the protected population; None if not given."""
         name = self.protected_population
         return None if name is None else _read(name, None, _mark_of(name))[0]
 
@@ -522,8 +523,8 @@ class Protecting:
             return None
         if ledger is not None:
             raise UsageError(
-                "--ledger goes on from earlier sessions of the clear voice, and would begin it "
-                "ahead of the protected one: leave out --ledger or --protect"
+                "--ledger continues earlier sessions of the clear voice, which would put it ahead "
+                "of the protected one: leave out --ledger or --protect"
             )
         return Protection(self.protect, self.population(), self.protect_seed)
 
@@ -532,7 +533,7 @@ class Protecting:
 
 LOOPBACK = "127.0.0.1"
 PAGE_TOP = 100
-"""Speakers that the page can draw: everybody, in a small population."""
+"""Maximum number of speakers that the page draws."""
 
 
 def _read_address(text: str) -> tuple[str, int]:
@@ -551,8 +552,8 @@ Address = partial(
 web_token_setting = token_setting(
     "web-token",
     "MONITOR_WEB_TOKEN",
-    "Token that opens the page, in FILE or MONITOR_WEB_TOKEN. Needed if other machines can reach "
-    "the page.",
+    "Token that opens the page, from FILE or MONITOR_WEB_TOKEN. Needed if other machines can "
+    "reach the page.",
 )
 
 
@@ -562,12 +563,13 @@ class DisplayOptions:
 
     top: int | None = setting(
         "top N",
-        f"Name the N most probable speakers in every reading. [default: 5; {PAGE_TOP} with --web]",
+        f"Number of most probable speakers to name in every reading. [default: 5, or {PAGE_TOP} "
+        "with --web]",
         least=1,
     )
     web: tuple[str, int] | None = option(
         "--web",
-        "Show the run in a browser, on this machine alone unless a HOST is given (extra 'web').",
+        "Show the run in a browser, on this machine only unless HOST is given (extra 'web').",
         type=Address(),
     )
     web_token: str | None = shared(web_token_setting)
@@ -642,19 +644,18 @@ class HouseOptions:
     """A broker of MQTT."""
 
     mqtt: str | None = mqtt_option(
-        "Show bits and alerts in Home Assistant, through this MQTT broker (extra 'mqtt'). Such as "
-        "mqtt://USER@HOST:PORT/PREFIX, or mqtts://... (TLS). The password is taken from "
-        "MONITOR_MQTT_PASSWORD, or from the address where that is in a @FILE or in MONITOR_MQTT. "
-        "With --through there is a switch that mutes. The speaker's name is not sent."
+        "Show bits and alerts in Home Assistant through this MQTT broker (extra 'mqtt'). Use "
+        "mqtt://USER@HOST:PORT/PREFIX, or mqtts:// for TLS. The password comes from "
+        "MONITOR_MQTT_PASSWORD, or from the address in @FILE or MONITOR_MQTT. With --through, a "
+        "switch mutes the voice. The speaker's name is not sent."
     )
     mqtt_ca: str | None = setting(
         "mqtt-ca FILE",
-        "Authority (PEM) of the certificate of an mqtts:// broker. [default: the system's]",
+        "CA certificate (PEM) for an mqtts:// broker. [default: the system's]",
     )
     mqtt_name: str = setting(
         "mqtt-name NAME",
-        "Name of the device in Home Assistant. Topics and ids come of it: they stay as long as it "
-        "does.",
+        "Name of the device in Home Assistant. Topics and ids derive from it, so do not change it.",
         default="voice",
     )
 
@@ -670,7 +671,7 @@ class HouseOptions:
         if len(lines) != 1:
             raise UsageError(f"{NEEDED}; its @FILE has one line")
         if not is_name(self.mqtt_name):
-            raise UsageError("mqtt-name: give a name of one line")
+            raise UsageError("mqtt-name: use a name of one line")
         password = os.environ.get("MONITOR_MQTT_PASSWORD") or None
         return Broker.parse(lines[0], password=password, authority=self.mqtt_ca)
 
@@ -679,7 +680,7 @@ class HouseOptions:
         if (broker := self.broker()) is not None:
             from monitor.sinks.mqtt import VoiceDevice
 
-            yield VoiceDevice(broker, spelled(self.mqtt_name), relay=relay, report=_note)
+            yield VoiceDevice(broker, spelled(self.mqtt_name), relay=relay, report=note)
 
     def page(self) -> PageDevice | None:
         """Open a page as a device; None where no broker was named."""
@@ -687,14 +688,10 @@ class HouseOptions:
             return None
         from monitor.sinks.mqtt import PageDevice
 
-        return PageDevice(broker, spelled(self.mqtt_name), report=_note)
+        return PageDevice(broker, spelled(self.mqtt_name), report=note)
 
 
-def _note(line: str) -> None:
-    say(f"monitor: note: {line}")
-
-
-# --- A run: its options, and what is told of it.
+# --- A run: its options and its report.
 
 
 @dataclass(frozen=True, slots=True)
@@ -711,7 +708,7 @@ class RunOptions:
 
 
 class RunReporter:
-    """Opens the run that was asked for, tells people of it, and keeps what is to be drawn."""
+    """Opens the requested run, reports on it, and buffers events for pictures."""
 
     def __init__(
         self,
@@ -783,13 +780,13 @@ class RunReporter:
         )
 
     def follow(self, run: Run, view: Sink) -> None:
-        """Hear an opened run to its end, in a view; Ctrl-C ends a live source."""
+        """Follow an opened run to its end, in a view; Ctrl-C ends a live source."""
         from monitor.protocols import LiveSource
 
         if self._log is not None and not run.locked:
             say(unlocked(str(self._log.path)))
         for notice in run.notices:
-            say(f"monitor: note: {notice}")
+            note(notice)
         for page in run.sinks:
             say(f"monitor: the page is at {page.url}")  # type: ignore[attr-defined]
         run.sinks.append(view)
@@ -803,23 +800,20 @@ class RunReporter:
                 run.to_end()
         except KeyboardInterrupt:
             if run.resumable:
-                say("monitor: to go on later, run the same command with --resume")
+                say("monitor: to continue later, run the same command with --resume")
             raise
 
     def status(self, run: Run) -> int:
-        """When all is closed: tell what came of it."""
+        """Report the outcome of a closed run, and return its exit status."""
         totals = run.totals
         for notice in totals.notices:
-            say(f"monitor: note: {notice}")
+            note(notice)
         for line in totals.undecided:
             say(f"monitor: {line}")
         for failure in totals.failures:
-            say(f"monitor: not done: {failure}")
+            say(f"monitor: failed: {failure}")
         if totals.alerts and run.shortfalls:
-            say(
-                f"monitor: an alert was raised, and the run is incomplete: "
-                f"{'; '.join(run.shortfalls)}"
-            )
+            say(f"monitor: an alert was raised. The run is incomplete: {'; '.join(run.shortfalls)}")
         if totals.alerts and self._relay is None and not self._terminal:
             from monitor.events.phrases import UNCHANGED
 

@@ -34,6 +34,15 @@ def say(text: str, *, err: bool = True) -> None:
     click.echo("\n".join(printable(line) for line in text.split("\n")), err=err)
 
 
+NOTE = "monitor: note:"
+"""Prefix of lines that a reader should know, but that change no exit status."""
+
+
+def note(text: object) -> None:
+    """Print a note on standard error."""
+    say(f"{NOTE} {text}")
+
+
 _OPTIONS = {
     "allow_idle_alerts": "--allow-idle-alerts",
     "allow_overlap": "allow-overlap = true in --config FILE",
@@ -50,7 +59,7 @@ _OPTIONS = {
     "watch": "--watch",
     "words": "give them with --transcript FILE",
 }
-"""Arguments that messages of the library name, and what the command line says instead."""
+"""Arguments named in messages of the library, and the options that replace them."""
 
 
 def in_options(message: str | MonitorError) -> str:
@@ -73,7 +82,7 @@ def in_options(message: str | MonitorError) -> str:
 
 
 def made_console(wide: int) -> Console:
-    """Stdout as wide as its terminal or as COLUMNS says; ``wide`` where neither tells."""
+    """Return a console for stdout as wide as its terminal or COLUMNS; ``wide`` without either."""
     from monitor.sinks.summary import PlainConsole
 
     console = PlainConsole(highlight=False, markup=False, emoji=False)
@@ -127,7 +136,7 @@ def progress_over(
         yield lambda label, amount: progress.update(task, advance=amount, description=label)
 
 
-# --- What a command was asked for is a dataclass, whose fields are its options and arguments.
+# --- The options and arguments of a command are the fields of a dataclass.
 
 
 class FiniteRange(click.FloatRange):
@@ -137,7 +146,7 @@ class FiniteRange(click.FloatRange):
         """The number."""
         number = super().convert(value, param, ctx)
         if not math.isfinite(number):
-            self.fail(f"{str(value)[:20]} is too large, or no number", param, ctx)
+            self.fail(f"{str(value)[:20]} is too large, or not a number", param, ctx)
         return number
 
 
@@ -147,10 +156,10 @@ _RANGES = {"int": click.IntRange, "float": FiniteRange}
 
 
 def option(spec: str, help: str, *, least: Any = None, most: Any = None, **more: Any) -> Any:  # noqa: A002
-    """A field that is an option; ``spec`` is how ``--help`` shows it: ``"-o, --output FILE"``.
+    """A field that is an option. ``spec`` is how ``--help`` shows it: ``"-o, --output FILE"``.
 
     The annotation is its type, ``least`` and ``most`` bound a number, ``more`` is as of
-    `click.option`; a ``default`` is shown unless that says otherwise.
+    `click.option`; a ``default`` is shown unless ``more`` hides it.
     """
 
     def declare(name: str, annotation: str) -> _Decorator:
@@ -204,7 +213,7 @@ def _kind_of(annotation: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OptionGroup:
-    """Options that become one value: of these ``names``, by ``make``; headings by name."""
+    """Options that become one value by ``make``, with ``headings`` by name."""
 
     decorators: Sequence[_Decorator]
     names: Collection[str]
@@ -276,8 +285,8 @@ def trained_by_feature(texts: Sequence[str], speakers: Collection[str]) -> dict[
         names = set(read_lines(f"--trained {path}", path))
         if not names.intersection(speakers):
             raise UsageError(
-                f"--trained {path}: nobody on the list is a speaker of the corpus; check the "
-                "names, or leave it out"
+                f"--trained {path}: no name on the list is a speaker of the corpus. Check the "
+                "names, or leave it out."
             )
         trained.setdefault(name, set()).update(names)
     return trained
@@ -289,7 +298,7 @@ MOST_REPLICATES = 100_000
 """Resamples beyond that take all memory and change no digit that is shown."""
 
 _SHORTEST, _LONGEST = 1e-3, 1e9
-"""Seconds: a millisecond and thirty years. What is beyond is a mistake, and hard to reckon with."""
+"""Seconds: a millisecond and thirty years. Values beyond are mistakes."""
 
 
 if TYPE_CHECKING:
@@ -371,7 +380,7 @@ class TextFile(_Type):
 
 
 class WithTextFiles(HelpCommand):
-    """A command whose options of type `TextFile` may stand alone, before any argument."""
+    """A command with options of type `TextFile`, which may have no value."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse, once every such option has its value."""
@@ -428,7 +437,7 @@ class RankModelFile(Text):
         return str(REFERENCE) if text == "reference" else text
 
     def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[Any]:
-        """The word where it is begun, else files."""
+        """Return the word if it was begun, otherwise files."""
         from click.shell_completion import CompletionItem
 
         if incomplete and "reference".startswith(incomplete):
@@ -482,7 +491,7 @@ def _read_share(text: str) -> float:
 
 
 Share = partial(Text, "SHARE", _read_share, "is not a share such as 5% or 0.05")
-"""A share over 0 and under 1, as 5% or 0.05."""
+"""A fraction over 0 and under 1, as 5% or 0.05."""
 
 
 def _read_speed(text: str) -> float:
@@ -493,7 +502,7 @@ def _read_speed(text: str) -> float:
 
 
 Speed = partial(Text, "max|K", _read_speed, "is neither max nor a number such as 10, from 0.01")
-"""Speed: max, or so many times real time; infinity for max."""
+"""Speed in multiples of real time, or max (infinity)."""
 
 
 def _read_pcm(text: str) -> tuple[int, int, str]:
@@ -521,16 +530,16 @@ columns_option = click.option(
         "ROLE=NAME[,ROLE=NAME]", _read_columns, "is not like speaker=NAME,session=NAME,audio=NAME"
     ),
     default="",
-    help="Columns of the speaker, session (occasion) and audio in a data set of Hugging Face, "
-    "MANIFEST or lhotse. [default: those of the format]",
+    help="Columns for speaker, session and audio in a Hugging Face data set, MANIFEST or lhotse "
+    "manifest. [default: those of the format]",
 )
 trained_option = click.option(
     "--trained",
     "trainers",
     multiple=True,
     metavar="FEATURE=FILE",
-    help="A list of names, one a line: those on whose speech the network of a feature was trained, "
-    "such as your --speaker-model. No test of theirs counts for it.",
+    help="Speakers in the training data of FEATURE's network, one per line. Their tests do not "
+    "count for it. Use it for your --speaker-model.",
 )
 
 
@@ -557,15 +566,15 @@ speaker_model_option = click.option(
     expose_value=False,
     is_eager=True,  # before --features, which may name it
     callback=_use_model,
-    help="A speaker-embedding network of your own, as the feature speaker: of sound, or of log mel "
-    "energies (WeSpeaker, 3D-Speaker, sherpa-onnx, ReDimNet). Takes the extra 'onnx'.",
+    help="Your own speaker-embedding network, used as the feature `speaker` (extra 'onnx'). It "
+    "takes sound or log mel energies (WeSpeaker, 3D-Speaker, sherpa-onnx, ReDimNet).",
 )
 
 
 among_option = click.option(
     "--among",
     type=CrowdSizes(),
-    help="Report bits in crowds of these sizes, such as 1e4,1e6; the first line tells the largest. "
+    help="Crowd sizes to report bits for, such as 1e4,1e6. The first line shows the largest. "
     "[default: the N enrolled, and a million]",
 )
 
@@ -586,19 +595,19 @@ WorkerPlace = partial(
 
 
 WORTHWHILE_SECONDS = 60.0
-"""Of audio for each process: it takes a second or two to start."""
+"""Minimum audio per process, which takes a second or two to start."""
 UNKNOWN_SECONDS = 60.0
-"""For the progress: of a recording whose header is silent."""
+"""Assumed length for the progress if a header gives none."""
 
 
 @dataclass(slots=True)
 class JobOptions:
-    """Options of who computes: processes of this machine, or workers of a dask scheduler."""
+    """Options of workers: processes of this machine, or workers of a dask scheduler."""
 
     jobs: int | str | None = option(
         "--jobs N|ADDRESS",
-        "Worker processes, or a dask scheduler (docs/cluster.md, extra 'cluster'). Its address is "
-        "tcp://HOST:PORT, or local:K for a cluster of K processes here. [default: one per core]",
+        "Worker processes, or a dask scheduler. Its address is tcp://HOST:PORT, or local:K for a "
+        "cluster of K processes here (docs/cluster.md, extra 'cluster'). [default: one per core]",
         type=WorkerPlace(),
     )
     _opened: Jobs | None = field(default=None, init=False)
@@ -625,11 +634,11 @@ class JobOptions:
         return self._opened
 
     def for_recordings(self, recordings: Iterable[Readable]) -> Jobs:
-        """Return what was asked for, else as many processes as are worth it."""
+        """Return the requested workers, otherwise as many processes as are worthwhile."""
         return self.for_lengths(map(seconds_of, recordings))
 
     def for_lengths(self, lengths: Iterable[float | None]) -> Jobs:
-        """Return the same by the recordings' lengths; None where a header does not say."""
+        """Return the same for recordings of these lengths; None if a header gives none."""
         asked = self.asked()
         return worthwhile_processes(lengths) if asked is None else asked
 
@@ -641,7 +650,7 @@ class JobOptions:
 
 
 def worthwhile_processes(lengths: Iterable[float | None]) -> int:
-    """Return as many processes as are worth it for recordings of these lengths."""
+    """Return the worthwhile number of processes for recordings of these lengths."""
     from monitor.jobs import worthwhile
 
     return worthwhile((seconds or 0.0 for seconds in lengths), WORTHWHILE_SECONDS)
@@ -658,7 +667,7 @@ def seconds_of(path: Readable) -> float | None:
     stated = path.seconds if isinstance(path, VirtualFile) else None
     try:
         return File(path).seconds if stated is None else stated
-    except MonitorError:  # told, with the reason, when it is to be heard
+    except MonitorError:  # reported with the reason at extraction
         return None
 
 
@@ -709,11 +718,11 @@ def read_lines(option: str, path: str) -> list[str]:
     try:
         lines = Path(path).read_text(encoding="utf-8-sig").split("\n")
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text"
-        raise UsageError(f"{option}: cannot be read: {reason}") from None
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise UsageError(f"cannot read {option}: {reason}") from None
     return [text for line in lines if (text := line.strip())]
 
 
 def unlocked(path: Path | str) -> str:
     """Say that a file could not be locked."""
-    return f"monitor: note: the file system of {path} knows no locks; let nothing else write to it"
+    return f"{NOTE} the file system of {path} has no locks. Let nothing else write to it."

@@ -1,4 +1,4 @@
-"""monitor people: who is enrolled, whether they can be told apart, and how to delete them."""
+"""monitor people: list enrolled people, whether they are separable, and delete them."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from monitor.cli.help import HelpCommand
 from monitor.cli.options import (
     argument,
     check_outputs,
+    note,
     option,
     progress_over,
     say,
@@ -47,7 +48,7 @@ class Days(click.ParamType):  # type: ignore[type-arg]
         """The number."""
         match = re.fullmatch(r"([0-9]{1,5})d", str(value))
         if match is None:
-            self.fail(f"{str(value)[:20]!r} is no number of days: write 90d", param, ctx)
+            self.fail(f"invalid number of days {str(value)[:20]!r}: use 90d", param, ctx)
         return int(match.group(1))
 
 
@@ -56,23 +57,24 @@ class PeopleOptions:
     """Options of the command."""
 
     store: Path = argument("FILE.npz|DIR")
-    speaker: str | None = option("--speaker NAME", "Show NAME alone, compared with the others.")
+    speaker: str | None = option("--speaker NAME", "Show only NAME, compared with the others.")
     ledger: Path | None = option(
-        "--ledger FILE.db", "Also show when each was last watched, and the bits by then."
+        "--ledger FILE.db", "Also show each person's last watched session and the bits by then."
     )
     older_than: int | None = option(
-        "--older-than 90d", "Show those alone who were last enrolled so long ago.", type=Days()
+        "--older-than 90d", "Show only people last enrolled at least this long ago.", type=Days()
     )
     forget: str | None = option(
         "--forget [NAME]",
-        "Delete NAME, or with --older-than all whom that shows.",
+        "Delete NAME, or with --older-than all people shown.",
         is_flag=False,
         flag_value="",
     )
-    yes: bool = option("--yes", "With --older-than and --forget: do not ask.")
+    yes: bool = option("--yes", "Skip the confirmation of --older-than --forget.")
     output: Path | None = option(
         "-o, --output FILE.npz",
-        "With --forget: write the rest there, and leave the file as it is. [default: rewrite it]",
+        "With --forget, write the rest to FILE.npz and leave the original unchanged. [default: "
+        "rewrite it]",
     )
     replace: bool = option("--replace", "Overwrite -o if it exists.")
 
@@ -80,28 +82,29 @@ class PeopleOptions:
 @click.command("people", cls=HelpCommand, short_help="Show who is enrolled, or delete them.")
 @with_options(PeopleOptions)
 def command(asked: PeopleOptions) -> int:
-    """Show who is enrolled in FILE.npz and who can be told apart, or delete people.
+    """Show who is enrolled in FILE.npz and who is separable, or delete people.
 
-    DIR is the folder of those who enrolled at the page (`monitor doctor` names it).
+    DIR is the folder of people who enrolled at the page (`monitor doctor` names it).
 
     \b
-    monitor people us.npz                            your people first; JSON lines if piped
-    monitor people us.npz --ledger us.db             and when each was last watched
-    monitor people us.npz --speaker ann              one person against the others
+    monitor people us.npz                            JSON lines if piped
+    monitor people us.npz --ledger us.db             with each last session
+    monitor people us.npz --speaker ann
+
+    \b
     monitor people us.npz --forget ann
     monitor people us.npz --forget ann -o without-ann.npz
-    monitor people us.npz --older-than 90d           whose templates are old
-    monitor people us.npz --older-than 90d --forget  delete these, after a question
+    monitor people us.npz --older-than 90d --forget  asks first
 
-    Two people can be told apart if the evidence that their templates are of one voice is less than
-    between two sessions of one person, by the calibration in the file or the shipped one: two
-    people are enough. If it is as much, whoever speaks is measured as either, and the bits of both
-    read too low. One in twenty pairs may be judged wrongly.
+    Two people are separable if the evidence that their templates are of one voice is less than
+    between two sessions of one person. The calibration is that of the file, or the shipped one. Two
+    people are enough. Inseparable people's speech counts for both, and their bits read too low. One
+    in twenty pairs may be judged wrongly.
 
-    --forget deletes the template, the fingerprints of the recordings, and what calibration kept,
-    also of a speaker of the calibration or of your own cohort. Rank models fitted to many together
-    cannot be parted: runs say so until you calibrate again. The old bytes are overwritten. Other
-    copies, frames, scores and runs are not reached; a ledger has `monitor ledger forget`.
+    --forget deletes the template, the fingerprints of the recordings and the calibration data, even
+    of a calibration or cohort speaker. Rank models fitted to many people cannot be split. Runs
+    report this until you recalibrate. The old bytes are overwritten. Other copies, frames, scores
+    and runs remain. For a ledger, use `monitor ledger forget`.
     """
     if asked.output is not None and asked.forget is None:
         raise UsageError("-o goes with --forget NAME")
@@ -150,7 +153,7 @@ def _load(store: Path) -> Population:
 
 
 def _choose(population: Population, asked: PeopleOptions) -> list[int]:
-    """Choose the places of those to show: all, one, or those who were last enrolled so long ago."""
+    """Choose the indices of people to show: all, one, or those with old templates."""
     places: Sequence[int] = range(len(population))
     if asked.speaker is not None:
         places = [population.index(asked.speaker)]
@@ -159,9 +162,9 @@ def _choose(population: Population, asked: PeopleOptions) -> list[int]:
     before = _days_ago(asked.older_than)
     days = {place: population.speakers[place].days[1] for place in places}
     if undated := sum(not day for day in days.values()):
-        say(
-            f"monitor: note: {plural(undated, 'template')} without a date, shipped or made by an "
-            "older version: neither shown nor deleted here; see them without --older-than"
+        note(
+            f"{plural(undated, 'template')} without a date, shipped or made by an older version, "
+            "neither shown nor deleted. Leave out --older-than to see them."
         )
     return [place for place, day in days.items() if day and day < before]
 
@@ -194,7 +197,7 @@ def _last_sessions(file: Path, names: Collection[str]) -> dict[str, SessionSumma
 
 
 def _compare(population: Population, speaker: str | None) -> dict[str, Separability]:
-    """Compare everybody, or one person; say in a line why nobody can be."""
+    """Compare all people, or one; note why if that is impossible."""
     from monitor.stream.separability import compare_people
 
     long = len(population) >= _LOOKS_LONG
@@ -207,7 +210,7 @@ def _compare(population: Population, speaker: str | None) -> dict[str, Separabil
 
             compared = compare_people(population, speaker, progress)
     except (StoreError, UsageError) as error:
-        say(f"monitor: note: not compared: {error}")
+        note(f"not compared: {error}")
         return {}
     return {person.name: person for person in compared}
 
@@ -251,7 +254,7 @@ def _print_table(rows: Sequence[Mapping[str, Any]], others: int, asked: PeopleOp
     from monitor.sinks.summary import PlainConsole
 
     if not rows:
-        say("nobody", err=False)
+        say("no people", err=False)
         return
     table = Table(box=None, pad_edge=False)
     for name in ("name", "enrolled", "speech", "sessions", "told apart"):
@@ -289,14 +292,14 @@ def _in_words(compared: Collection[Separability], chosen: Set[str]) -> list[str]
                     f"at least {LEAST_SECONDS:g} s" if other.seconds < LEAST_SECONDS else "more"
                 )
                 words = (
-                    f"{pair}: not known whether they can be told apart ({other.bits:.1f} bits that "
-                    f"they are one voice); enrol {length} of both, on another day"
+                    f"{pair}: unknown whether they are separable ({other.bits:.1f} bits that they "
+                    f"are one voice). Enrol {length} of both, on another day."
                 )
                 if verdict == Verdict.INSEPARABLE:
                     words = (
-                        f"{pair} cannot be told apart ({other.bits:.1f} bits that they are one "
-                        "voice): either is measured as both, and bits read too low; if they are "
-                        "one person, forget one and enrol that speech with --add"
+                        f"{pair} are inseparable ({other.bits:.1f} bits that they are one voice). "
+                        "Speech of either counts for both, and bits read too low. If they are "
+                        "one person, forget one and enrol that speech with --add."
                     )
                 if {person.name, other.name} & chosen:
                     sentences.setdefault(frozenset((person.name, other.name)), words)
@@ -311,12 +314,10 @@ def _forget_old(asked: PeopleOptions, population: Population, places: Sequence[i
     """Delete those with old templates, once that is confirmed."""
     names = [population.names[place] for place in places]
     if not names:
-        say("nobody was last enrolled so long ago; nothing was deleted")
+        say("No template is this old. Nothing was deleted.")
         return 0
     if len(names) == len(population) and not asked.store.is_dir():
-        raise UsageError(
-            f"everybody in {asked.store} was last enrolled so long ago: delete the file instead"
-        )
+        raise UsageError(f"every template in {asked.store} is this old: delete the file instead")
     if not asked.yes:
         if not sys.stdin.isatty():
             raise UsageError(
@@ -327,7 +328,7 @@ def _forget_old(asked: PeopleOptions, population: Population, places: Sequence[i
             say(f"{speaker.name}, last enrolled {speaker.days[1]}")
         what = plural(len(names), "person", "people")
         if not click.confirm(f"Delete {what} from {asked.store}?", err=True):
-            say("nothing was deleted")
+            say("Nothing was deleted.")
             return FAILED
     return _forget(asked, names)
 
@@ -345,7 +346,7 @@ def _forget(asked: PeopleOptions, names: Sequence[str]) -> int:
     if output is not None and output.exists() and output.samefile(store):
         raise UsageError(f"-o {output} is the file itself; leave out -o to rewrite it")
     if not store.exists():
-        Population.load(store)  # says what is wrong
+        Population.load(store)  # raises with the reason
     check_outputs([target], replace=asked.replace or output is None)
     with alone(target) as locked, wiped(store) if output is None else nullcontext():
         forgotten = forget_people(store, names, output)
@@ -357,9 +358,9 @@ def _forget(asked: PeopleOptions, names: Sequence[str]) -> int:
         files = list_files_of(name, store.with_suffix(".frames")) if output is None else []
         if files:
             where = some_of(list(map(str, files)))
-            say(f"monitor: note: delete the frames of {name} as well, in {where}")
+            note(f"delete the frames of {name} as well, in {where}")
     if output is not None:
-        say(f"{output} holds the rest; {store} is as it was, with {', '.join(names)} in it")
+        say(f"{output} has the others. {store} is unchanged and still includes {', '.join(names)}.")
     return 0
 
 
@@ -368,9 +369,9 @@ def _forget_files(folder: Path, output: Path | None, names: Sequence[str]) -> in
     from monitor.serve.templates import TemplateFolder
 
     if output is not None:
-        raise UsageError(f"-o goes with a file: {folder} has a file a person")
+        raise UsageError(f"-o is for a file: {folder} has one file per person")
     templates = TemplateFolder(folder)
     for name in names:
         templates.forget(name)
-        say(f"{name} is forgotten: the template, the name and the file")
+        say(f"deleted {name}: the template, the name and the file")
     return 0

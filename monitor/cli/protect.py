@@ -1,4 +1,4 @@
-"""monitor protect: write recordings anew so that they tell less about who speaks."""
+"""monitor protect: anonymise recordings, or hold one to a budget of bits."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from monitor.cli.options import (
     feature_setup,
     group,
     made_console,
+    note,
     option,
     progress_over,
     say,
@@ -48,36 +49,34 @@ _PERCENT = 100
 
 @dataclass(frozen=True, slots=True)
 class BudgetOptions:
-    """Options of what a budget of bits keeps of a recording."""
+    """Options of a budget of bits."""
 
     bits: float | None = option(
         "--budget BITS",
-        "Keep of FILE what leaves no attacker who is tried more than that at any second: 6 bits "
+        "Keep the part of FILE that leaves every tested attacker under BITS at all times. 6 bits "
         "leave 1 in 64. The rest is cut, silenced or anonymised.",
         type=NumberOfBits(),
     )
-    watch: str | None = option("-w, --watch NAME", "Who speaks, as enrolled.")
+    watch: str | None = option("-w, --watch NAME", "Enrolled name of the speaker.")
     store: str | None = option(
         "-p, --population FILE",
-        "Whom the attacker knows, from `monitor enrol`. [default: the shipped readers]",
+        "People the attacker knows (`monitor enrol`). [default: the shipped readers]",
     )
     features: tuple[str, ...] | None = option(
         "--features",
-        "What attackers listen for, together and each alone. [default: all that is calibrated]",
+        "Features the attackers use, together and each alone. [default: all calibrated ones]",
         type=Features(),
     )
     speaker_model: ClassVar[Any] = speaker_model_option
-    silence: bool = option(
-        "--silence", "Leave silence in the place of what is taken out. [default: cut it]"
-    )
+    silence: bool = option("--silence", "Replace removed speech with silence. [default: cut it]")
     protected_population: str | None = option(
         "--protected-population FILE",
-        "The same people enrolled from speech protected by METHOD, and calibrated on such speech: "
-        "attackers who know the method are then tried, too.",
+        "The same people enrolled and calibrated on speech protected by METHOD. Attackers who "
+        "know the method are then tested too.",
     )
     tries: int | None = setting(
         "tries N",
-        "Stretches that are tried one by one: more may keep more speech. [default: 24]",
+        "Stretches tested one by one. More may keep more speech. [default: 24]",
         least=0,
     )
     plot: Path | None = option("--plot FILE.png|.svg|.pdf", "Draw the bits before and after.")
@@ -90,75 +89,75 @@ class ProtectOptions:
     recordings: Path = argument("FILE|DIR|FRAMES")
     output: Path = option(
         "-o, --output OUT",
-        "The file to write, .wav or .flac; of a folder the folder (files of mode 0600).",
+        "Output file, .wav or .flac, or output folder (files of mode 0600).",
         required=True,
     )
     method: str | None = option(
         "--method NAME[:SETTING]",
-        "mcadams:0.8 bends formants (1 leaves them); pitch:4 moves the pitch by semitones, "
-        "formant:1.15 multiplies all formants, voice:4,1.15 does both, whisper takes the voice "
-        "away; of each but whisper NAME:random draws how far for each recording, NAME:speaker "
-        "for each speaker; noise:10 adds white noise at 10 dB; none changes nothing. usc makes "
-        "the voice of the private tokens of a small codec anew, usc:15 with noise: epsilon 15 a "
-        "token of 40 ms; tokens:15 writes no sound, but such tokens as frames. Of FRAMES "
-        "laplace:15 adds noise: epsilon 15 a frame (laplace:15,1 with the norm to which "
-        "embeddings are clipped). Each epsilon holds in exact arithmetic; that of floating-point "
-        "numbers is not proved.",
+        "Anonymiser, such as mcadams:0.8, voice:random, usc:15 or laplace:15. Formants are bent "
+        "by mcadams:0.8 (1 leaves them). Pitch is shifted by pitch:4, in semitones. Use "
+        "formant:1.15 to scale all formants, and voice:4,1.15 for both. These four take "
+        "NAME:random (new values per recording) and NAME:speaker (per speaker). Others: whisper "
+        "removes the voice, noise:10 adds white noise at 10 dB, none changes nothing. The codec "
+        "usc resynthesises the voice from its private tokens. With usc:15, noise of epsilon 15 is "
+        "added per 40 ms token. The method tokens:15 writes such tokens as frames, without sound. "
+        "For FRAMES, laplace:15 adds noise of epsilon 15 per frame. In laplace:15,1 the 1 is the "
+        "norm to which embeddings are clipped. Each epsilon holds in exact arithmetic. It is not "
+        "proved for floating-point numbers.",
     )
     anonymiser_command: str | None = option(
         "--anonymiser-command CMD",
-        "Another program instead, run for each channel: WAV on its stdin, WAV on its stdout, or "
-        "the files {in} and {out}.",
+        "Program to use instead, run per channel. It reads WAV from stdin and writes WAV to "
+        "stdout, or uses the files {in} and {out}.",
     )
     speaker: str | None = option(
         "--speaker NAME",
-        "Who speaks in all of it, for NAME:speaker. [default: what the folder's layout says]",
+        "Speaker of all recordings, for NAME:speaker. [default: from the folder layout]",
     )
     seed: int | None = option(
         "--seed N",
-        "The same draws as with this number before: who knows it can draw them, too. [default: "
-        "new draws]",
+        "Seed of the random draws. Anyone who knows it can repeat them. [default: random]",
         least=0,
     )
     command_timeout: float | None = setting(
         "command-timeout S",
-        "How long the program may take for a channel before it is killed. [default: a minute and "
-        "60 times the recording]",
+        "Time limit of the program for one channel. [default: 60 s plus 60 times the recording]",
         type=Seconds(),
     )
     jobs: int | None = option(
         "--jobs N",
-        "Processes. [default: one a core, where there are minutes of audio; of a program one]",
+        "Worker processes. [default: one per core for minutes of audio, one for "
+        "--anonymiser-command]",
         least=1,
     )
-    replace: bool = option("--replace", "Replace files that are there already.")
+    replace: bool = option("--replace", "Overwrite existing files.")
     budget: BudgetOptions = group(BudgetOptions, "Budget of bits")
 
 
 @click.command("protect", cls=HelpCommand, short_help="Anonymise recordings.")
 @with_options(ProtectOptions)
 def command(asked: ProtectOptions) -> int:
-    """Write FILE, or every recording below DIR under the same name, with the voice protected.
+    """Write FILE, or every recording in DIR under the same name, with the voice protected.
 
     \b
     monitor protect talk.flac -o safe.flac --method mcadams:0.8
-    monitor protect voices/ -o safe/ --method voice:random     interrupted, it goes on where it was
+    monitor protect voices/ -o safe/ --method voice:random
     monitor protect talk.wav -o safe.wav --anonymiser-command my-anonymiser
-    monitor protect voices/ -o tokens --method tokens:15     no sound, the tokens alone
+
+    \b
     monitor protect frames -o noisy --method laplace:15      frames with embeddings
-    monitor protect talk.flac -o out.wav --budget 6 -w me -p us.npz    as much as 6 bits allow
-    monitor protect talk.flac -o out.wav --budget 6 -w me -p us.npz --method usc
+    monitor protect talk.flac -o out.wav --budget 6 -w me -p us.npz
 
-    WAV and FLAC stay what they are, others become WAV. What an anonymiser of sound is worth
-    `monitor attack` measures; of laplace, `monitor score NOISY -p CLEAR.npz` does
-    (docs/anonymisers.md). A broken file is named and skipped (exit status 4).
+    WAV and FLAC keep their format, others become WAV. `monitor attack` tests an anonymiser of
+    sound. For laplace, use `monitor score NOISY -p CLEAR.npz` (docs/anonymisers.md). Broken files
+    are skipped and named (exit status 4).
 
-    Of a folder that was interrupted or killed half-way, the same command again does what is
-    missing, with the same draws; until then OUT has a file .unfinished-protect, which is secret.
+    If a folder was interrupted, run the same command again: it does the rest with the same draws.
+    Until then OUT contains the file .unfinished-protect, which is secret.
 
-    --budget divides FILE at its pauses and keeps what a search finds of it, whatever the attacker
-    listens for; `monitor replay` of the file says the same figure. A voice tells much in seconds.
-    Exit status 1, and no file, where no stretch stays under the budget.
+    --budget cuts FILE at its pauses and keeps the most speech found that stays under the budget for
+    every attacker tried. `monitor replay` of the result shows the same figure. A voice discloses
+    much in seconds. If no stretch stays under the budget, no file is written (exit status 1).
     """
     method = asked.method
     if method is not None and asked.anonymiser_command is not None:
@@ -176,7 +175,7 @@ def command(asked: ProtectOptions) -> int:
     if asked.command_timeout is not None and not (
         asked.command_timeout and asked.anonymiser_command
     ):
-        raise UsageError("command-timeout is the time of a --anonymiser-command, above 0")
+        raise UsageError("command-timeout needs --anonymiser-command, and more than 0 seconds")
     name, _, setting = method.partition(":")
     if name in ("laplace", "tokens"):
         from monitor.cli.protect_frames import protect_frames
@@ -197,7 +196,7 @@ def _protect_sound(asked: ProtectOptions, method: str) -> int:
     wanted = plan_orders(
         asked.recordings, asked.output, speaker=asked.speaker, replace=asked.replace or going_on
     )
-    for order in wanted:  # what makes no sense is refused before anything is written
+    for order in wanted:  # invalid settings are refused before writing
         make(method, Utterance(_ANY_RATE, order.name, order.speaker, 0, 0, asked.command_timeout))
     problems: list[str] = []
     seconds, clipped, unchanged = 0.0, 0, 0
@@ -214,7 +213,10 @@ def _protect_sound(asked: ProtectOptions, method: str) -> int:
                 unchanged += done.is_done
         except KeyboardInterrupt:
             if journal:
-                say("monitor: what was made is kept; to go on, run the same command again")
+                say(
+                    "monitor: Interrupted. Finished recordings are kept. To continue, run the "
+                    "same command again."
+                )
             raise
         if journal:
             journal.finish()
@@ -223,10 +225,10 @@ def _protect_sound(asked: ProtectOptions, method: str) -> int:
     for problem in problems:
         say(f"monitor: skipped: {problem}")
     if clipped:
-        say(f"monitor: note: {plural(clipped, 'sample')} clipped; give quieter recordings")
+        note(f"{plural(clipped, 'sample')} clipped. Use quieter recordings.")
     count = plural(len(wanted) - len(problems) - unchanged, "recording")
     before = f"; {unchanged} there already" if unchanged else ""
-    shown = asked.method or "the program"  # whose path and options stay private
+    shown = asked.method or "the program"  # its path and options stay private
     say(f"protected {count} ({seconds / 60:.1f} min) with {shown}{before}")
     return INCOMPLETE if problems else 0
 
@@ -257,7 +259,7 @@ def _protect_each(
 
 
 def _hold_to_budget(asked: ProtectOptions, method: str | None) -> int:
-    """Write as much of a recording as may be heard before an attacker has so many bits."""
+    """Write the part of a recording that a budget of bits allows."""
     from monitor.population.population import Population
     from monitor.run.scrubbing import ScrubSettings, scrub
 
@@ -291,7 +293,7 @@ def _hold_to_budget(asked: ProtectOptions, method: str | None) -> int:
         )  # fmt: skip
     _print(scrubbed)
     for notice in scrubbed.notices(informed=safe is not None):
-        say(f"monitor: note: {notice}")
+        note(notice)
     if budget.plot is not None:
         from monitor.plots.recording import plot_scrubbed
 
@@ -299,8 +301,8 @@ def _hold_to_budget(asked: ProtectOptions, method: str | None) -> int:
     _, curve = scrubbed.strongest(scrubbed.after)
     say(
         f"{asked.output}: {scrubbed.kept_seconds:.1f} of {scrubbed.speech_seconds:.1f} s of "
-        f"speech as it was; at most {curve.peak:.2f} bits, at {clock_time(curve.peak_seconds)}, of "
-        f"the {scrubbed.budget:g} allowed"
+        f"speech unchanged. Peak {curve.peak:.2f} bits at {clock_time(curve.peak_seconds)}, of "
+        f"{scrubbed.budget:g} allowed."
     )
     return 0
 
@@ -313,7 +315,7 @@ def _check_budget(asked: ProtectOptions, method: str | None) -> None:
     if budget.watch is None:
         raise UsageError("--budget counts bits of one speaker: add --watch NAME")
     if budget.silence and method is not None:
-        raise UsageError("--silence takes stretches out, --method changes them: give one")
+        raise UsageError("--silence removes stretches, --method changes them: use one")
     if method is None and budget.protected_population is not None:
         raise UsageError("--protected-population goes with --method NAME")
     if method is None and asked.seed is not None:

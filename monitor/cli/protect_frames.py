@@ -1,4 +1,4 @@
-"""monitor protect of frames: Laplace noise on embeddings and tokens, and what it promises."""
+"""monitor protect of frames: Laplace noise on embeddings and tokens, and its guarantee."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from monitor.training.feature_extraction import (
 from monitor.types import Frames
 
 ACCOUNT = "accounting.csv"
-"""The file with what is promised, in the folder that is written."""
-_EXAMPLE = "tokens:15 (epsilon of each token); without noise: monitor enrol --features tokens"
+"""File of the guarantees, in the output folder."""
+_EXAMPLE = "tokens:15 (epsilon of each token). Without noise, use monitor enrol --features tokens"
 _Protect: TypeAlias = Callable[[HearingOrder, str], tuple[Frames, Mapping[str, FeatureSpec]]]
 """Makes the frames with noise of an order, and what they look like, by their name in the folder."""
 
@@ -80,14 +80,14 @@ def protect_frames(
         tracks = file.stream_info.tracks
         embeddings = {key: spec for key, spec in tracks.items() if spec.kind.pointed}
         if not embeddings:
-            raise SourceError(f"{file.label}: holds no embeddings")
+            raise SourceError(f"{file.label}: no embeddings")
         left_out.update(tracks.keys() - embeddings.keys())
         frames = join_runs(list(file))
         return mechanism.protect(frames, tracks, name=label, seed=seed), embeddings
 
     corpus_orders, problems = _find_orders(source, output, speaker, of_frames=name == "laplace")
     if (output / MANIFEST).exists() and not replace:
-        raise StoreError(f"{output} holds frames already; give --replace")
+        raise StoreError(f"{output} already contains frames: use --replace")
     spent = _write_noisy(
         output, corpus_orders, make_tokens if name == "tokens" else add_noise,
         mechanism=mechanism, noise=f"{name}:{setting}", problems=problems,
@@ -97,7 +97,7 @@ def protect_frames(
         f"epsilon {mechanism.epsilon:g} a {unit}"
     )
     if left_out:
-        say(f"left out, since nothing is promised for them: {', '.join(sorted(left_out))}")
+        say(f"left out, without a guarantee: {', '.join(sorted(left_out))}")
     _print_account(output, mechanism, spent, unit)
     return INCOMPLETE if problems else 0
 
@@ -105,8 +105,8 @@ def protect_frames(
 def _find_orders(
     source: Path, output: Path, speaker: str | None, *, of_frames: bool
 ) -> tuple[list[HearingOrder], list[str]]:
-    """Find what is to be protected, and problems; refuse recordings for frames, or the reverse."""
-    wrong = UsageError("laplace is for embeddings: give a folder of frames, not recordings")
+    """Find the orders and problems; refuse recordings for frames, or the reverse."""
+    wrong = UsageError("laplace is for embeddings: use a folder of frames, not recordings")
     tables = (".csv", ".tsv")
     if of_frames and source.is_file() and not is_frames(source) and source.suffix not in tables:
         raise wrong
@@ -115,7 +115,7 @@ def _find_orders(
     if of_frames and not all(frames):
         raise wrong
     if not of_frames and any(frames):
-        raise UsageError("tokens are made of recordings, not of frames")
+        raise UsageError("tokens are made from recordings, not from frames")
     return orders(corpus, source, output), list(corpus.problems)
 
 
@@ -128,7 +128,7 @@ def _write_noisy(
     noise: str,
     problems: list[str],
 ) -> list[Promise]:
-    """Write them all, with a manifest and the account; return the promise to each speaker."""
+    """Write all noisy frames, with a manifest and the account; return each speaker's guarantee."""
     write_manifest(output, wanted)
     skipped = set()
     counts: dict[str, tuple[int, float]] = {}
@@ -150,7 +150,7 @@ def _write_noisy(
                 {name: spec.frame_seconds for name, spec in specs.items()},
                 networks={name: spec.network for name, spec in specs.items()},
                 header=Header(noise=noise),
-            )  # no hashes: they would say which recording it was
+            )  # no hashes, since they would identify the recording
             count, seconds = counts.get(order.speaker, (0, 0.0))
             frames = {name: len(noisy.tracks[name].ticks) for name in specs}
             speech_seconds = max(frames[name] * spec.frame_seconds for name, spec in specs.items())
@@ -181,27 +181,28 @@ def _write_account(folder: Path, mechanism: Laplace, spent: Sequence[Promise]) -
 
 
 def _print_account(folder: Path, mechanism: Laplace, spent: Sequence[Promise], unit: str) -> None:
-    """Say what is promised, and that it is soon nothing."""
+    """Print the guarantee, and how soon it becomes vacuous."""
     most = max(spent, key=lambda promise: promise.spent.trials)
     bounds = most.spent
     beats = bounds.advanced_nats < bounds.basic_nats
     say(
-        f"all {plural(bounds.trials, unit)} of {most.speaker} ({most.seconds:.0f} s of speech) "
-        f"together: epsilon {bounds.basic_nats:.4g} by basic composition, "
-        f"{bounds.optimal_nats:.4g} by optimal (delta {most.delta:g}); advanced "
+        f"{most.speaker}'s {plural(bounds.trials, unit)} ({most.seconds:.0f} s of speech) have "
+        f"epsilon {bounds.basic_nats:.4g} by basic composition, and {bounds.optimal_nats:.4g} by "
+        f"optimal (delta {most.delta:g}); advanced "
         + (f"{bounds.advanced_nats:.4g}" if beats else "is no better than basic")
     )
     empty = sum(promise.empty for promise in spent)
     limit = plural(empty_after(mechanism.epsilon), unit)
     if empty:
         say(
-            f"the bound is vacuous for {empty} of {plural(len(spent), 'speaker')}: from {limit} on "
-            f"it allows {EVERYBODY_BITS:.0f} bits of evidence, which tell one from all others alive"
+            f"The bound is vacuous for {empty} of {plural(len(spent), 'speaker')}. From {limit} "
+            f"on it allows {EVERYBODY_BITS:.0f} bits of evidence, enough to single out one person "
+            "alive."
         )
     else:
         say(f"no attacker has more than {most.most_bits:.3g} bits of evidence; from {limit} on the "
             f"promise would be empty ({EVERYBODY_BITS:.0f} bits)")  # fmt: skip
     say(
-        f"{folder / ACCOUNT} has it for each speaker; when there is speech is not protected, and "
-        "one more release of the same speech spends as much again"
+        f"{folder / ACCOUNT} has one row per speaker. The timing of speech is not protected. "
+        "Another release of the same speech spends as much again."
     )

@@ -18,6 +18,7 @@ from monitor.cli.help import HelpCommand
 from monitor.cli.inputs import open_all
 from monitor.cli.monitor_options import RunOptions, RunReporter, refuse_beside
 from monitor.cli.options import (
+    NOTE,
     UNKNOWN_SECONDS,
     JobOptions,
     Part,
@@ -28,6 +29,7 @@ from monitor.cli.options import (
     feature_setup,
     group,
     in_options,
+    note,
     option,
     progress_over,
     say,
@@ -99,9 +101,7 @@ class OneOfMany:
         """Return it as workers of a cluster take it, who have another working folder."""
         receivers = self.asked.alerting.receivers
         if acting := [name for name, addresses in receivers.items() if addresses]:
-            raise UsageError(
-                f"{acting[0]} acts where the command runs: leave it out, or use --jobs N"
-            )
+            raise UsageError(f"{acting[0]} acts on this machine: leave it out, or use --jobs N")
         options, protecting = self.asked.options, self.asked.protecting
         store, rank_model_file = map(_absolute, (options.store, options.rank_model_file))
         protected = _absolute(protecting.protected_population)
@@ -129,7 +129,7 @@ class OneOfMany:
         return self.asked.options.features or defaults(setup=self.setup)
 
     def notices(self, recordings: Sequence[Path]) -> list[str]:
-        """Collect what is to be said first, and not of one recording, from opening one of them."""
+        """Return the notices common to all recordings, by opening one of them."""
         from monitor.sources.registry import open_source
 
         for path in recordings:
@@ -146,7 +146,7 @@ class OneOfMany:
         from monitor.run import Run, RunSettings
 
         class InOptions(Run):
-            """One whose refusals, which the summary keeps, name options."""
+            """A run with options in its error messages, which the summary stores."""
 
             def __enter__(self) -> Self:
                 try:
@@ -184,7 +184,9 @@ class OneOfMany:
                 try:
                     content = Path(options[name]).read_bytes()
                 except OSError as error:
-                    raise StoreError(f"{options[name]}: {error.strerror}; check the name") from None
+                    raise StoreError(
+                        f"cannot read {options[name]}: {error.strerror}. Check the name."
+                    ) from None
                 options[name] = hashlib.sha256(content).hexdigest()
         rules = [rule.rule for rule in alerting.rules], alerting.open_rules, alerting.stop
         alarms = alerting.share, alerting.horizon_seconds, alerting.warn_seconds
@@ -200,23 +202,24 @@ class BatchOptions:
 
     wanted: bool = option(
         "--each",
-        "Measure recordings one by one, and all in a DIR: a line of --summary each, or an "
+        "Measure each recording separately. A DIR stands for all in it. Needs --summary or "
         "--alert. The exit status is the worst of all.",
     )
     summary: Path | None = option(
         "--summary FILE.csv|.parquet",
-        "The table of --each, or --turns: a row a recording, or a person (Parquet: 'tables').",
+        "Table with a row per recording or person. It needs --each or --turns. Parquet needs the "
+        "extra 'tables'.",
         type=click.Path(path_type=Path, dir_okay=False),
     )
 
     def asked(self, of_one_run: Mapping[str, object], *, split: bool, alerts: bool) -> bool:
-        """Return whether every recording is a run of its own; ``split``: one is, by person.
+        """Return whether each recording is a separate run; ``split`` if one is split by person.
 
-        Without a summary nothing would come of it, unless there are ``alerts``.
+        That needs a summary or ``alerts``.
         """
         if not self.wanted:
             if self.summary is not None and not split:
-                raise UsageError("--summary has a line for each recording: add --each")
+                raise UsageError("--summary has one row per recording: add --each")
             self._check_suffix()
             return False
         for name, value in of_one_run.items():
@@ -224,7 +227,7 @@ class BatchOptions:
                 raise UsageError(f"{name} is for one run: leave it out, or leave out --each")
         if self.summary is None and not alerts:
             raise UsageError(
-                "--each writes a line for each recording: add --summary out.csv, or an --alert"
+                "--each writes one row per recording: add --summary out.csv, or an --alert"
             )
         self._check_suffix()
         return True
@@ -232,7 +235,7 @@ class BatchOptions:
     def _check_suffix(self) -> None:
         if self.summary is not None and self.summary.suffix.lower() not in SUFFIXES:
             raise UsageError(
-                f"{self.summary}: a summary is a table: name it {' or '.join(SUFFIXES)}"
+                f"invalid summary {self.summary}: use a name ending in {' or '.join(SUFFIXES)}"
             )
 
 
@@ -240,7 +243,7 @@ def _measure_each(asked: ReplayOptions) -> int:
     path, resume = asked.each.summary, asked.resume
     if path is None:
         if resume:
-            raise UsageError("--resume goes on with a summary: add --summary out.csv")
+            raise UsageError("--resume continues a summary: add --summary out.csv")
         with TemporaryDirectory(prefix="monitor-") as folder:
             return _measure_into(Path(folder, "summary.csv"), asked)
     status = _measure_into(path, asked)
@@ -255,14 +258,16 @@ def _measure_into(path: Path, asked: ReplayOptions) -> int:
 
     resume = asked.resume
     if resume and asked.log.replace:
-        raise UsageError("--resume goes on with a summary, --replace begins it anew: give one")
+        raise UsageError(
+            "use --resume to continue a summary or --replace to start it again, not both"
+        )
     shown = replace(asked.shown, web_token=None)  # no secret travels
     sent_options = replace(asked, workers=JobOptions(None), shown=shown)
     open_run = OneOfMany(sent_options, feature_setup())
     recordings = find_recordings(asked.recordings)
     refuse_overwrite(path, [*recordings, *asked.options.files, *asked.protecting.files])
     for notice in open_run.notices(recordings):
-        say(f"monitor: note: {notice}")
+        note(notice)
     headers = [seconds_of(recording) for recording in recordings]
     parts = [open_run.part_of(seconds or UNKNOWN_SECONDS) for seconds in headers]
     lengths = dict(zip(recordings, parts, strict=True))
@@ -283,7 +288,7 @@ def _measure_into(path: Path, asked: ReplayOptions) -> int:
                     rows.append(row)
         except (KeyboardInterrupt, MonitorError):
             if asked.each.summary is not None:
-                say("monitor: to go on later, run the same command with --resume")
+                say("monitor: to continue later, run the same command with --resume")
             raise
     report_batch(earlier, rows, time.monotonic() - began)
     return worst(row.status for row in (*earlier, *rows))
@@ -299,7 +304,7 @@ def _absolute(name: str | None) -> str | None:
 def report_batch(
     earlier: Sequence[SummaryRow], measured: Sequence[SummaryRow], took: float
 ) -> None:
-    """Say what came of the recordings, those with an error or an alert by name."""
+    """Report the outcome of the recordings, naming those with an error or an alert."""
     from monitor.run.each import average_delays
 
     every = [row.cells for row in (*earlier, *measured)]
@@ -307,9 +312,9 @@ def report_batch(
         if cells["error"]:
             say(f"monitor: {cells['recording']}: {cells['error']}")
     noticed = [f"{c['recording']}: {c['notices']}" for c in every if c["notices"]]
-    _say_some(noticed, "monitor: note: ", "of {} more; --summary has their notices")
+    _say_some(noticed, f"{NOTE} ", "of {} more; --summary has their notices")
     for line in _enrolled_too(every):
-        say(f"monitor: note: {line}")
+        note(line)
     over = [cells for cells in every if cells["first_alert_seconds"]]
     _say_some(map(_describe_alert, over), "monitor: ", "and {} more; --summary has them")
     open_still = [f"{c['recording']}: {c['undecided']}" for c in every if c["undecided"]]
@@ -353,18 +358,18 @@ def _enrolled_too(every: Sequence[Mapping[str, str]]) -> list[str]:
     """Describe recordings of which another part was enrolled, by their rank model."""
     lines = []
     for session, consequence in (
-        ("same", "the same-session rank model is used; another day's recording discloses less"),
+        ("same", "The same-session rank model is used. A recording of another day discloses less."),
         (
             "cross",
-            "there is no same-session rank model: the cross-session rank model used here makes "
-            "light of what they disclose",
+            "There is no same-session rank model. The cross-session one used here understates "
+            "what they disclose.",
         ),
     ):
         rows = [c for c in every if c["enrolled_too"] == "true" and c["session"] == session]
         if rows:
             names = ", ".join(cells["recording"] for cells in rows[:MOST_TOLD])
             rest = f", ... ({plural(len(rows), 'recording')})" if len(rows) > MOST_TOLD else ""
-            lines.append(f"enrolled too: {names}{rest}: {consequence}")
+            lines.append(f"enrolled too ({names}{rest}). {consequence}")
     return lines
 
 
@@ -374,17 +379,18 @@ class SpeakerTurnOptions:
 
     turns: str | None = option(
         "--turns FILE|-",
-        "Who speaks when: follow each person as if alone. RTTM of a diariser, labels of Audacity, "
-        "a tier a person of ELAN or Praat, or a transcript that names its speakers.",
+        "Turns of speakers, to follow each person separately. Formats are RTTM, Audacity labels, "
+        "ELAN or Praat with one tier per person, and transcripts with speaker names.",
     )
     per_channel: bool = option(
-        "--per-channel", "Follow each channel as if alone: a call with a person on each."
+        "--per-channel",
+        "Follow each channel separately. Use it for calls with one person per channel.",
     )
     alert_for: tuple[str, ...] = shared(alert_for_option)
 
     def __post_init__(self) -> None:
         if self.turns is not None and self.per_channel:
-            raise UsageError("--turns and --per-channel both tell people apart: give one")
+            raise UsageError("use --turns or --per-channel, not both")
         if self.alert_for and not self.wanted:
             raise UsageError("alert-for goes with --turns or --per-channel")
 
@@ -415,11 +421,14 @@ class ReplayOptions(RunOptions):
 
     recordings: tuple[str, ...] = argument("RECORDING...", nargs=-1, required=True)
     speed: float = option(
-        "--speed", "As fast as possible, or K times real time.", type=Speed(), default="max"
+        "--speed",
+        "Replay at K times real time. max is as fast as possible.",
+        type=Speed(),
+        default="max",
     )
     interval: tuple[float, float | None] = option(
         "--part",
-        "Measure this part of the (one) recording: from START, to END.",
+        "Measure only this part of one recording.",
         type=Part(),
         default="0",
         show_default=False,
@@ -430,13 +439,13 @@ class ReplayOptions(RunOptions):
     )
     allow_overlap: bool = setting(
         "allow-overlap",
-        "Go on although this very audio was enrolled (its figures are far too high).",
+        "Accept audio that was itself enrolled. Its bits are far too high.",
     )
     plot: Path | None = option("--plot FILE.png|.svg|.pdf", "Draw the curve when done.")
     resume: bool = option(
         "--resume",
-        "Continue an interrupted run of --jsonl FILE. With --each continue --summary FILE. A run "
-        "that was interrupted before anything was saved begins again.",
+        "Continue an interrupted run of --jsonl FILE. With --each, continue --summary FILE. A run "
+        "interrupted before it saved anything starts again.",
     )
     each: BatchOptions = group(BatchOptions, "Many recordings")
     workers: JobOptions = group(JobOptions, "Many recordings")
@@ -448,15 +457,16 @@ def command(asked: ReplayOptions) -> int:
     """Measure how many bits of identity a RECORDING discloses, second by second.
 
     A RECORDING is a sound file (wav, flac, ogg, opus, mp3, ...), ready-made frames (.npz, .jsonl),
-    or - for a WAV on standard input. Several are one long recording, or each its own (--each).
+    or - for a WAV on standard input. Several are joined into one, or measured separately (--each).
 
     \b
     monitor replay talk.flac --plot talk.png
-    monitor replay talk.flac -p us.npz --watch me --jsonl talk.jsonl
     monitor replay talk.flac -p us.npz --watch me --protect mcadams:0.8 --plot both.png
+    ffmpeg -i film.mkv -f wav - | monitor replay -
+
+    \b
     monitor replay meeting.wav -p us.npz --turns meeting.rttm --plot meeting.png
     monitor replay talks/ --each --summary talks.csv --alert 'bits>3'
-    ffmpeg -i film.mkv -f wav - | monitor replay - --alert 'bits>3'
     """
     from monitor.sinks.live import ReplayProgress
     from monitor.sources.base import Chain, Paced
@@ -518,7 +528,7 @@ def command(asked: ReplayOptions) -> int:
 
 def _check_split(asked: ReplayOptions, *, words: bool) -> None:
     if len(asked.recordings) > 1:
-        raise UsageError(f"{asked.apart.name} is of one recording: give one")
+        raise UsageError(f"{asked.apart.name} is for one recording: name one")
     if asked.apart.turns == "-":
         check_pipe("--turns", "RTTM", asked.recordings)
     refuse_beside(

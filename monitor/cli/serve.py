@@ -1,4 +1,4 @@
-"""monitor serve: a page at which somebody enrols, speaks and sees."""
+"""monitor serve: a page at which people enrol, speak and see their bits."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class PageHouseOptions(HouseOptions):
     """A broker of MQTT, for a page."""
 
     mqtt: str | None = mqtt_option(
-        "Show in Home Assistant how many speak, and whether an alert is raised, of those who "
-        "agree at the page, through this MQTT broker (extra 'mqtt'), such as "
-        "mqtt://USER@HOST:PORT/PREFIX, or mqtts://... (TLS). The password is taken from "
-        "MONITOR_MQTT_PASSWORD, or from the address where that is in a @FILE or in MONITOR_MQTT. "
-        "No name and no figure is sent."
+        "Show the number of speakers and whether an alert is raised in Home Assistant (extra "
+        "'mqtt'). Only people who agree at the page are included. The MQTT broker is "
+        "mqtt://USER@HOST:PORT/PREFIX, or mqtts:// for TLS. The password comes from "
+        "MONITOR_MQTT_PASSWORD, or from the address in @FILE or MONITOR_MQTT. No name and no "
+        "figure is sent."
     )
     mqtt_name: str = setting(
         "mqtt-name NAME", "Name of the device in Home Assistant.", default="voice page"
@@ -53,28 +53,31 @@ class ServeOptions:
     """Options of the command."""
 
     web: tuple[str, int] = option(
-        "--web", "Where to serve.", type=Address(), default=f"{LOOPBACK}:8000"
+        "--web", "Address of the page.", type=Address(), default=f"{LOOPBACK}:8000"
     )
     web_token: str | None = shared(web_token_setting)
     certificate: Path | None = option(
         "--certificate FILE",
-        "Speak https with this certificate (PEM, with its chain): browsers give other machines no "
-        "microphone otherwise.",
+        "Serve HTTPS with this certificate (PEM, with its chain). Browsers on other machines need "
+        "it to use the microphone.",
     )
-    key: Path | None = option("--key FILE", "Its key. [default: in the same file]")
+    key: Path | None = option(
+        "--key FILE", "Private key of the certificate. [default: in the same file]"
+    )
     data: Path | None = option(
         "--data DIR",
-        "Where templates are kept, a private file each (0600). [default: "
-        "$XDG_DATA_HOME/speaker-disclosure-monitor/people, else under ~/.local/share]",
+        "Folder for templates, one private file (0600) per person. [default: "
+        "$XDG_DATA_HOME/speaker-disclosure-monitor/people, otherwise under ~/.local/share]",
     )
     store: str | None = option(
-        "-p, --population FILE", "Beside whom people are enrolled. [default: the shipped readers]"
+        "-p, --population FILE",
+        "Population beside which people are enrolled. [default: the shipped readers]",
     )
     enrol_seconds: float = setting(
-        "enrol-seconds D", "Speech seconds of a template.", type=Seconds(), default="60"
+        "enrol-seconds D", "Speech seconds per template.", type=Seconds(), default="60"
     )
     longest: float = option(
-        "--for LENGTH", "Listen to nobody for longer than this.", type=Seconds(), default="2h"
+        "--for LENGTH", "Longest listening session.", type=Seconds(), default="2h"
     )
     speaker_model: ClassVar[Any] = speaker_model_option
     among: tuple[int, ...] | None = shared(among_option)
@@ -86,21 +89,21 @@ class ServeOptions:
 )
 @with_options(ServeOptions)
 def command(asked: ServeOptions) -> int:
-    """Serve a page at which people enrol, speak and see how much their voices give away.
+    """Serve a page at which people enrol, speak and see how much their voices disclose.
 
     \b
-    monitor serve                                  then open the address that it prints
+    monitor serve                                  then open the address shown
     monitor serve --web 8080 --data people/
     monitor serve --web 0.0.0.0:8443 --certificate page.pem --key page.key
 
-    Another address than 127.0.0.1 needs a certificate (docs/serve.md). The sound goes from the
-    browser's microphone to this program and nowhere else, and is never stored. A template is: it is
-    biometric data, in a file that only you can read, until "Forget me" or `monitor people DIR
-    --forget NAME` removes it; `monitor people DIR` says who can be told apart. `-p` of `monitor
-    listen` and `monitor replay` takes that file.
+    Any address other than 127.0.0.1 needs a certificate (docs/serve.md). Audio goes from the
+    browser's microphone to this program only, and is never stored. Templates are stored. They are
+    biometric data, in files that only you can read. "Forget me" or `monitor people DIR --forget
+    NAME` deletes one. `monitor people DIR` shows who is separable. `-p` of `monitor listen` and
+    `monitor replay` reads such a file.
 
-    The address holds a token, new each time unless MONITOR_WEB_TOKEN sets one.
-    Anyone with it can enrol, listen and forget. Needs the extra 'web'. Ctrl-C ends it.
+    The address contains a token, new each time unless MONITOR_WEB_TOKEN sets one. Anyone with it
+    can enrol, listen and forget. Needs the extra 'web'. Ctrl-C ends it.
     """
     import secrets
     import threading
@@ -119,9 +122,9 @@ def command(asked: ServeOptions) -> int:
         ) from None
 
     if asked.enrol_seconds < SLICE_SECONDS:
-        raise UsageError(f"enrol-seconds: a template needs {SLICE_SECONDS:g} s at least")
+        raise UsageError(f"enrol-seconds: a template needs at least {SLICE_SECONDS:g} s")
     if asked.longest == 0:
-        raise UsageError("--for 0 listens to nobody")
+        raise UsageError("invalid --for 0: use more than 0 seconds")
     if asked.key is not None and asked.certificate is None:
         raise UsageError("--key goes with --certificate")
     certificate = None if asked.certificate is None else Certificate(asked.certificate, asked.key)
@@ -141,7 +144,7 @@ def command(asked: ServeOptions) -> int:
         page = stack.enter_context(
             ListeningPage(settings, *asked.web, token=token, certificate=certificate)
         )
-        make(settings.features, setup)  # so that nobody waits for them
+        make(settings.features, setup)  # so that visitors need not wait
         shown = page.url if asked.web_token else f"{page.url}#{token}"
         say(f"open {shown}", err=False)
         say(f"templates are kept in {settings.templates.folder}; Ctrl-C ends")

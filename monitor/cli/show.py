@@ -39,32 +39,33 @@ class ShowOptions:
     )
     replace: bool = option("--replace", "Overwrite -o if it exists.")
     csv: bool = option("--csv", "Print a table as CSV.")
-    title: str | None = setting("title", "A title of your own for a picture.")
+    title: str | None = setting("title", "Title of the picture.")
     guides: bool = option(
         "--guides",
-        "Draw composition, linear and square-root growth of an average voice, what "
-        "calibration supports, and what a declared epsilon allows, in a picture.",
+        "Draw growth curves, the calibration's support and a declared epsilon's bound in a "
+        "picture. The curves are composition, and linear and square-root growth of an average "
+        "voice.",
     )
     among: tuple[int, ...] | None = option(
         "--among",
-        "Draw what the watched voice was worth among so many people, such as 100,1e4,1e6, as a "
+        "Draw the watched voice's bits in crowds of these sizes, such as 100,1e4,1e6, as a "
         "picture.",
         type=CrowdSizes(),
     )
     posterior: bool = setting(
         "posterior",
-        "Add a column to a table for everybody whom a reading names (enrolled people).",
+        "Add a table column for each enrolled person named in a reading.",
     )
     web: tuple[str, int] = option(
         "--web",
-        "Where to serve the page. [default: any free port, on this machine alone]",
+        "Address of the page. [default: any free port, on this machine only]",
         type=Address(),
         default=f"{LOOPBACK}:0",
         show_default=False,
     )
     web_token: str | None = shared(web_token_setting)
     no_browser: bool = option("--no-browser", "Only print the address of the page.")
-    keys: bool = option("--keys", "Print what every key of a run means, and exit.")
+    keys: bool = option("--keys", "Explain every key of a run, and exit.")
 
 
 @click.command("show", cls=HelpCommand, short_help="Plot, view or export a saved run.")
@@ -74,13 +75,15 @@ def command(asked: ShowOptions) -> int:
 
     \b
     monitor show talk.jsonl                          in the browser, until Ctrl-C
-    monitor show talk.jsonl -o talk.png --guides     the curve with its limits
+    monitor show talk.jsonl -o talk.png --guides
     monitor show talk.jsonl -o crowds.png --among 100,1e4,1e6
-    monitor show day1.jsonl day2.jsonl -o days.csv   a row a reading, a column a figure
-    monitor show --keys                              what every key of a run means
 
-    Columns of a table are called as the keys of a reading, with dots: f0.rank_bits_low. A cell is
-    empty where a figure is withheld. The page needs the extra 'web', Parquet the extra 'tables'.
+    \b
+    monitor show day1.jsonl day2.jsonl -o days.csv   one row per reading
+    monitor show --keys                              every key explained
+
+    Table columns are the keys of a reading, with dots: f0.rank_bits_low. A cell is empty if its
+    figure is withheld. The page needs the extra 'web', Parquet the extra 'tables'.
     """
     from monitor.plots.canvas import SUFFIXES as PICTURES
     from monitor.tables import SUFFIXES as TABLES
@@ -88,12 +91,12 @@ def command(asked: ShowOptions) -> int:
     if asked.keys:
         return _print_keys()
     if not asked.runs:
-        raise UsageError("give a run, RUN.jsonl: monitor replay --jsonl RUN.jsonl writes one")
+        raise UsageError("name a RUN.jsonl: monitor replay --jsonl RUN.jsonl writes one")
     suffix = "" if asked.output is None else asked.output.suffix.lower()
     if asked.csv or suffix in TABLES:
         return _write_table(asked, suffix)
     if len(asked.runs) > 1:
-        raise UsageError("several runs make a table: -o FILE.csv; show one as a page or picture")
+        raise UsageError("several runs make a table: use -o FILE.csv")
     if asked.output is None:
         return _open_page(asked)
     if suffix not in PICTURES:

@@ -1,4 +1,4 @@
-"""Options for what is said: which transcript goes with a recording, and whose words count."""
+"""Options for words: a recording's transcript, and the speaker of the words."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from monitor.cli.options import (
     columns_option,
     feature_setup,
     in_options,
+    note,
     option,
-    say,
     setting,
     shared,
     speaker_model_option,
@@ -33,21 +33,21 @@ if TYPE_CHECKING:
 in_transcript_option = click.option(
     "--speaker-in-transcript",
     metavar="NAME",
-    help="Whose words count, as transcripts call who is heard. [default: all words of a transcript "
-    "that names one speaker or nobody; of several the one called as the corpus calls the speaker]",
+    help="Speaker label to take words from. [default: all words if a transcript has at most one "
+    "label, otherwise the label named as in the corpus]",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusOptions:
-    """Options of a corpus: its networks, and whose words of its transcripts count."""
+    """Options of a corpus: its network, and the speaker of transcripts' words."""
 
     speaker_model: ClassVar[Any] = speaker_model_option
     speaker_in_transcript: str | None = shared(in_transcript_option)
     columns: Columns = shared(columns_option)
 
     def find(self, path: Path) -> Corpus:
-        """Find a corpus, with the speaker whose words count in its transcripts."""
+        """Find a corpus, with the chosen speaker of its transcripts."""
         from monitor.corpus import find
         from monitor.transcripts.formats import TranscriptChoice
 
@@ -65,7 +65,7 @@ def say_unused_words(
     of_words = {name for name in features if takes(name) == "words"}
     ready = ", ".join(sorted(of_words.intersection(ready_made)))
     if ready and transcript is not None:
-        say(f"monitor: note: --transcript is not counted: frames of {ready} are ready-made")
+        note(f"--transcript is ignored because the frames of {ready} are ready-made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,9 @@ class Transcribing:
 
     transcript: str | None = option(
         "--transcript FILE|-",
-        "Words and their times, for the feature style: .vtt, .srt, Whisper's .json, .tsv, .ctm, "
-        "JSON lines (.words); - reads a live recogniser. [default: with --features style the file "
-        "beside each recording]",
+        "Words with times, for the feature style. Formats are .vtt, .srt, Whisper's .json, .tsv, "
+        ".ctm and JSON lines (.words). Use - for a live recogniser. [default: with --features "
+        "style, the file beside each recording]",
     )
     speaker_in_transcript: str | None = shared(in_transcript_option)
 
@@ -87,7 +87,7 @@ class Transcribing:
 
     @property
     def choice(self) -> TranscriptChoice:
-        """Transcript, and whose words count."""
+        """Transcript, and the speaker of its words."""
         from monitor.transcripts.formats import TranscriptChoice
 
         path = Path(self.transcript) if self.transcript not in (None, "-") else None
@@ -102,7 +102,7 @@ class Transcribing:
         useless += ["--speaker-in-transcript"] * (self.speaker_in_transcript is not None)
         if features is not None and not of_words and useless:
             raise UsageError(
-                f"{useless[0]} is no use to --features {','.join(features)}: add style"
+                f"{useless[0]} needs words, which --features {','.join(features)} lacks: add style"
             )
         if self.transcript is None and not of_words and self.speaker_in_transcript is not None:
             raise UsageError("--speaker-in-transcript goes with --transcript, or --features style")
@@ -117,7 +117,7 @@ class Transcribing:
 
         if corpus is None:
             if self.transcript is not None or self.speaker_in_transcript is not None:
-                raise UsageError("--transcript is that of a recording: leave out --microphone")
+                raise UsageError("--transcript is for recordings: leave out --microphone")
         elif self.wanted(features):
             corpus = corpus.with_words(self.choice)
         if features is not None:
@@ -130,9 +130,7 @@ class Transcribing:
         if corpus is None or not all(is_frames(r.path) or r.words.find(r.path) for r in corpus):
             usual = tuple(name for name in usual if takes(name) != "words")
         if self.transcript is not None and "words" not in map(takes, usual):
-            raise UsageError(
-                "those enrolled before have no templates of what they say: leave out --transcript"
-            )
+            raise UsageError("earlier speakers have no templates of words: leave out --transcript")
         return corpus, usual
 
     def beside(
@@ -143,14 +141,14 @@ class Transcribing:
 
         if self.transcript is not None and len(recordings) > 1:
             raise UsageError(
-                "--transcript is that of one recording: of several put NAME.vtt beside each NAME, "
-                "and name style among --features"
+                "--transcript is for one recording. For several, put NAME.vtt beside each NAME "
+                "and add style to --features."
             )
         if self.transcript == "-":
             check_pipe("--transcript", "JSON lines of words", recordings)
             return [_piped(sources[0], self.choice, start_seconds)]
         if self.transcript is None and "-" in recordings:
-            raise UsageError("nothing lies beside standard input: add --transcript FILE")
+            raise UsageError("standard input has no transcript beside it: add --transcript FILE")
         return [
             with_words(source, name, self.choice, start_seconds=start_seconds)
             for source, name in zip(sources, recordings, strict=True)
@@ -163,8 +161,8 @@ class Transcribing:
 
         if self.transcript != "-":
             raise UsageError(
-                "words of a live voice come while it speaks: --transcript -, JSON lines of a "
-                "recogniser on standard input"
+                "live words come from standard input: use --transcript - with a recogniser's JSON "
+                "lines"
             )
         check_pipe("--transcript", "JSON lines of words")
         pipe = WordPipe(
@@ -180,7 +178,8 @@ def check_pipe(option: str, what: str, recordings: Sequence[str] = ()) -> None:
     """Refuse standard input for an option where it is the recording, or a keyboard."""
     if "-" in recordings:
         raise UsageError(
-            f"standard input (-) is the recording or that of {option}: name a file of one"
+            f"standard input (-) is either the recording or the input of {option}: use a file for "
+            "one"
         )
     if sys.stdin.isatty():
         raise UsageError(f"{option} - is standard input: pipe {what} into it")
@@ -191,7 +190,7 @@ alert_for_option = click.option(
     cls=Setting,
     metavar="LABEL",
     multiple=True,
-    help="Ask alerts of this label alone, as the turns call it; again for more. [default: of all]",
+    help="Apply alerts only to this label of the turns. May be repeated. [default: all]",
 )
 
 
@@ -201,12 +200,12 @@ class LiveTurns:
 
     turns: str | None = option(
         "--turns -",
-        "Follow each person as if alone: lines of RTTM come on standard input while they speak, "
-        "from a live diariser.",
+        "Follow each person separately. A live diariser writes RTTM to standard input as they "
+        "speak.",
     )
     turns_delay: float | None = setting(
         "turns-delay SECONDS",
-        "How much later than the sound turns come, at most: readings are as late. [default: 5]",
+        "Longest delay of turns after their sound. It delays the readings. [default: 5]",
         type=Seconds(),
     )
 
@@ -215,8 +214,7 @@ class LiveTurns:
     def __post_init__(self) -> None:
         if self.turns not in (None, "-"):
             raise UsageError(
-                "turns of a live source come while it is heard: --turns -, lines of RTTM on "
-                "standard input"
+                "live turns come from standard input: use --turns - with lines of RTTM"
             )
         if self.turns_delay is not None and self.turns is None:
             raise UsageError("turns-delay goes with --turns -")
@@ -246,9 +244,9 @@ def _piped(source: Source, choice: TranscriptChoice, start_seconds: float) -> So
     try:
         text = sys.stdin.buffer.read().decode("utf-8-sig")
     except ValueError:
-        what = "standard input is no UTF-8 text: --transcript - takes JSON lines"
+        what = "standard input is not UTF-8 text: --transcript - takes JSON lines"
         raise SourceError(what) from None
     read = read_word_lines("standard input", text)
     if not read.timed_words:
-        raise SourceError("standard input holds no words")
+        raise SourceError("standard input has no words")
     return SideInputSource(source, words=choice.of(read), start_seconds=start_seconds)

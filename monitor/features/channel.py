@@ -14,7 +14,7 @@ from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, IntArray, Tra
 
 BANDS_HZ = (60, 150, 300, 500, 800, 1300, 2100, 3400, 4600, 6000, 7600)  # edges
 SECONDS = 3  # long enough for most readers to pause in it
-QUIET, LOUD = 0.1, 0.9  # quantiles: what is heard between the words, and at their peaks
+QUIET, LOUD = 0.1, 0.9  # quantiles: the level between words, and at their peaks
 LEAST_RANGE = 1.0  # bels from quiet to loud: less is silence, or noise, and not speech
 
 _RATE = 16000
@@ -53,7 +53,7 @@ class Channel(AudioFeature):
         return Track(ticks[is_wanted][speech], levels[speech])
 
     def reset(self) -> None:
-        """Start afresh: the next sample is the first of a recording."""
+        """Reset: the next sample is the first of a recording."""
         super().reset()
         self._framer = Framer(SECONDS * _RATE, SECONDS * _RATE)
         self._count = 0
@@ -83,8 +83,8 @@ _TOGETHER = 8  # seconds that are described together: they stay in a processor's
 class ConditionRows:
     """One recording, as rows of counts that `monitor.maths.condition` adds up.
 
-    Not a feature: it hears the samples as they were decoded, since clipping and a narrow band leave
-    their traces there. Clipping is looked for in the first channels, of which a second has
+    Not a feature: it uses the samples as decoded, since clipping and a narrow band leave their
+    traces there. Clipping is looked for in the first channels, of which a second has
     `_MOST_SAMPLES` at most: in 43 of them at 48 kHz.
     """
 
@@ -121,13 +121,13 @@ class ConditionRows:
 
 
 # ------------------------------------------------------------------------------------- landmarks
-# Peaks of the spectrogram, by which audio that was heard before is known. They tell no speakers
-# apart, and are in no sketch: the same words said again by the same voice have others. What they
-# are compared by is in `monitor.maths.landmarks`.
+# Peaks of the spectrogram, by which repeated audio is recognised. They do not distinguish speakers,
+# and are in no sketch. The same words repeated by the same voice have others.
+# `monitor.maths.landmarks` compares them.
 
 _PER_BLOCK = 6  # peaks that are kept of half a second, the strongest
 _FAINT = 3e-4  # of the power of the strongest peak lately: what is fainter is no landmark
-_PEAK_RATE = 8000  # as voice activity hears it
+_PEAK_RATE = 8000  # the input of voice activity detection
 _SIZE, _STEP = 768, _PEAK_RATE // FRAMES_PER_SECOND
 _BLOCK = FRAMES_PER_SECOND // 2  # frames from which the strongest peaks are taken
 _BESIDE = 2  # frames on both sides that a peak must exceed (in twos)
@@ -153,7 +153,7 @@ class Landmarks:
         self.reset()
 
     def reset(self) -> None:
-        """Start afresh: the next sample is the first of a recording."""
+        """Reset: the next sample is the first of a recording."""
         self._sound: FloatArray = np.empty(0, np.float32)  # of which no spectra were made
         self._power = np.zeros((_BESIDE, _TILT.size), np.float32)
         self._frames = 0  # that were looked at
@@ -169,7 +169,7 @@ class Landmarks:
         return self._due(len(self._power) + self._spectra - _BESIDE)
 
     def skip_to(self, tick: int) -> None:
-        """Skip nothing: what was heard before a stop is wanted after it."""
+        """Skip nothing, since audio before a stop is needed after it."""
 
     @property
     def _spectra(self) -> int:
@@ -239,7 +239,7 @@ class Landmarks:
 
 
 def _spectrum(sound: FloatArray, count: int) -> FloatArray:
-    """Power in the bins that are looked at, of so many frames from the first sample on."""
+    """Power in the relevant bins, for this many frames from the first sample."""
     step = sound.itemsize
     frames = as_strided(sound, (count, _SIZE), (_STEP * step, step), writeable=False)
     spectrum = rfft(frames * _PEAK_WINDOW)[:, _BINS]
@@ -249,7 +249,7 @@ def _spectrum(sound: FloatArray, count: int) -> FloatArray:
 def _mark_peaks(power: FloatArray) -> BoolArray:
     """Mark bins of the inner frames that exceed all around them; of equals the first one."""
     maxima, width = power, 1
-    while width < 2 * _AROUND + 1:  # the largest of so many bins, from there on
+    while width < 2 * _AROUND + 1:  # the largest of this many bins, from there
         step = min(width, 2 * _AROUND + 1 - width)
         maxima, width = np.maximum(maxima[:, :-step], maxima[:, step:]), width + step
     inner = slice(_BESIDE, len(power) - _BESIDE)

@@ -45,7 +45,7 @@ EARLY_SECONDS = (1, 2)  # of speech in a window that still grows, in which it ha
 EARLY_WINDOWS = 2  # the first windows have early frames: to more whole ones a part adds little
 SHORTEST = RATE  # of less than a second the network makes little
 _BATCH = 4  # more windows at a time leave the caches of a processor
-_AT_ONCE = 60 * RATE  # an hour given at once is heard a minute at a time
+_AT_ONCE = 60 * RATE  # an hour given at once is processed in minutes
 
 
 def window_spec(name: str, size: int, network: str | None = None) -> FeatureSpec:
@@ -117,7 +117,7 @@ class SpeechWindows(AudioFeature):
         return self._spoken.size * _TICK
 
     def reset(self) -> None:
-        """Start afresh: the next sample is the first of a recording."""
+        """Reset: the next sample is the first of a recording."""
         super().reset()
         self.activity.reset()
         self._rest: FloatArray = np.empty(0, np.float32)  # less than a tick
@@ -127,14 +127,14 @@ class SpeechWindows(AudioFeature):
         self._early_windows, self._most_speech = EARLY_WINDOWS, np.inf
 
     def skip_early(self, most_speech: float) -> None:
-        """Skip early frames, and windows that begin after so many ticks of speech, until `reset`.
+        """Skip early frames, and windows that begin after this many ticks of speech, until `reset`.
 
         A template is made of neither.
         """
         self._early_windows, self._most_speech = 0, most_speech
 
     def _is_wanted(self, window: IntArray | int) -> BoolArray:
-        """Return True if a window after so many whole ones begins early enough."""
+        """Return True if a window after this many whole ones begins early enough."""
         return np.asarray(np.multiply(window, _WINDOW // _TICK) < self._most_speech)
 
     def _embed_windows(self, samples: FloatArray) -> Track:
@@ -199,7 +199,7 @@ class Voice(SpeechWindows):
         network: another one than `monitor.networks.voice`'s, such as a fine-tuned one
             (`monitor.lab.adapting`); its sha256 marks what it makes, and UsageError where it has
             none.
-        name: of the feature, where it is heard beside the one that ships.
+        name: of the feature, if it is used beside the shipped one.
     """
 
     spec = window_spec("voice", SIZE, SHA256)
@@ -215,7 +215,7 @@ class Voice(SpeechWindows):
         super().__init__(self.spec, network, self.follow)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return how another process makes it afresh."""
+        """Return a recipe by which another process makes it."""
         return type(self), self._given
 
 
@@ -259,7 +259,7 @@ class Kaldi:
 
     @staticmethod
     def samples(frames: int) -> int:
-        """Count the samples that give so many frames."""
+        """Count the samples that give this many frames."""
         return _FRAME + (frames - 1) * _STEP
 
     def energies(self, sound: FloatArray) -> FloatArray:
@@ -303,7 +303,7 @@ class MelBanks:
 
     @staticmethod
     def samples(frames: int) -> int:
-        """Count the samples that give so many frames."""
+        """Count the samples that give this many frames."""
         return (frames - 1) * _STEP
 
     def energies(self, sound: FloatArray) -> FloatArray:
@@ -392,12 +392,12 @@ class Network:
                 raise StoreError(f"{label}: {_TAKES}; {takes}")
         self._input = inputs[0].name
         self._samples: int | None = None
-        if isinstance(length, int):  # of samples or frames; else it takes any
+        if isinstance(length, int):  # of samples or frames; otherwise any length
             self._samples = length if self._front is None else self._front.samples(length)
             if not _LEAST_SAMPLES <= self._samples <= _MOST_SAMPLES:
                 raise StoreError(
-                    f"{label}: takes {self._samples / RATE:.3g} s of sound and no other length; "
-                    "give one that takes any length, or 0.5 to 60 s"
+                    f"{label} takes only {self._samples / RATE:.3g} s of sound: use a network for "
+                    "any length, or for 0.5 to 60 s"
                 )
         # a hum, since silence is no speech: what it gives, for the shortest window as well
         hum = np.sin(np.arange(3 * SHORTEST) * (2 * np.pi * 150 / RATE)).astype(np.float32)
@@ -428,10 +428,11 @@ class Network:
         except Exception as error:
             if expired.is_set():
                 raise StoreError(
-                    f"{self._label}: was ended after {RUN_SECONDS:.0f} s with "
-                    f"{window.size / RATE:.3g} s of sound: a loop in it may never end; give another"
+                    f"{self._label} was stopped after {RUN_SECONDS:.0f} s with "
+                    f"{window.size / RATE:.3g} s of sound. It may loop for ever. Use another "
+                    "network."
                 ) from None
-            raise StoreError(f"{self._label}: cannot be run: {_brief(error)}") from None
+            raise StoreError(f"cannot run {self._label}: {_brief(error)}") from None
         return self._unit(embedding)
 
     def _unit(self, embedding: FloatArray) -> FloatArray:
@@ -442,7 +443,7 @@ class Network:
         return unit
 
     def _front_end(self, bands: int) -> Kaldi | MelBanks:
-        """Make what computes energies, as the file's metadata say."""
+        """Make the front end that the file's metadata describe."""
         metadata: dict[str, str] = self._session.get_modelmeta().custom_metadata_map
         rate = metadata.get("sample_rate", str(RATE))
         if rate != str(RATE):
@@ -478,14 +479,14 @@ def _ended_in_time() -> Iterator[tuple[Any, Event]]:
 
 
 def _session(data: bytes, label: str) -> Any:
-    # from version 1.29 on it would tell its makers of every session, from its import on
+    # from version 1.29 on it reports every session to its makers, from its import on
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
 
     onnxruntime.disable_telemetry_events()
     # the key of where other files lie; onnxruntime would look for them beside this process
     if b"\x08location" in data:
-        raise StoreError(f"{label}: has weights in another file; one file with all is needed")
+        raise StoreError(f"{label} has weights in another file: use one file with all weights")
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4  # what goes wrong is raised as well
     options.inter_op_num_threads = 1
@@ -497,7 +498,9 @@ def _session(data: bytes, label: str) -> Any:
         try:
             return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
         except Exception as error:
-            raise StoreError(f"{label}: is damaged, or no ONNX network: {_brief(error)}") from None
+            raise StoreError(
+                f"{label} is damaged or not an ONNX network: {_brief(error)}"
+            ) from None
 
 
 def _brief(error: BaseException) -> str:

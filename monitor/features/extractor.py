@@ -34,16 +34,15 @@ VAD_RATE = 16_000
 # of one decision: with 30 ms one recording in four depends on where in them a word begins
 _DECISION_SAMPLES = VAD_RATE // TICKS_PER_SECOND
 _FULL_SCALE = 32768.0
-# Of ten readers' voiced frames 2 leaves out hardly more than 0 does (1.9 % against 1.6 %, nearly
-# all of it one recording's hum) and 3 leaves out 2.7 %; white noise at -30 dBFS is speech to 0 and
-# 1, not to 2.
+# Mode 2 leaves out 1.9 % of ten readers' voiced frames, mode 0 1.6 % (mostly one recording's hum)
+# and mode 3 2.7 %. White noise at -30 dBFS is speech to 0 and 1, not to 2.
 _AGGRESSIVENESS = 2
 
 
 class VoiceActivity:
     """WebRTC's voice activity detector, one decision for every tick of 10 ms.
 
-    It adapts to what it hears, so it must hear a recording from its first sample, at 16 kHz. The
+    It adapts to its input, so it must process a recording from its first sample, at 16 kHz. The
     features of a stream and its clock of speech share one (`share`).
     """
 
@@ -55,19 +54,19 @@ class VoiceActivity:
         return self._detector.decide(self._reader, self._framer.push(samples))
 
     def reset(self) -> None:
-        """Start afresh: the next sample is the first of a recording."""
+        """Reset: the next sample is the first of a recording."""
         self._framer = Framer(_DECISION_SAMPLES, _DECISION_SAMPLES)
         self._detector, self._reader = _Detector(), object()
         self._detector.at[self._reader] = 0
 
     def share(self, other: VoiceActivity) -> None:
-        """Take the decisions of another that hears the same samples, before anything was heard."""
+        """Take the decisions of another detector of the same samples, before the first sample."""
         self._detector = other._detector
         self._detector.at[self._reader] = 0
 
 
 class _Detector:
-    """WebRTC's detector over one recording, which it hears once, whoever asks.
+    """WebRTC's detector over one recording, which it processes once for all users.
 
     ``at`` is, by who asks, the decision that comes next for them.
     """
@@ -77,14 +76,15 @@ class _Detector:
         self._vad = _webrtcvad.create()
         _webrtcvad.init(self._vad)
         _webrtcvad.set_mode(self._vad, _AGGRESSIVENESS)
-        self._first, self._decisions = 0, np.empty(0, np.bool_)  # decisions that somebody waits for
+        self._first, self._decisions = 0, np.empty(0, np.bool_)  # requested decisions
         self._last, self._lingers = False, False
         self._has_adapted = False  # silence leaves it as it was
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Detector:
-        """Copy it for the few ticks that end a stream: it goes on with its last decision.
+        """Copy it for the few ticks that end a stream, with its last decision.
 
-        What has adapted cannot be copied; after a last word it says speech for a moment longer.
+        Its adapted state cannot be copied. After a last word, it reports speech for a moment
+        longer.
         """
         detector = _Detector()
         detector.at = deepcopy(self.at, memo)
@@ -149,7 +149,7 @@ class Resampler:
         return self._feed(np.empty(0, np.float32), last=True)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Resampler:
-        """Copy it for what ends a stream: what it holds is made anew of what came last."""
+        """Copy it for the end of a stream, with its state rebuilt from the last samples."""
         resampler = Resampler(*self._rates)
         missing = round(self._given * self._rates[1] / self._rates[0]) - self._made
         if self._stream is not None and missing > 0:
@@ -176,8 +176,8 @@ _LEAST_FRAMES = 100  # of them with sound in either channel, before channels can
 _CANCELLED_FRAMES = 30
 _ACTIVE_DECIBELS = 25.0  # below a channel's loud frames: what is fainter is a pause
 _FAINT_DECIBELS = 40.0  # below them: fainter is as good as nothing
-_LEAST_RANGE_DECIBELS = 15.0  # from faint frames to loud ones where somebody speaks; noise has less
-_MOST_LAG_FRAMES = 5  # how much later a channel may say the same
+_LEAST_RANGE_DECIBELS = 15.0  # from faint frames to loud ones in speech; noise has less
+_MOST_LAG_FRAMES = 5  # maximum delay of the same speech in another channel
 _LEAST_CORRELATION = 0.5  # of channels that hold the same speech: ordinary stereo has 0.6 and more
 _CANCELLED_DECIBELS = 12.0  # what the mean is fainter than the channels where they cancel
 _MOST_COMPARED = 8  # channels: of more the first ones are compared
@@ -190,10 +190,10 @@ _SILENCE = 1e-8  # 80 dB below full scale
 class Mixer:
     """The mean of the channels of one recording, and whether they should not be mixed.
 
-    Two people on the two channels of a call become one voice that is nobody's; stereo of opposite
+    Two people on the two channels of a call would mix into one false voice. Stereo of opposite
     phase becomes silence. Ordinary stereo rises and falls in both channels alike, band by band
-    (benchmarks/channels.py). What is noticed does not depend on how the recording is cut.
-    ``first_tick`` is how many ticks of the stream are before the recording.
+    (benchmarks/channels.py). Notices do not depend on how the recording is cut. ``first_tick`` is
+    how many ticks of the stream are before the recording.
     """
 
     def __init__(self, rate: int, recording: int, first_tick: int) -> None:
@@ -256,8 +256,7 @@ class Mixer:
                 best = int(np.argmax(loud)) + 1
                 self._say(
                     "channels cancel",
-                    "the channels cancel each other: mixed they are near silence; hear one "
-                    f"(--channel {best})",
+                    f"the channels cancel each other when mixed: use one (--channel {best})",
                 )
         if "channels differ" in self._open and np.count_nonzero(sounding) >= _LEAST_FRAMES:
             low, high = np.percentile(channels[sounding], _SPREAD, axis=0)
@@ -270,7 +269,7 @@ class Mixer:
                     self._say(
                         "channels differ",
                         f"{'the two channels' if two else f'channels {a + 1} and {b + 1}'} hold "
-                        "different speech, which is mixed: hear one of them "
+                        "different speech, which is mixed: use one of them "
                         f"(--channel {a + 1} or --channel {b + 1}), or each (--per-channel)",
                     )
                     break
@@ -298,12 +297,12 @@ def _correlate(a: FloatArray, b: FloatArray) -> float:
 class Extractor:
     """Feeder of every feature and the voice activity detector, live and over files.
 
-    The output is the same for any cutting of the stream into blocks. A tick comes out once every
-    sample rate in use has been heard up to it and voice activity has decided on it; a feature frame
+    The output is the same for any cutting of the stream into blocks. A tick comes out once all
+    sample rates in use have reached it and voice activity has decided on it; a feature frame
     complete by that tick is in the same ``Frames`` or an earlier one. Ticks count from the start of
-    the stream: another recording, or another rate, starts everything afresh at the next tick. The
-    last tick of a recording is filled up with silence. Samples that are not finite count as silence
-    and are reported as a ``Gap``, one for each second.
+    the stream: another recording, or another rate, resets everything at the next tick. The last
+    tick of a recording is filled up with silence. Samples that are not finite count as silence and
+    are reported as a ``Gap``, one for each second.
 
     Args:
         features: what to compute; names must differ.
@@ -458,7 +457,7 @@ class _Recording:
         return Frames(self._due(total), tracks, self._bad_samples.finish())
 
     def _feed(self, sounds: Mapping[int, FloatArray]) -> dict[str, Track]:
-        """Let the detector and every feature hear what has come out of the resamplers."""
+        """Pass the resamplers' output to the detector and every feature."""
         for rate, sound in sounds.items():
             self._samples_in[rate] += sound.size
         self._decide(sounds[VAD_RATE])
@@ -479,7 +478,7 @@ class _Recording:
 
 
 def _rate(feature: Feature) -> int:
-    """Return the rate of the audio a feature is fed; a UsageError where it takes words."""
+    """Return the sample rate of a feature's input; UsageError if it takes words."""
     if feature.spec.rate is None:
-        raise UsageError(f"feature {feature.spec.name} is made of words, and hears no audio")
+        raise UsageError(f"feature {feature.spec.name} is made from words, not from audio")
     return feature.spec.rate

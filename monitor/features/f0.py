@@ -17,7 +17,7 @@ LOWEST_LAG = _SEARCH_FROM + 1  # 19 samples, 421 Hz; a dip at the first lag coun
 HIGHEST_LAG = FRAME // 2 - 1  # 122 samples, 65.6 Hz
 THRESHOLD = 0.1
 _FLOOR = np.float32(1e-5)
-_ROUNDING = np.float32(3e-4)  # of the energy; less is rounding: a constant is not a voice
+_ROUNDING = np.float32(3e-4)  # of the energy; less is rounding, as of a constant
 
 _POINTS = 384  # >= 246 + 122: the circular correlation is the linear one at every lag used
 _CHUNK = 240  # frames at a time: they stay in the second-level cache (benchmarks/speed.py)
@@ -62,14 +62,14 @@ class F0(AudioFeature):
         return Track(voiced + _tick(start + skipped), lags[voiced] - LOWEST_LAG)
 
     def reset(self) -> None:
-        """Start afresh: the next sample is the first of a recording."""
+        """Reset: the next sample is the first of a recording."""
         super().reset()
         self._framer = Framer(FRAME, HOP)
         self._frames = 0
 
 
 def _tick(frame: int) -> int:
-    """Return the tick by which the last sample of a frame has been heard."""
+    """Return the tick that contains the last sample of a frame."""
     return -(-(HOP * frame + FRAME) // HOP)
 
 
@@ -119,7 +119,7 @@ class _Yin:
         return normalised
 
     def _correlation(self, frames: FloatArray, even: int) -> FloatArray:
-        """384 times the autocorrelation: shape (lags, even); a row beyond the frames is stale."""
+        """384 times the autocorrelation, shape (lags, even). Rows beyond the frames are stale."""
         padded, power = self._padded[:even], self._power[:even]
         padded[: len(frames), :FRAME] = frames
         parts = rfft(padded).view(np.float32)
@@ -160,8 +160,8 @@ ORDER = 4
 class RobustF0(F0):
     """Histogram feature: the lags of `F0`, where protection has moved the formants.
 
-    An anonymiser that filters every 20 ms disturbs the harmonics and leaves the pitch: `F0` calls
-    most such frames unvoiced, and its bits understate what the pitch discloses
+    An anonymiser that filters every 20 ms disturbs the harmonics and leaves the pitch. `f0` calls
+    most such frames unvoiced, so its bits understate the pitch's disclosure
     (benchmarks/results/attack.md). Below 350 Hz there is little but the fundamental.
     """
 
@@ -178,7 +178,7 @@ class RobustF0(F0):
         return super().process(low.astype(np.float32))
 
     def reset(self) -> None:
-        """Start afresh: the next sample is the first of a recording."""
+        """Reset: the next sample is the first of a recording."""
         from scipy.signal import butter
 
         super().reset()

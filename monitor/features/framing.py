@@ -33,7 +33,7 @@ class AudioFeature:
         self._skip = tick
 
     def reset(self) -> None:
-        """Start afresh: the next sample is the first of a recording."""
+        """Reset: the next sample is the first of a recording."""
         self._skip = 0
 
 
@@ -74,8 +74,7 @@ def columns_of(block: Block, channel: int | None) -> FloatArray:
     """Return the channels of a block in use, shape (n, channels); None for all of them."""
     if not (isinstance(block.rate, Integral) and LEAST_RATE <= block.rate <= MOST_RATE):
         raise SourceError(
-            f"a rate of {block.rate!r} cannot be heard: give samples a second, {LEAST_RATE} to "
-            f"{MOST_RATE}"
+            f"unsupported rate {block.rate!r}: use {LEAST_RATE} to {MOST_RATE} samples per second"
         )
     samples = real_numbers(block.samples, "samples", error=SourceError)
     if samples.dtype.kind != "f":
@@ -91,10 +90,7 @@ def columns_of(block: Block, channel: int | None) -> FloatArray:
         return columns
     count = columns.shape[1]
     if not 0 <= channel < count:
-        raise SourceError(
-            f"no channel {channel}: this recording has {count}, counted from 0;"
-            " choose one of them or the mean of all"
-        )
+        raise SourceError(f"invalid channel {channel}: use 0 to {count - 1}, or the mean of all")
     return columns[:, channel : channel + 1]
 
 
@@ -145,7 +141,7 @@ class BadSamples:
         return notices
 
     def report(self, ticks: int) -> tuple[tuple[int, Gap], ...]:
-        """Return losses of the seconds complete after so many ticks of it, as (tick, Gap)."""
+        """Return losses of the seconds complete after this many ticks of it, as (tick, Gap)."""
         seconds = [second for second in self._pending if (second + 1) * TICKS_PER_SECOND <= ticks]
         return tuple(self._gap(*self._pending.pop(second)) for second in sorted(seconds))
 

@@ -59,14 +59,14 @@ class Syllables:
     The recording is silent before its first tick.
 
     Attributes:
-        loudest_db: how loud the syllable that goes on, or the last one, got.
+        loudest_db: peak level of the current syllable, or of the last one.
     """
 
     def __init__(self) -> None:
         self.loudest_db = -np.inf
         self._levels: deque[float] = deque(maxlen=HELD_TICKS)
         self._tick = self._risen = self._peak = 0
-        self._rises = True  # whether one goes on
+        self._rises = True  # whether one is in progress
         self._highest, self._lowest = -np.inf, np.inf  # since it began, and since the last ended
 
     @property

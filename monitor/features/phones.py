@@ -25,8 +25,7 @@ _TICK = RATE // TICKS_PER_SECOND
 class Codes(AudioFeature):
     """Histogram feature: the codes that a streaming network gives a voice, in speech.
 
-    A frame counts where voice activity takes all of it for speech. Its span says which audio it
-    was.
+    A frame counts where voice activity takes all of it for speech. Its span identifies the audio.
 
     Args:
         spec: a histogram over the codes, fed at 16 kHz.
@@ -61,7 +60,7 @@ class Codes(AudioFeature):
         if self._memory is not None and sound.size:
             before = max(0, self._skip - self._memory - self._elapsed) // self._block_ticks
             skipped = min(before * self._block, sound.size)
-            if skipped:  # the network hears silence before what follows, and forgets it in time
+            if skipped:  # the network gets silence before what follows, and its effect fades
                 self._elapsed += skipped // _TICK
                 first, self._next = self._next, self._elapsed // self._ticks
                 self._speech = self._speech[self._next - first :]
@@ -79,7 +78,7 @@ class Codes(AudioFeature):
         return self._out(codes[: self._speech.size])
 
     def reset(self) -> None:
-        """Start afresh: the next sample is the first of a recording."""
+        """Reset: the next sample is the first of a recording."""
         super().reset()
         self._stream.reset()
         self.activity.reset()
@@ -107,11 +106,11 @@ class Codes(AudioFeature):
 
 
 class Phones(Codes):
-    """Histogram feature: which of 256 learnt units of sound a voice makes, every 20 ms, in speech.
+    """Histogram feature of 256 trained units of sound, one every 20 ms of speech.
 
-    Units (`monitor.networks.phones.UnitNetwork`) are finer than phones: two voices that say the
-    same phones go through different codes, and counting codes tells more of who speaks. Other units
-    (another recogniser's, a codec's) are counted as ready-made frames of this name, with their own
+    Units (`monitor.networks.phones.UnitNetwork`) are finer than phones: Two voices produce
+    different codes for the same phones, so counts of codes disclose more. Other units (another
+    recogniser's, a codec's) are counted as ready-made frames of this name, with their own
     size: see `monitor.sources.FramesFile`. Codes of two networks have nothing in common.
     """
 
@@ -129,9 +128,9 @@ class Phones(Codes):
 class Tokens(Codes):
     """Histogram feature: the tokens of the codec's private codebook C0, one in 1,024 each 40 ms.
 
-    How often each token is said is all that is counted, not their order. ``epsilon`` is that of
-    Laplace noise on each token, nats (`monitor.networks.usc`); None for no noise. It is drawn by
-    ``whose``: a secret seed, and the recording.
+    Only the frequency of tokens is counted, not their order. ``epsilon`` is that of Laplace noise
+    on each token, nats (`monitor.networks.usc`); None for no noise. It is drawn by ``whose``: a
+    secret seed, and the recording.
     """
 
     follow = None  # how its margins vary was not measured
@@ -152,7 +151,7 @@ class Tokens(Codes):
 class TimedPhone(NamedTuple):
     """A phone, one of 39 (ARPAbet without stress), and when it was recognised, in seconds.
 
-    CTC recognises a phone somewhere within it, and says nothing of where it begins and ends.
+    CTC recognises a phone somewhere within it, without its boundaries.
     """
 
     phone: str

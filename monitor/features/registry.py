@@ -22,8 +22,8 @@ _WORD_LIST = "MONITOR_WORD_LIST"
 class FeatureSetup:
     """Files of the user's that some features are made from.
 
-    ``word_list`` is of ``style``, else ``MONITOR_WORD_LIST``, else the package's English list;
-    ``speaker_model`` an ONNX file with a speaker network of one's own, one more feature.
+    ``word_list`` is of ``style``, otherwise ``MONITOR_WORD_LIST``, otherwise the package's English
+    list; ``speaker_model`` an ONNX file with a speaker network of one's own, one more feature.
     """
 
     word_list: Path | None = None
@@ -54,7 +54,7 @@ class FeatureSetup:
 
 
 AS_ENVIRONMENT = FeatureSetup()
-"""Everything as the environment says."""
+"""The settings of the environment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,8 @@ class FeatureEntry:
     load: Callable[[], Any]  # gives its class; what that imports may be slow, and is imported then
     make: Callable[[FeatureSetup], Feature] | None = None  # None where the class makes it
     takes: str = "audio"  # "audio" or "words"
-    usual: bool = True  # it is heard where nobody chose
-    caveat: str = ""  # to be said wherever a figure of it is shown
+    usual: bool = True  # it is used by default
+    caveat: str = ""  # shown beside each of its figures
 
     def new(self, setup: FeatureSetup) -> Feature:
         """Make a fresh feature."""
@@ -116,7 +116,7 @@ def make(features: Iterable[str | Feature], setup: FeatureSetup = AS_ENVIRONMENT
     """Make a fresh feature for each name; one that is made already stays as it is.
 
     Raises:
-        UsageError: for an unknown name, or one whose extra is not installed.
+        UsageError: for an unknown name, or if its extra is not installed.
         StoreError: for a network that is damaged.
     """
     return [
@@ -158,8 +158,8 @@ def caveats(names: Iterable[str]) -> list[str]:
 def get_change_sensitivity(name: str) -> Sensitivity | None:
     """Return a feature's own settings for noticing changes of the voice, or None.
 
-    Of one that nobody registered, such as ready-made frames, nothing is known of its margins.
-    Templates of a network of one's own are followed as `SpeakerModel` says.
+    The margins of an unregistered feature, such as ready-made frames, are unknown. Templates of a
+    network of one's own are followed as `SpeakerModel` says.
     """
     entry = FEATURES.get(name, _MODEL if name.startswith(SPEAKER_PREFIX) else None)
     sensitivity: Sensitivity | None = None if entry is None else entry.load().follow
@@ -178,7 +178,7 @@ def get_least_share(name: str) -> float:
 def ready(name: str, setup: FeatureSetup = AS_ENVIRONMENT) -> bool:
     """Return whether a feature can be computed with what is installed and configured.
 
-    That of a network needs its file. What exists only as ready-made frames is ready.
+    That of a network needs its file. Ready-made frames are always available.
     """
     return name in setup.names() or not name.startswith(SPEAKER_PREFIX)
 
@@ -207,8 +207,8 @@ def _find_entry(name: str, setup: FeatureSetup) -> FeatureEntry:
         return _MODEL
     if name.startswith(SPEAKER_PREFIX):
         raise UsageError(
-            f"{name} needs the network that made its templates: --speaker-model FILE.onnx, the "
-            f"file whose sha256 begins with {name.removeprefix(SPEAKER_PREFIX)}"
+            f"{name} needs the network of its templates: --speaker-model FILE.onnx, with a sha256 "
+            f"that begins with {name.removeprefix(SPEAKER_PREFIX)}"
         )
     from difflib import get_close_matches
 

@@ -1,4 +1,4 @@
-"""The feature ``style``: which little words somebody says, how fast, how often again."""
+"""The feature ``style``: function words, speaking rate and repetitions."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _CLOSES = {"[": "]", "(": ")", "<": ">", "{": "}"}
 _TAG = re.compile(r"\[[^][]*\]|\([^()]*\)|<[^<>]*>|\{[^{}]*\}|\*[^\s*][^*]*\*")
 _OPEN = re.compile(r"[\[(<{]")
 _HESITATION = ("%hesitation", "uh")  # as NIST and some recognisers write any of them
-_LONGEST_WORD = 1000  # letters: the rest of a longer text is no word of anybody
-_LONGEST_TAG = 8  # words: a bracket that nobody closes by then was none
+_LONGEST_WORD = 1000  # letters: a longer text is not a word
+_LONGEST_TAG = 8  # words: a bracket left open for longer does not count
 
 
 class StyleTokens:
     """Tokens of the texts of words, in order, alike whoever wrote them down.
 
-    What stands in brackets is the transcriber's, not the speaker's, and is dropped, be it one word
+    Text in brackets is the transcriber's, not the speaker's, and is dropped, be it one word
     (``[noise]``) or several. Hyphens part words, but for one at a word's end, which breaks it off.
     It knows no language; `StyleWords` does.
     """
@@ -48,7 +48,7 @@ class StyleTokens:
         self.reset()
 
     def reset(self) -> None:
-        """Start afresh: the next word is the first of a recording."""
+        """Reset: the next word is the first of a recording."""
         self._closes, self._waited = "", 0  # an open bracket, and words within it
 
     def push(self, text: str) -> list[str]:
@@ -63,7 +63,7 @@ class StyleTokens:
         return tokens
 
     def _spoken(self, text: str) -> str:
-        """Remove tags; one may go on over several words."""
+        """Remove tags, which may span several words."""
         if self._closes:
             _, closed, rest = text.partition(self._closes)
             self._waited += 1
@@ -125,7 +125,7 @@ class StyleWords:
 
     A word that begins with an apostrophe, or is ``n't``, is split off the end of longer ones
     (``what's`` is ``what`` and ``'s``); one that ends with an apostrophe off their beginning
-    (``l'homme``). UsageError where a line is none of the list.
+    (``l'homme``). UsageError if a line is invalid.
 
     Args:
         text: its lines. ``WORD`` has a bin of its own; ``CLASS WORD...`` share one, named by the
@@ -263,15 +263,15 @@ _VERSION = 1  # of the rules of this file: other frames are another version
 class Style:
     """Histogram feature: little words, disfluencies and rates, of timed words.
 
-    It counts only what is said whatever the subject (docs/method.md section 13). A word of the list
-    counts in its bin; one that repeats the word before it, or is broken off, in the bin of that.
-    Any other counts by its number of letters alone, or, where it is among the newest 50 of these,
-    as said lately. Every 8 words one more frame says how many were said a second; a pause counts a
-    second at most, so that turns of others do not.
+    It counts only words that do not depend on the subject (docs/method.md section 13). A word of
+    the list counts in its bin; one that repeats the word before it, or is broken off, in the bin of
+    that. Any other counts by its number of letters alone, or as recent if it is among the newest 50
+    of these. Every 8 words, another frame gives the words per second. A pause counts at most a
+    second, so that others' turns do not.
 
     A frame is complete when its word is known. Rates take no usable time of their own: their spans
-    begin where their words do and are a tick long. ``bins`` says what each bin counts; in ``spec``
-    a mark of the list and of these rules is in the place of a network's.
+    begin where their words do and are a tick long. ``bins`` names each bin; in ``spec`` a mark of
+    the list and of these rules is in the place of a network's.
 
     Example:
         >>> ends = np.array([10, 40, 60])
@@ -281,7 +281,7 @@ class Style:
         ['i', '(other, up to 4 letters)', 'uh']
     """
 
-    follow = None  # by so few words a minute nobody else is noticed in time
+    follow = None  # with few words per minute, a change is noticed too late
 
     def __init__(self, words: StyleWords | None = None) -> None:
         self._words = english() if words is None else words
@@ -301,7 +301,7 @@ class Style:
         self.reset()
 
     def reset(self) -> None:
-        """Start afresh: the next word is the first of a recording."""
+        """Reset: the next word is the first of a recording."""
         self._tokens.reset()
         self._last: Unit | None = None
         self._begun: int | None = None  # when the last word did
@@ -316,7 +316,7 @@ class Style:
     def doubt(self, label: str, texts: Iterable[str]) -> str:
         """Return a line where a transcript's words seem of another language than the list.
 
-        Of less than 50 words nothing is said; ``label`` is the transcript's.
+        Under 50 words the result is empty. ``label`` is the transcript's.
         """
         tokens = StyleTokens()
         units = [u for text in texts for t in tokens.push(text) for u in self._words.units(t)]
@@ -324,7 +324,7 @@ class Style:
         if len(units) < _ENOUGH_WORDS or listed >= _FEW_LISTED * len(units):
             return ""
         percentage = f"{100 * listed / len(units):.0f} % of its words are in the list"
-        return f"{label}: {percentage}: another language? (MONITOR_WORD_LIST)"
+        return f"{label}: {percentage}. Is it another language? (MONITOR_WORD_LIST)"
 
     def flush(self) -> Track:
         """Return nothing: windows that are not full do not count."""

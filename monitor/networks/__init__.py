@@ -1,1 +1,1 @@
-"""Small networks of our own, run by numpy; how they were made stands in recipes/."""
+"""Small networks of our own, run by numpy; recipes/ trains them."""

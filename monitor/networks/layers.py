@@ -40,7 +40,9 @@ def read_weights(path: Path) -> tuple[dict[str, AnyArray], str]:
             raise ValueError("far too large for it")
         return weights_of(content)
     except Exception as error:  # zipfile and numpy raise what they like on a broken file
-        raise StoreError(f"{path.name}: no weights ({type(error).__name__}: {error})") from None
+        raise StoreError(
+            f"cannot read weights from {path.name} ({type(error).__name__}: {error})"
+        ) from None
 
 
 def weights_of(content: bytes) -> tuple[dict[str, AnyArray], str]:
@@ -72,7 +74,7 @@ class BlockStream:
         self.reset()
 
     def reset(self) -> None:
-        """Start afresh: the next sample is the first."""
+        """Reset: the next sample is the first."""
         self._waiting = self._silence[:0]
         self._taken = self._emitted = 0
         self._unborn = self._begin()
@@ -126,7 +128,7 @@ class Separable:
     """
 
     taps: FloatArray  # (before + 1 + after, channels)
-    before: int  # rows that an output hears before its own
+    before: int  # input rows before the output's own
     after: int  # and after it
     shift: FloatArray  # (channels,), of the first half
     mix: FloatArray  # (channels, channels), in to out
@@ -134,7 +136,7 @@ class Separable:
 
     @classmethod
     def named(cls, weights: Mapping[str, AnyArray], name: str, reach: AnyArray) -> Self:
-        """Read the block of that name; KeyError or ValueError where there is none that fits."""
+        """Read the block of that name; KeyError or ValueError if missing or invalid."""
         before, after = (int(rows) for rows in reach)
         taps = np.ascontiguousarray(np.asarray(weights[f"{name}.depthwise"], np.float32).T)
         mix, bias = dense(weights, f"{name}.pointwise")
@@ -205,10 +207,10 @@ def over_time(rows: FloatArray, taps: FloatArray, dilation: int = 1) -> FloatArr
 
 
 def product(rows: FloatArray, matrix: FloatArray, together: int | None = None) -> FloatArray:
-    """Multiply rows by a matrix, so many rows at a time: a whole number of times in all.
+    """Multiply rows by a matrix in batches of a fixed number of rows.
 
-    Sums of floats depend on the shapes of what is multiplied; a row's are the same among many as
-    among few where as many are taken together.
+    Sums of floats depend on the shapes of the factors. With batches of one size, a row's result
+    does not depend on the number of rows.
     """
     if together is None:
         return np.asarray(rows @ matrix)
@@ -283,7 +285,7 @@ WIDTH = 400  # samples a frame: 25 ms
 HOP = 160  # samples from frame to frame: 10 ms
 FFT = 512
 _LOWEST_HZ, _HIGHEST_HZ = 20.0, 7600.0
-FLOOR = 1e-6  # energy of a band in silence: the rounding of 16 bits lies below
+FLOOR = 1e-6  # energy of a band in silence, above the rounding of 16 bits
 
 
 def log_mel(sound: FloatArray, bands: int = BANDS, floor: float = FLOOR) -> FloatArray:
@@ -344,7 +346,7 @@ _PRIOR = 50.0  # frames that the mean of many voices counts for at the beginning
 class Centre:
     """A running mean with exponential forgetting, taken off every frame; nothing waits for it.
 
-    ``usual``, shape (40,), is the bands' mean before anything was heard.
+    ``usual``, shape (40,), is the initial mean of the bands.
     """
 
     def __init__(self, usual: FloatArray) -> None:
@@ -379,8 +381,8 @@ _SOUND = 2 * HOP  # samples of before a block that its first two mel frames begi
 class SoundStream(BlockStream):
     """A `BlockStream` of samples at 16 kHz, by log mel bands less their running mean.
 
-    ``usual`` is the bands' mean before anything was heard, shape (40,); ``channels`` are the
-    numbers that the stem has of each mel frame, ``size`` those in an output row.
+    ``usual``, shape (40,), is the initial mean of the bands. The stem has ``channels`` numbers per
+    mel frame, an output row ``size``.
     """
 
     def __init__(self, usual: FloatArray, channels: int, size: int, ratio: tuple[int, int]) -> None:

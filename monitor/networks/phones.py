@@ -16,7 +16,7 @@ from monitor.lazy import once
 from monitor.types import AnyArray, FloatArray, IntArray
 
 _LEAST = -7.0  # log posterior below which a phone does not begin in a frame
-_BEHIND = 15.0  # nats behind the best way at which none goes on to a further phone
+_BEHIND = 15.0  # nats behind the best path at which a path is not extended
 _NEVER = np.float32(-1e9)
 
 
@@ -38,7 +38,7 @@ def likeliest(log_posteriors: FloatArray, trigram: Trigram) -> list[tuple[int, i
 
     A trigram of phones beside the posteriors (shallow fusion, as in A. Graves, N. Jaitly, "Towards
     end-to-end speech recognition with recurrent neural networks", ICML 2014), by Viterbi's search,
-    whose states are the last two phones. The score of a way is its log posteriors summed, and for
+    with the last two phones as states. The score of a way is its log posteriors summed, and for
     each of its phones `Trigram.weight` times the trigram's logarithm and `Trigram.bonus`.
 
     Args:
@@ -90,7 +90,7 @@ _FRAME = 2 * nn.HOP
 
 
 class Token(NamedTuple):
-    """A phone, and the frames in which CTC says it: the first and the last."""
+    """A phone, and its first and last CTC frames."""
 
     phone: str
     first: int
@@ -188,7 +188,7 @@ UNITS_SHA256 = "1e89f192490800e5f6da9a445a57c71eee4e969c2a0c23601467cad7efb734d0
 UNITS_FLOOR = 1e-3
 """Energy that every band has besides: units of a quiet recording's noise are those of silence
 (benchmarks/results/levels.md)."""
-UNITS_BLOCK = 640  # samples, 0.04 s, whose sums are taken together however a stream is cut
+UNITS_BLOCK = 640  # samples, 0.04 s, summed together however a stream is cut
 _UNITS_ROWS = UNITS_BLOCK // _FRAME
 _SILENCE = np.float32(np.log(nn.FLOOR))
 
@@ -218,7 +218,7 @@ class UnitNetwork(nn.StoredNetwork):
             (self.layer.after - 1) * _FRAME + nn.STEM // 2 * nn.HOP + nn.WIDTH
         ) / nn.RATE
         self.late = self.layer.after + nn.STEM_LATE  # whole frames, at the next end of a block
-        # what a stream heard more samples ago changes nothing, to the last bit
+        # earlier samples change nothing, to the last bit
         reach = self.layer.held * _FRAME + _FRAME + nn.STEM * nn.HOP + _FRAME
         self.memory = (-(-reach // UNITS_BLOCK) + 1) * UNITS_BLOCK
         if not self.stream().push(np.zeros(8 * UNITS_BLOCK, np.float32)).size:

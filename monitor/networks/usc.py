@@ -206,11 +206,11 @@ class UscDecoderStream(nn.BlockStream):
 
 
 SHA256 = "bc92bb4e696b73e07c7b0b7f095125bae1520206919d5e64accb3830edcfd2fe"
-"""Of usc.npz beside this file: the mark of its codes."""
+"""Mark of the codes of usc.npz beside this file."""
 
 
 class UscNetwork(nn.StoredNetwork):
-    """The codec whose first codebook, C0, is made private: sound to codes, codes to spectra.
+    """Codec with a private first codebook, C0: sound to codes, codes to spectra.
 
     A small Universal Speech Codec (Tura-Vecino et al., "Universal semantic disentangled
     privacy-preserving speech representation learning", sections 2.1 to 2.5), by numpy alone:
@@ -240,14 +240,14 @@ class TokenStream:
     """Stream of samples to tokens of C0, one of each 40 ms, however the samples are cut.
 
     Args:
-        network: whose codebook it is.
+        network: of the codebook.
         epsilon: nats, above 0: Laplace noise of scale 2 C / epsilon is added to what the codebook
             is asked with, clipped to an L1 norm of C. A token is then (epsilon, 0)-private in the
             local sense: it is at most exp(epsilon) times as likely for one voice as for any other
             (USC section 2.5; there the noise is left out once the network is trained, and so is the
             promise). None for no noise.
-        whose: what the noise is drawn by: a secret seed, and the recording. Whoever knows it all
-            can take the noise off.
+        whose: what the noise is drawn by: a secret seed, and the recording. Anyone who knows it can
+            remove the noise.
     """
 
     def __init__(self, network: UscNetwork, epsilon: float | None = None, *whose: object) -> None:
@@ -257,12 +257,12 @@ class TokenStream:
         self._made = 0
 
     def reset(self) -> None:
-        """Start afresh: the next sample is the first, with the same noise."""
+        """Reset: the next sample is the first, with the same noise."""
         self._latents.reset()
         self._made = 0
 
     def push(self, samples: FloatArray) -> IntArray:
-        """Process samples: return new tokens, int64; token i is of samples [640 i, 640 (i + 1))."""
+        """Return new tokens, int64, of samples. Token i covers samples [640 i, 640 (i + 1))."""
         return self._tokens(self._latents.push(samples))
 
     def flush(self) -> IntArray:

@@ -69,11 +69,11 @@ def _triangles() -> FloatArray:
 GROUPS = 8  # parts that the channels of a block are split into; all but the first are convolved
 LEAST_VARIANCE = 1e-6
 _TOGETHER = 12
-"""Rows. OpenBLAS takes so many at a time with AVX2, and adds up what is left over differently."""
+"""Rows. OpenBLAS takes this many at a time with AVX2, and sums the remainder differently."""
 
 
 class VoiceNetwork(StoredNetwork):
-    """Network from windows of speech to embeddings of so many numbers, its size.
+    """Network from windows of speech to embeddings of length ``size``.
 
     Its weights are arrays by name, as `TrainableVoice.plain` gives them; matrices are (out, in).
     """
@@ -100,7 +100,7 @@ class VoiceNetwork(StoredNetwork):
     def embed(self, windows: FloatArray) -> FloatArray:
         """Embed windows of one length, (b, n), each by itself: shape (b, size), float32.
 
-        Only the direction tells voices apart; the length is how much a second of the window counts
+        Only the direction distinguishes voices. The length is the weight of the window per second
         beside others, 1 on average: the attention that its frames drew. UsageError where n is under
         800.
         """
@@ -216,8 +216,8 @@ class VoiceNetwork(StoredNetwork):
 class _Stack:
     """Places of the frames of windows that lie one below the other in one matrix.
 
-    Each window begins at a multiple of `_TOGETHER` rows: a product then treats its rows alike
-    whatever lies above them.
+    Each window begins at a multiple of `_TOGETHER` rows: a product then treats its rows alike at
+    any position.
     """
 
     def __init__(self, counts: tuple[int, ...]) -> None:

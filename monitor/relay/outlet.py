@@ -1,4 +1,4 @@
-"""An output device that other programs hear as a microphone; silent whenever in doubt."""
+"""An output device that other programs use as a microphone; muted if in doubt."""
 
 from __future__ import annotations
 
@@ -23,22 +23,21 @@ from monitor.sources.microphone import Device, OpenedStream, choose, devices
 from monitor.types import FloatArray
 
 LATENCY_SECONDS = 0.01
-"""What is asked of PortAudio; it takes what the device can."""
+"""Requested from PortAudio, which takes what the device supports."""
 SWITCH_SECONDS = 5e-4
 """After which Python gives the sound card's threads their turn; its own 5 ms are half a buffer."""
 LEAST_SECONDS = 0.012
-"""Of sound that shall wait when it is scarcest: what a late thread may be late."""
+"""Minimum buffered sound, the allowed delay of a late thread."""
 MOST_CUSHION_SECONDS, FORGOTTEN = 0.4, 0.97
-"""Of sound that shall wait after the queue ran dry, twice as much each time; and what is left of it
-after every window."""
+"""Extra buffering after an underrun, doubled each time; and its decay per window."""
 MOST_SECONDS = 2.0
-"""Of sound that may wait: after the machine or the device stood still the oldest is left out."""
+"""Maximum buffered sound. After a stall of machine or device, the oldest is dropped."""
 SKIPPED_SECONDS = 0.25
-"""Of sound too much that is left out at once: a call that lags is worse than a lost word."""
+"""Excess sound that is dropped at once, since lag is worse than a lost word."""
 WINDOW_SECONDS = 2.0
 """Over which the scarcest moment is looked for: longer than a step of the gate."""
 GAIN, MOST_CHANGE = 0.05, 5e-3
-"""Of the speed, by a second too much or too little, and at most: 9 cents, 100 ms in 20 s."""
+"""Change of speed per second of excess or deficit, and its maximum: 9 cents, 100 ms in 20 s."""
 
 
 class SoundQueue:
@@ -70,7 +69,7 @@ class SoundQueue:
         return self._waiting / self.rate
 
     def put(self, samples: FloatArray, rate: int) -> None:
-        """Add sound, shape (n,) float32, of so many samples per second."""
+        """Add sound, shape (n,) float32, at this sample rate."""
         if rate != self._rate_in:
             self._rate_in = rate
             room = 1 + 2 * MOST_CHANGE
@@ -83,7 +82,7 @@ class SoundQueue:
             self._drop(self._waiting - round(MOST_SECONDS * self.rate))
 
     def take(self, count: int) -> FloatArray:
-        """Return so many samples, shape (count,); silence where there are none."""
+        """Return this many samples, shape (count,), padded with silence."""
         with self._lock:
             self._filling &= self._waiting < self._cushion * self.rate
             if self._filling:
@@ -96,7 +95,7 @@ class SoundQueue:
         return np.concatenate([*parts, np.zeros(missing, np.float32)])
 
     def _pop(self, count: int) -> list[FloatArray]:
-        """Take the oldest samples, so many at most."""
+        """Take at most this many of the oldest samples."""
         parts = []
         while count > 0 and self._parts:
             part = self._parts.popleft()
@@ -133,7 +132,7 @@ class SoundOutput(Protocol):
     rate: int
 
     def start(self, give: Callable[[int], FloatArray], ended: Callable[[], None]) -> None:
-        """Begin: the device's thread asks ``give`` for so many samples; ``ended`` comes once."""
+        """Begin. The device's thread requests samples from ``give``, and calls ``ended`` once."""
 
     def close(self) -> None:
         """Release the device."""
@@ -153,7 +152,7 @@ class OpenedOutput(OpenedStream):
         self._begin(ended)
 
     def _callback(self, out: FloatArray, count: int, _time: Any, _status: Any) -> None:
-        out.fill(0)  # whatever fails below, nothing is heard
+        out.fill(0)  # if anything below fails, the output is silent
         out[:] = self._give(count)[:, None]
 
 
@@ -164,7 +163,7 @@ def open_output(wanted: str) -> OpenedOutput:
     """Open an output by number, name or part of it; or a sink of PulseAudio or PipeWire by name.
 
     Raises:
-        UsageError, SourceError: there is none, or it cannot be opened.
+        UsageError, SourceError: it is missing or cannot be opened.
     """
     outputs = devices("output")
     if wanted in list_sinks():
@@ -174,7 +173,7 @@ def open_output(wanted: str) -> OpenedOutput:
     try:
         return OpenedOutput(choose(outputs, wanted, "output"))
     except UsageError as error:
-        raise UsageError(f"{error}; monitor doctor says how to make one") from None
+        raise UsageError(f"{error}. `monitor doctor` shows how to make one.") from None
 
 
 def list_sinks() -> list[str]:
@@ -229,15 +228,15 @@ class Outlet:
         self._device.start(self._queue.take, self._end)
 
     def write(self, samples: FloatArray, rate: int) -> None:
-        """Let sound out, shape (n,); SourceError where the device has gone."""
+        """Send sound, shape (n,); SourceError if the device is lost."""
         if self.gone:
             raise SourceError(
-                f"{self.name} has gone: nothing goes out any more; choose another with --through"
+                f"{self.name} is lost and nothing is sent: choose another with --through"
             )
         self._queue.put(samples, rate)
 
     def permit(self, seconds: float) -> None:
-        """Let `pass_on` let sound out for so long from now on; 0 ends it."""
+        """Allow `pass_on` to send sound for this long from now; 0 ends it."""
         self._open_until = self._clock() + seconds if seconds else -np.inf
 
     def pass_on(self, samples: FloatArray, rate: int) -> None:

@@ -43,8 +43,8 @@ class RelaySettings:
     Attributes:
         budget_bits: bits that no attacker may exceed; None lets everything out.
         then: what happens when the budget is spent: ``"mute"`` or an anonymiser's name.
-        delay_seconds: by which sound is held back, so that what would exceed the budget is never
-            sent; 0 lets it out at once, and closes one reading late.
+        delay_seconds: by which sound is buffered, so that speech over the budget is never sent.
+            With 0 it is sent at once, and muted one reading late.
         protected_population: of the anonymiser's attacker who knows it.
         seed: of what the anonymiser draws.
         closes_on_alert: whether any alert does what a spent budget does.
@@ -87,8 +87,8 @@ class RelaySettings:
 class Relay(BaseRule):
     """Relay of a microphone's sound to an output, until a budget is spent.
 
-    It is a rule of a run, whose alerts say when a way was closed, and an action, which closes one
-    where another rule raised an alert.
+    It is a rule of a run, with an alert when a path is closed. It is also an action, which closes
+    one if another rule raised an alert.
 
     Args:
         outlet: opened; the relay closes it.
@@ -141,7 +141,7 @@ class Relay(BaseRule):
 
     @property
     def system(self) -> InputSystem:
-        """Inputs whose sound goes out at once, where it is not held back."""
+        """Inputs that send sound at once, without buffering."""
 
         def opens(wanted: str | int | None, channels: int | None) -> AudioDevice:
             device: AudioDevice = open_input(wanted, channels, INPUT_LATENCY_SECONDS)
@@ -162,8 +162,8 @@ class Relay(BaseRule):
     ) -> None:
         """Open the gate, with monitors like that of the run, before its first block.
 
-        ``attackers`` hear protected sound, where it is protected from the beginning on. ``charge``
-        is that of a `Gate`.
+        ``attackers`` get protected sound if it is protected from the beginning. ``charge`` is that
+        of a `Gate`.
         """
         asked = self.settings
         if asked.budget_bits is not None:
@@ -323,7 +323,7 @@ class _Relayed(WrappedLiveSource):
 
 
 class _PassedOn:
-    """An input whose sound also goes out at once."""
+    """An input that also sends its sound at once."""
 
     def __init__(self, device: AudioDevice, outlet: Outlet) -> None:
         self._device, self._outlet = device, outlet

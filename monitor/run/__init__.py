@@ -1,4 +1,4 @@
-"""A whole run: what is heard, what weighs it, and all that it is written to, put together.
+"""A whole run: source, monitor, rules, and all outputs.
 
 Exit statuses stand here: what a command leaves with, and which of several counts.
 """

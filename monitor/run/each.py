@@ -1,4 +1,4 @@
-"""Many recordings, a run each: heard with several processes, summed up in one table."""
+"""Many recordings, one run each, by several processes, in one table."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ _MOST_SHORTER = 0.25
 
 
 def average_delays(rows: Sequence[Mapping[str, str]]) -> list[str]:
-    """Average disclosure delays over rows of the summary, a line a level, and name the attackers.
+    """Average disclosure delays over the summary, one line per level, and name the attackers.
 
-    Over a time that three in four recordings reach. Recordings count as independent: of one
-    speaker's they say how they vary, not how speakers do.
+    Over a time that three in four recordings reach. Recordings count as independent. Those of one
+    speaker show their own variation, not that of speakers.
     """
     measured = [row for row in rows if row.get("crossings")]
     if len(measured) < FEWEST:
@@ -58,7 +58,7 @@ def average_delays(rows: Sequence[Mapping[str, str]]) -> list[str]:
     lines = []
     for bits, pairs in crossings_by_level.items():
         clear, protected = zip(*pairs, strict=True)
-        # beyond the last time known of a side nothing can be said
+        # unknown beyond the last time of a side
         horizons = [max(side).seconds for side in (clear, protected) if not max(side).crossed]
         horizon = min([common_seconds, *horizons])
         if horizon > 0:
@@ -115,8 +115,8 @@ class RecordingOutcome:
     gaps: int = 0
     changes: int = 0
     exit_status: int = 0  # what `monitor replay` of this recording alone leaves with
-    undecided: str = ""  # alerts of which so short a recording says nothing; else empty
-    error: str = ""  # why it could not be heard to its end; empty where it could
+    undecided: str = ""  # alerts that the recording is too short to decide; otherwise empty
+    error: str = ""  # reason for an early end; otherwise empty
     session: str = ""
     enrolled_too: bool | None = None  # another part of the recording was enrolled
     protected_bits: float | None = None  # of the strongest attacker who was tried
@@ -132,8 +132,8 @@ class RecordingOutcome:
     level_db: float | None = None
     differs: str = ""  # conditions unlike the templates', or bad in themselves, with spaces between
     notices: str = ""  # of it alone, with semicolons between
-    watch: str = ""  # the watched speaker; empty where nobody is
-    enrolled: float | None = None  # probability that anybody enrolled speaks
+    watch: str = ""  # the watched speaker; empty without one
+    enrolled: float | None = None  # probability that an enrolled person speaks
     incomplete: str = ""  # what keeps the run from being complete, with semicolons between
 
 
@@ -208,17 +208,16 @@ _TYPED = (
     Column("settings", "text"),
 )
 COLUMNS = tuple(column.name for column in _TYPED)
-"""Of the file: what was heard, what came of it, and what both depend on."""
+"""Columns of the file: the recording, its results, and their settings."""
 
 
 class SummaryFile(Managed):
     """Summary of many recordings, opened and locked: CSV or Parquet, a line each.
 
-    Each line is flushed to the disk at once (`append`); one that was cut off by a kill is dropped
-    when the file is opened again. `finish` puts them into natural order. The file is private (mode
-    0600). A Parquet file cannot grow: until `finish` its lines go to
-    ``NAME.parquet.unfinished.csv`` beside it. ``settings`` is a mark of everything that a line
-    depends on but the recording.
+    Each line is flushed to the disk at once (`append`); One cut off by a kill is dropped when the
+    file is opened again. `finish` puts them into natural order. The file is private (mode 0600). A
+    Parquet file cannot grow: until `finish` its lines go to ``NAME.parquet.unfinished.csv`` beside
+    it. ``settings`` is a mark of everything that a line depends on but the recording.
     """
 
     def __init__(
@@ -248,20 +247,22 @@ class SummaryFile(Managed):
 
     def _begin(self, *, resume: bool, replace: bool) -> None:
         if not stat.S_ISREG(os.fstat(self._handle).st_mode):
-            raise UsageError(f"{self.path} is no plain file: name one ending in .csv or .parquet")
+            raise UsageError(
+                f"{self.path} is not a regular file: name one ending in .csv or .parquet"
+            )
         try:
             lock(self._handle)
         except BlockingIOError:
             raise StoreError(
-                f"{self.path}: another run is writing to it; wait for its end, or name another file"
+                f"another run is writing to {self.path}: wait for its end, or name another file"
             ) from None
         self._ours = True
         content = b"" if replace else self._lines.read_bytes()
         is_finished = not content and not replace and self._parquet and self.path.exists()
         if (content or is_finished) and not resume:
             raise UsageError(
-                f"{self.path} holds something: if it is an unfinished summary, go on with it "
-                "(--resume); else name another file, or overwrite it (--replace)"
+                f"{self.path} is not empty: continue an unfinished summary with --resume, name "
+                "another file, or overwrite it with --replace"
             )
         complete = content[: content.rfind(b"\n") + 1]
         if complete:
@@ -325,7 +326,7 @@ class SummaryFile(Managed):
     def _write(self, rows: Iterable[Iterable[object]]) -> None:
         lines = b"".join(map(_summary_file_line, rows))
         if os.write(self._handle, lines) < len(lines):
-            raise StoreError(f"cannot write {self.path.name}: the disk is full; make room")
+            raise StoreError(f"cannot write {self.path.name}: the disk is full. Make room.")
         os.fsync(self._handle)
 
     def finish(self) -> None:
@@ -399,7 +400,7 @@ def find_recordings(names: Sequence[str]) -> list[Path]:
     for name in names:
         path = Path(name)
         if not path.exists():
-            raise UsageError(f"{name} does not exist; --each hears files and folders")
+            raise UsageError(f"{name} does not exist: give --each files and folders")
         below = recordings_below(path) if path.is_dir() else [path]
         if not below:
             raise UsageError(f"no recording in {name}")
@@ -434,9 +435,9 @@ def process_each(
 ) -> Generator[SummaryRow, None, None]:
     """Process every recording, and write its line; a broken one is a line with its error.
 
-    Lines are written as they come: a kill loses no more than what is just being heard. When all are
-    done the summary is put in order; it does not depend on ``jobs``. ``reads`` are files that every
-    run needs, ``side_files`` give those of one.
+    Lines are written as they come: a kill loses only the recordings in progress. When all are done
+    the summary is put in order; it does not depend on ``jobs``. ``reads`` are files that every run
+    needs, ``side_files`` give those of one.
     """
     work = partial(_measure, open_run, summary.settings, side_files)
     tasks = [(escape_path(path), absolute(path)) for path in recordings]

@@ -1,4 +1,4 @@
-"""One recording in one call: `measure` hears it as a whole run, and keeps what came of it."""
+"""One recording in one call: `measure` runs it whole and keeps the results."""
 
 from __future__ import annotations
 
@@ -48,23 +48,23 @@ _FIRST = ("bits withheld", "no speech", "conditions differ", "poor sound", "enro
 class Measurement:
     """Disclosure of one recording: the figures of its last reading, and the way there.
 
-    Figures are in bits, lengths in seconds, each as its key in docs/records.md says. Its ``str`` is
-    a sentence or two; a notebook shows the picture.
+    Figures are in bits, lengths in seconds, as defined by their keys in docs/records.md. Its
+    ``str`` is a sentence or two; a notebook shows the picture.
 
     Attributes:
-        recording: what was heard, by its label.
-        watch: the speaker who was followed; None where nobody was.
+        recording: the recording's label.
+        watch: the watched speaker, or None.
         speakers: N, the people it was compared with.
         among: what it means in each crowd (docs/records.md), M as ``people``.
-        lost: gaps of the recording that could not be heard.
+        lost: gaps of lost audio.
         notices: what a person should know beside the figures.
         events: the run, as docs/records.md has it; its JSON lines hold the same.
         people: of a recording of several people, each one's own; the figures of the whole are then
             left out.
         label: of one of several people, what the turns call the voice.
-        person, probability: whom of the enrolled it is matched to, None for nobody of them, and how
-            probable that is; ``enrolled``: that it is anybody of them, None where nobody can tell.
-        overlap_seconds: in which somebody else speaks too, which are left out.
+        person, probability: the enrolled match or None, and its probability. ``enrolled``: the
+            probability that it is an enrolled person, None if unknown.
+        overlap_seconds: in which another person speaks too, which are excluded.
         purity: the share of the speech that is more like the rest of this label than like any other
             (`monitor.stream.people.Person`).
     """
@@ -220,7 +220,7 @@ class Measurement:
         return f"<div><p>{escape(str(self))}</p>{self._repr_svg_() or ''}</div>"
 
     def _repr_svg_(self) -> str | None:
-        """Return the picture as SVG; None where nothing was heard."""
+        """Return the picture as SVG; None without readings."""
         if not self.readings:
             return None
         from monitor.plots.canvas import write_figure
@@ -272,9 +272,9 @@ def measure(
         recording: a file or another name (`monitor.sources.open_source`), a source, or samples as
             `monitor.sources.Samples` takes them: with ``rate``, or as ``(samples, rate)``.
         rate: samples per second, of an array of samples.
-        population: the people to tell the voice from, or their file; None: the shipped readers.
-        watch: the enrolled speaker to follow; None asks how sure an attacker would be of anybody.
-            Several where the recording is of several people.
+        population: the people to compare with, or their file; None for the shipped readers.
+        watch: the enrolled speaker to watch; None gives an attacker's confidence. Several where the
+            recording is of several people.
         features: as of `Monitor`; None takes what ready-made frames hold.
         turns: who speaks when, in a recording of several people (`monitor.sources.Diarised`).
         settings: readings, privacy and resources.
@@ -283,8 +283,8 @@ def measure(
         the figures of the last reading, the table of all, the picture, and what to know of them.
 
     Raises:
-        MonitorError: it cannot be heard, does not fit the population, or was enrolled itself
-            (`OverlapError`).
+        MonitorError: it cannot be read, does not fit the population, or was enrolled itself
+            (``allow_overlap``).
 
     Example:
         >>> from monitor.population import demo_frames

@@ -42,7 +42,7 @@ class PrefetchedFrames(WrappedSource):
     """Frames of recordings, computed by other processes ahead of the monitor, to the last bit.
 
     With fewer recordings than processes the features of each are dealt out as well. ``placed``
-    gives the source of a recording, by its place, from its frames: with words beside it, say.
+    makes the source of a recording from its index and frames, such as one with words.
     """
 
     repeatable = False
@@ -93,7 +93,7 @@ class PrefetchedFrames(WrappedSource):
 
 
 class _Recording(BaseSource[Frames | Gap]):
-    """A recording whose features come from several processes, all cut in the same places."""
+    """A recording with features from several processes, all cut at the same positions."""
 
     def __init__(self, file: Source, parts: Sequence[Iterator[Frames | Gap]]) -> None:
         self.label, self.seconds, self.stream_info = file.label, file.seconds, file.stream_info
@@ -207,12 +207,12 @@ class Timed:
 
 
 class LoadShedding(WrappedLiveSource):
-    """Live source whose slowest feature sheds audio when the listener falls behind.
+    """Live source in which the slowest feature skips audio if the reader falls behind.
 
     More than two seconds of audio that waits, for three seconds on end, are too much: the feature
     that costs most leaves out all that waits, at least four seconds, and the stream has a gap
-    ``"thinned"``. Where the others alone are too slow as well, the next of them follows at four
-    seconds that wait, else at ten. A feature has a side, or two with an anonymiser.
+    ``"thinned"``. If the others alone are too slow as well, the next one skips at four seconds of
+    backlog, otherwise at ten. A feature has a side, or two with an anonymiser.
     """
 
     def __init__(
@@ -268,7 +268,7 @@ def timed(names: Iterable[str], setup: FeatureSetup = AS_ENVIRONMENT) -> list[Ti
 
 
 WORTHWHILE_SECONDS = 300.0
-"""Of audio for each process: it takes a second or two to start."""
+"""Minimum audio per process, which takes a second or two to start."""
 
 
 def add_load_shedding(

@@ -50,12 +50,12 @@ class LogFile:
     spared: Sequence[str | os.PathLike[str]] = ()
 
     def open(self) -> JsonLines:
-        """Open the file, locked and as it stands: only the first record changes it."""
+        """Open the file, locked and unchanged until the first record."""
         name = os.fspath(self.path)
         if self.resume and name == "-":
             raise UsageError(Message(RESUME, " needs the file of the interrupted run, not -"))
         if self.resume and self.replace:
-            both = Message(RESUME, " goes on with a run, ", _REPLACE, " begins it anew: give one")
+            both = Message(RESUME, " continues a run, ", _REPLACE, " starts it again: use one")
             raise UsageError(both)
         if name != "-":
             refuse_overwrite(self.path, self.spared)
@@ -79,13 +79,13 @@ class LogFile:
         try:
             what = standing(path)
         except OSError as error:
-            raise StoreError(f"{path}: cannot be read: {error.strerror}; name another") from None
+            raise StoreError(f"cannot read {path}: {error.strerror}. Name another file.") from None
         if what is None:
             return
         resumable = what == "an unfinished run" and state_path(path).exists()
         resume = Argument("resume", "True", "LogFile(path, resume=True)")
         replace = Argument("replace", "True", "LogFile(path, replace=True)")
-        go_on = ("go on with it (", resume, "), ") if resumable else ()
+        go_on = ("continue it (", resume, "), ") if resumable else ()
         rest = ("name another file, or overwrite it (", replace, ")")
         raise UsageError(Message(f"{path} holds {what}: ", *go_on, *rest))
 
@@ -100,7 +100,7 @@ class LedgerFile:
     def session(
         self, monitor: Monitor, recordings: Iterable[Provenance], *, resume: bool
     ) -> LedgerSession:
-        """Open the ledger, and make a fresh monitor go on from what it holds.
+        """Open the ledger, and resume a new monitor from it.
 
         It must exist where a run is resumed: a new one lacks the run's session.
         """
@@ -116,7 +116,7 @@ class LedgerFile:
 
 
 SOON_SECONDS = 8.0
-"""Of speech: who reaches a threshold sooner can hardly be warned of it."""
+"""Seconds of speech. An earlier threshold leaves no time for a warning."""
 _GROWING = ("bits", "closed_set_bits", "evidence_bits", "gain_bits", "expected_bits")
 
 
@@ -171,9 +171,9 @@ def _too_late(rule: EarlyWarning, monitor: Monitor) -> str:
     if reached is None:
         return ""
     return (
-        f"{rule.rule}: an average voice is at {rule.bits:g} bits after {reached:g} s of speech, "
-        "before a forecast can be made and heeded: no warning comes in time; set a higher "
-        "threshold, or take the alert itself for the moment to stop"
+        f"{rule.rule}: no warning comes in time. An average voice reaches {rule.bits:g} bits "
+        f"after {reached:g} s of speech, before a forecast is possible. Set a higher threshold, "
+        "or stop at the alert itself."
     )
 
 
@@ -187,7 +187,7 @@ class DeclaredEpsilon:
 
     @classmethod
     def of_run(cls, monitor: Monitor, side: ProtectedSide | None) -> Self | None:
-        """Return the epsilon declared for what a run is about to hear; None without any."""
+        """Return the epsilon declared for a run's input; None without one."""
         if side is not None:
             declared = side.anonymiser.declared
         elif monitor.noise:
@@ -212,17 +212,17 @@ class DeclaredEpsilon:
 
     @property
     def notice(self) -> Notice:
-        """Notice before the stream is heard."""
+        """Notice before the stream starts."""
         return Notice(
             "declared",
-            f"{declared_in_words(self.terms)} (33 bits tell one person from all others alive). It "
-            "holds in exact arithmetic, and is not proved of floating-point numbers; "
-            "what is measured is of attackers that were tried, and no promise",
+            f"{declared_in_words(self.terms)} (33 bits single out one person among all alive). "
+            "It holds in exact arithmetic, and is not proved for floating-point numbers. The "
+            "measured bits cover only the attackers tried, and are no promise",
             level="info",
         )
 
     def of(self, reading: Reading) -> DeclaredReading:
-        """Return its part of a reading: of a stream all windows count, of frames those heard."""
+        """Return its part of a reading, over all windows of a stream or all processed frames."""
         if self._side is not None:
             begun = self._monitor.recordings.number  # each may begin with part of a window
             windows = self._declared.windows(reading.seconds) + begun
@@ -238,7 +238,7 @@ class DeclaredEpsilon:
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """Anonymiser to hear the voice through as well.
+    """Anonymiser for a second, protected side.
 
     Attributes:
         method: of `monitor.anonymisers.registry`, such as ``"mcadams:0.8"``.
@@ -246,8 +246,8 @@ class Protection:
             method. Without it the attacker has not enrolled protected speech: others learn more.
         seed: of what the method draws at random; None for new draws.
         speaker: who speaks, for what is drawn by speaker; None for the watched one.
-        on_block: called with each block of protected sound; must not wait. Returns the sound as it
-            goes out (rounded, say), which is what is measured.
+        on_block: called with each block of protected sound; must not wait. Returns the sound as
+            sent (such as rounded), which is measured.
 
     Example:
         >>> from monitor import Monitor
@@ -270,7 +270,7 @@ class Protection:
     on_block: Callable[[Block], Block] | None = field(default=None, repr=False, compare=False)
 
     def side(self, monitor: Monitor, source: Source, *, allow_overlap: bool) -> ProtectedSide:
-        """Create the protected side of a stream, whose clear side is the monitor, fresh."""
+        """Create the protected side of a stream; the new monitor is the clear side."""
         from monitor.anonymisers.recording import ProtectedBlocks
         from monitor.stream.pair import MonitorPair
 
@@ -285,8 +285,7 @@ class Protection:
         )
         if anonymiser.latency_seconds is None and live:
             raise UsageError(
-                f"{self.name} gives nothing before a recording is over, and cannot be heard live; "
-                "record, and replay that"
+                f"{self.name} needs a whole recording and cannot work live: record, then replay"
             )
         pair = MonitorPair(monitor, partial(self._protected, anonymiser), self.population)
         pair.fit_to(source, allow_overlap=allow_overlap)
@@ -319,33 +318,33 @@ class ProtectedSide:
         return ProtectedStart(self.name, self.anonymiser.latency_seconds, attackers)
 
     def notices(self) -> list[Notice]:
-        """Return notices for people before it is heard."""
+        """Return notices before the stream starts."""
         from monitor.stream.pair import INFORMED
 
         attackers = (
-            "the stronger of an attacker who has enrolled protected speech and one who does not "
-            "know the anonymiser; one who also trained on it may learn more"
+            "the stronger of an attacker with enrolled protected speech and one unaware of the "
+            "anonymiser. An attacker who also trained on it may learn more."
             if INFORMED in self.pair.attackers
-            else "an attacker who does not know the anonymiser: no measure of protection, one who "
-            "does learns more (--protected-population)"
+            else "an attacker unaware of the anonymiser, which does not measure protection. One "
+            "who knows it learns more (--protected-population)."
         )
         sentences = [f"protected by {self.name}, for {attackers}", *self.pair.notices]
         informed = self.pair.attackers.get(INFORMED)
         if informed is not None and informed.attacker.rank_model.prior_share:
             sentences.append(
-                "the protected population's rank model rests on clear speech in part or whole: an "
-                "attacker whose rank model is of protected speech alone may learn more (monitor "
-                "calibrate, no-prior = true in --config FILE)"
+                "The protected population's rank model was fitted partly or wholly to clear "
+                "speech. An attacker with one fitted to protected speech alone may learn more "
+                "(monitor calibrate, no-prior = true in --config FILE)."
             )
         if self.pair.clear.watch is None:
             sentences.append(
-                "nobody is watched: both sides are an attacker's confidence, right or wrong, which "
-                "an anonymiser may well raise; what it buys is told of a watched speaker alone"
+                "Without a watched speaker, both sides are an attacker's confidence, right or "
+                "wrong. An anonymiser may raise it. Watch a speaker to measure protection."
             )
         if self.pair.clear.front_end.audio_features != self.pair.clear.features:
             sentences.append(
-                "what is said is the same on both sides: no anonymiser of sound changes words"
+                "Words are the same on both sides, because anonymisers change only sound."
             )
         if self.anonymiser.latency_seconds is None:
-            sentences.append(f"{self.name} gives nothing before a recording is over: readings wait")
+            sentences.append(f"{self.name} needs a whole recording, so readings wait")
         return [Notice("protected", sentence) for sentence in sentences]

@@ -1,10 +1,10 @@
-"""Keeps as much of a recording as a budget of bits allows: the rest is cut, silenced or protected.
+"""Keeps the part of a recording within a budget of bits; cuts, silences or protects the rest.
 
-A recording is divided at its pauses. Every candidate is heard as it would be published, and the
-strongest of several attackers may at no second have more than the budget. Stretches that tell least
-of the speaker, by the second, come first; as many of these as the budget allows are found by
-halving, and then each of the others is tried beside them. Evidence grows almost always with more
-speech, but not always: a longer choice of other stretches may exist.
+A recording is divided at its pauses. Every candidate is measured as it would be published. The
+strongest of several attackers may never exceed the budget. Stretches that disclose least per second
+come first. Halving finds how many of these the budget allows. Then each of the others is tried
+beside them. Evidence grows almost always with more speech, but not always: a longer choice of other
+stretches may exist.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _SINGLES = 2
 class CutStretch:
     """A part of a recording from one pause to another."""
 
-    start: float  # start, end: seconds; each begins where the one before it ends
+    start: float  # start, end: seconds, from the end of the previous one
     end: float
     speech: float  # seconds of speech in it
     is_kept: bool = True  # whether it is published as it was spoken
@@ -64,8 +64,8 @@ class CutStretch:
 def divide_at_pauses(speech: BoolArray) -> list[CutStretch]:
     """Divide a recording, as its speech decisions (ticks,), in the middle of its pauses.
 
-    Stretches of less than 0.6 s of speech are joined with what follows, and those of more than
-    three are divided at their longest shorter pause, or in the middle where they have none.
+    Stretches of less than 0.6 s of speech are joined with the next. Those of more than three are
+    divided at their longest shorter pause, or in the middle if they have none.
 
     Example:
         >>> speech = np.repeat([True, False, True, False, True], [200, 60, 30, 40, 150])
@@ -93,7 +93,7 @@ def divide_at_pauses(speech: BoolArray) -> list[CutStretch]:
 
 
 def _pauses(speech: BoolArray, minimum: int) -> list[tuple[int, int]]:
-    """Return runs of no speech within the recording, of so many ticks or more."""
+    """Return runs without speech within the recording, of at least this many ticks."""
     edges = np.flatnonzero(np.diff(np.concatenate([[True], speech, [True]]).astype(int)))
     runs = [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
     return [(a, b) for a, b in runs if a > 0 and b < len(speech) and b - a >= minimum]
@@ -127,8 +127,8 @@ def choose_kept(
     """Choose stretches with as much speech as is allowed; empty where not one is.
 
     There are several beginnings: the longest part of the order that is allowed, found by halving,
-    and the longest stretches that are by themselves. Beside each so many of the others are tried
-    one by one, in order; most speech wins.
+    and the longest stretches that are by themselves. Beside each, this many of the others are
+    tested one by one, in order. The most speech wins.
 
     Example:
         >>> cost = [5, 1, 1, 3]
@@ -171,7 +171,7 @@ class ScrubSettings:
     silence: bool = False  # leave silence in the place of what is taken out
     anonymiser: str | None = None  # protect stretches by this method instead of taking them out
     protected: Population | None = None  # made of protected speech
-    seed: int | None = None  # of what the method draws; None draws anew
+    seed: int | None = None  # seed of the method's draws; None for random
     tries: int = _TRIES  # stretches that are tried one by one beside those that halving has found
     setup: FeatureSetup = AS_ENVIRONMENT  # from where features are made
 
@@ -242,8 +242,8 @@ class TriedAttackers:
         first.fit_to(source)
         if first.session == "same":
             raise UsageError(
-                f"another part of {source.label} is enrolled: in what is written nobody could know "
-                "that, and figures would be wrong; enrol another recording"
+                f"another part of {source.label} is enrolled. The output hides that overlap, so "
+                "its bits would be wrong. Enrol another recording."
             )
         if first.front_end.audio_features != first.features:
             raise UsageError(
@@ -276,7 +276,7 @@ class TriedAttackers:
     def score_candidate(
         self, part: str, samples: FloatArray, rate: int
     ) -> dict[TriedAttacker, DisclosureCurve]:
-        """Measure the bits that those have who hear this part, samples (n, channels)."""
+        """Measure the attackers' bits on this part, samples (n, channels)."""
         if not samples.size:
             return {}
         extractor = self.first.create_sibling().create_block_reader()
@@ -309,7 +309,7 @@ class ScrubbedRecording:
     stretches: tuple[CutStretch, ...]  # in order, over the whole recording
     before: Mapping[TriedAttacker, DisclosureCurve]  # of the recording as it was
     after: Mapping[TriedAttacker, DisclosureCurve]  # bits of each of the file that was written
-    candidates: int  # how many ways were heard
+    candidates: int  # number of measured candidates
     measured: Measurement  # the ordinary run over the file that was written
 
     @property
@@ -349,8 +349,8 @@ class ScrubbedRecording:
             f"Kept: {plural(len(left), 'stretch', 'stretches')} of {len(self.stretches)}, "
             f"{self.kept_seconds:.1f} of {self.speech_seconds:.1f} s of speech ({share:.0%})"
             + (f": {places}{more}." if left else "."),
-            f"The rest, {self.speech_seconds - self.kept_seconds:.1f} s, was {self.change}; "
-            f"{plural(self.candidates, 'candidate was', 'candidates were')} heard.",
+            f"The rest, {self.speech_seconds - self.kept_seconds:.1f} s, was {self.change}. "
+            f"{plural(self.candidates, 'candidate was', 'candidates were')} tested.",
         ]
 
     def rows(self) -> list[tuple[str, ...]]:
@@ -369,19 +369,19 @@ class ScrubbedRecording:
     def notices(self, *, informed: bool) -> list[str]:
         """Return the limits of the figures, a line each."""
         notices = [
-            "no stronger attacker is kept out: other networks, more enrolled speech, what is said, "
-            "and people who know the voice were not tried"
+            "Stronger attackers may learn more. Other networks, more enrolled speech, words and "
+            "people who know the voice were not tested."
         ]
         if self.how not in (CUT, SILENCE):
             notices.append(
-                "tried with templates of protected speech, too; an attacker who trains on such "
-                "speech, or adds up what was changed and what was left, learns more"
+                "Attackers with templates of protected speech were tested too. Ones who train on "
+                "such speech, or combine the changed and unchanged parts, learn more."
                 if informed
-                else "no attacker who has enrolled protected speech was tried, and one who has "
-                "learns more (--protected-population)"
+                else "No attacker with enrolled protected speech was tested. One learns more "
+                "(--protected-population)."
             )
         if self.how != CUT and any(stretch.is_kept for stretch in self.stretches):
-            notices.append("anybody hears which stretches were left as they were")
+            notices.append("Listeners can distinguish unchanged from changed stretches.")
         return notices
 
     def curves(self) -> ScrubCurves:
@@ -397,8 +397,8 @@ class ScrubbedRecording:
         attacker, curve = self.strongest(self.after)
         share = self.kept_seconds / self.speech_seconds
         title = (
-            f"{self.recording}: {share:.0%} of the speech kept, the rest {self.change}; at most "
-            f"{curve.peak:.1f} bits of {self.watch} ({attacker.name})"
+            f"{self.recording}: {share:.0%} of the speech kept, the rest {self.change} (at most "
+            f"{curve.peak:.1f} bits of {self.watch}, {attacker.name})"
         )
         return ScrubCurves(
             title, self.budget, _compute_maxima(self.before, WHOLE), (seconds, bits), changed,
@@ -423,7 +423,7 @@ def _compute_maxima(
 class _Candidates:
     """Ways to publish a recording, by the stretches that are kept, and the bits of each."""
 
-    samples: FloatArray  # samples, replacement: shape (n, channels); None where the rest is cut
+    samples: FloatArray  # samples, replacement: shape (n, channels), or None if the rest is cut
     replacement: FloatArray | None
     rate: int
     stretches: list[CutStretch]
@@ -455,12 +455,12 @@ class _Candidates:
 
     @property
     def parts(self) -> list[str]:
-        """Parts of a candidate that attackers hear, the quickest to hear first."""
+        """Parts of a candidate that attackers use, the quickest to measure first."""
         parts = {attacker.hears for attacker in self.attackers.monitors}
         return sorted(parts, key=(LEFT, WHOLE, CHANGED).index)
 
     def score(self, choice: frozenset[int], part: str) -> dict[TriedAttacker, DisclosureCurve]:
-        """Measure the bits of the attackers who hear this part of a candidate, once."""
+        """Measure the attackers' bits on this part of a candidate, once."""
         if (choice, part) not in self.curves:
             if part == WHOLE:
                 sound = self.encode(choice)
@@ -496,7 +496,7 @@ class _Candidates:
         return sorted(range(len(self.stretches)), key=density)
 
     def _gain(self, choice: frozenset[int]) -> FloatArray:
-        """Return 1 where the recording is as it was, else 0, with short ramps; shape (n,)."""
+        """Return 1 in unchanged parts and 0 elsewhere, with short ramps; shape (n,)."""
         gain = np.zeros(len(self.samples), np.float32)
         fade = max(1, round(_FADE_SECONDS * self.rate))
         for first, last in _runs(choice):
@@ -537,20 +537,19 @@ def scrub(
 ) -> ScrubbedRecording:
     """Write a recording of which no attacker that was tried has more bits than the budget.
 
-    ``output`` is private (mode 0600), whole or not at all. What is claimed of it is what an
-    ordinary run over it says, at every reading, and what attackers with other features or templates
-    have, or who leave out what was changed. ``progress`` is called with what is done, and the share
-    of all work.
+    ``output`` is private (mode 0600), whole or not at all. Its figures are those of an ordinary run
+    over it, at every reading, and of attackers with other features or templates, or who leave out
+    changed parts. ``progress`` is called with what is done, and the share of all work.
     """
     form = FORMATS.get(output.suffix.lower())
     if form is None:
         raise UsageError(f"-o {file_name(output)} must end in .wav or .flac")
     if not budget > 0 or not math.isfinite(budget):
-        raise UsageError(f"a budget of {budget:g} bits is none: give more than 0")
+        raise UsageError(f"invalid budget {budget:g}: use more than 0 bits")
     source = File(recording)
     attackers = TriedAttackers(source, population, watch, budget, settings)
     candidates = _prepare_candidates(source, attackers, form, settings, progress)
-    progress("hearing it as it is", 0.02)
+    progress("measuring the original", 0.02)
     original = attackers.score_candidate(WHOLE, candidates.samples, source.rate)
     before = {attacker: c for attacker, c in original.items() if attacker.templates == CLEAR}
     if not any(len(curve.bits) for curve in before.values()):
@@ -588,7 +587,7 @@ def _prepare_candidates(
     runs = [extractor.process(block) for block in Samples(samples, source.rate)]
     speech = join_runs([*runs, extractor.flush()]).speech
     if not speech.any():
-        raise SourceError(f"{source.label}: nobody speaks in it")
+        raise SourceError(f"{source.label} contains no speech")
     replacement = None
     if settings.silence:
         replacement = np.zeros_like(samples)
@@ -613,12 +612,12 @@ def _check_protection(candidates: _Candidates, method: str, recording: str) -> N
         return
     attacker, curve = ScrubbedRecording.strongest(candidates.score_all(nothing))
     # bits that calibration cuts may be more
-    over = "all that calibration supports, so maybe over" if curve.short else "over"
+    over = "all that calibration supports and perhaps more than" if curve.short else "more than"
     raise MonitorError(
-        f"cannot be done with {method}: protected from end to end, {recording} still gives {curve} "
-        f"at {clock_time(curve.peak_seconds)} ({attacker.name}), {over} the budget of "
-        f"{candidates.attackers.budget:g}; cut instead (without --method), or take another "
-        "method"
+        f"{method} cannot meet the budget. Even if {recording} is protected from end to end, it "
+        f"gives {curve} at {clock_time(curve.peak_seconds)} ({attacker.name}), {over} the "
+        f"{candidates.attackers.budget:g} allowed. Cut instead (without --method), or use another "
+        "method."
     )
 
 
@@ -626,7 +625,7 @@ def _search(
     candidates: _Candidates, settings: ScrubSettings, recording: str, progress: _Progress
 ) -> frozenset[int]:
     """Choose the stretches to keep; refuse where not one can be, and nothing stands for it."""
-    progress("hearing each stretch", 0.1)
+    progress("measuring each stretch", 0.1)
     order = candidates.order_by_density()
     tries = settings.tries
     steps = math.ceil(math.log2(max(len(order), 2))) + (2 + _SINGLES) * min(tries, len(order))
@@ -643,9 +642,9 @@ def _search(
         strongest = [max(curves, key=lambda curve: curve.peak) for curves in alone]
         least = min(strongest, key=lambda curve: curve.peak)
         raise MonitorError(
-            f"cannot be done by {SILENCE if settings.silence else 'cutting'}: no stretch of "
-            f"{recording} stays under {candidates.attackers.budget:g} bits even alone (the least "
-            f"gives {least}); allow more, or protect it (--method)"
+            f"{'silencing' if settings.silence else 'cutting'} cannot meet the budget. No stretch "
+            f"of {recording} stays under {candidates.attackers.budget:g} bits even alone (the "
+            f"least gives {least}). Allow more, or protect it (--method)."
         )
     return choice
 

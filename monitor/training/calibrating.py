@@ -97,9 +97,9 @@ def _place(units: IntArray, speech: BoolArray) -> IntArray:
     return np.asarray(np.searchsorted(np.cumsum(speech), spoken) + 1)
 
 
-# --- False alarm streams: every calibration speaker is heard as a stream, and watched as another.
-# The maxima of these streams, kept in the rank models, say how often a rule raises a false alarm
-# (docs/method.md section 11).
+# --- False alarm streams: each calibration speaker's stream, with another person watched. The
+# maxima of these streams, stored in the rank models, give the rate of false alarms (docs/method.md
+# section 11).
 
 FIELDS = ("closed_set_bits", "gain_bits", "sum_bits", "rank_bits", "evidence_bits")
 """Of a reading; ``rank_bits`` of the one feature of a rank model of one."""
@@ -108,7 +108,7 @@ FEWEST_TEMPLATES = 3  # two are left to choose from when the speaker's own is ta
 
 
 class _Stream(NamedTuple):
-    """One speaker's stream, no longer than the longest horizon, watched as somebody else."""
+    """One speaker's stream with another person watched, at most as long as the longest horizon."""
 
     speaker: str
     watch: str
@@ -133,9 +133,9 @@ def with_maxima(
 ) -> Population:
     """Add to the rank models how high other people's streams get.
 
-    Each calibration speaker, or as many as `MOST_STREAMS`, is heard as one stream, at a reading a
-    second, watched as somebody else who is drawn from the rest; the speaker's own template is no
-    candidate. Of who ``trained`` a feature's network no stream counts with it.
+    Each calibration speaker, or as many as `MOST_STREAMS`, gives one stream with one reading per
+    second. The watched person is drawn from the others. The speaker's own template is no candidate.
+    Streams of speakers who ``trained`` a feature's network do not count with it.
     """
     generator = np.random.default_rng(seed)
     members = population.scoring().members
@@ -228,7 +228,7 @@ def _compute_stream_maxima(
 def _find_moments(
     population: Population, stream: _Stream, horizons: Sequence[float]
 ) -> tuple[IntArray, FloatArray, dict[str, RunningTotals]]:
-    """Find the moments, a reading a second, at which something new came: R ticks, T, totals."""
+    """Find the moments with new frames, one reading per second: R ticks, T, totals."""
     # of the stream, and of its beginning again up to the longest horizon within twice of it
     frames, ticks_heard = stream.frames, stream.frames.speech.size
     reach = max((h for h in horizons if h <= 2 * stream.seconds), default=0.0)
@@ -245,7 +245,7 @@ def _find_moments(
     if not ticks.size:
         return ticks, np.zeros(0), {}
     moments = accumulator.moments(ticks.tolist())
-    # a pause says nothing new
+    # a pause adds nothing
     by_feature = list(moments.totals.values())
     rows = [moments.speech, *(total.frames for total in by_feature)]
     rows += [total.early_seconds for total in by_feature if total.early_seconds is not None]
@@ -329,7 +329,7 @@ TRIALS = 20  # of each speaker in a cell; fewer where the speakers are thousands
 _MOST_TRIALS = 30_000
 _MOST_COMPARED = 1500  # streams of a cell with other voices: each meets all templates
 _MOST_SETS = 3  # features of which every set gets a rank model; of more there would be too many
-_PROBES = 6  # cells of a kind of session that say how far to trust the prior
+_PROBES = 6  # cells of a kind of session that decide the weight of the prior
 _MANY = 1000  # speakers beside whom it hardly counts, whatever it is worth
 _FeatureSet: TypeAlias = tuple[str, ...]
 
@@ -344,15 +344,15 @@ class CalibrationSettings:
         similarities: by feature; the default of its kind where left out.
         sets: of features that get a rank model. None: of up to three features every set, of more
             each and all.
-        trained: by feature, names of those on whose speech its network was trained: no test of
-            theirs counts in a rank model with that feature; their templates are candidates.
-        other_voices: more people, of another corpus, heard with the same features. They count for
+        trained: by feature, speakers in its network's training data. Their tests do not count in a
+            rank model with that feature, but their templates are candidates.
+        other_voices: more people, of another corpus, with the same features. They count for
             likelihood ratios, compared with each other alone, and for no ranks; none is named.
         replicates: resamples of speakers kept with the rank model.
         trials: tests of each speaker in each cell.
         seed: of resamples and permutations.
-        prior: population whose rank models the fit starts from; they count as twenty speakers or
-            more, and fade as own speakers grow. None: learn from these voices alone, which on few
+        prior: population with the prior rank models. They count as at least twenty speakers, and
+            fade as own speakers are added. None: learn from these voices alone, which on few
             speakers can claim far too much.
         cohort: background speakers, none of them among the voices, for likelihood ratios of the
             features that both have, made by the same networks. None: no likelihood ratios.
@@ -394,17 +394,17 @@ def calibrate(
     """Fit a rank model for every feature, and for features together, on the grid of lengths.
 
     Args:
-        voices: what ``enrol`` gave: its corpus is heard again, with the same features, and the rank
-            models know how high streams of others get among those enrolled. Or a corpus, or its
-            path, which is heard here. Or calibration speech, from ``collect``.
-        specs: what the features' frames look like, from ``collect``; else None.
+        voices: the result of ``enrol``. Its corpus is extracted again with the same features, and
+            the rank models include impostors' maxima among those enrolled. Or a corpus, or its
+            path, which is extracted here. Or calibration speech, from ``collect``.
+        specs: specs of the features' frames, from ``collect``, otherwise None.
         settings: None: the usual ones.
         features: of a corpus, names; None takes what ``collect`` does.
         setup: from where features of a corpus are made; of an enrolment it is as it was.
         alarms: enrolled people. The rank models then know how high the streams of other people get
             among them, which `Monitor.false_alarms` goes by (docs/alarms.md). None: those of an
             enrolment, else they do not.
-        jobs: threads; None: one a core. The result does not depend on it.
+        jobs: threads; None for one per core. The result does not depend on it.
         progress: called with cells done and cells in all.
 
     Returns:
@@ -497,8 +497,8 @@ class _Calibrator:
         if not fits:
             lengths, templates = self._settings.lengths, self._settings.template_lengths
             raise CalibrationError(
-                f"fewer than {FEWEST_SPEAKERS} speakers have a test of {lengths[0]:g} s and a "
-                f"template of {templates[0]:g} s of speech: add speech or ask for shorter lengths"
+                f"fewer than {FEWEST_SPEAKERS} speakers have speech for a test of {lengths[0]:g} "
+                f"s and a template of {templates[0]:g} s: add speech or ask for shorter lengths"
             )
         common = max(fit.candidates for cells in fits.values() for fit in cells.values())
         models = [self._assemble(*key, fits[key], common, sorted(sources[key])) for key in fits]
@@ -767,7 +767,7 @@ def _is_fitted(cell: GridCell) -> bool:
 
 def _weights_from_first_frame(weights: FloatArray) -> FloatArray:
     """Fill lambda, shape (1 + B, nT, nD, F), where it is NaN, from the next longer T."""
-    # one that no test was long enough for has no say
+    # one without a long enough test does not count
     reached = ~np.isnan(weights).all(axis=-1, keepdims=True)
     for t in range(weights.shape[1] - 2, -1, -1):
         missing = np.isnan(weights[:, t])
@@ -776,12 +776,12 @@ def _weights_from_first_frame(weights: FloatArray) -> FloatArray:
 
 
 def check_speakers(count: int) -> None:
-    """Refuse so few speakers, before anything is heard."""
+    """Refuse too few speakers before extraction."""
     if count < FEWEST_SPEAKERS:
         raise CalibrationError(
-            f"too few speakers ({count}) to learn a rank model; "
-            f"at least {FEWEST_SPEAKERS} are needed: enrol more, or these beside the shipped "
-            "readers (monitor enrol --speaker NAME --base reference)"
+            f"too few speakers ({count}) to fit a rank model, which needs at least "
+            f"{FEWEST_SPEAKERS}. Enrol more, or enrol these beside the shipped readers (monitor "
+            "enrol --speaker NAME --base reference)."
         )
 
 
@@ -804,25 +804,25 @@ def advice(calibration: Calibration, specs: Mapping[str, FeatureSpec]) -> list[s
         taught = plural(max(model.speakers for model in batch), "speaker")
         shares = " to ".join(dict.fromkeys(ends))
         lines.append(
-            f"the shipped readers' rank model is the prior: {shares} % of each {session}-session "
-            f"rank model, beside {taught}; more of yours lower that"
+            f"The shipped readers' rank model is the prior, with a weight of {shares} % in each "
+            f"{session}-session rank model beside {taught}. More speakers lower it."
         )
     if without_prior := [model for model in learnt if not model.prior_speakers]:
         lines.append(
-            f"no prior for {joined(without_prior)}: these rank models rest on your "
-            f"speakers alone, and on few of them they can claim far too much"
+            f"no prior for {joined(without_prior)}: these rank models use your speakers alone. "
+            "With few speakers they can claim far too much."
         )
     for out in dict.fromkeys(model.left_out for model in learnt if model.left_out):
         same_trainers = [model for model in learnt if model.left_out == out]
         most = max(model.speakers for model in same_trainers)
         lines.append(
-            f"{joined(same_trainers)}: no test of the {len(out)} who trained a network of it; "
-            f"{plural(most, 'speaker')} taught its rank model"
+            f"{joined(same_trainers)}: the {len(out)} who trained a network of it have no tests. "
+            f"Its rank model is fitted to {plural(most, 'speaker')}."
         )
     if silent := [model for model in learnt if model.evidence is None]:
         lines.append(
-            f"no likelihood ratios of {joined(silent)}: the cohort has nothing like it, or fewer "
-            f"than {FEWEST_SPEAKERS} people were heard of it; give a cohort with --cohort"
+            f"no likelihood ratios of {joined(silent)}. The cohort lacks it, or fewer than "
+            f"{FEWEST_SPEAKERS} people have it. Name another with --cohort."
         )
     crossed = {model.features for model in calibration.rank_models if model.session == "cross"}
     stand_in = any(model.origin == "shipped" for model in calibration.rank_models)
@@ -830,8 +830,8 @@ def advice(calibration: Calibration, specs: Mapping[str, FeatureSpec]) -> list[s
         which = "shipped readers'" if stand_in else "same-session rank model"
         lines.append(
             f"speakers with two sessions or more: {calibration.several_sessions}. A cross-session "
-            f"rank model needs {FEWEST_SPEAKERS}, better {_COMFORTABLE}; until then the {which} "
-            "stands in"
+            f"rank model needs {FEWEST_SPEAKERS}, better {_COMFORTABLE}. Until then the {which} "
+            "is used."
         )
     lines += weaker_joints(calibration)
     largest = max(learnt, key=lambda model: len(model.features))

@@ -45,9 +45,9 @@ from monitor.training.feature_extraction import (
 from monitor.training.one_voice import describe_other_voices
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, FloatArray, Frames, IntArray
 
-# --- Each session is heard as a stream whose template is made of the others, among people who are
-# somebody else, and the other way round. Where that leaves an attacker further from the speaker
-# than no evidence would, two people may have been enrolled as one (benchmarks/results/sessions.md).
+# --- Each session is a stream against a template of the others, among other people, and the
+# reverse. Where that leaves an attacker further from the speaker than no evidence would, two people
+# may have been enrolled as one (benchmarks/results/sessions.md).
 
 LEAST_SECONDS = 30.0  # speech of a session, and of the others together, worth comparing
 UNLIKE_BITS = -1.0  # mean local bits of both directions: below, they are of two people
@@ -65,14 +65,14 @@ class UnlikeSession:
 def unlike_sessions(
     population: Population, sessions: Mapping[str, Sequence[tuple[str, int]]], others: Population
 ) -> list[UnlikeSession]:
-    """Find sessions that sound like somebody else than the rest of their speaker."""
+    """Find sessions that sound unlike their speaker's others."""
     unlike: list[UnlikeSession] = []
     try:
         for name in population.names:
             if name not in others.names:
                 slices = _slices_of(population, name)
                 unlike += _find_unlike(name, sessions.get(name, ()), slices, population, others)
-    except (StoreError, UsageError):  # no rank model, or nobody with so much speech
+    except (StoreError, UsageError):  # no rank model, or no speaker with enough speech
         return []
     return unlike
 
@@ -80,11 +80,11 @@ def unlike_sessions(
 def unlike_additions(
     before: Population, after: Population, sessions: Mapping[str, Sequence[tuple[str, int]]]
 ) -> list[UnlikeSession]:
-    """Find further sessions that sound like somebody else than what was enrolled before."""
+    """Find additional sessions that sound unlike the earlier ones."""
     additions: list[UnlikeSession] = []
     for name in (name for name in sessions if name in before.names):
         parts = (("", int(np.diff(before.offsets)[before.index(name)])), *sessions[name])
-        with suppress(StoreError, UsageError):  # no rank model, or nobody with so much speech
+        with suppress(StoreError, UsageError):  # no rank model, or no speaker with enough speech
             slices = _slices_of(after, name)
             unlike = _find_unlike(name, parts, slices, after, before.without(name))
             additions += [session for session in unlike if session.session]
@@ -120,7 +120,7 @@ def _find_unlike(
         lowest = min(bits, key=bits.__getitem__, default=None)
         if lowest is None or bits[lowest] >= UNLIKE_BITS:
             return unlike
-        # of two there is no telling which is whose
+        # two sessions do not show which one is wrong
         suspects = bits if len(bits) == 2 else [lowest]
         unlike += [UnlikeSession(name, parts[i][0], bits[i]) for i in suspects]
         owner[np.isin(owner, list(suspects))] = -1
@@ -213,11 +213,11 @@ def enrol(
         channel: of audio, counted from 1; None mixes all of them.
         progress: called after each recording.
         jobs: processes that listen, or a cluster; the result does not depend on it.
-        notify: called with a line for people: a transcript seems to be of another recording, say.
+        notify: called with a message for people, such as a doubtful transcript.
         setup: from where features are made.
 
     Raises:
-        CorpusError: nobody could be enrolled.
+        CorpusError: no speaker could be enrolled.
         UsageError: ``seconds`` is less than a slice, or there is no such feature.
     """
     corpus = corpus if isinstance(corpus, Corpus) else find(corpus)
@@ -256,7 +256,7 @@ def enrol(
             for feature, slices_of_feature in rows.items():
                 slices.setdefault(feature, []).extend(slices_of_feature)
     if not speakers:
-        raise CorpusError("nobody could be enrolled: " + "; ".join(problems[:3]))
+        raise CorpusError("no speaker could be enrolled: " + "; ".join(problems[:3]))
     population = Population(speakers, np.asarray(offsets), _templates(slices, listener.specs))
     chosen = None if features is None else tuple(features)
     return Enrolment(
@@ -361,7 +361,7 @@ def _slices(recordings: list[SpeechFrames], spec: FeatureSpec, count: int) -> li
 
 # --- Enrolment of one speaker, live.
 
-RECENT_SECONDS = 5.0  # trouble is looked for in so much of what was heard last
+RECENT_SECONDS = 5.0  # problems are looked for in this much recent audio
 CLIPPED_SHARE = 1e-3
 QUIET_DECIBELS = -45.0
 SPEECH_SHARE = 0.3
@@ -395,7 +395,7 @@ class Quality:
         if self.level_decibels < QUIET_DECIBELS:
             return "too quiet: turn the input up, or move nearer (is it the right input?)"
         if self.speech_share < SPEECH_SHARE:
-            return "mostly silence: go on speaking"
+            return "mostly silence: continue speaking"
         return ""
 
 
@@ -443,8 +443,9 @@ class LiveEnrolment:
         slice_limit = _whole_slices(seconds)
         if self.speech_seconds < SLICE_SECONDS:
             raise CorpusError(
-                f"{self.speech_seconds:.0f} s of speech were heard, a template needs "
-                f"{SLICE_SECONDS:g} s at least; nobody was enrolled: try again, or another input"
+                f"{self.speech_seconds:.0f} s of speech are too short for a template, which needs "
+                f"at least {SLICE_SECONDS:g} s. Nothing was enrolled. Try again, or use another "
+                "input."
             )
         session = f"{heard_by}-{datetime.now().astimezone():%Y-%m-%dT%H%M%S}"
         specs = self._specs

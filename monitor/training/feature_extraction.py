@@ -93,7 +93,7 @@ def with_transcript(
 
 
 def describe_transcript(words: Words, label: str, speech: BoolArray) -> tuple[str, ...]:
-    """Return doubts whether a transcript is of this recording, heard as far as ``speech``."""
+    """Return doubts whether a transcript is of this recording, up to the end of ``speech``."""
     inside = words.begins < speech.size
     texts = tuple(text for text, within in zip(words.texts, inside.tolist(), strict=True) if within)
     spoken = Words(texts, words.begins[inside], words.ends[inside], words.known[inside])
@@ -157,8 +157,8 @@ class SpeechTrack:
     """Frames of one feature."""
 
     values: AnyArray  # as in ``Track``
-    at: IntArray  # ticks of speech that had been heard when each was complete
-    since: IntArray | None = None  # likewise when its audio began; None: it is heard at once
+    at: IntArray  # ticks of speech at the completion of each
+    since: IntArray | None = None  # likewise at the start of its audio; None if complete at once
     early: EarlyFrames | None = None  # their ticks are those of speech
 
 
@@ -180,7 +180,7 @@ class SpeechFrames:
         return int(self.speech.sum())
 
     def audio_seconds_at(self, speech_ticks: int) -> float:
-        """Audio seconds gone by before speech goes on after so many ticks of it."""
+        """Audio seconds before speech continues after this many ticks of it."""
         place = np.searchsorted(np.cumsum(self.speech), speech_ticks, side="right")
         return float(place) / TICKS_PER_SECOND
 
@@ -208,7 +208,7 @@ class Listener:
         self.channel, self.setup, self.sounds, self.starts = channel, setup, sounds, starts
         self._requests = tuple(features) if features is not None else None
         self._instances: list[Feature] | None = None
-        self.specs: dict[str, FeatureSpec] = {}  # once a recording was heard
+        self.specs: dict[str, FeatureSpec] = {}  # once a recording was extracted
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -285,17 +285,17 @@ class Listener:
             names = [w if isinstance(w, str) else w.spec.name for w in self._requests or specs]
             missing = [name for name in names if name not in specs]
             if missing:
-                raise SourceError(f"{path.name}: holds no frames of {', '.join(missing)}")
+                raise SourceError(f"{path.name}: no frames of {', '.join(missing)}")
             self.specs = {name: specs[name] for name in names}
         for name, spec in self.specs.items():
             own = specs.get(name)
             if own is not None and own == replace(spec, network=own.network) != spec:
                 mismatch = unlike_networks(name, path.name, own.network, "the others", spec.network)
-                raise SourceError(f"{mismatch}; hear all of them again with one version")
+                raise SourceError(f"{mismatch}. Extract all of them again with one version.")
             if own != spec:
                 raise SourceError(
-                    f"{path.name}: its {name!r} is not like that of the others; frames files must "
-                    "give the same sizes in their headers"
+                    f"{path.name}: its {name!r} differs from the others'. Frames files must give "
+                    "the same sizes in their headers."
                 )
 
 
@@ -307,7 +307,7 @@ def _listen_for_starts(features: Sequence[Feature], channel: int | None) -> Star
 def speech_frames(label: str, runs: Sequence[Frames], names: Iterable[str]) -> SpeechFrames:
     """Join the runs of a recording, and put the frames of these features on the speech clock."""
     if not runs:
-        raise SourceError(f"{label}: nothing could be heard")
+        raise SourceError(f"{label}: no audio could be processed")
     frames = join_runs(runs)
     clock = np.concatenate([[0], np.cumsum(frames.speech)])
 
@@ -377,7 +377,7 @@ class ExtractionOutcome:
     """Outcome of extracting features from one recording."""
 
     recording: Recording
-    frames: SpeechFrames | None = None  # None: not needed, or could not be heard
+    frames: SpeechFrames | None = None  # None if not needed or unreadable
     hashes: tuple[str, ...] = ()
     problem: str = ""  # what could not be used
 
@@ -479,7 +479,7 @@ def _extract(
 def _extract_recording(
     listener: Listener, recording: Recording, left: int | None
 ) -> ExtractionOutcome:
-    """Extract one recording, as far as so many ticks of speech."""
+    """Extract one recording, up to this many ticks of speech."""
     if left is not None and left <= 0:
         return ExtractionOutcome(recording)
     try:
@@ -508,11 +508,11 @@ COLUMNS = ["path", "speaker", "session"]
 
 @dataclass(frozen=True, slots=True)
 class HearingOptions:
-    """Features that recordings are heard with, and how far."""
+    """Features to extract, and limits."""
 
     features: tuple[str, ...]
-    seconds: float | None = None  # of each recording from its beginning; None: all of it
-    channel: int | None = None  # from 1; None: the mean of all
+    seconds: float | None = None  # of each recording from its beginning; None for all
+    channel: int | None = None  # from 1; None for the mean of all
     setup: FeatureSetup = AS_ENVIRONMENT
 
     @property
@@ -535,7 +535,7 @@ class HearingOptions:
 
 @dataclass(frozen=True, slots=True)
 class HearingOrder:
-    """One recording to be heard."""
+    """One recording to extract."""
 
     source: Readable
     target: Path
@@ -549,16 +549,16 @@ class OrderOutcome:
     """Outcome of a `HearingOrder`."""
 
     order: HearingOrder
-    seconds: float  # that were heard now
+    seconds: float  # newly extracted
     is_complete: bool  # the file holds frames of the whole recording
     problem: str = ""  # what could not be used
-    messages: tuple[str, ...] = ()  # on what was heard now, and on its transcript
+    messages: tuple[str, ...] = ()  # on the new frames and their transcript
 
 
 def orders(corpus: Corpus, root: Path, folder: Path) -> list[HearingOrder]:
-    """Choose files for the frames: as recordings lie below ``root``, else by their names."""
+    """Choose files for the frames by paths below ``root``, otherwise by names."""
     if root.is_dir() and folder.resolve().is_relative_to(root.resolve()):
-        raise UsageError(f"{folder} lies in the corpus itself; choose a folder outside")
+        raise UsageError(f"{folder} is in the corpus itself: choose a folder outside")
     _check_folder(folder)
     hearing_orders: list[HearingOrder] = []
     targets: set[Path] = set()
@@ -611,7 +611,7 @@ def keep(
 ) -> Generator[OrderOutcome, None, None]:
     """Hear what is not there yet, in order; what is there, whole and as it would be made, stays.
 
-    Where the recording or the options have changed all features are heard anew. Files are private
+    If the recording or the options changed, all features are extracted again. Files are private
     (mode 0600) and whole or absent; an interrupted call is taken up by the next.
     """
     options = replace(options, setup=options.setup.elsewhere())
@@ -720,7 +720,7 @@ def _keep(
         try:
             transcript = order.words.read(order.source, own=order.speaker)
             stored_mark, mark = mark, words_mark(transcript)
-        except SourceError as error:  # what was heard of the sound stays
+        except SourceError as error:  # frames of the audio remain
             problem = describe_unusable(order.source, error, order.speaker)
             return OrderOutcome(order, 0.0, current is not None, problem)
         outdated = [] if stored_mark == mark else outdated
@@ -809,7 +809,7 @@ def _load(path: Path) -> FramesFile | None:
 
 
 def _in_order(names: Iterable[str], setup: FeatureSetup) -> list[str]:
-    """Sort features into one order, whichever was heard first."""
+    """Sort features into one order, independent of extraction."""
     return sorted(names, key=lambda name: ([*setup.names(), name].index(name), name))
 
 

@@ -48,12 +48,11 @@ Row: TypeAlias = dict[str, Any]
 """Figures of a line in the calibration table, by column."""
 
 # --------------------------------------------------------------------------------------- shrinking
-# The other model counts as m further speakers, beside S of one's own: m / (S + m), which fades as
-# own speakers grow. Its rank pmf is mixed into the own histogram of ranks in that proportion, and
-# its lambda and e hold those of the fit (see ``monitor.maths.posterior_fit``). How many speakers it
-# is worth is chosen by the likelihood of speakers left out, pooled over cells so that the choice is
-# stable. It is twenty at least: a dozen who are all told apart easily leave nobody out who could
-# speak for others.
+# The other model counts as m further speakers beside S own ones: m / (S + m), which fades as S
+# grows. Its rank pmf is mixed into the own histogram of ranks in that proportion, and its lambda
+# and e hold those of the fit (see ``monitor.maths.posterior_fit``). How many speakers it is worth
+# is chosen by the likelihood of speakers left out, pooled over cells so that the choice is stable.
+# It is at least twenty, since a dozen easily separable speakers do not represent others.
 
 WORTHS = (20.0, 50.0, 100.0)  # speakers that another rank model may be worth
 _FOLDS = 20
@@ -68,7 +67,7 @@ class PriorModel:
     weights: FloatArray  # lambda, shape (1 + B, F)
     floor: FloatArray  # e, shape (1 + B,)
     worth: float = 0.0  # m, speakers
-    evidence: FloatArray | None = None  # of its likelihood ratios, (1 + B, 1 + F); None: none
+    evidence: FloatArray | None = None  # of its likelihood ratios, (1 + B, 1 + F), or None
 
     def share(self, speakers: int) -> float:
         """Return its weight beside S speakers: m / (S + m)."""
@@ -84,7 +83,7 @@ class PriorModel:
         )
 
     def anchor(self, trials: logit.Trials, has_frames: BoolArray) -> Anchor:
-        """Return the anchor of lambda and e of the heard features."""
+        """Return the anchor of lambda and e of the features with frames."""
         weights = self.weights[:, has_frames]
         step = -(-trials.margins.size // _MOST_SCORES)
         fisher = information(trials.margins[::step], weights[0], float(self.floor[0]))
@@ -92,7 +91,7 @@ class PriorModel:
 
 
 def trials_of(cell: Cell, axis: Sequence[int]) -> tuple[logit.Trials, BoolArray] | None:
-    """Return the trials of some features, and which were heard; None: no score ever differed."""
+    """Return the trials of some features, and those with frames; None if no score differed."""
     _, place = np.unique(cell.gap_speaker, return_inverse=True)
     gaps = cell.gaps[:, list(axis)]
     has_frames: BoolArray = np.asarray(gaps.any(axis=(0, 2)))
@@ -188,10 +187,10 @@ def learn_impostors(
 # ---------------------------------------------------------------------------------------- evidence
 # Source: docs/method.md section 10.
 #
-# The streams are of people who trained none of the networks, and nobody in the cohort is compared,
-# so that what a network does to the scores of a cohort that trained it is part of the fit. All
-# figures are of people whom the fit has not seen: where other people's mean ratio exceeds 1 there,
-# a is lowered until it does not, in any corpus.
+# The streams are of people who trained none of the networks, and the cohort is not compared. So the
+# fit includes a network's effect on the scores of a cohort that trained it. All figures are of
+# people outside the fit. If other people's mean ratio exceeds 1 there in any corpus, a is lowered
+# until it does not.
 
 ROW = (
     *("evidence_speakers", "evidence_pairs", "evidence_bits", "evidence_low_tenth"),
@@ -207,10 +206,10 @@ ROW = (
     *("others_exceeding", "evidence_candidates", "rank1_predicted", "rank1_actual"),
     *("among_bits_predicted", "among_bits_actual", "enrolled_area"),
 )
-"""What a cell's line in the calibration table says of it, all null without a cohort."""
+"""A cell's columns of the calibration table, all null without a cohort."""
 
-_FLAT = 1e-6  # bits between the best and the worst that tell nobody from anybody
-_MOST = 200_000  # comparisons behind the fit, evenly of all pairs; more would say the same
+_FLAT = 1e-6  # bits between the best and the worst that separate no speakers
+_MOST = 200_000  # comparisons behind the fit, evenly from all pairs; more would change nothing
 _MOST_DRAWN = 6_000  # those behind the resamples, and behind the fits that leave people out
 
 
@@ -246,7 +245,7 @@ class ChosenComparisons:
 class ComparisonChooser:
     """Comparisons of a cell by the features that they need; of the same streams made once.
 
-    People of two ``corpora``, shape (voices,), are not compared: microphones tell them apart.
+    People of two ``corpora``, shape (voices,), are not compared, because their microphones differ.
     """
 
     def __init__(self, compared: CellComparisons, corpora: IntArray | None = None) -> None:
@@ -259,7 +258,7 @@ class ComparisonChooser:
         self._compare = compare
 
     def choose(self, axis: Sequence[int], voices: BoolArray) -> ChosenComparisons | None:
-        """Return streams of those voices, (voices,), where every feature of the axis was heard.
+        """Return streams of those voices, (voices,), with frames of every feature of the axis.
 
         None where a class of comparisons is empty.
         """
@@ -307,7 +306,7 @@ def fit_evidence(
 ) -> FittedEvidence:
     """Fit likelihood ratios, judge them on people left out, and bound them.
 
-    ``speaker_weights`` say how often each voice is drawn, shape (B, voices).
+    ``speaker_weights``, shape (B, voices), count how often each voice is drawn.
     """
     comparisons = chosen.comparisons
     drawn = comparisons.pairs.count_draws(speaker_weights, chosen.people)
@@ -356,7 +355,7 @@ def fit_evidence(
 def _fit_ratios(
     comparisons: TemplateComparisons, drawn: FloatArray, prior: PriorCoefficients | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Fit a and b on everybody, (1, 1 + F), and on resamples, (B, 1 + F)."""
+    """Fit a and b on all voices, (1, 1 + F), and on resamples, (B, 1 + F)."""
     many, sample = comparisons.subsample(_MOST), comparisons.subsample(_MOST_DRAWN)
     prior_fit = prior_resamples = None
     if prior is not None:
@@ -418,15 +417,15 @@ def _compute_among(
         cap_bits(level_ratios(ratios_of_class), support) for ratios_of_class in (filled, away)
     )
     count = np.isfinite(table).sum(axis=1)
-    # to a billionth of a bit: rounding is not what tells them apart
+    # to a billionth of a bit, so that rounding does not decide
     odds = [
         (total_bits(ratios_of_class) - np.log2(n)).round(9)
         for ratios_of_class, n in ((enrolled, count), (impostors, count - 1))
     ]
     area = min(compute_separation(odds[0], odds[1], weight)[2], 1.0)
     if np.nanmax(table) - np.nanmin(table) < _FLAT:
-        area = 0.5  # where all are alike, only how many there are would tell
-    # candidates who are not to be compared are nobody
+        area = 0.5  # if all are alike, only their number would decide
+    # candidates not to be compared
     n = int(count.max())
     complete = count == n
     candidates = np.argsort(np.isnan(table[complete]), axis=1, kind="stable")[:, :n]
@@ -462,7 +461,7 @@ class FittedCell:
     floor: FloatArray
     open_set: FloatArray  # shape (1 + F,), see ``RankModel``
     row: Row  # its line in the calibration table
-    speakers: int  # speakers, candidates: who provide tests; N
+    speakers: int  # speakers, candidates: speakers with tests; N
     candidates: int
     prior_speakers: float  # speakers that the prior counts as
     evidence: FittedEvidence | None = None  # None: no cohort, or a feature had no frame yet

@@ -94,7 +94,7 @@ class StartListener:
         head, rate = self._head, self._key[1]
         while not head.is_complete:
             begin = head.next_sample - self._first
-            # it lacks so many samples if all of them are speech
+            # it lacks this many samples if all of them are speech
             least = head.missing_ticks * rate // TICKS_PER_SECOND
             samples = self._sound[begin : begin + max(least, rate // 2)]
             if not len(samples):

@@ -51,8 +51,8 @@ class SessionFrames:
     units: IntArray  # shape (k,), the unit of speech in which each was complete
     length: int  # units of speech in the session
     spec: FeatureSpec
-    begins: IntArray | None = None  # in which each began; None: each is heard at once
-    span: int = 0  # units of one frame, where longer than one: who hears that many has one at most
+    begins: IntArray | None = None  # in which each began; None if complete at once
+    span: int = 0  # units of one frame if longer than one, so that this many give at most one
     early: EarlyFrames | None = None  # ticks are units of speech
     starts: Mapping[int, HeardStart] = field(default_factory=dict)  # by unit; frames beside these
     _addends: list[AnyArray] = field(default_factory=list, init=False, repr=False, compare=False)
@@ -152,9 +152,8 @@ class SpeakerSpeech:
 
     Attributes:
         sessions: for each session the frames of every feature, all of the same length in units.
-        speech: for each session the decisions on its audio, one a tick; empty where nobody kept
-            them.
-        session_names: empty where nobody said.
+        speech: for each session the decisions on its audio, one per tick; empty if not kept.
+        session_names: empty if unknown.
         sounds: what each session sounds like, as counts (`monitor.maths.condition`); None where
             nobody knows, empty where nobody asked.
     """
@@ -204,7 +203,7 @@ def collect(
         features: names, or features; None takes the defaults for audio, and what frames hold.
         progress: called after each recording.
         jobs: processes that listen, or a cluster.
-        notify: called with a line for people: a transcript seems to be of another recording, say.
+        notify: called with a message for people, such as a doubtful transcript.
         setup: from where features are made.
         sounds: whether to find out what the sessions sound like.
 
@@ -329,29 +328,29 @@ def cohort_from(
     """Load a population's cohort, or make one of a corpus; ``columns`` are of a data set.
 
     Returns:
-        the cohort; names of those left out; and a line for each file that was skipped.
+        the cohort, names of excluded people, and a line for each skipped file.
     """
     excluded: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     if path.is_file() and store_kind(path) == "population":
         cohort = Population.load(path).cohort
         if cohort is None:
-            raise UsageError(f"{path} has no cohort; name a corpus of other people instead")
+            raise UsageError(f"{path} has no cohort: name a corpus of other people")
     else:
         corpus = find_others(path, columns)
         excluded = tuple(sorted(set(corpus.speakers).intersection(known_names)))
         others = tuple(r for r in corpus.recordings if r.speaker not in excluded)
         if len(corpus.speakers) - len(excluded) < FEWEST:
             raise UsageError(
-                f"--cohort {path}: fewer than {FEWEST} people are neither enrolled nor calibrated; "
-                "name a corpus of others"
+                f"--cohort {path} has fewer than {FEWEST} people who are neither enrolled nor "
+                "calibrated: name a corpus of others"
             )
         corpus = replace(corpus, recordings=others)
         cohort, problems = cohort_of(corpus, features=list(specs), jobs=jobs, setup=setup)
     if missing := sorted(specs.keys() - comparable_features(specs, cohort.specs)):
         raise UsageError(
-            f"--cohort {path}: its {', '.join(missing)} is missing or not made as that of the "
-            "speakers; hear both with one version, or choose --features"
+            f"--cohort {path} lacks comparable {', '.join(missing)}: extract both with one "
+            "version, or choose --features"
         )
     return cohort, excluded, problems
 
@@ -392,7 +391,7 @@ def cohort_of(
 def _sum_up(
     outcomes: Sequence[ExtractionOutcome], specs: Mapping[str, FeatureSpec]
 ) -> tuple[dict[str, AnyArray], int | None, list[str]]:
-    """Sum up a speaker: sketch of each feature, ticks of speech (None: unusable), problems."""
+    """Sum up a speaker as sketches, ticks of speech (None if unusable) and problems."""
     problems = [o.problem for o in outcomes if o.problem]
     frames = [o.frames for o in outcomes if o.frames is not None]
     if not frames:
@@ -420,7 +419,7 @@ class CellComparisons:
     z: FloatArray  # shape (n, F, N)
     has_frames: BoolArray  # shape (n, F), whether the stream has a frame of the feature
     tester: IntArray  # shape (n,), index of each stream's speaker among all voices
-    mated: IntArray  # shape (n,), position of the own template, of another recording; else -1
+    mated: IntArray  # shape (n,), index of the own template from another recording, otherwise -1
     owner: IntArray  # shape (N,), index of each template's speaker among all voices
 
 
@@ -648,7 +647,7 @@ def _plan_cross(
 ) -> Plan:
     """Template from one session, test from the speaker's others; the sessions take turns.
 
-    Who has too little for that is compared with others alone, all sessions taken together.
+    Speakers with too little are compared only with others, all sessions together.
     """
     lengths = [[v.length(i) for i in range(len(v.sessions))] for v in voices]
     long = [[i for i, units in enumerate(own) if units >= template] for own in lengths]

@@ -68,7 +68,7 @@ def test_actions_get_every_alert_and_stop_nothing_where_they_fail(replay, tmp_pa
     ):
         assert f"{len(expected)} of {len(expected)} alert" in failure
         assert words in failure
-        assert f"monitor: not done: {failure}\n" in result.err
+        assert f"{failure}\n" in result.err
     assert "secret" not in result.out + result.err
 
 

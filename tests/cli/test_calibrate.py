@@ -135,7 +135,7 @@ def test_who_trained_a_network_calibrates_none_of_its_rank_models(run, people, e
     options = ["--trained", f"f0={tmp_path / 'trainers'}"]
     made = run("calibrate", people, "-o", enrolled, *options, *ONE)
     assert made.code == 0
-    told = "f0: no test of the 2 who trained a network of it; 10 speakers taught its rank model"
+    told = "f0: the 2 who trained a network of it have no tests."
     assert told in made.err
     for each in Population.load(enrolled).rank_models:
         assert (each.speakers, each.candidates, each.left_out) == (10, 12, tuple(names[:2]))
@@ -153,7 +153,7 @@ def test_a_cohort_of_ones_own(run, people, enrolled, tmp_path):
     made = run(*asked, "-o", enrolled, "--cohort", others)
     assert made.code == 0
     # the names are those of the corpus too
-    assert "left out of the cohort, being known: 000000, 000001" in made.err
+    assert "left out of the cohort because enrolled or calibrated: 000000, 000001" in made.err
     own = Population.load(enrolled).cohort
     assert own is not None
     assert len(own) == 18

@@ -218,7 +218,7 @@ def test_where_workers_do_not_share_what_is_needed(run, dask, voices, tmp_path, 
     acts = ("--each", "--summary", "s.csv", "--alert", "bits>1", "--on-alert", "true")
     done = run("replay", voices / "ann" / "0.wav", *acts, "--jobs", dask.address)
     assert done.code == 2
-    assert "--on-alert acts where the command runs: leave it out" in done.err.splitlines()[-1]
+    assert "--on-alert acts on this machine: leave it out" in done.err.splitlines()[-1]
 
 
 @pytest.mark.skipif(find_spec("cryptography") is None, reason="needs cryptography (extra cluster)")

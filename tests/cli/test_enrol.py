@@ -57,7 +57,7 @@ def test_adding(run, tmp_path, people, population):
     assert made.names[-2:] == ("guest0", "guest1")
     assert len(made) == 14
     assert made.mismatched
-    assert "calibration lacks the new speakers" in result.err
+    assert "1 to 2 bits too high" in result.err
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     # and a run says so, to programs and to people
     run_of = run("replay", people / "000003/s1.npz", "-p", path, "--watch", "guest1")
@@ -79,7 +79,7 @@ def test_among_the_shipped_readers(run, tmp_path, reference):
         )
     without = run("enrol", corpus, "--base", "reference", "-o", path)
     assert without.code == 1
-    assert "a.npz: holds no frames of phones" in without.complaint
+    assert "a.npz: no frames of phones" in without.complaint
     result = run("enrol", corpus, "--base", "reference", "--features", "f0", "-o", path)
     assert result.code == 0
     assert f"{path} is without phones, voice" in result.err
@@ -89,7 +89,7 @@ def test_among_the_shipped_readers(run, tmp_path, reference):
     assert {rank_model.features for rank_model in made.rank_models} == {("f0",)}
     # 60 s of audio are less than the readers have
     shortest = made.template_seconds.min()
-    assert f"cut to {shortest:g} s, the shortest of them: me, you have less than the" in result.err
+    assert f"cut to {shortest:g} s, the shortest. me, you have less than the" in result.err
 
 
 def test_a_minute_of_ones_own_is_compared_without_being_watched(run, tmp_path, shared):
@@ -148,7 +148,7 @@ def test_two_people_under_one_name_are_told(run, tmp_path, clips):
     common = ("--speaker", "me", "--base", "reference", "--features", "f0", "-o")
     result = run("enrol", tmp_path / "me", *common, tmp_path / "me.npz")
     assert result.code == 0
-    assert "monitor: note: 121123 of me sounds like somebody else than the" in result.err
+    assert "monitor: note: 121123 of me sounds unlike" in result.err
 
 
 @pytest.mark.slow
@@ -264,7 +264,7 @@ def test_a_template_remembers_its_network_and_no_other_is_taken(run, voices, wav
         assert refused.code == 2
         assert f"has templates of another network, {name}" in refused.complaint
     refused = run("enrol", wav, "--speaker", "eve", "--add", "-o", us)
-    assert f"{name} needs the network that made its templates" in refused.complaint
+    assert f"{name} needs the network of its templates" in refused.complaint
     assert us.read_bytes() == before
 
 
@@ -376,7 +376,7 @@ def test_a_further_session(run, calibrated, tmp_path):
     held = path.read_bytes()
     again = run("enrol", folder, "--speaker", name, "--add", "-o", path)
     assert again.code == 2
-    assert f"is enrolled already, as {name}" in again.complaint
+    assert f"already enrolled as {name}" in again.complaint
     assert path.read_bytes() == held
     # without --add nobody is extended by accident
     assert run("enrol", folder, "--speaker", name, "--base", path, "-o", tmp_path / "n.npz",

@@ -48,7 +48,7 @@ def content(folder: Path) -> dict[str, bytes]:
     ("name", "words"),
     [
         ("run.jsonl", "holds a finished run: name another file, or overwrite it (--replace)"),
-        ("cut.jsonl", "holds an unfinished run: go on with it (--resume), name another"),
+        ("cut.jsonl", "holds an unfinished run: continue it (--resume), name another"),
         ("diary.txt", "holds something else: name another file, or overwrite it (--replace)"),
     ],
 )

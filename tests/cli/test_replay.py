@@ -172,7 +172,7 @@ def test_what_is_raised_counts_before_what_is_lost(run, half, wav, tmp_path):
     assert result.records[0]["recordings"] == ["half.flac", "talk.wav"]
     assert result.records[-1]["alerts"]
     assert result.records[-1]["incomplete"] == ["audio was lost (1 gap)"]
-    both = "an alert was raised, and the run is incomplete: audio was lost (1 gap)"
+    both = "an alert was raised. The run is incomplete: audio was lost (1 gap)"
     assert f"monitor: {both}\n" in result.err
     assert result.readings[-1]["seconds"] == pytest.approx(heard + 12, abs=0.02)
 
@@ -263,7 +263,7 @@ def test_interrupted_it_ends_every_process_and_goes_on(command, run, tmp_path):
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "monitor: to go on later, run the same command with --resume" in err
+    assert "monitor: to continue later, run the same command with --resume" in err
     assert err.rstrip().endswith("monitor: interrupted")
     assert psutil.wait_procs(workers, timeout=20)[1] == []
     before = read_records(path)
@@ -293,7 +293,7 @@ def test_both_sides_of_an_anonymiser_and_for_whom_they_are(run, wav, tmp_path, m
     assert start["protected"]["method"] == "mcadams:0.8"
     assert list(start["protected"]["attackers"]) == ["ignorant"]
     assert all(record["protected"]["by"] == "ignorant" for record in found.readings)
-    assert "for an attacker who does not know the anonymiser: no measure of protection" in found.err
+    assert "for an attacker unaware of the anonymiser" in found.err
     (alert,) = [record for record in found.records if record["type"] == "alert"]
     (there,) = [r for r in found.readings if r["seconds"] == alert["seconds"]]
     assert (alert["field"], alert["value"]) == ("protected.bits", there["protected"]["bits"])
@@ -302,7 +302,7 @@ def test_both_sides_of_an_anonymiser_and_for_whom_they_are(run, wav, tmp_path, m
     assert {each.name for each in tmp_path.iterdir()} == {"both.png", "safe.npz"}
     knows = run("replay", wav, *PROTECTED, "--protected-population", known)
     assert list(knows.records[0]["protected"]["attackers"]) == ["ignorant", "lazy-informed"]
-    assert "the stronger of an attacker who has enrolled" in knows.err
+    assert "the stronger of an attacker with enrolled" in knows.err
 
 
 @pytest.mark.slow

@@ -123,14 +123,14 @@ def test_a_network_of_one_length_hears_the_whole_window(layout, seconds):
 def test_a_loop_that_never_ends_is_ended(monkeypatch, only_long):
     monkeypatch.setattr("monitor.features.embeddings.RUN_SECONDS", 0.5)
     said = refused(endless(only_long))
-    assert "was ended after 0 s with 3 s of sound: a loop in it may never end" in said
-    # one that ends is none
+    assert "was stopped after 0 s with 3 s of sound" in said
+    # one that ends is not stopped
     assert Network(of_sound(), "net").embed(np.ones((3, 48_000), np.float32)).shape == (3, SIZE)
 
 
 LAYOUTS = "sound (batch, samples) at 16 kHz, or energies (batch, frames, 80) or (batch, 72, fra"
-LENGTHS = "s of sound and no other length; give one that takes any length, or 0.5 to 60"
-DAMAGED = "net.onnx: is damaged, or no ONNX network: "
+LENGTHS = "s of sound: use a network for any length, or for 0.5 to 60"
+DAMAGED = "net.onnx is damaged or not an ONNX network: "
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ DAMAGED = "net.onnx: is damaged, or no ONNX network: "
         (lambda: of_energies(bands=40), LAYOUTS),
         (lambda: of_energies(bands=40), "['batch', 'frames', 40]"),
         (lambda: of_mel_banks(dimensions=("batch", 1, 72, "frames")), LAYOUTS),
-        (lambda: of_sound(dimensions=(2, "samples")), "cannot be run: "),
+        (lambda: of_sound(dimensions=(2, "samples")), "cannot run net.onnx: "),
         *((partial(of_sound, dimensions=("batch", n)), LENGTHS) for n in (100, 976_000, 2**40)),
         (lambda: of_sound()[:50], DAMAGED),
         (lambda: b"", DAMAGED),
@@ -193,5 +193,5 @@ def test_its_name_is_its_digest_and_it_is_made_of_a_setup_alone(tmp_path: Path, 
     assert (first.spec.name, str(first.spec)) == (name, f"embedding of size {SIZE}")
     assert name not in FEATURES
     assert not ready(name)
-    with pytest.raises(UsageError, match="needs the network that made its templates"):
+    with pytest.raises(UsageError, match="needs the network of its templates"):
         make([name])

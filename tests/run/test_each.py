@@ -122,7 +122,7 @@ def test_what_a_summary_may_not_be_written_over_is_untouched(tmp_path):
     with SummaryFile(path, "one") as summary:
         summary.append(format_row("a.wav", outcome, "file:0", "one"))
     before = path.read_bytes()
-    with pytest.raises(UsageError, match="go on with it"):
+    with pytest.raises(UsageError, match="with --resume"):
         SummaryFile(path, "one")
     with pytest.raises(UsageError, match="was made with other options"):
         SummaryFile(path, "two", resume=True)
@@ -154,7 +154,7 @@ def test_a_summary_as_parquet_is_typed_and_gone_on_with(talks, tmp_path):
         rows.close()  # interrupted
     assert not table.exists()
     assert stat.S_IMODE(journal.stat().st_mode) == 0o600
-    with pytest.raises(UsageError, match="go on with it"):
+    with pytest.raises(UsageError, match="with --resume"):
         SummaryFile(table, "same")
     with SummaryFile(table, "same", resume=True) as summary:
         there, left = split_by_summary(found, summary)
@@ -190,7 +190,7 @@ def test_a_parquet_that_is_no_summary_is_untouched(tmp_path):
         else:
             path.write_bytes(content)
         before = path.read_bytes()
-        with pytest.raises(UsageError, match="holds something"):
+        with pytest.raises(UsageError, match="is not empty"):
             SummaryFile(path, "one")
         with pytest.raises(UsageError, match="is no summary"):
             SummaryFile(path, "one", resume=True)

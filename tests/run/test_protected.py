@@ -237,7 +237,7 @@ def test_what_cannot_be_protected_is_refused(tmp_path):
     renamed = Population(others, people.offsets, people.features, people.rank_models)
     wrong: list[tuple[Any, Any, dict[str, Any], str]] = [
         (listed([simulated(2.0)]), "none", {}, "frames, no audio that could be protected"),
-        (AudioQueue(RATE), "command:cat", {}, "cannot be heard live; record, and replay that"),
+        (AudioQueue(RATE), "command:cat", {}, "cannot work live: record, then replay"),
         (listed(items()), "mcadams", {}, "invalid setting"),
         (listed(items()), "hush:3", {}, "unknown anonymiser 'hush'"),
         (listed(items()), "none", {"ledger": tmp_path / "a.db"}, "a ledger adds up one voice"),
@@ -272,7 +272,7 @@ def test_the_figure_is_that_of_the_strongest_attacker_in_the_unit_of_the_headlin
 @pytest.mark.parametrize(("watch", "said"), [(None, True), (WATCHED, False)])
 def test_of_a_confidence_no_seconds_are_disclosure_delay(watch, said):
     found = heard(listed(items()), "none", monitor=Monitor(reference(), watch=watch))
-    assert any("nobody is watched" in notice for notice in found[0]["notices"]) == said
+    assert any("Without a watched speaker" in notice for notice in found[0]["notices"]) == said
     assert (found[-1]["disclosure_delay"] == []) == said
 
 
@@ -286,7 +286,7 @@ def test_two_attackers_are_told_apart_and_have_one_headline():
         start, *found = heard(listed(items()), Protection("noise:3", templates, seed=1))
         assert list(start["protected"]["attackers"]) == ["ignorant", "lazy-informed"]
         said = "".join(start["notices"])
-        assert "who has enrolled protected speech and one who does not" in said
+        assert "with enrolled protected speech and one unaware" in said
         assert ("no rank model of evidence" in said) == (headline == "closed-set")
         assert start["headline"] == headline
         kind = headline.replace("-", "_") + "_bits"
@@ -433,7 +433,7 @@ def test_every_reading_says_what_is_promised_of_the_frames_so_far(noisy, tmp_pat
     assert start["declared"] == {**declared, "delta": 1e-4, "empty_after": 12}
     (said,) = [line for line in start["notices"] if "promises" in line]
     assert "laplace:2 promises epsilon 2 in each 3 s; after 12 of them, 36 s, the bound" in said
-    assert "attackers that were tried, and no promise" in said
+    assert "only the attackers tried" in said
     made = readings(rest)
     assert len(made) == SECONDS
     for reading in made:

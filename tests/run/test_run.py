@@ -498,7 +498,7 @@ def refusals(folder: Path) -> list[tuple[dict[str, Any], type[Exception], str]]:
         ({"log": folder / "diary.txt"}, UsageError, "holds something else"),
         ({"log": folder / "no" / "run.jsonl"}, StoreError, "cannot write"),
         ({"log": done}, UsageError, r"overwrite it \(LogFile\(path, replace=True\)\)"),
-        ({"log": unfinished}, UsageError, r"go on with it \(LogFile\(path, resume=True\)\)"),
+        ({"log": unfinished}, UsageError, r"continue it \(LogFile\(path, resume=True\)\)"),
         ({"log": LogFile("-", resume=True)}, UsageError, "resume=True needs the file of the inter"),
         ({"log": LogFile(done, replace=True, resume=True)}, UsageError, "replace=True begins it"),
         ({"log": over}, UsageError, "is read by this run"),
@@ -551,7 +551,7 @@ def test_a_run_that_was_left_is_unfinished_and_goes_on(tmp_path):
                 break
         assert run.resumable
     assert read_records(path)[-1]["seconds"] == 5.0
-    with pytest.raises(UsageError, match="holds an unfinished run: go on with it"):
+    with pytest.raises(UsageError, match="holds an unfinished run: continue it"):
         Run(source(), watching(), log=path).__enter__()
     other = Listed([simulated(20.0)], provenance=(Provenance("talk", ("b",)),))
     with pytest.raises(StoreError, match="is of another run \\(not the same: recordings\\)"):

@@ -137,7 +137,7 @@ def test_what_does_not_fit_is_named_or_refused(tmp_path, frames_file):
     for error, words, options in (
         (UsageError, "at least 5 s", {"seconds": 4.9}),
         (UsageError, "at least 5 s", {"seconds": -1}),
-        (CorpusError, "nobody could be enrolled: .* holds no frames of fo", {"features": ["fo"]}),
+        (CorpusError, "no speaker could be enrolled: .* no frames of fo", {"features": ["fo"]}),
     ):
         with pytest.raises(error, match=words):
             enrol(find(tmp_path), **options)

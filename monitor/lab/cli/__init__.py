@@ -14,21 +14,21 @@ class MeasureOptions:
 
     features: tuple[str, ...] | None = option(
         "--features",
-        "What recognises voices. [default: all that is there]",
+        "Features to use. [default: all available]",
         type=Features(),
     )
     hearing: CorpusOptions = group(CorpusOptions, "Corpus")
     lengths: tuple[float, ...] | None = option(
         "--lengths",
-        "Lengths T that are tested, speech seconds. [default: from 1 s, or what an embedding "
-        "needs, as far as there is speech]",
+        "Test lengths T in speech seconds. [default: from 1 s, or the minimum of an embedding, up "
+        "to the speech there is]",
         type=Numbers(),
     )
     replicates: int = setting(
         "replicates N",
-        "Resamples of speakers behind the limits.",
+        "Resamples of speakers for the confidence intervals.",
         least=20,
         most=MOST_REPLICATES,
         default=200,
     )
-    seed: int = setting("seed N", "Of the resamples.", least=0, default=0)
+    seed: int = setting("seed N", "Seed of the resamples.", least=0, default=0)

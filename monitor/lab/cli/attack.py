@@ -80,8 +80,8 @@ class AttackOptions:
     corpus: Path = argument("DIR|MANIFEST")
     output: Path = option(
         "-o, --output DIR",
-        "Folder for index.html, results.json, results.csv and pictures, and for what an "
-        "interrupted run goes on from (mode 0600).",
+        "Folder for the report, results.json, results.csv, pictures and the cache of an "
+        "interrupted run (mode 0600).",
         required=True,
     )
     methods: tuple[str, ...] = option(
@@ -96,8 +96,7 @@ class AttackOptions:
     )
     attackers: tuple[str, ...] | None = option(
         "--attackers NAME[,NAME]",
-        "Who attacks, weaker ones first. [default: all that the options and what is installed "
-        "allow]",
+        "Attackers, weaker ones first. [default: all that the options and installed extras allow]",
         type=Names(),
     )
     features: tuple[str, ...] | None = option(
@@ -110,24 +109,24 @@ class AttackOptions:
     columns: Columns = shared(columns_option)
     background: tuple[Path, ...] = option(
         "--background DIR",
-        "Speech of other readers, that attackers learn from; may be given several times. Whoever "
-        "is judged is left out of it.",
+        "Speech of other readers to train attackers on. May be repeated. Judged readers are left "
+        "out of it.",
     )
     training_steps: int | None = setting(
         "training-steps N",
-        "How long the semi-informed attacker trains its network: a step takes two or three "
-        "seconds of a core. Equal seeds give equal networks. [default: 200]",
+        "Training steps of the semi-informed attacker's network, two or three seconds of a core "
+        "each. Equal seeds give equal networks. [default: 200]",
         least=1,
     )
     training_minutes: float | None = setting(
         "training-minutes M",
-        "The same by time, whatever the machine.",
+        "Training time instead of steps, on any machine.",
         type=FiniteRange(min=0, min_open=True),
     )
     seconds: float = option("--seconds S", "Speech in each trial.", least=0.1, default=10.0)
     template: float = option(
         "--template S",
-        "Enrolled speech of everybody in the main table, a multiple of 6 s.",
+        "Enrolled speech per reader in the main table, a multiple of 6 s.",
         least=6.0,
         default=30.0,
     )
@@ -137,34 +136,33 @@ class AttackOptions:
         type=Names(),
         default="1,3,30",
     )
-    trials: int = option("--trials N", "Trials of each reader, at most.", least=1, default=10)
+    trials: int = option("--trials N", "Maximum trials per reader.", least=1, default=10)
     session: str | None = setting(
         "session",
-        "Whether templates and trials are of different sessions. [default: cross where two "
-        "readers have two sessions, else same]",
+        "Whether templates and trials are of different sessions. [default: cross if two readers "
+        "have two sessions, otherwise same]",
         type=click.Choice(("cross", "same")),
     )
     attributes: tuple[str, ...] | None = option(
         "--attributes NAME[,NAME]",
-        "What else the voice may tell, learnt from --background, else from some of DIR's readers "
-        "and judged on the others: columns of manifest.csv, such as gender, or two groups of "
-        "numbers, such as 'age<16'.",
+        "Attributes to infer, as columns of manifest.csv, such as gender, or two ranges of "
+        "numbers, such as 'age<16'. The attacker is trained on --background, or otherwise on some "
+        "of DIR's readers and judged on the others.",
         type=Names(),
     )
     groups: Path | None = option(
         "--groups FILE",
-        "The table that says them, of all readers. [default: manifest.csv of each DIR]",
+        "Table of the attributes of all readers. [default: manifest.csv of each DIR]",
     )
     workers: JobOptions = group(JobOptions, "Processes")
     seed: int = setting(
-        "seed N", "Of what anonymisers draw; attackers draw by another.", least=0, default=0
+        "seed N", "Seed of the anonymisers' draws. Attackers use another.", least=0, default=0
     )
-    fresh: bool = option("--fresh", "Forget what an earlier run has kept.")
+    fresh: bool = option("--fresh", "Delete the cache of an earlier run.")
     scoreboard: Path | None = option(
         "--scoreboard FILE",
-        "Also write the table of voice changers that people use, your methods among them, as "
-        ".html, .md or .json. A .json that is there already is read, and goes on growing; else the "
-        "rows that ship are taken.",
+        "Also write the table of common voice changers with your methods, as .html, .md or .json. "
+        "An existing .json is extended. Otherwise the shipped rows are used.",
         type=click.Path(path_type=Path, dir_okay=False),
     )
 
@@ -174,23 +172,20 @@ class AttackOptions:
 )
 @with_options(AttackOptions)
 def command(asked: AttackOptions) -> int:
-    """Protect the speech of DIR in memory, and let attackers recognise who speaks.
+    """Protect the speech of DIR in memory, and test whether attackers recognise the readers.
 
     \b
-    monitor attack voices/ -o tested --method mcadams:0.8
+    monitor attack voices/ -o tested --method mcadams:0.8 --method mcadams:random
     monitor attack voices/ -o tested --anonymiser-command my-anonymiser --background others/
-    monitor attack voices/ -o tested --method mcadams:0.8 --method mcadams:random --jobs 2
-    monitor attack voices/ -o tested --anonymiser-command my-anonymiser --scoreboard table.html
 
-    ignorant attackers have templates of clear speech; lazy-informed ones protect the speech that
-    they enrol, with draws of their own; semi-informed ones train a network on protected speech of
-    the --background, too, where the extra training is installed. Of the figures the strongest
-    attacker's is what protects: the page DIR/index.html begins with it. DIR is laid out by reader
-    and session; of ten readers with two recordings of a minute each there is something to say, of
-    fifty more.
+    Ignorant attackers have templates of clear speech. Lazy-informed attackers protect the speech
+    that they enrol, with their own draws. Semi-informed attackers also train a network on protected
+    speech of --background (extra 'training'). Judge a method by its strongest attacker, which
+    DIR/index.html shows first.
 
-    No audio is written. Run again, an interrupted test goes on where it was; exit status 4 where
-    something could not be used.
+    DIR is laid out by reader and session. Needs ten readers with two one-minute recordings. Fifty
+    are better. No audio is written. To continue an interrupted test, run the same command again.
+    Exit status 4 if something could not be used.
     """
     from monitor.cli.inputs import load_speaker_model
     from monitor.corpus import find, find_others

@@ -39,47 +39,47 @@ class AuditOptions:
     sources: tuple[Path, ...] = argument("CORPUS|RUN.jsonl...|DIR", nargs=-1, required=True)
     output: Path | None = option(
         "-o, --output FILE.html|.md",
-        "The document; FILE.csv and FILE.json are written beside it (mode 0600). Of --card the "
-        "card, FILE.md, with FILE.json. [default: of --card standard output]",
+        "The document, with FILE.csv and FILE.json beside it (mode 0600). With --card, the card "
+        "FILE.md and FILE.json. [default: standard output with --card]",
     )
     card: bool = option(
-        "--card", "Write a card for the page of a speech dataset instead: what its voices disclose."
+        "--card", "Write a card for a speech dataset's page instead, on what its voices disclose."
     )
     budget: float = option(
-        "--budget BITS", "How much the speech of one person may disclose.",
+        "--budget BITS", "Bits that one person's speech may disclose.",
         type=NumberOfBits(), default="6",
     )  # fmt: skip
     salt: str = option(
         "--salt TEXT",
-        "Goes into the hashes that stand for speakers: without it who has the list of speakers "
-        "can find the most exposed.",
+        "Salt of the hashes that replace speakers' names. Without it, anyone with the list of "
+        "speakers can find the most exposed.",
         default="",
     )
     replace: bool = option("--replace", "Overwrite the files if they exist.")
     measuring: MeasureOptions = group(MeasureOptions, "Options")
     template: float | None = option(
         "--template S",
-        "Enrolled speech of each person, rounded down to 5 s. [default: 60, or what half of the "
+        "Enrolled speech per person, rounded down to 5 s. [default: 60, or what half of the "
         "people have]",
         least=5.0,
     )
     rank_model: Path | None = setting(
         "rank-model FILE",
-        "What weighs features and says what scores are worth, from `monitor calibrate -o "
-        "model.npz`. [default: the shipped rank models]",
+        "Rank model for weights and bits, from `monitor calibrate -o model.npz`. [default: the "
+        "shipped one]",
     )
     attributes: tuple[str, ...] | None = option(
         "--attributes NAME[,NAME]",
-        "What else a voice may tell: columns of manifest.csv, or two groups of numbers, such as "
-        "'age<16'. [default: gender, accent and age, where they stand there]",
+        "Attributes to test, as columns of manifest.csv or two ranges of numbers, such as "
+        "'age<16'. [default: gender, accent and age, if present]",
         type=Names(),
     )
     groups: Path | None = option(
-        "--groups FILE", "The table that says them. [default: manifest.csv of CORPUS]"
+        "--groups FILE", "Table of the attributes. [default: manifest.csv of CORPUS]"
     )
     among: tuple[int, ...] = option(
         "--among M",
-        "The crowd that people are singled out of.",
+        "Size of the crowd for singling out.",
         type=CrowdSizes(),
         default="1e6",
     )
@@ -104,20 +104,22 @@ def command(asked: AuditOptions) -> int:
     """Report what recordings disclose of the people who speak in them, as one document.
 
     \b
-    monitor audit calls/ -o audit.html --budget 6    recordings by speaker (and session)
-    monitor audit day1.jsonl day2.jsonl -o audit.html    of replay or listen, with --watch
-    monitor audit tested -o audit.html               what monitor attack -o tested found
-    monitor audit corpus/ --card -o card.md          a card that names nobody, to be published
+    monitor audit calls/ -o audit.html --budget 6      recordings by speaker
+    monitor audit day1.jsonl day2.jsonl -o audit.html  runs with --watch
 
-    Singling out, linkability and inference (WP216) each have the figures that speak to them, with
-    95 % intervals; then how long speech of one person may be kept under a budget, who is most
-    exposed (by hash), how the recordings sound, and what was not tested. The page needs no network
-    and prints well. A card also says how unique a voice is in growing crowds, and what the
-    recordings tell besides the voice; keep its --salt to yourself.
+    \b
+    monitor audit tested -o audit.html                 results of monitor attack
+    monitor audit corpus/ --card -o card.md            a public card without names
 
-    The document gives no verdict: whether data are anonymous is a question of law, about all means
-    reasonably likely to be used. A low figure bounds the attackers who were tried, and no others. A
-    broken file is named and skipped (exit status 4).
+    Singling out, linkability and inference (WP216) each have their figures, with 95 % intervals.
+    The document also shows how long one person's speech stays under a budget, and the most exposed
+    people (by hash). It describes the sound conditions and lists untested attacks. It needs no
+    network and prints well. A card adds the uniqueness of a voice in growing crowds and the
+    attributes that voices disclose. Keep its --salt secret.
+
+    The document gives no verdict. Whether data are anonymous is a question of law, about all means
+    reasonably likely to be used. A low figure bounds only the attackers tried. Broken files are
+    skipped and named (exit status 4).
     """
     from monitor.errors import UsageError
     from monitor.lab.audit.audit import summarise

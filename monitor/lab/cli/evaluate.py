@@ -253,37 +253,37 @@ class ValidationOptions:
 
     validation: Path | None = option(
         "--validation FILE.html",
-        "Instead of the papers' metrics: a forensic validation of likelihood ratios, to print; CSV "
-        "and JSON beside it. Tippett, PAV, ECE and DET plots, Cllr and its parts, devPAV, ELUB and "
-        "invariance bounds, ENFSI's words within them; by length (--choose), --conditions and "
-        "--groups.",
+        "Write a forensic validation of likelihood ratios instead, with CSV and JSON beside it. "
+        "It has Tippett, PAV, ECE and DET plots, Cllr and its parts, devPAV, ELUB and invariance "
+        "bounds, and ENFSI's words within them. Results are split by length (--choose), "
+        "--conditions and --groups.",
     )
     llr: str | None = option(
         "--llr",
-        "SCORES are log-likelihood ratios to this base. [default: they are calibrated, on --dev, "
-        "or across speakers, and said so]",
+        "SCORES are log-likelihood ratios to this base. [default: they are calibrated on --dev or "
+        "across speakers, as the report notes]",
         type=click.Choice(("e", "2", "10")),
     )
     h1: str = _text("h1 TEXT", "Proposition 1, in words.")
     h2: str = _text("h2 TEXT", "Proposition 2, in words.")
     relevant_population: str = _text(
-        "relevant-population TEXT", "Whom the propositions are about, in words."
+        "relevant-population TEXT", "Population of the propositions, in words."
     )
     case: str = _text(
-        "case TEXT", "The conditions of the case, in words: recordings, channels, lengths."
+        "case TEXT", "Conditions of the case, in words, such as recordings, channels and lengths."
     )
     criteria: tuple[str, ...] = option(
         "--criteria",
-        "What has to hold, decided before: cllr<=0.3,devpav<=0.1; what is met is said. Measures: "
-        "cllr, min_cllr, cllr_cal, eer, devpav, elub_high ... as in the CSV.",
+        "Acceptance criteria, such as cllr<=0.3,devpav<=0.1. The document marks those met. "
+        "Measures are cllr, min_cllr, cllr_cal, eer, devpav, elub_high and others of the CSV.",
         type=Names(),
         default=(),
         show_default=False,
     )
     conditions: tuple[Path, ...] = option(
         "--conditions FILE",
-        "The condition of each trial: a trial and its condition a line, or a table of several; "
-        "seconds fall into ranges. Once for all systems, or once for each.",
+        "Condition of each trial, one trial and condition per line, or a table of several. "
+        "Seconds are grouped into ranges. Give it once for all systems, or once for each.",
     )
 
 
@@ -294,139 +294,141 @@ class EvaluateOptions:
     scores: tuple[Path, ...] = argument("[SCORES]...", nargs=-1)
     labels: tuple[Path, ...] = option(
         "--labels FILE",
-        "Who really spoke: a column or name a trial, or a trial list. Once for all systems, or "
-        "once for each. [default: what the scores say themselves]",
+        "True speaker of each trial, as a column or one name per trial, or a trial list. Give it "
+        "once for all systems, or once for each. [default: from the scores]",
     )
     trials: tuple[Path, ...] = option(
-        "--trials FILE", "Instead of SCORES: embeddings of the trials, to be scored here by cosine."
+        "--trials FILE", "Embeddings of the trials instead of SCORES, scored by cosine."
     )
     enrolment: tuple[Path, ...] = option(
         "--enrolment FILE",
-        "The embeddings that they are compared with; once for all systems, or once for each.",
+        "Enrolment embeddings, once for all systems or once for each.",
     )
     scoring: str = option(
         "--scoring",
-        "Several enrolments of a speaker: their mean (of embeddings, or of scores), or the "
-        "nearest of them.",
+        "How to score several enrolments of a speaker, by their mean (of embeddings or scores) or "
+        "the nearest.",
         type=click.Choice(("average", "max")),
         default="average",
     )
     enrolment_labels: tuple[Path, ...] = option(
         "--enrolment-labels FILE",
-        "Whose the enrolments in SCORES are, where speakers have several: an enrolment and its "
-        "speaker a line.",
+        "Speaker of each enrolment in SCORES if speakers have several, one enrolment and speaker "
+        "per line.",
     )
     dev: tuple[Path, ...] = option(
         "--dev FILE",
-        "Scores of other speakers, as many or not, to calibrate LID on; once for all systems, or "
-        "once for each. [default: cross-fitted over the speakers of SCORES, and said so]",
+        "Scores of other speakers to calibrate LID on, once for all systems or once for each. "
+        "[default: cross-fitted over the speakers of SCORES, as the report notes]",
     )
-    dev_labels: tuple[Path, ...] = option("--dev-labels FILE", "As --labels, of --dev.")
+    dev_labels: tuple[Path, ...] = option("--dev-labels FILE", "The --labels of --dev.")
     names: tuple[tuple[str, ...], ...] = option(
         "--names",
-        "What the systems are called, in order. [default: the names of their files]",
+        "Names of the systems, in order. [default: their file names]",
         type=Names(),
         multiple=True,
     )
     groups: Path | None = option(
         "--groups FILE",
-        "A group of each speaker (Kaldi's spk2gender, or a table): each group by itself, its "
-        "trials against its own enrolled speakers, and the average, as VoicePrivacy reports.",
+        "Group of each speaker (Kaldi's spk2gender, or a table). Each group's trials are compared "
+        "with its own enrolled speakers, and averaged as in VoicePrivacy.",
     )
     group_by: str | None = option(
         "--group-by COLUMN",
-        "Of a table with several, the column of --groups; without --groups, what `monitor score` "
-        "has put into SCORES, such as gender.",
+        "Column of --groups. Without --groups, the groups in SCORES of `monitor score`, such as "
+        "gender.",
     )
     choose: tuple[str, ...] | None = option(
         "--choose",
-        "Of SCORES from `monitor score`, which: features, same or cross, T=10, D=30; of "
-        "VoicePrivacy's folders: libri_dev, f, aa ...; words of one sort are alternatives. "
+        "Matrices of `monitor score` to use, by feature, same or cross, T=10, D=30. For "
+        "VoicePrivacy folders, by libri_dev, f, aa and so on. Words of one kind are alternatives. "
         "[default: all, side by side]",
         type=Names(),
     )
     data: Path | None = option(
         "--data FOLDER",
-        "Of VoicePrivacy's folders: where SET_trials_f/trials and the other lists are. "
-        "[default: data/ beside exp/]",
+        "Folder of SET_trials_f/trials and the other lists, for VoicePrivacy folders. [default: "
+        "data/ beside exp/]",
     )
     clear_results: Path | None = setting(
         "clear-results FOLDER",
-        "Of VoicePrivacy's folders: results of a network trained on clear speech; an attacker who "
-        "tells less than 0.9 of its bits of clear speech is marked undertrained. [default: "
-        "asv_orig or asv_ssl beside]",
+        "VoicePrivacy results of a network trained on clear speech. An attacker with less than "
+        "0.9 of its bits on clear speech is marked undertrained. [default: asv_orig or asv_ssl "
+        "beside]",
     )
-    query: str | None = setting("query", "What the trials are; needs reference.", type=_VOICE)
+    query: str | None = setting(
+        "query", "Whether trials are original or anonymised. Needs reference.", type=_VOICE
+    )
     reference: str | None = setting(
-        "reference", "What they are compared with; needs query.", type=_VOICE
+        "reference", "Whether enrolments are original or anonymised. Needs query.", type=_VOICE
     )
     unmated: str = setting(
         "unmated",
-        "Impostor trials, whose speaker is not enrolled: EER and others that need no ranks count "
-        "them; or they are dropped, or refused.",
+        "How to treat trials of impostors. EER and other figures without ranks count them, unless "
+        "they are dropped or refused.",
         type=click.Choice(("count", "drop", "refuse")),
         default="count",
     )
     ties: str = setting(
         "ties",
-        "The rank of a speaker whose score others share: all of the shared ranks, the first, the "
-        "last or the middle one.",
+        "Rank of a speaker with a tied score: all tied ranks, the first, the last or the middle "
+        "one.",
         type=click.Choice(("spread", "optimistic", "pessimistic", "mid")),
         default="spread",
     )
     epsilon: float | None = option(
         "--epsilon NATS",
-        "What the anonymiser declares for one trial: adds the accounting over several.",
+        "Epsilon that the anonymiser declares for one trial. Adds the accounting over several.",
         least=0,
     )
     delta: float = setting(
         "delta",
-        "Chance with which the accounting of --epsilon may fail.",
+        "Probability that the accounting of --epsilon fails.",
         type=FiniteRange(0, 1, min_open=True, max_open=True),
         default=1e-4,
     )
     among: tuple[int, ...] = option(
         "--among",
-        "Say IdR and MeanD among so many people, such as 1e4,1e6: by four forms that rates may "
-        "follow, each with limits, the bracket over them, and whether so few enrolled support it.",
+        "Estimate IdR and MeanD in crowds of these sizes, such as 1e4,1e6. Four extrapolations "
+        "are shown with intervals, their range, and whether the enrolled support it.",
         type=CrowdSizes(),
         default=(),
         show_default=False,
     )
     replicates: int = option(
         "--replicates",
-        "Resamples of speakers behind the limits; 0 for none, at once.",
+        "Resamples of speakers for the confidence intervals. 0 gives none, at once.",
         least=0,
         most=MOST_REPLICATES,
         default=200,
     )
-    seed: int = setting("seed", "Of the resamples.", least=0, default=0)
+    seed: int = setting("seed", "Seed of the resamples.", least=0, default=0)
     figures: tuple[str, ...] | None = option(
         "--figures",
-        "Which figures: all, or by name eer,d_ece,idr ...; help lists them with what they say. "
-        "[default: a dozen; JSON has all]",
+        "Figures to show, as all or by name, such as eer,d_ece,idr. `help` explains them. "
+        "[default: a dozen, all in JSON]",
         type=Names(),
     )
     pairs: bool = option(
         "--pairs",
-        "Also the differences of all pairs of systems, with limits and p-values that bear the "
-        "number of pairs.",
+        "Also compare all pairs of systems, with intervals and p-values corrected for their "
+        "number.",
     )
-    as_json: bool = option("--json", "Print everything as JSON instead.")
+    as_json: bool = option("--json", "Print everything as JSON.")
     csv_to: Path | str | None = option(
         "--csv",
-        "Write all figures to a new file as CSV, one a line, without a name print them instead; "
-        "with --pairs the differences.",
+        "Write all figures to a new CSV file, one per line, or print them if no name is given. "
+        "With --pairs, write the differences.",
         type=TextFile(".csv"),
     )
     latex_to: Path | str | None = option(
         "--latex",
-        "Write a LaTeX table (booktabs) to a new file, or without a name print it instead.",
+        "Write a LaTeX table (booktabs) to a new file, or print it if no name is given.",
         type=TextFile(".tex"),
     )
     html: Path | None = option(
         "--html FILE.html",
-        "Write one page with pictures, all figures and what they mean; it needs nothing else.",
+        "Write one self-contained page with pictures, all figures and explanations.",
     )
     forensic: ValidationOptions = group(ValidationOptions, "Options")
 
@@ -525,27 +527,29 @@ def command(options: EvaluateOptions) -> int:
     """Measure what SCORES disclose: trials x speakers, higher is more alike.
 
     \b
-    monitor evaluate scores.npz --choose voice,T=10             of `monitor score`
-    monitor evaluate scores.npy --labels speakers.txt
+    monitor evaluate scores.npz --choose voice,T=10             from monitor score
     monitor evaluate scores.npy --labels speakers.txt --dev d.npy --dev-labels d.txt
+
+    \b
     monitor evaluate kaldi_scores --labels kaldi_trials --html report.html --latex table.tex
-    monitor evaluate scores.npy --labels speakers.txt --among 1e4,1e6
+    monitor evaluate a.npy b.npy --labels speakers.txt --names before,after
+
+    \b
     monitor evaluate exp/asv_anon_mcadams --choose aa           VoicePrivacy 2024, 2026
     monitor evaluate --trials anonymised.npz --enrolment original.npz --scoring max
-    monitor evaluate a.npy b.npy c.npy --labels speakers.txt --names before,McAdams,ours
-    monitor evaluate scores.npz --choose voice --validation voice.html --criteria "cllr<=0.3"
+    monitor evaluate scores.npz --validation voice.html --criteria "cllr<=0.3"
 
-    SCORES are .npy (a matrix, or records of trial, speaker and score), .npz, CSV or TSV, Kaldi
-    scores with their trial list, a score and key file as of VoicePrivacy and ZEBRA, or a folder of
-    results of the VoicePrivacy Challenges of 2024 and 2026 (exp/asv_anon_X). What they are is seen
-    in the files; .npy and lists may be as large as the disk.
+    SCORES are .npy (a matrix, or records of trial, speaker and score), .npz, CSV, TSV, or Kaldi
+    scores with their trial list. Score and key files as in VoicePrivacy and ZEBRA also work, and
+    result folders of the VoicePrivacy Challenges 2024 and 2026 (exp/asv_anon_X). The format is
+    detected. .npy and lists may be as large as the disk.
 
-    Similarity rank disclosure, local information disclosure, ZEBRA, verification, linkage, ranks as
-    anonymity and true positives at few false ones: each with 95 % interval over resampled speakers
-    (or why there are none), the most it could be, and a warning where it misleads. The dozen
-    figures that matter come first, --figures all has the others. Of several systems each is
-    compared with the first, or all with each other (--pairs); on the same speakers they are
-    resampled together. Forensic examiners get another document (--validation).
+    Figures cover similarity rank disclosure, local information disclosure, ZEBRA, verification,
+    linkage, ranks as anonymity, and true positives at few false ones. Each has a 95 % interval over
+    resampled speakers (or the reason for none), its maximum, and a warning if it misleads. The
+    dozen that matter come first, --figures all shows the rest. Several systems are compared with
+    the first, or all with each other (--pairs). Systems with the same speakers are resampled
+    together. Forensic examiners get another document (--validation).
     """
     from monitor.lab.evaluation.among import keys
     from monitor.lab.evaluation.report.comparing import all_pairs

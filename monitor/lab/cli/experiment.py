@@ -38,8 +38,8 @@ class ExperimentJobs(JobOptions):
 
     jobs: int | str | None = option(
         "--jobs N|ADDRESS",
-        "Processes, or the workers of a dask scheduler; the results do not depend on it. "
-        "[default: one per core]",
+        "Worker processes, or a dask scheduler. Results do not depend on it. [default: one per "
+        "core]",
         type=WorkerPlace(),
     )
 
@@ -51,35 +51,35 @@ class ExperimentOptions:
     corpus: Path = argument("DIR|MANIFEST|FRAMES|SCORES.npz")
     output: Path = option(
         "-o, --output DIR",
-        "The folder to write (private to you, files of mode 0600).",
+        "Output folder (private to you, files of mode 0600).",
         required=True,
     )
     measuring: MeasureOptions = group(MeasureOptions, "Options")
     template_lengths: tuple[float, ...] | None = option(
         "--template-lengths",
-        "Template lengths D of the sweep, speech seconds. [default: from 3 s, as far]",
+        "Template lengths D of the sweep in speech seconds. [default: from 3 s, as far]",
         type=Numbers(),
     )
     tables_at: tuple[float, float] | None = setting(
         "tables-at T D",
-        "The lengths of the tables, and of figures 5 to 7. [default: 30 30, or less]",
+        "Lengths of the tables and of figures 5 to 7. [default: 30 30, or less]",
         type=FiniteRange(min=0.0, min_open=True),
         nargs=2,
     )
     session: str = setting(
         "session",
-        "Tests and templates of different sessions, or parts of one: as far as the corpus has it.",
+        "Whether tests and templates are of different sessions, as far as the corpus has them.",
         type=click.Choice(("cross", "same", "both")),
         default="both",
     )
     trials: int = setting(
         "trials",
-        "Tests of each speaker at each length, spread over the speech.",
+        "Tests per speaker and length, spread over the speech.",
         least=1,
         default=20,
     )
     trainers: tuple[str, ...] = shared(trained_option)
-    fresh: bool = option("--fresh", "Forget what was kept of earlier runs in -o.")
+    fresh: bool = option("--fresh", "Delete results of earlier runs in -o.")
     workers: ExperimentJobs = group(ExperimentJobs, "Options")
 
     def settings(self) -> ExperimentSettings:
@@ -102,19 +102,22 @@ def command(asked: ExperimentOptions) -> int:
     """Run the experiments of "Privacy Disclosure of Similarity Rank" (SRD) on a corpus.
 
     \b
-    monitor experiment voices/ -o out             heard once; interrupted, it goes on where it was
+    monitor experiment voices/ -o out             audio
     monitor experiment frames -o out              a folder of --frames
-    monitor experiment scores.npz -o out          of monitor score: any recogniser's, at its lengths
+    monitor experiment scores.npz -o out          from monitor score
+
+    \b
     monitor experiment frames -o out --trained phones=trainers.txt --trained voice=trainers.txt
 
-    Sweeps over the lengths of test (T) and templates (D), for each feature and all together, within
-    and across sessions, always of the same people; SRD's Tables II and III, and figures 4 to 8 as
-    SVG, PNG and CSV; and index.html, which says what was done and found: each answer with its
-    limits, or "cannot be decided with so few speakers". results.json has everything.
+    The lengths of tests (T) and templates (D) are varied for each feature and for all together,
+    within and across sessions. All cells have the same people. The folder gets SRD's Tables II and
+    III, and figures 4 to 8 as SVG, PNG and CSV. index.html reports methods and findings. Each
+    answer has its interval, or "cannot be decided with so few speakers". results.json has
+    everything.
 
-    Every cell is kept under a hash of all that it depends on: a second run takes seconds. Audio is
-    heard into DIR/frames, which is biometric; delete it when it is not needed. The page names
-    nobody. A file that is broken is named and skipped (exit status 4).
+    Finished cells are reused: a second run takes seconds, and an interrupted one continues. Frames
+    of audio are kept in DIR/frames. They are biometric, so delete them when you no longer need
+    them. The page contains no names. Broken files are skipped and named (exit status 4).
     """
     from monitor.jobs import cores
     from monitor.lab.experiment.material import choose_panels

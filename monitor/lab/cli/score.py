@@ -60,90 +60,89 @@ class ScoreOptions:
     """Options of the command."""
 
     corpus: Path = argument("FRAMES|DIR|MANIFEST")
-    output: Path = option("-o, --output FILE.npz", "The file to write (mode 0600).", required=True)
+    output: Path = option("-o, --output FILE.npz", "Output file (mode 0600).", required=True)
     replace: bool = option("--replace", "Overwrite -o if it exists.")
     store: str | None = option(
         "-p, --population FILE",
-        "Compare with these templates, from `monitor enrol`, such as those of clear speech where "
-        "DIR holds anonymised speech. [default: templates from DIR itself]",
+        "Templates to compare with, from `monitor enrol`, such as those of clear speech for "
+        "anonymised DIR. [default: templates from DIR itself]",
     )
     rank_model_file: Path | None = option(
         "--rank-model FILE",
-        "What weighs the features for the joint score, from `monitor calibrate -o model.npz`. "
-        "[default: what -p holds, else the shipped rank model]",
+        "Rank model for the joint score, from `monitor calibrate -o model.npz`. [default: that of "
+        "-p, otherwise the shipped one]",
     )
     features: tuple[str, ...] | None = option(
         "--features",
-        "What to score. [default: all that is there; with -p, all that is calibrated too]",
+        "Features to score. [default: all available, and calibrated with -p]",
         type=Features(),
     )
     frames: Path | None = shared(frames_option)
     hearing: CorpusOptions = group(CorpusOptions, "Corpus")
     lengths: tuple[float, ...] | None = option(
         "--lengths",
-        "Test lengths T, speech seconds. [default: 10; of a folder with a list of trials each "
-        "utterance as it is]",
+        "Test lengths T in speech seconds. [default: 10, or whole utterances with a list of "
+        "trials]",
         type=Numbers(),
     )
     template_lengths: tuple[float, ...] | None = option(
         "--template-lengths",
-        "Template lengths D, speech seconds. [default: 30; with -p, the templates' own]",
+        "Template lengths D in speech seconds. [default: 30, or the templates' own with -p]",
         type=Numbers(),
     )
     session: str | None = option(
         "--session",
-        "Whether tests and templates are of different sessions, or parts of one. [default: cross "
-        "where speakers have two sessions, else same; with -p, as it is]",
+        "Whether tests and templates are of different sessions. [default: cross if speakers have "
+        "two sessions, otherwise same; with -p, as enrolled]",
         type=click.Choice(("cross", "same", "both")),
     )
     scoring: str = option(
         "--scoring",
-        "Embeddings: cosine with the mean of a template, or with the nearest 5 s of it "
-        "(FEATURE-max in the file).",
+        "Cosine of embeddings with the mean of a template, or with its nearest 5 s (FEATURE-max "
+        "in the file).",
         type=click.Choice(("average", "max", "both")),
         default="average",
     )
     trials: int = setting(
         "trials",
-        "Tests of each speaker at each length, spread over the speech. With -p every stretch is "
-        "one.",
+        "Tests per speaker and length, spread over the speech. With -p, every stretch is a test.",
         least=1,
         default=20,
     )
     groups: Path | None = option(
         "--groups FILE",
-        "A group of each speaker, kept for `evaluate --group-by`: Kaldi's spk2gender, or a table. "
+        "Group of each speaker for `evaluate --group-by`, as Kaldi's spk2gender or a table. "
         "[default: gender or sex in MANIFEST]",
     )
-    group_by: str | None = option("--group-by COLUMN", "The column of that table.")
-    allow_overlap: bool = setting("allow-overlap", "With -p: score what was enrolled, too.")
+    group_by: str | None = option("--group-by COLUMN", "Column of --groups.")
+    allow_overlap: bool = setting("allow-overlap", "With -p, also score enrolled audio.")
     workers: JobOptions = group(JobOptions, "Processes")
 
 
 @click.command("score", cls=HelpCommand, short_help="Compare every trial with every speaker.")
 @with_options(ScoreOptions)
 def command(options: ScoreOptions) -> int:
-    """Score stretches of speech of DIR, MANIFEST or FRAMES against every speaker, for evaluate.
+    """Score speech of DIR, MANIFEST or FRAMES against every speaker, for `monitor evaluate`.
 
     \b
     monitor score voices/ -o scores.npz
-    monitor evaluate scores.npz
     monitor score frames -o scores.npz --lengths 1,3,10,30 --template-lengths 30,100
-    monitor score anonymised/ -p clear.npz -o scores.npz    templates of the clear speech
-    monitor score libri_dev -o scores.npz                   as its enrolls and trials have it
-    monitor score libri_dev_trials_f_mine -p clear.npz -o scores.npz
+
+    \b
+    monitor score anonymised/ -p clear.npz -o scores.npz    templates of clear speech
+    monitor score libri_dev -o scores.npz                   VoicePrivacy's trials
 
     Each speaker's speech is cut into tests of T and templates of D speech seconds that do not
-    overlap (similarity rank disclosure, eq. 6); with -p into consecutive tests of T. There is a
-    matrix of trials x speakers for each feature and for all together (joint), for every T and D,
-    in one file with who spoke, sessions and groups. Speech is heard once; FRAMES, a folder of
-    --frames, are not heard again. A file that is broken is named and skipped (exit status 4).
+    overlap (similarity rank disclosure, eq. 6). With -p it is cut into consecutive tests of T. The
+    file has one matrix of trials x speakers per feature, and one for all together (joint), for
+    every T and D. It also lists speakers, sessions and groups. Audio is processed once. FRAMES,
+    from --frames, need none. Broken files are skipped and named (exit status 4).
 
-    In a folder of VoicePrivacy's (wav.scp, utt2spk, trials) the utterances that `trials` lists are
-    the tests; templates are -p, or made of what `enrolls` lists there or in the folder beside it
-    (libri_dev_enrolls). Who is left out is named, with the reason.
+    In a VoicePrivacy folder (wav.scp, utt2spk, trials), the utterances in `trials` are the tests.
+    Templates come from -p, or from `enrolls` there or in the folder beside it (libri_dev_enrolls).
+    Excluded speakers are named, with the reason.
 
-    Scores say who sounds like whom: keep the file private.
+    Scores show whose voices are alike: keep the file private.
     """
     from monitor.corpus import read_trial_lists
     from monitor.features.registry import caveats
