@@ -31,9 +31,9 @@ from monitor.lab.attacks.attackers import (
     split_background,
 )
 from monitor.lab.attacks.attacking import AttackConfig, prepare, try_methods
+from monitor.lab.attacks.plot import plot_attacks
 from monitor.lab.attacks.scoreboard import ATTACKERS, Scoreboard, ScoreRow
 from monitor.lab.attacks.speech import CLEAR, Amounts
-from monitor.lab.plots.attacks import plot_attacks
 from monitor.maths.evidence import log2_ratios
 from monitor.maths.likelihood_ratios import (
     ScorePairs,

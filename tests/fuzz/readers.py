@@ -39,13 +39,11 @@ from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.input.attributes import Attribute, read_attribute, read_conditions
-from monitor.lab.evaluation.input.embeddings import (
-    SpeakerVectors,
-    VoicePrivacyResults,
-    read_embeddings,
-)
-from monitor.lab.evaluation.input.labels import read_labels
-from monitor.lab.evaluation.input.scores import ScoreCell, ScoreFile, read_scores, write_score_file
+from monitor.lab.evaluation.input.embeddings import read_embeddings
+from monitor.lab.evaluation.input.lists import read_labels
+from monitor.lab.evaluation.input.score_file import ScoreCell, ScoreFile, write_score_file
+from monitor.lab.evaluation.input.scores import read_scores
+from monitor.lab.evaluation.voiceprivacy import SpeakerVectors, VoicePrivacyResults
 from monitor.lab.experiment.report import KIND, check_folder
 from monitor.ledger import Ledger, LedgerSession
 from monitor.maths.condition import ROW

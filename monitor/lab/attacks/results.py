@@ -17,10 +17,10 @@ from monitor.features.registry import takes
 from monitor.files import held_by, write_text
 from monitor.lab.attacks.attackers import ATTACKERS, BITS, get_attacker
 from monitor.lab.attacks.attributes import AttributeRow
+from monitor.lab.attacks.plot import MethodBits, attacks_svg, plot_attacks
 from monitor.lab.attacks.speech import CLEAR
 from monitor.lab.evaluation.srd import is_undertrained
 from monitor.lab.evaluation.verification import EER, NEAREST
-from monitor.lab.plots.attacks import MethodBits, attacks_svg, plot_attacks
 from monitor.lab.report.export import figure_json, render_csv
 from monitor.lab.report.html import render_html
 from monitor.lab.report.model import (

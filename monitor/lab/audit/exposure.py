@@ -20,7 +20,7 @@ from monitor.events.declaration import Event, find_first
 from monitor.events.reading import Reading
 from monitor.events.run import Change, RunStart
 from monitor.kinds import FeatureSpec
-from monitor.lab.evaluation.comparisons import leaving_out
+from monitor.lab.evaluation.resampling import leaving_out
 from monitor.lab.report.model import Figure
 from monitor.lab.scoring import largest, stretches
 from monitor.maths.condition import condition_of

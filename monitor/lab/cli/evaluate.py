@@ -35,11 +35,12 @@ from monitor.phrases import plural
 if TYPE_CHECKING:
     from monitor.lab.evaluation.comparisons import Roles
     from monitor.lab.evaluation.input.attributes import Attribute
-    from monitor.lab.evaluation.input.embeddings import VoicePrivacyEntry
-    from monitor.lab.evaluation.input.scores import EvaluationInput, ScoreFile
+    from monitor.lab.evaluation.input.score_file import ScoreFile
+    from monitor.lab.evaluation.input.scores import EvaluationInput
     from monitor.lab.evaluation.report.comparing import Grouped
     from monitor.lab.evaluation.report.document import Evaluation
     from monitor.lab.evaluation.report.report import Report
+    from monitor.lab.evaluation.voiceprivacy import VoicePrivacyEntry
 
 _WIDE = 80  # where nobody looks at a terminal and COLUMNS does not say
 
@@ -116,8 +117,8 @@ def _list_embeddings(options: EvaluateOptions) -> list[System]:
 
 def _list_scores(options: EvaluateOptions) -> list[System]:
     """List one system a file, or those chosen of a score file or a folder."""
-    from monitor.lab.evaluation.input.embeddings import VoicePrivacyEntry, VoicePrivacyResults
     from monitor.lab.evaluation.input.scores import read_scores
+    from monitor.lab.evaluation.voiceprivacy import VoicePrivacyEntry, VoicePrivacyResults
 
     files = options.scores
     if options.enrolment:
@@ -214,7 +215,7 @@ def find_groups(options: EvaluateOptions) -> Attribute | None:
 def _score_file(file: Path) -> ScoreFile | None:
     """Open a file of `monitor score`, None where it is another."""
     from monitor.lab.evaluation.input.files import kind_of
-    from monitor.lab.evaluation.input.scores import ScoreFile
+    from monitor.lab.evaluation.input.score_file import ScoreFile
 
     if not file.is_file() or not file.stat().st_size:
         return None

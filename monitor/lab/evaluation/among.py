@@ -16,7 +16,8 @@ from functools import cached_property
 import numpy as np
 
 from monitor.crowds import MOST
-from monitor.lab.evaluation.comparisons import Sample, ScoreMatrix, find_resamples
+from monitor.lab.evaluation.comparisons import ScoreMatrix
+from monitor.lab.evaluation.curves import CrowdRates, Drawing, Line, paint_crowd
 from monitor.lab.evaluation.family import (
     EvaluationContext,
     Family,
@@ -27,8 +28,8 @@ from monitor.lab.evaluation.family import (
     share_aloud,
 )
 from monitor.lab.evaluation.linkage import link_table
+from monitor.lab.evaluation.resampling import Sample, find_resamples
 from monitor.lab.evaluation.srd import resampled_histograms
-from monitor.lab.plots.evaluation import CrowdRates, Drawing, Line, paint_crowd
 from monitor.lab.report.model import Figure
 from monitor.maths.identification import FORMS, beta_mass, fit_rates, mean_bits, probit_mass
 from monitor.maths.rank_models import fit_many, mean_bits_of

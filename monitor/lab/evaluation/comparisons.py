@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from monitor.arrays import real_numbers
 from monitor.errors import UsageError
 from monitor.lab.evaluation.memory import refuse_beyond_memory, scratch
 from monitor.lab.report.model import OneLine
 from monitor.maths.ranks import rank_bounds
-from monitor.maths.roc import Blocks, Counts, cell_counts, cuts_around, pool
-from monitor.maths.statistics import REPLICATES, speaker_weights
 from monitor.phrases import plural
-from monitor.protocols import ScoredComparisons
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 _VOICES = ("anonymised", "original")
@@ -311,92 +305,8 @@ def describe_balance(matrix: ScoreMatrix, trials: Sequence[str]) -> list[str]:
 # A reproducible random order of a score matrix's trials, whatever the order of its rows.
 
 
-def settled_order(matrix: ScoreMatrix) -> IntArray:
-    """Order rows speaker by speaker, the trials of each in an order drawn at random: (T,).
-
-    What is drawn depends on the name of the speaker and on the names of its trials alone, so that
-    systems go through the same trials; where trials have no names, on their scores.
-    """
-    place = np.argsort(matrix.by_name)[matrix.target]
-    if matrix.trial_names:
-        names = np.unique(np.array(matrix.trial_names), return_inverse=True)[1]
-        order: IntArray = np.lexsort((names, place))
-    else:
-        order = _by_scores(matrix, place)
-    ends = np.flatnonzero(np.diff(place[order], append=-1)) + 1
-    for rows in np.split(order, ends[:-1]):
-        name = matrix.speakers[matrix.target[rows[0]]]
-        np.random.default_rng(zlib.crc32(name.encode())).shuffle(rows)
-    return order
-
-
-def _by_scores(matrix: ScoreMatrix, place: IntArray) -> IntArray:
-    """By what the order of columns does not change; equal ones by all of their scores."""
-    order = np.lexsort((matrix.tied, matrix.better, matrix.mated, place))
-    keys = np.stack([key[order] for key in (place, matrix.mated, matrix.better, matrix.tied)])
-    apart = (keys[:, 1:] != keys[:, :-1]).any(axis=0)
-    edges = np.concatenate([[0], np.flatnonzero(apart) + 1, [apart.size + 1]])
-    for run in np.flatnonzero(np.diff(edges) > 1).tolist():
-        start, stop = int(edges[run]), int(edges[run + 1])
-        rows = order[start:stop]
-        scores = np.asarray(matrix.scores[np.sort(rows)])[:, matrix.by_name]
-        order[start:stop] = np.sort(rows)[np.lexsort(scores.T[::-1])]
-    return order
-
-
 # ------------------------------------------------------------------------------- speaker bootstrap
 # Bootstrap replicates of speakers: the trials of a speaker count as often as it is drawn.
-
-_GROUPS = 100
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Base of the resamples: weights (B + J, S), of `resamples` and `leaving_out`.
-
-    Units are speakers with a mated score, trials theirs; nothing: scores are not told from no
-    evidence.
-    """
-
-    weights: FloatArray | None
-    units: int
-    trials: int
-    nothing: bool = False
-
-
-def resamples(matrix: ScoreMatrix, replicates: int = REPLICATES, seed: int = 0) -> FloatArray:
-    """Draw how often each tested speaker counts in each resample: (replicates, S).
-
-    Trials of one speaker are alike, so speakers are drawn and not trials; the enrolled speakers,
-    the columns, stay as they are. What is drawn depends on names alone, so that systems are
-    resampled alike.
-    """
-    return drawn_by_name(matrix.people, replicates, seed)
-
-
-def drawn_by_name(names: Sequence[str], replicates: int = REPLICATES, seed: int = 0) -> FloatArray:
-    """Compute `speaker_weights` of named people, whatever order they are given in."""
-    order = sorted(range(len(names)), key=lambda i: natural(names[i]))
-    weights = np.empty((replicates, len(names)))
-    weights[:, order] = speaker_weights(len(names), replicates, seed)
-    return weights
-
-
-def leaving_out(names: Sequence[str]) -> FloatArray:
-    """Make weights that leave out each person in turn, or a group of more than 100.
-
-    They tell how unequally people contribute to a figure, see `monitor.maths.statistics.freedom`.
-    Shape (J, S), 0 or 1; no row of zeros alone, so none for one person.
-    """
-    group = np.empty(len(names), dtype=np.intp)
-    group[sorted(range(len(names)), key=lambda i: natural(names[i]))] = np.arange(len(names))
-    groups = min(len(names), _GROUPS) if len(names) > 1 else 0
-    return np.asarray(group % _GROUPS != np.arange(groups)[:, None], dtype=np.float64)
-
-
-def find_resamples(weights: FloatArray) -> BoolArray:
-    """Find rows of weights (B, S) that are resamples: those of `leaving_out` sum to less than S."""
-    return np.asarray(weights.sum(axis=1) == weights.shape[1])
 
 
 # ------------------------------------------------------------------------------------- comparisons
@@ -465,14 +375,6 @@ class Comparisons(OneLine):
         matrix = ScoreMatrix(scores, target, listed.speakers, name, called)
         rest = None if is_complete.all() else listed.of_trials(~is_complete)
         return cls(listed.speakers, matrix, rest, name)
-
-    @classmethod
-    def with_notes(
-        cls, matrix: ScoreMatrix, rest: ScoreList | None, trials: Sequence[str]
-    ) -> tuple[Comparisons, list[str]]:
-        """Take a matrix and what is beside it, and describe the matrix, as `describe_balance`."""
-        comparisons = cls(matrix.speakers, matrix, rest, matrix.name)
-        return comparisons, describe_balance(matrix, trials)
 
     @classmethod
     def all_of(cls, matrix: ScoreMatrix) -> Comparisons:
@@ -557,33 +459,6 @@ class Comparisons(OneLine):
         return Usage(target, others, strange, ranked + more, lost, ranked)
 
 
-def pooled_resamples(
-    pool: Comparisons | ScoreMatrix, replicates: int = REPLICATES, seed: int = 0
-) -> FloatArray:
-    """Draw how often each person counts in each resample of a pool: as `resamples`.
-
-    People with a mated comparison are drawn among themselves and impostors among themselves, so
-    that every resample has as many of both. A resample without any non-mated comparison, as a list
-    of few can have, is the whole list instead.
-    """
-    weights = np.zeros((replicates, len(pool.people)))
-    mated_people = np.unique(pool.owner)
-    others = np.setdiff1d(np.arange(len(pool.people)), mated_people)
-    for start, group in enumerate((mated_people, others)):
-        if group.size:
-            names = [pool.people[i] for i in group.tolist()]
-            weights[:, group] = drawn_by_name(names, replicates, seed + start)
-    weights[weights @ pool.non_mated_counts == 0] = 1.0
-    return weights
-
-
-def pooled_leaving_out(pool: Comparisons | ScoreMatrix) -> FloatArray:
-    """`leaving_out` of the people of a pool, where both kinds of comparison are left without."""
-    weights = leaving_out(pool.people)
-    mated = np.bincount(pool.owner, minlength=len(pool.people))
-    return np.asarray(weights[(weights @ mated > 0) & (weights @ pool.non_mated_counts > 0)])
-
-
 def within(every: Comparisons, group_of: Mapping[str, str], group: str) -> Comparisons:
     """Select the comparisons of a group's trials with its own enrolled speakers.
 
@@ -642,158 +517,6 @@ def _join(first: ScoreList, second: ScoreList) -> ScoreList:
 # ------------------------------------------------------------------------------------------- counts
 # Counts of all scores in one pass: what EER, Cllr, ZEBRA and the ROC are computed from.
 
-_Doubles: TypeAlias = NDArray[np.float64]
-_CELLS = 1 << 22
-"""Most speakers x cells that are kept for resampling."""
-_FACTORS = 512
-"""Numbers up to 2 whose product stays finite."""
-_MOST_NATS = 1e300
-"""What a score costs at most, so that the sum over many stays finite."""
-
-
-@dataclass(frozen=True)
-class ScoreCounts:
-    """Counts of a pool of scores, and of its resamples.
-
-    Attributes:
-        exact: at and between the distinct mated scores.
-        replicates: the same for each resample, shape (B, G); None without weights.
-        coarse: whether the resamples use wider cells than `exact`, because there are too many
-            speakers and scores to keep; a cell's scores are then tied.
-        costs: shape (2,): mean of ``log2(1 + exp(-s))`` over mated scores and of
-            ``log2(1 + exp(s))`` over non-mated ones, in bits.
-        replicate_costs: the same for each resample, shape (B, 2).
-        low, high: the lowest and the highest score.
-    """
-
-    exact: Counts
-    replicates: Counts | None
-    coarse: bool
-    costs: FloatArray
-    replicate_costs: FloatArray | None
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, scores: ScoredComparisons, weights: FloatArray | None = None) -> ScoreCounts:
-        """Count all scores in one pass over blocks; in one more where there are weights (B, S)."""
-        own = np.sort(scores.mated)
-        levels = own[np.concatenate([[True], own[1:] > own[:-1]])]
-        cuts = cuts_around(levels)
-        cells = np.zeros(len(cuts) + 1, dtype=np.intp)
-        people = len(scores.non_mated_counts)
-        sums = np.zeros((people, 2))
-        low, high = float(own[0]), float(own[-1])
-        sums[:, 0] = np.bincount(scores.owner, cost_bits(-scores.mated[:, None]), people)
-        for owner, block in scores.non_mated_blocks():
-            sums[:, 1] += np.bincount(owner, cost_bits(block), people)
-            ordered = np.sort(block, axis=None)
-            cells += cell_counts(ordered, cuts)
-            low, high = min(low, float(ordered[0])), max(high, float(ordered[-1]))
-        mated = cell_counts(own, cuts)
-        counts = Counts(cuts, mated.astype(np.float64), cells.astype(np.float64))
-        sizes = np.stack([np.bincount(scores.owner, minlength=people), scores.non_mated_counts], 1)
-        mean = sums.sum(axis=0) / sizes.sum(axis=0)
-        if weights is None:
-            return cls(counts, None, False, mean, None, low, high)
-        most = max(_CELLS // people, 3)
-        coarse = len(cuts) > most
-        if coarse:
-            cuts = levels[np.linspace(0, len(levels) - 1, most).astype(np.intp)]
-        by_speaker = speaker_cells(scores, cuts)
-        drawn = Counts(cuts, weights @ by_speaker[0], weights @ by_speaker[1])
-        shares = weights @ sums / (weights @ sizes)
-        return cls(counts, drawn, coarse, mean, shares, low, high)
-
-    @cached_property
-    def blocks(self) -> Blocks:
-        """Cells of `exact` after pool-adjacent-violators."""
-        return pool(self.exact.mated, self.exact.non_mated)
-
-    @cached_property
-    def replicate_blocks(self) -> Blocks | None:
-        """The same for each resample."""
-        return pool(self.replicates.mated, self.replicates.non_mated) if self.replicates else None
-
-
-def cost_bits(scores: FloatArray) -> _Doubles:
-    """Sum ``log2(1 + exp(s))`` of nats over the last axis: cost of scores that should be low.
-
-    One logarithm for hundreds of scores: ``1 + exp(-|s|)`` lies between 1 and 2, and their product
-    is summed. Terms below 1e-16 bits are lost.
-    """
-    factors: _Doubles = np.abs(scores)
-    np.negative(factors, out=factors)
-    np.exp(factors, out=factors)
-    factors += 1.0
-    positive: _Doubles = np.clip(scores, 0.0, _MOST_NATS)
-    starts = np.arange(0, scores.shape[-1], _FACTORS)
-    products = np.multiply.reduceat(factors, starts, axis=-1)
-    return np.asarray(np.log2(products).sum(axis=-1) + positive.sum(axis=-1) / np.log(2.0))
-
-
-def speaker_cells(scores: ScoredComparisons, cuts: FloatArray) -> tuple[_Doubles, _Doubles]:
-    """Mated and non-mated scores of each person's trials in each cell of cuts: (S, G) each."""
-    shape = (len(scores.non_mated_counts), len(cuts) + 1)
-    place = np.searchsorted(cuts, scores.mated, side="right")
-    mated = np.bincount(scores.owner * shape[1] + place, minlength=shape[0] * shape[1])
-    others = np.zeros(shape)
-    for owner, block in scores.non_mated_blocks():
-        order = np.argsort(owner, kind="stable")
-        firsts = np.flatnonzero(np.diff(owner[order], prepend=-1))
-        for rows in np.split(order, firsts[1:]):
-            others[owner[rows[0]]] += cell_counts(np.sort(block[rows], axis=None), cuts)
-    return mated.reshape(shape).astype(np.float64), others
-
 
 # --------------------------------------------------------------------------------------- direction
 # Warns where higher scores mean less alike: distances passed as scores.
-
-_ERRORS = 3.0
-"""Standard errors below chance, over trials and again over speakers."""
-
-
-def _below_chance(below: FloatArray, owner: IntArray, error: float) -> bool:
-    if 0.5 - float(below.mean()) <= _ERRORS * error:
-        return False
-    tests = np.bincount(owner)
-    means = (np.bincount(owner, below) / np.maximum(tests, 1))[tests > 0]
-    if means.size < 2:
-        return True
-    return bool(0.5 - means.mean() > _ERRORS * means.std(ddof=1) / np.sqrt(means.size))
-
-
-def list_warning(scores: ScoredComparisons, counts: Counts) -> str:
-    """Return `warning` where there are no ranks: of mated scores among non-mated ones."""
-    others = counts.non_mated_total
-    under = np.cumsum(counts.non_mated)  # below the end of each cell
-    at = np.searchsorted(counts.cuts, scores.mated, "right")  # the cell of just that score
-    below = (under[at - 1] + under[at]) / (2 * others)
-    error = float(np.sqrt((1 / below.size + 1 / others) / 12))
-    if not _below_chance(below, scores.owner, error):
-        return ""
-    return (
-        f"{scores.name} looks like distances: comparisons of one speaker score lower than others. "
-        "Every figure takes higher for more alike: if lower is, give the negatives of these "
-        "numbers."
-    )
-
-
-def warning(matrix: ScoreMatrix, what: str = "") -> str:
-    """Describe scores of `what` where right speakers rank lower than chance allows, else nothing.
-
-    Both tests must say so: over trials, as if they were independent, and over the means of the
-    speakers, whose own trials are alike.
-    """
-    count, trials = matrix.population, matrix.trials
-    below = 1.0 - (matrix.better + (matrix.tied - 1) / 2) / (count - 1)  # share of the others
-    error = float(np.sqrt((count + 1) / (12 * (count - 1) * trials)))
-    if not _below_chance(below, matrix.owner, error):
-        return ""
-    first = float((1.0 / matrix.tied * (matrix.better == 0)).mean())
-    return (
-        f"{what or matrix.name} looks like distances: in {100 * first:.3g} % of the trials the "
-        f"right person came first, where guessing does that in {100 / matrix.population:.3g} %, "
-        "and most came late. Every figure takes higher for more alike: if lower is, give the "
-        "negatives of these numbers."
-    )

@@ -11,13 +11,8 @@ from typing import TypeAlias
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.lab.evaluation.comparisons import (
-    Comparisons,
-    ScoreMatrix,
-    Usage,
-    list_warning,
-    warning,
-)
+from monitor.lab.evaluation.comparisons import Comparisons, ScoreMatrix, Usage
+from monitor.lab.evaluation.curves import Curves
 from monitor.lab.evaluation.family import (
     EvaluationContext,
     EvaluationSettings,
@@ -27,10 +22,11 @@ from monitor.lab.evaluation.family import (
 )
 from monitor.lab.evaluation.input.scores import EvaluationInput, read_scores, scores_in_memory
 from monitor.lab.evaluation.report.report import Report
-from monitor.lab.plots.evaluation import Curves
 from monitor.lab.report.model import Figure
+from monitor.maths.roc import Counts
 from monitor.phrases import plural
-from monitor.types import AnyArray
+from monitor.protocols import ScoredComparisons
+from monitor.types import AnyArray, FloatArray, IntArray
 
 _USUAL = EvaluationSettings()
 
@@ -130,7 +126,7 @@ def evaluate(
         about={note: family for note, family in about.items() if family},
         figures=figures,
         curves=Curves.of(every.name, len(every.speakers), usage.nontarget, curves),
-        warnings=tuple(filter(None, _directions(context))),
+        warnings=tuple(warnings_of(context)),
         usage=usage,
         named_trials=frozenset() if context.matrix is None else context.matrix.named_trials,
     )
@@ -159,14 +155,12 @@ def _read(
     return scores_in_memory(scores, labels)
 
 
-def _directions(context: EvaluationContext) -> Iterator[str]:
-    """Warn of scores that rise where voices are less alike."""
+def warnings_of(context: EvaluationContext) -> list[str]:
+    """Warn of scores that look like distances."""
     if context.matrix is None:
-        yield list_warning(context.comparisons, context.counts.exact)
-        return
-    yield warning(context.matrix)
-    if context.dev is not None:
-        yield warning(context.dev, "the dev matrix")
+        return [*filter(None, [list_warning(context.comparisons, context.counts.exact)])]
+    dev = "" if context.dev is None else warning(context.dev, "the dev matrix")
+    return [*filter(None, [warning(context.matrix), dev])]
 
 
 def _with_limits(
@@ -198,4 +192,54 @@ def _describe_usage(usage: Usage, speakers: int) -> Iterator[str]:
         f"{plural(usage.trials, 'trial')} that were {complete}."
         if usage.ranked_trials
         else f"No trial was {complete}: SRD, LID, pi_link, pi_sing and mean ranks are left out."
+    )
+
+
+_ERRORS = 3.0
+"""Standard errors below chance, over trials and again over speakers."""
+
+
+def _below_chance(below: FloatArray, owner: IntArray, error: float) -> bool:
+    if 0.5 - float(below.mean()) <= _ERRORS * error:
+        return False
+    tests = np.bincount(owner)
+    means = (np.bincount(owner, below) / np.maximum(tests, 1))[tests > 0]
+    if means.size < 2:
+        return True
+    return bool(0.5 - means.mean() > _ERRORS * means.std(ddof=1) / np.sqrt(means.size))
+
+
+def list_warning(scores: ScoredComparisons, counts: Counts) -> str:
+    """Return `warning` where there are no ranks: of mated scores among non-mated ones."""
+    others = counts.non_mated_total
+    under = np.cumsum(counts.non_mated)  # below the end of each cell
+    at = np.searchsorted(counts.cuts, scores.mated, "right")  # the cell of just that score
+    below = (under[at - 1] + under[at]) / (2 * others)
+    error = float(np.sqrt((1 / below.size + 1 / others) / 12))
+    if not _below_chance(below, scores.owner, error):
+        return ""
+    return (
+        f"{scores.name} looks like distances: comparisons of one speaker score lower than others. "
+        "Every figure takes higher for more alike: if lower is, give the negatives of these "
+        "numbers."
+    )
+
+
+def warning(matrix: ScoreMatrix, what: str = "") -> str:
+    """Describe scores of `what` where right speakers rank lower than chance allows, else nothing.
+
+    Both tests must say so: over trials, as if they were independent, and over the means of the
+    speakers, whose own trials are alike.
+    """
+    count, trials = matrix.population, matrix.trials
+    below = 1.0 - (matrix.better + (matrix.tied - 1) / 2) / (count - 1)  # share of the others
+    error = float(np.sqrt((count + 1) / (12 * (count - 1) * trials)))
+    if not _below_chance(below, matrix.owner, error):
+        return ""
+    first = float((1.0 / matrix.tied * (matrix.better == 0)).mean())
+    return (
+        f"{what or matrix.name} looks like distances: in {100 * first:.3g} % of the trials the "
+        f"right person came first, where guessing does that in {100 / matrix.population:.3g} %, "
+        "and most came late. Every figure takes higher for more alike: if lower is, give the "
+        "negatives of these numbers."
     )

@@ -14,19 +14,17 @@ import numpy as np
 
 from monitor import crowds
 from monitor.errors import UsageError
-from monitor.lab.evaluation.comparisons import (
-    Comparisons,
-    Roles,
+from monitor.lab.evaluation.comparisons import Comparisons, Roles, ScoreMatrix
+from monitor.lab.evaluation.counts import ScoreCounts
+from monitor.lab.evaluation.curves import Drawing
+from monitor.lab.evaluation.resampling import (
     Sample,
-    ScoreCounts,
-    ScoreMatrix,
     find_resamples,
     leaving_out,
     pooled_leaving_out,
     pooled_resamples,
     resamples,
 )
-from monitor.lab.plots.evaluation import Drawing
 from monitor.lab.report.model import Figure
 from monitor.maths.composition import DELTA
 from monitor.maths.statistics import REPLICATES, Estimate
@@ -277,7 +275,7 @@ class FamilyResult:
     """The figures that a family found, in the order of the tables, and a sentence each on them.
 
     Conclusions are said after the notes of all families. Curves are drawn, by the name of an
-    attribute of `monitor.lab.plots.evaluation.Curves` or of a `Drawing` of the family.
+    attribute of `monitor.lab.evaluation.curves.Curves` or of a `Drawing` of the family.
     """
 
     figures: Iterable[Figure]

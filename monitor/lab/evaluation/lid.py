@@ -20,7 +20,8 @@ import numpy as np
 
 from monitor.arrays import real_numbers
 from monitor.errors import CalibrationError, UsageError
-from monitor.lab.evaluation.comparisons import ScoreMatrix, find_resamples, resamples
+from monitor.lab.evaluation.comparisons import ScoreMatrix
+from monitor.lab.evaluation.curves import POINTS, Drawing, Line, Systems
 from monitor.lab.evaluation.family import (
     EvaluationContext,
     Extremes,
@@ -29,7 +30,7 @@ from monitor.lab.evaluation.family import (
     FigureEntry,
     LimitRule,
 )
-from monitor.lab.plots.evaluation import POINTS, Drawing, Line, Systems
+from monitor.lab.evaluation.resampling import find_resamples, resamples
 from monitor.lab.report.model import Figure
 from monitor.maths.logistic import (
     Platt,

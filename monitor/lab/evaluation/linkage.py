@@ -17,12 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from monitor.arrays import real_numbers
 from monitor.errors import UsageError
-from monitor.lab.evaluation.comparisons import (
-    ScoreCounts,
-    ScoreMatrix,
-    settled_order,
-    speaker_cells,
-)
+from monitor.lab.evaluation.comparisons import ScoreMatrix
+from monitor.lab.evaluation.counts import ScoreCounts, speaker_cells
+from monitor.lab.evaluation.curves import Drawing, Line, Systems
 from monitor.lab.evaluation.family import (
     EvaluationContext,
     Extremes,
@@ -31,7 +28,7 @@ from monitor.lab.evaluation.family import (
     FigureEntry,
     LimitRule,
 )  # fmt: skip
-from monitor.lab.plots.evaluation import Drawing, Line, Systems
+from monitor.lab.evaluation.resampling import settled_order
 from monitor.lab.report.model import Figure
 from monitor.maths.roc import cell_counts, scores_of
 from monitor.phrases import plural

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.lab.evaluation.comparisons import ScoreMatrix, find_resamples, settled_order
+from monitor.lab.evaluation.comparisons import ScoreMatrix
+from monitor.lab.evaluation.curves import Drawing, Line, Systems
 from monitor.lab.evaluation.family import (
     EvaluationContext,
     Family,
@@ -36,7 +37,7 @@ from monitor.lab.evaluation.lid import (
     local_bits,
 )  # fmt: skip
 from monitor.lab.evaluation.memory import scratch
-from monitor.lab.plots.evaluation import Drawing, Line, Systems
+from monitor.lab.evaluation.resampling import find_resamples, settled_order
 from monitor.lab.report.model import Figure
 from monitor.maths.composition import guides
 from monitor.maths.logistic import fit_growing_temperature, fit_temperature

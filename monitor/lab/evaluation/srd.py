@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.lab.evaluation.comparisons import ScoreMatrix, settled_order
+from monitor.lab.evaluation.comparisons import ScoreMatrix
+from monitor.lab.evaluation.curves import POINTS, Drawing, Line, Systems
 from monitor.lab.evaluation.family import (
     EvaluationContext,
     Extremes,
@@ -32,7 +33,7 @@ from monitor.lab.evaluation.family import (
     finite_value,
     share_aloud,
 )  # fmt: skip
-from monitor.lab.plots.evaluation import POINTS, Drawing, Line, Systems
+from monitor.lab.evaluation.resampling import settled_order
 from monitor.lab.report.model import Figure
 from monitor.maths.rank_models import LOSSES, RankFit, fit, fit_many, mean_bits_of
 from monitor.maths.ranks import (

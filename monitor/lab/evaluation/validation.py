@@ -22,16 +22,8 @@ import numpy as np
 
 from monitor.errors import UsageError
 from monitor.lab.evaluation import verification
-from monitor.lab.evaluation.comparisons import (
-    Comparisons,
-    ScoreCounts,
-    ScoreList,
-    ScoreMatrix,
-    list_warning,
-    natural,
-    warning,
-    within,
-)
+from monitor.lab.evaluation.comparisons import Comparisons, ScoreList, ScoreMatrix, natural, within
+from monitor.lab.evaluation.evaluating import warnings_of
 from monitor.lab.evaluation.family import EvaluationContext, EvaluationSettings, add_limits
 from monitor.lab.evaluation.input.attributes import Attribute
 from monitor.lab.evaluation.verification import EER, HULL, NEAREST
@@ -250,13 +242,10 @@ def validate(
     listed = _in_memory(comparisons)
     nats, calibration = _ratios(listed, comparisons.name, dev, llr)
     listed = replace(listed, scores=nats)
-    if comparisons.matrix is None:
-        direction = list_warning(comparisons, ScoreCounts.of(comparisons).exact)
-    else:
-        direction = warning(comparisons.matrix)
-    messages = [*filter(None, [direction]), *notes]
+    context = EvaluationContext.of(comparisons, EvaluationSettings(replicates=0, seed=seed))
+    messages = [*warnings_of(context), *notes]
     if llr is None and dev is None:
-        messages.append(_of_scores(comparisons, seed))
+        messages.append(_of_scores(context))
     settings = EvaluationSettings(replicates, seed)
     total = _measure(listed, "", settings)
     parts: dict[str, tuple[ValidationPart, ...]] = {}
@@ -373,10 +362,9 @@ def _crosswise(listed: ScoreList, name: str, scores: FloatArray) -> tuple[FloatA
     )
 
 
-def _of_scores(every: Comparisons, seed: int) -> str:
-    """Say why EER and min Cllr are not those of `monitor evaluate`, which has the scores'."""
-    context = EvaluationContext.of(every, EvaluationSettings(replicates=0, seed=seed))
-    figures = verification.figures(every, context.pool_weights, context.counts)
+def _of_scores(context: EvaluationContext) -> str:
+    """Explain how EER and min Cllr differ from those of `monitor evaluate`."""
+    figures = verification.figures(context.comparisons, None, context.counts)
     values = {figure.key: figure.shown for figure in figures}
     least = values["verification.min_cllr_bits"]
     return (

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from monitor.errors import UsageError
-from monitor.lab.evaluation.comparisons import ScoreCounts, cost_bits
+from monitor.lab.evaluation.counts import ScoreCounts, cost_bits
+from monitor.lab.evaluation.curves import POINTS, Drawing, Line, Systems
 from monitor.lab.evaluation.family import (
     EvaluationContext,
     Extremes,
@@ -25,7 +26,6 @@ from monitor.lab.evaluation.family import (
     FigureEntry,
     LimitRule,
 )  # fmt: skip
-from monitor.lab.plots.evaluation import POINTS, Drawing, Line, Systems
 from monitor.lab.report.model import Figure
 from monitor.maths.roc import Blocks, Counts, count_scores, pool, scores_of
 from monitor.plots.canvas import MUTED, percents

@@ -19,7 +19,8 @@ from scipy.special import expit
 
 from monitor.arrays import real_numbers
 from monitor.errors import UsageError
-from monitor.lab.evaluation.comparisons import ScoreCounts
+from monitor.lab.evaluation.counts import ScoreCounts
+from monitor.lab.evaluation.curves import Drawing, Line, Systems
 from monitor.lab.evaluation.family import (
     EvaluationContext,
     Extremes,
@@ -28,7 +29,6 @@ from monitor.lab.evaluation.family import (
     FigureEntry,
     LimitRule,
 )  # fmt: skip
-from monitor.lab.plots.evaluation import Drawing, Line, Systems
 from monitor.lab.report.model import Figure
 from monitor.maths.roc import Blocks, Counts, count_scores, pool
 from monitor.plots.canvas import MUTED, legend_above

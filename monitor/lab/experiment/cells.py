@@ -13,9 +13,10 @@ import numpy as np
 
 from monitor.files import finite
 from monitor.jobs import each_in_order
-from monitor.lab.evaluation.comparisons import ScoreMatrix, leaving_out, resamples
+from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
+from monitor.lab.evaluation.resampling import leaving_out, resamples
 from monitor.lab.evaluation.srd import loss_fits
 from monitor.lab.experiment.material import ExperimentSettings, Material, Panel, exclude_speakers
 from monitor.lab.report.export import figure_json

@@ -20,7 +20,7 @@ from monitor.files import make_folder, not_written
 from monitor.jobs import Jobs
 from monitor.kinds import FeatureSpec
 from monitor.lab.evaluation.comparisons import ScoreMatrix
-from monitor.lab.evaluation.input.scores import ScoreEntry, ScoreFile
+from monitor.lab.evaluation.input.score_file import ScoreEntry, ScoreFile
 from monitor.lab.scoring import ScoreGrid
 from monitor.maths.statistics import REPLICATES
 from monitor.phrases import plural

@@ -12,9 +12,10 @@ from scipy.special import log_ndtr
 
 from monitor.errors import UsageError
 from monitor.lab.evaluation.among import FAR, FEWEST, NARROW, Extrapolation, figures, keys
-from monitor.lab.evaluation.comparisons import Sample, ScoreMatrix, leaving_out, resamples
+from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.family import rule_of
 from monitor.lab.evaluation.report.report import meaning
+from monitor.lab.evaluation.resampling import Sample, leaving_out, resamples
 from monitor.maths.identification import FORMS
 from tests.lab.evaluation.matrices import (
     by_key,

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from monitor.errors import UsageError
 from monitor.lab.evaluation import anonymity
 from monitor.lab.evaluation.comparisons import Comparisons, ScoreMatrix, as_list, within
+from monitor.lab.evaluation.curves import Curves
 from monitor.lab.evaluation.input.attributes import read_attribute
 from monitor.lab.evaluation.report.comparing import (
     AVERAGE,
@@ -27,7 +28,6 @@ from monitor.lab.evaluation.report.comparing import (
 )
 from monitor.lab.evaluation.report.report import Report
 from monitor.lab.evaluation.verification import eer
-from monitor.lab.plots.evaluation import Curves
 from monitor.lab.report.model import Figure
 from tests.lab.evaluation.matrices import leading, report_of, with_limits
 

@@ -12,15 +12,9 @@ from hypothesis import strategies as st
 
 from monitor.errors import UsageError
 from monitor.lab.evaluation import membership, verification, zebra
-from monitor.lab.evaluation.comparisons import (
-    Comparisons,
-    ScoreCounts,
-    ScoreList,
-    ScoreMatrix,
-    pooled_resamples,
-    resamples,
-    warning,
-)
+from monitor.lab.evaluation.comparisons import Comparisons, ScoreList, ScoreMatrix
+from monitor.lab.evaluation.counts import ScoreCounts
+from monitor.lab.evaluation.evaluating import warning
 from monitor.lab.evaluation.input.embeddings import read_embeddings
 from monitor.lab.evaluation.input.scores import read_scores
 from monitor.lab.evaluation.linkage import d_sys
@@ -28,6 +22,7 @@ from monitor.lab.evaluation.membership import operating_point
 from monitor.lab.evaluation.report.comparing import compare
 from monitor.lab.evaluation.report.document import Evaluation
 from monitor.lab.evaluation.report.report import meaning
+from monitor.lab.evaluation.resampling import pooled_resamples, resamples
 from monitor.lab.evaluation.verification import eer
 from monitor.lab.report.html import render_html
 from monitor.maths.statistics import speaker_weights

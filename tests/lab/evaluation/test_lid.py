@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from monitor.errors import UsageError
 from monitor.lab.evaluation import EvaluationSettings
 from monitor.lab.evaluation import lid as lid_module
-from monitor.lab.evaluation.comparisons import ScoreMatrix, resamples
+from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.lid import (
     STYLES,
@@ -23,6 +23,7 @@ from monitor.lab.evaluation.lid import (
     weight_shifts,
 )
 from monitor.lab.evaluation.longitudinal import longitudinal
+from monitor.lab.evaluation.resampling import resamples
 from tests.lab.evaluation.matrices import by_key, drawn, leading, separated, with_limits
 
 REGIMES = ("plain", "mid", "weak", "random")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from monitor.errors import UsageError
 from monitor.lab.evaluation import comparisons as module
 from monitor.lab.evaluation.accounting import account
-from monitor.lab.evaluation.comparisons import ScoreMatrix, resamples
+from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.membership import (
     Rates,
     _tail_of,
@@ -21,6 +21,7 @@ from monitor.lab.evaluation.membership import (
     operating_point,
     operating_points,
 )
+from monitor.lab.evaluation.resampling import resamples
 from monitor.maths.composition import epsilon_lower_nats, epsilon_nats
 from tests.lab.evaluation.matrices import drawn, perfect, pools
 

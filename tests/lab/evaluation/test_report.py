@@ -16,12 +16,7 @@ import pytest
 
 from monitor.errors import StoreError, UsageError
 from monitor.lab.evaluation import lid, linkage, srd, verification, zebra
-from monitor.lab.evaluation.comparisons import (
-    Comparisons,
-    ScoreMatrix,
-    leaving_out,
-    resamples,
-)
+from monitor.lab.evaluation.comparisons import Comparisons, ScoreMatrix
 from monitor.lab.evaluation.report.comparing import all_pairs, by_group, compare
 from monitor.lab.evaluation.report.document import Evaluation, pairs_csv, save_page
 from monitor.lab.evaluation.report.report import (
@@ -30,6 +25,7 @@ from monitor.lab.evaluation.report.report import (
     main_figures,
     meaning,
 )
+from monitor.lab.evaluation.resampling import leaving_out, resamples
 from monitor.lab.report.export import escape_latex, figure_json
 from monitor.lab.report.html import render_html
 from monitor.lab.report.model import format_limits

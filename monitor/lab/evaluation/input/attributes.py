@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from monitor.errors import UsageError
-from monitor.lab.evaluation.input.files import kind_of
-from monitor.lab.evaluation.input.layout import SPEAKER, TRIAL, role_of
-from monitor.lab.evaluation.input.rows import Rows
+from monitor.lab.evaluation.input.files import Rows
+from monitor.lab.evaluation.input.lists import SPEAKER, TRIAL, role_of
 from monitor.safe_text import is_empty_cell, printable
 
 _KEYS = SPEAKER | TRIAL | {"id", "name", "reader"}
@@ -37,8 +36,6 @@ def read_attribute(path: Path, column: str | None = None) -> Attribute:
 
     The column need not be named where there is but one.
     """
-    if kind_of(path) != "text":
-        raise UsageError(f"{path.name}: groups are text, a speaker and its group a line")
     rows = Rows.at(path)
     header = column is not None or len(rows.head) > 2 or rows.head[0].lower() in _KEYS
     return _read_column(rows, *_find_columns(rows, column), True) if header else _read_column(rows)
@@ -50,8 +47,6 @@ def read_conditions(path: Path) -> tuple[Attribute, ...]:
     Every column beside the trial's is a condition; one called seconds, length or duration falls
     into ranges.
     """
-    if kind_of(path) != "text":
-        raise UsageError(f"{path.name}: conditions are text, a trial and its condition a line")
     rows = Rows.at(path)
     if len(rows.head) < 2:
         raise UsageError(f"{path.name}: give a trial and its condition a line")

@@ -11,9 +11,8 @@ import numpy as np
 
 from monitor.errors import UsageError
 from monitor.lab.evaluation.comparisons import ScoreList, natural
-from monitor.lab.evaluation.input.labels import Labels, RawScores, labels_of_pairs, numbered
-from monitor.lab.evaluation.input.pairs import Pairs
-from monitor.lab.evaluation.input.rows import check_names
+from monitor.lab.evaluation.input.files import check_names
+from monitor.lab.evaluation.input.lists import Labels, Pairs, RawScores, labels_of_pairs, numbered
 from monitor.lab.evaluation.memory import JOIN_BYTES, refuse_beyond_memory, scratch
 from monitor.phrases import plural
 from monitor.types import AnyArray, IntArray

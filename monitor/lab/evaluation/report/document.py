@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from monitor.files import write_text
+from monitor.lab.evaluation.curves import pictures
 from monitor.lab.evaluation.family import families, family_of
 from monitor.lab.evaluation.report.comparing import (
     Comparison,
@@ -29,7 +30,6 @@ from monitor.lab.evaluation.report.report import (
     tie_rules,
     title_of,
 )
-from monitor.lab.plots.evaluation import pictures
 from monitor.lab.report.export import render_csv, render_latex
 from monitor.lab.report.html import render_html
 from monitor.lab.report.model import (

@@ -13,8 +13,8 @@ import numpy as np
 
 from monitor.errors import UsageError
 from monitor.lab.evaluation.comparisons import Usage
+from monitor.lab.evaluation.curves import CrowdRates, Curves, Line
 from monitor.lab.evaluation.family import FigureEntry, families, family_of
-from monitor.lab.plots.evaluation import CrowdRates, Curves, Line
 from monitor.lab.report.export import curve_json, figure_json
 from monitor.lab.report.model import Figure, format_limits
 from monitor.phrases import plural

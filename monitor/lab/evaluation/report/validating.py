@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.lab.evaluation.comparisons import cost_bits
+from monitor.lab.evaluation.counts import cost_bits
+from monitor.lab.evaluation.curves import Line
 from monitor.lab.evaluation.validation import (
     MEASURES,
     Criterion,
@@ -30,7 +31,6 @@ from monitor.lab.evaluation.verbal import (
 )
 from monitor.lab.evaluation.verification import det_curve, paint_det
 from monitor.lab.evaluation.zebra import ece_profile
-from monitor.lab.plots.evaluation import Line
 from monitor.lab.report.export import curve_json, figure_json, render_csv, save_with_figures
 from monitor.lab.report.html import render_html
 from monitor.lab.report.model import (

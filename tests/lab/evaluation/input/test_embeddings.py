@@ -13,15 +13,15 @@ import pytest
 
 from monitor.errors import MonitorError, StoreError, UsageError
 from monitor.lab.evaluation import memory as room
-from monitor.lab.evaluation.input.embeddings import (
+from monitor.lab.evaluation.input.embeddings import read_embeddings
+from monitor.lab.evaluation.srd import is_undertrained
+from monitor.lab.evaluation.verification import eer
+from monitor.lab.evaluation.voiceprivacy import (
     SpeakerVectors,
     VoicePrivacyResults,
-    read_embeddings,
     read_map,
     read_trials,
 )
-from monitor.lab.evaluation.srd import is_undertrained
-from monitor.lab.evaluation.verification import eer
 from monitor.maths.scores import unit_vectors
 from tests.lab.evaluation import kits
 from tests.lab.evaluation.lists import speechbrain_eer

@@ -114,7 +114,7 @@ CONTENT = {
     "nan": (saved(NAN), COLUMNS, "the score of trial 3 with speaker 1 is not a finite number"),
     "nan in a table": (table().replace("0.8", "nan"), UTT2SPK, "trial 3 with speaker bob is not"),
     "nan in a list": (LISTED.replace("0.8", "nan"), KEY, "score of trial b-1 with speaker bob is"),
-    "short row": (without(table(), 3) + "d-1,0.5,0.5\n", UTT2SPK, "line 5: has 3 columns and"),
+    "short row": (without(table(), 3) + "d-1,0.5,0.5\n", UTT2SPK, "line 5: has 3 columns"),
     "bad score": (table().replace("0.8", "x"), UTT2SPK, "s line 4: the score 'x' is not a number"),
     "comment": (f"# made by us\n{table()}", UTT2SPK, "s line 1: is a comment (#): remove it"),
     "commented header": (f"#trial speaker score\n{LISTED}", KEY, "s line 1: is a comment (#)"),
@@ -127,7 +127,7 @@ CONTENT = {
         "the first line of s has decimal commas: use decimal points",
     ),
     "open header": (table().replace("\n", ",\n"), UTT2SPK, "lines of s end with a separator"),
-    "open row": (table().replace("0.4\n", "0.4,\n"), UTT2SPK, "5 columns and not 4: remove the"),
+    "open row": (table().replace("0.4\n", "0.4,\n"), UTT2SPK, "5 columns, not 4: remove the"),
     "empty cell": (LISTED.replace("bob", "nan"), KEY, "a speaker of s is called 'nan'"),
     "empty cell in labels": (
         LISTED,
@@ -157,7 +157,7 @@ CONTENT = {
         "s and l: trial 7.0 is also written 7",
     ),
     "endless field": ('"' + "x" * 200_000 + '",b\n', UTT2SPK, "is no line of a table"),
-    "short line": (LISTED + "ann d-1\n", KEY, "s line 13: has 2 columns and not 3"),
+    "short line": (LISTED + "ann d-1\n", KEY, "s line 13: has 2 columns"),
     "hardly a pair": (
         "".join(f"s{i} u{i} 0.5\n" for i in range(2000)),
         "".join(f"u{i} s{i}\n" for i in range(2000)),

@@ -16,9 +16,10 @@ from monitor.lab.evaluation import memory
 from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
-from monitor.lab.evaluation.input import rows as lines
+from monitor.lab.evaluation.input import files
 from monitor.lab.evaluation.input.attributes import Attribute
-from monitor.lab.evaluation.input.scores import ScoreCell, ScoreFile, read_scores, write_score_file
+from monitor.lab.evaluation.input.score_file import ScoreCell, ScoreFile, write_score_file
+from monitor.lab.evaluation.input.scores import read_scores
 
 SPEAKERS = ("ann", "bob", "cid")
 TRIALS = ("a-1", "a-2", "b-1", "c-1")
@@ -250,7 +251,7 @@ def test_lists_are_read_in_parts_of_any_size(tmp_path_factory, drawn, merged, pa
     mated = {pair: owner_of(pair[1], owner) == said[int(pair[0][1:])] for pair in expected}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(memory, "_MOST", 1 << 28 if part > 4 else 0)
-        patch.setattr(lines, "_CHUNK", 20)
+        patch.setattr(files, "_CHUNK", 20)
         whose = folder / "m" if merged else None
         try:
             every = read_scores(folder / "s", folder / "k", enrolment_labels=whose).comparisons
