@@ -30,10 +30,10 @@ from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.lid import LidBits
 from monitor.lab.evaluation.longitudinal import longitudinal
-from monitor.lab.evaluation.report.comparing import compare
-from monitor.lab.evaluation.report.report import Report
+from monitor.lab.evaluation.report import Report
 from monitor.lab.evaluation.resampling import Sample, leaving_out, resamples
 from monitor.lab.evaluation.srd import no_evidence
+from monitor.lab.evaluation.systems import compare
 from monitor.maths.identification import FORMS, fit_rates
 from monitor.types import FloatArray, IntArray
 

@@ -72,7 +72,7 @@ def test_figures_by_name_and_what_each_says(run, evaluate):
          "nonymised queries against original references"),
         (("--epsilon", 0.5, "--figures", "accounting"), "psilon"),
         (("--among", "1e4,100", "--figures", "among"),
-         "not supported by 20 enrolled: more than 10 times as many"),
+         "not supported by 20 enrolled (more than 10 times as many"),
         (("--groups", "groups"), "weak, group by group Each group by itself"),
     ],
 )  # fmt: skip

@@ -281,9 +281,6 @@ def find_retention(rows: Sequence[LengthRow], budget: float, least_people: int =
     return Retention(under, reached, average, may)
 
 
-# ------------------------------------------------------------------------------------ of a corpus
-
-
 @dataclass(frozen=True)
 class EnrolledPart:
     """All speakers enrolled from one session, without rank models, and their remaining speech."""
@@ -465,9 +462,6 @@ def _expose(
             kind = "closed-set" if crowd.evidence is None else "evidence"
             best = moment.top[0][0] == voice.name
             yield kind, (owner, seconds, *bits, bool(crowd.at_least), best)
-
-
-# --------------------------------------------------------------------------------- of recorded runs
 
 
 def measure_runs(

@@ -1,4 +1,8 @@
-"""Comparisons of trials with enrolled speakers: a matrix, or a list of pairs."""
+"""Comparisons of trials with enrolled speakers: a matrix, or a list of pairs.
+
+Ranks need a `ScoreMatrix`: every trial compared with every enrolled speaker. Figures of pooled
+scores (EER, Cllr, ZEBRA, D_sys, TPR at low FPR) take any `ScoredComparisons`.
+"""
 
 from __future__ import annotations
 
@@ -58,9 +62,9 @@ class ScoreList(OneLine):
         mated: shape (n,), whether trial and enrolled speaker are one person.
         trial: shape (n,), index into `spoken`.
         speaker: shape (n,), index into `speakers`.
-        spoken: shape (T,), whose trial each is, index into `people`.
+        spoken: shape (T,), the speaker of each trial, index into `people`.
         speakers: the N enrolled speakers.
-        people: whose trials there are; a trial whose speaker nobody names is its own.
+        people: speakers of trials. An unnamed speaker has the name of the trial.
         trials: names of the T trials, all different; empty where they have none.
     """
 
@@ -151,7 +155,7 @@ class ScoreMatrix(OneLine):
         trials, count = self.scores.shape
         if count < 2:
             raise UsageError(
-                f"{self.name}: {plural(count, 'speaker')}; a comparison needs at least two"
+                f"{self.name} has {plural(count, 'speaker')}; a comparison needs at least two"
             )
         if trials == 0:
             raise UsageError(f"{self.name}: there is no trial in it")
@@ -159,7 +163,7 @@ class ScoreMatrix(OneLine):
         if target.shape != (trials,) or target.dtype.kind not in "iu":
             raise UsageError(f"{self.name}: give one target column for each of {trials} trials")
         if target.min() < 0 or target.max() >= count:
-            raise UsageError(f"{self.name}: a target lies outside the {plural(count, 'column')}")
+            raise UsageError(f"{self.name}: a target is outside the {plural(count, 'column')}")
         names = tuple(map(str, self.speakers)) or tuple(map(str, range(count)))
         if len(names) != count or len(set(names)) != count:
             raise UsageError(f"{self.name}: give {count} different names, one for each column")
@@ -220,7 +224,7 @@ class ScoreMatrix(OneLine):
                 row, column = np.argwhere(~np.isfinite(scores))[0].tolist()
                 raise UsageError(
                     f"{self.name}: the score of trial {first + row + 1} with speaker "
-                    f"{self.speakers[column]} is not a finite number: drop that trial"
+                    f"{self.speakers[column]} is not finite; drop that trial"
                 )
             yield part, scores
 
@@ -272,7 +276,7 @@ _UNEVEN = 3
 
 
 def describe_balance(matrix: ScoreMatrix, trials: Sequence[str]) -> list[str]:
-    """Describe trials that say nothing, and how trials lie among the speakers."""
+    """Describe uninformative trials, and how trials are distributed among the speakers."""
     notes = []
     flat = np.flatnonzero(matrix.tied == matrix.population)
     if flat.size:
@@ -287,8 +291,8 @@ def describe_balance(matrix: ScoreMatrix, trials: Sequence[str]) -> list[str]:
     if silent.size:
         have = "has" if silent.size == 1 else "have"
         notes.append(
-            f"{silent.size} of {matrix.population} speakers {have} no trial (first: "
-            f"{matrix.speakers[int(silent[0])]}): compared with, never looked for"
+            f"{silent.size} of {matrix.population} speakers {have} no trial and only serve as "
+            f"impostors (first: {matrix.speakers[int(silent[0])]})"
         )
     if tested == 1:
         notes.append("all trials are of one speaker: limits over speakers cannot be given")
@@ -301,29 +305,12 @@ def describe_balance(matrix: ScoreMatrix, trials: Sequence[str]) -> list[str]:
     return notes
 
 
-# ----------------------------------------------------------------------------------------- settled
-# A reproducible random order of a score matrix's trials, whatever the order of its rows.
-
-
-# ------------------------------------------------------------------------------- speaker bootstrap
-# Bootstrap replicates of speakers: the trials of a speaker count as often as it is drawn.
-
-
-# ------------------------------------------------------------------------------------- comparisons
-# Comparisons of trials with enrolled speakers, whether every trial met every speaker or not.
-#
-# Two needs: ranks want trials that were compared with every enrolled speaker, their own among them
-# (a `ScoreMatrix`); figures of pooled scores (EER, Cllr, ZEBRA, D_sys, rates at few false
-# positives) want any `ScoredComparisons`, which say whether they are of one speaker: a
-# `ScoreMatrix`, or a `Comparisons` of a matrix, of a `ScoreList` or of both.
-
-
 @dataclass(frozen=True)
 class Usage:
-    """Numbers of comparisons, of equal speakers or not, and of trials that ranks can stand on.
+    """Numbers of comparisons and of trials.
 
-    Impostor comparisons are among the non-target ones. Ranked trials met every enrolled speaker,
-    one of them their own.
+    Impostor comparisons are among the non-target ones. Ranked trials were compared with every
+    enrolled speaker, including their own.
     """
 
     target: int
@@ -336,11 +323,11 @@ class Usage:
 
 @dataclass(frozen=True, repr=False)
 class Comparisons(OneLine):
-    """Everything that was compared: what ranks stand on, and what is beside it.
+    """All comparisons of a system.
 
     Attributes:
         speakers: the N enrolled speakers.
-        matrix: trials that met all of them, one of them their own; None where there is none.
+        matrix: trials compared with all of them, including their own; None without such trials.
         rest: all other comparisons, or None.
         name: of the system.
     """
@@ -352,15 +339,13 @@ class Comparisons(OneLine):
 
     def __post_init__(self) -> None:
         if not self.mated.size:
-            raise UsageError(f"{self.name}: no comparison is of one speaker: check the names")
+            raise UsageError(f"{self.name} has no mated comparison: check the names")
         if not self.non_mated_counts.sum():
-            raise UsageError(
-                f"{self.name}: no comparison is of two speakers: nothing to tell apart"
-            )
+            raise UsageError(f"{self.name} has no non-mated comparison: check the names")
 
     @classmethod
     def of(cls, listed: ScoreList, name: str = "scores") -> Comparisons:
-        """Take the trials that ranks can stand on out of a list."""
+        """Collect the complete trials of a list into a matrix."""
         is_complete = listed.complete & (len(listed.speakers) > 1)
         if not is_complete.any():
             return cls(listed.speakers, None, listed, name)
@@ -398,7 +383,7 @@ class Comparisons(OneLine):
 
     @cached_property
     def _own(self) -> tuple[FloatArray, IntArray]:
-        """Mated scores, and whose they are."""
+        """Mated scores and their speakers."""
         scores = [] if self.matrix is None else [self.matrix.mated]
         owner = [] if self.matrix is None else [self.matrix.owner]
         if self.rest is not None:
@@ -462,8 +447,8 @@ class Comparisons(OneLine):
 def within(every: Comparisons, group_of: Mapping[str, str], group: str) -> Comparisons:
     """Select the comparisons of a group's trials with its own enrolled speakers.
 
-    Groups are by name of the speaker, enrolled or not. An impostor whom nobody names goes with the
-    enrolled speakers that it was compared with, where they are of one group.
+    Groups are by name of the speaker, enrolled or not. An unnamed impostor joins the group of the
+    enrolled speakers it was compared with, if they share one.
     """
     columns = np.flatnonzero([group_of.get(name) == group for name in every.speakers])
     if columns.size < 2:
@@ -472,7 +457,7 @@ def within(every: Comparisons, group_of: Mapping[str, str], group: str) -> Compa
     met = np.zeros(len(listed.speakers), bool)
     met[columns] = True
     met_others = np.zeros(len(listed.spoken), bool)
-    met_others[listed.trial[~met[listed.speaker]]] = True  # somebody of another group, or of none
+    met_others[listed.trial[~met[listed.speaker]]] = True  # a speaker outside the group
     groups = np.array([group_of.get(name, "") for name in listed.people], dtype=object)
     groups = groups[listed.spoken]
     is_member = (groups == group) | ((groups == "") & ~met_others & (listed.hits == 0))
@@ -512,11 +497,3 @@ def _join(first: ScoreList, second: ScoreList) -> ScoreList:
         people,
         (*first.trials, *second.trials) if first.trials and second.trials else (),
     )
-
-
-# ------------------------------------------------------------------------------------------- counts
-# Counts of all scores in one pass: what EER, Cllr, ZEBRA and the ROC are computed from.
-
-
-# --------------------------------------------------------------------------------------- direction
-# Warns where higher scores mean less alike: distances passed as scores.

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from monitor.maths.roc import Blocks, Counts, cell_counts, cuts_around, pool
 from monitor.protocols import ScoredComparisons
-from monitor.types import FloatArray
+from monitor.types import DoubleArray, FloatArray
 
-_Doubles: TypeAlias = NDArray[np.float64]
 _CELLS = 1 << 22
 """Most speakers x cells that are kept for resampling."""
 _FACTORS = 512
-"""Numbers up to 2 whose product stays finite."""
+"""Numbers up to 2 with a finite product."""
 _MOST_NATS = 1e300
-"""What a score costs at most, so that the sum over many stays finite."""
+"""Maximum cost of a score, so that sums stay finite."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +26,8 @@ class ScoreCounts:
     Attributes:
         exact: at and between the distinct mated scores.
         replicates: the same for each resample, shape (B, G); None without weights.
-        coarse: whether the resamples use wider cells than `exact`, because there are too many
-            speakers and scores to keep; a cell's scores are then tied.
+        coarse: whether the resamples use wider cells than `exact`, to save memory. Scores in a
+            cell are then tied.
         costs: shape (2,): mean of ``log2(1 + exp(-s))`` over mated scores and of
             ``log2(1 + exp(s))`` over non-mated ones, in bits.
         replicate_costs: the same for each resample, shape (B, 2).
@@ -87,23 +84,23 @@ class ScoreCounts:
         return pool(self.replicates.mated, self.replicates.non_mated) if self.replicates else None
 
 
-def cost_bits(scores: FloatArray) -> _Doubles:
+def cost_bits(scores: FloatArray) -> DoubleArray:
     """Sum ``log2(1 + exp(s))`` of nats over the last axis: cost of scores that should be low.
 
-    One logarithm for hundreds of scores: ``1 + exp(-|s|)`` lies between 1 and 2, and their product
-    is summed. Terms below 1e-16 bits are lost.
+    One logarithm serves hundreds of scores: each ``1 + exp(-|s|)`` is between 1 and 2, so that
+    their product is finite. Terms below 1e-16 bits are lost.
     """
-    factors: _Doubles = np.abs(scores)
+    factors: DoubleArray = np.abs(scores)
     np.negative(factors, out=factors)
     np.exp(factors, out=factors)
     factors += 1.0
-    positive: _Doubles = np.clip(scores, 0.0, _MOST_NATS)
+    positive: DoubleArray = np.clip(scores, 0.0, _MOST_NATS)
     starts = np.arange(0, scores.shape[-1], _FACTORS)
     products = np.multiply.reduceat(factors, starts, axis=-1)
     return np.asarray(np.log2(products).sum(axis=-1) + positive.sum(axis=-1) / np.log(2.0))
 
 
-def speaker_cells(scores: ScoredComparisons, cuts: FloatArray) -> tuple[_Doubles, _Doubles]:
+def speaker_cells(scores: ScoredComparisons, cuts: FloatArray) -> tuple[DoubleArray, DoubleArray]:
     """Mated and non-mated scores of each person's trials in each cell of cuts: (S, G) each."""
     shape = (len(scores.non_mated_counts), len(cuts) + 1)
     place = np.searchsorted(cuts, scores.mated, side="right")

@@ -21,7 +21,7 @@ from monitor.lab.evaluation.family import (
     families,
 )
 from monitor.lab.evaluation.input.scores import EvaluationInput, read_scores, scores_in_memory
-from monitor.lab.evaluation.report.report import Report
+from monitor.lab.evaluation.report import Report
 from monitor.lab.report.model import Figure
 from monitor.maths.roc import Counts
 from monitor.phrases import plural
@@ -37,7 +37,7 @@ def steps() -> int:
 
 
 Scores: TypeAlias = ScoreMatrix | Comparisons | EvaluationInput | str | PathLike[str] | AnyArray
-"""What `evaluate` takes, beside a data frame of pandas, which need not be installed."""
+"""Input of `evaluate`, besides data frames."""
 
 
 def evaluate(
@@ -53,22 +53,21 @@ def evaluate(
     """Compute every metric of the papers on the scores of one system.
 
     Args:
-        scores: the trials: a `ScoreMatrix`, a file of scores as `read_scores` takes it, what that
-            gave, or an array, trials x speakers. A data frame is read as a file of its columns is.
-            In a table, a column of text or the index names who spoke unless there are labels. Of
-            comparisons that are more than a matrix, figures of pooled scores take all, ranks those
-            of the matrix; a note counts them.
-        dev: scores of other speakers, to calibrate LID on; without it each speaker goes by a
-            calibration on the others.
-        settings: resamples, ties, families and what else can be chosen.
-        labels: of an array, who spoke in each trial: its column, from 0, or the name; of a file, a
-            file of labels, unless it says itself who spoke.
-        choose: of a file of several matrices, which: ``["voice", "T=10"]``.
-        notes: what to say beside the figures.
-        progress: called `steps` times, with what comes next.
+        scores: a `ScoreMatrix`, `Comparisons`, a file of scores for `read_scores` or its result, an
+            array (trials x speakers), or a data frame with the columns of such a file. Without
+            labels, a column of text or the index of a table names the speakers. Figures of pooled
+            scores use all comparisons, ranks those of the matrix.
+        dev: scores of other speakers, to calibrate LID on. Otherwise each speaker is calibrated on
+            the others.
+        settings: resamples, ties, families and other choices.
+        labels: speaker of each trial of an array, as a column from 0 or a name, or the labels file
+            of a file of scores.
+        choose: words that select one matrix of a file: ``["voice", "T=10"]``.
+        notes: notes to add to the report.
+        progress: called `steps` times, with the title of the next family.
 
     Raises:
-        UsageError: a score is not finite, or an argument makes no sense.
+        UsageError: if a score is not finite or an argument is invalid.
 
     Example:
         >>> import numpy as np
@@ -85,7 +84,7 @@ def evaluate(
         read = _read(scores, labels, choose)
         scores, notes = read.comparisons, (*read.warnings, *read.notes, *notes)
     elif labels is not None or choose:
-        raise UsageError("a ScoreMatrix says itself who spoke: leave out labels and choose")
+        raise UsageError("a ScoreMatrix includes the speakers: leave out labels and choose")
     if dev is not None and not isinstance(dev, ScoreMatrix):
         raise UsageError(
             f"dev is a {type(dev).__name__}: give a ScoreMatrix, such as read_scores(FILE).matrix"
@@ -140,7 +139,7 @@ def _read(
     """Read a file of scores, or an array, with the labels that were given."""
     if isinstance(scores, EvaluationInput):
         if labels is not None or choose:
-            raise UsageError("these scores say themselves who spoke: leave out labels and choose")
+            raise UsageError("these scores include the speakers: leave out labels and choose")
         return scores
     if isinstance(scores, str | PathLike):
         if labels is None or isinstance(labels, str | PathLike):
@@ -175,7 +174,7 @@ def _with_limits(
 
 
 def _describe_usage(usage: Usage, speakers: int) -> Iterator[str]:
-    """Say which comparisons went where."""
+    """Describe which comparisons each figure uses."""
     impostors = (
         f" ({usage.impostor:,} of these of {plural(usage.impostor_trials, 'trial')} without a "
         "target)"
@@ -188,7 +187,7 @@ def _describe_usage(usage: Usage, speakers: int) -> Iterator[str]:
     )
     complete = f"compared with all {speakers:,} speakers, their own among them"
     yield (
-        f"Ranks (SRD, LID, pi_link, pi_sing, mean ranks) stand on the {usage.ranked_trials:,} of "
+        f"Ranks (SRD, LID, pi_link, pi_sing, mean ranks) use the {usage.ranked_trials:,} of "
         f"{plural(usage.trials, 'trial')} that were {complete}."
         if usage.ranked_trials
         else f"No trial was {complete}: SRD, LID, pi_link, pi_sing and mean ranks are left out."
@@ -210,7 +209,7 @@ def _below_chance(below: FloatArray, owner: IntArray, error: float) -> bool:
 
 
 def list_warning(scores: ScoredComparisons, counts: Counts) -> str:
-    """Return `warning` where there are no ranks: of mated scores among non-mated ones."""
+    """Return `warning` for a list, from mated scores among non-mated ones."""
     others = counts.non_mated_total
     under = np.cumsum(counts.non_mated)  # below the end of each cell
     at = np.searchsorted(counts.cuts, scores.mated, "right")  # the cell of just that score
@@ -219,17 +218,15 @@ def list_warning(scores: ScoredComparisons, counts: Counts) -> str:
     if not _below_chance(below, scores.owner, error):
         return ""
     return (
-        f"{scores.name} looks like distances: comparisons of one speaker score lower than others. "
-        "Every figure takes higher for more alike: if lower is, give the negatives of these "
-        "numbers."
+        f"{scores.name} looks like distances: mated comparisons score lower than others. Higher "
+        "scores must mean more alike: give the negatives of distances."
     )
 
 
 def warning(matrix: ScoreMatrix, what: str = "") -> str:
-    """Describe scores of `what` where right speakers rank lower than chance allows, else nothing.
+    """Describe scores of `what` if true speakers rank below chance; otherwise return "".
 
-    Both tests must say so: over trials, as if they were independent, and over the means of the
-    speakers, whose own trials are alike.
+    Two tests must agree: over trials, as if independent, and over the means of speakers.
     """
     count, trials = matrix.population, matrix.trials
     below = 1.0 - (matrix.better + (matrix.tied - 1) / 2) / (count - 1)  # share of the others
@@ -238,8 +235,7 @@ def warning(matrix: ScoreMatrix, what: str = "") -> str:
         return ""
     first = float((1.0 / matrix.tied * (matrix.better == 0)).mean())
     return (
-        f"{what or matrix.name} looks like distances: in {100 * first:.3g} % of the trials the "
-        f"right person came first, where guessing does that in {100 / matrix.population:.3g} %, "
-        "and most came late. Every figure takes higher for more alike: if lower is, give the "
-        "negatives of these numbers."
+        f"{what or matrix.name} looks like distances: the right person came first in "
+        f"{100 * first:.3g} % of the trials (chance: {100 / matrix.population:.3g} %) and late in "
+        "most. Higher scores must mean more alike: give the negatives of distances."
     )

@@ -14,10 +14,10 @@ from monitor.types import BoolArray, FloatArray, IntArray
 
 
 def settled_order(matrix: ScoreMatrix) -> IntArray:
-    """Order rows speaker by speaker, the trials of each in an order drawn at random: (T,).
+    """Order rows by speaker, with each speaker's trials in random order: shape (T,).
 
-    What is drawn depends on the name of the speaker and on the names of its trials alone, so that
-    systems go through the same trials; where trials have no names, on their scores.
+    The order depends only on names of speakers and trials, so that all systems use the same trials;
+    without names of trials, on their scores.
     """
     place = np.argsort(matrix.by_name)[matrix.target]
     if matrix.trial_names:
@@ -51,10 +51,9 @@ _GROUPS = 100
 
 @dataclass(frozen=True)
 class Sample:
-    """Base of the resamples: weights (B + J, S), of `resamples` and `leaving_out`.
+    """Weights (B + J, S) from `resamples` and `leaving_out`, with the sample's size.
 
-    Units are speakers with a mated score, trials theirs; nothing: scores are not told from no
-    evidence.
+    Units are speakers with mated scores. `nothing`: scores look like no evidence.
     """
 
     weights: FloatArray | None
@@ -66,9 +65,8 @@ class Sample:
 def resamples(matrix: ScoreMatrix, replicates: int = REPLICATES, seed: int = 0) -> FloatArray:
     """Draw how often each tested speaker counts in each resample: (replicates, S).
 
-    Trials of one speaker are alike, so speakers are drawn and not trials; the enrolled speakers,
-    the columns, stay as they are. What is drawn depends on names alone, so that systems are
-    resampled alike.
+    Trials of one speaker are alike, so speakers are drawn, not trials. The columns stay unchanged.
+    Draws depend only on names, so that all systems have the same resamples.
     """
     return drawn_by_name(matrix.people, replicates, seed)
 
@@ -84,8 +82,8 @@ def drawn_by_name(names: Sequence[str], replicates: int = REPLICATES, seed: int 
 def leaving_out(names: Sequence[str]) -> FloatArray:
     """Make weights that leave out each person in turn, or a group of more than 100.
 
-    They tell how unequally people contribute to a figure, see `monitor.maths.statistics.freedom`.
-    Shape (J, S), 0 or 1; no row of zeros alone, so none for one person.
+    They measure how unequally people contribute to a figure (`monitor.maths.statistics.freedom`).
+    Shape (J, S), 0 or 1, without rows for a single person.
     """
     group = np.empty(len(names), dtype=np.intp)
     group[sorted(range(len(names)), key=lambda i: natural(names[i]))] = np.arange(len(names))

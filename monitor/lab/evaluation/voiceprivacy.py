@@ -42,11 +42,11 @@ _TRIALS = re.compile(
 _CLEAR = ("asv_orig", "asv_ssl")
 _NEAR = 1e-3
 _WAV = ".wav"
-"""Of the names of utterances, in some files of the kit of 2026."""
+"""Suffix of names of utterances in some files of 2026."""
 
 
 def read_map(path: Path) -> dict[str, str]:
-    """Read a name and a word a line, as ``utt2spk``."""
+    """Read lines of a name and a word, such as ``utt2spk``."""
     words_by_name: dict[str, str] = {}
     rows = Rows.at(path, blanks=True)
     for number, (name, word) in rows.read(width=2, shape="a name and a word"):
@@ -82,7 +82,9 @@ class SpeakerVectors:
         """Read a folder of ``id2idx`` and ``speaker_vectors.npy``."""
         label = f"{folder.parent.name}/{folder.name}"
         if not (folder / _VECTORS).exists() and (folder / _PICKLED).exists():
-            raise StoreError(f"{label}: {_PICKLED} is a pickle, which is never loaded: {_CONVERT}")
+            raise StoreError(
+                f"{label}: pickles such as {_PICKLED} are never loaded; run {_CONVERT}"
+            )
         stored = array_at(folder / _VECTORS)
         if stored.dtype.kind not in "fiu" or stored.ndim != 2 or not stored.size:
             raise UsageError(f"{label}: {_VECTORS} has shape {stored.shape}, not (n, d) numbers")
@@ -144,7 +146,7 @@ class VoicePrivacyEntry:
 
 @dataclass(frozen=True)
 class VoicePrivacyResults:
-    """A folder of results, whose embeddings are read when they are asked for."""
+    """A folder of results with embeddings read on demand."""
 
     path: Path
     data: Path | None
@@ -216,11 +218,10 @@ class VoicePrivacyResults:
         self, entry: VoicePrivacyEntry, name: str, *, unmated: str = "count",
         clear: Path | None = None,
     ) -> EvaluationInput:  # fmt: skip
-        """Compute the cosines of one list of trials, as the challenge has them.
+        """Compute the cosines of one list of trials, as the challenge does.
 
-        Against `clear`, results of a network trained on clear speech (by default ``asv_orig`` or
-        ``asv_ssl`` beside these), an attacker whose network tells too little of clear speech is
-        marked.
+        `clear` has results of a network trained on clear speech, by default ``asv_orig`` or
+        ``asv_ssl`` beside these. An attacker that recognises clear speech much worse is marked.
         """
         notes: list[str] = []
         listed = self._list_comparisons(entry, notes)
@@ -253,29 +254,29 @@ class VoicePrivacyResults:
             )
 
     def _judge_training(self, entry: VoicePrivacyEntry, clear: Path | None) -> tuple[str, str]:
-        """Mark an attacker that looks undertrained; else note what is known of it."""
+        """Return a warning if the attacker looks undertrained, or a note."""
         neighbours = [self.path.parent / name for name in _CLEAR]
         reference = clear or next(filter(Path.is_dir, neighbours), None)
         bits = self._clear_bits(entry)
         if reference is None or bits is None:
             lacks = "its embeddings of clear speech" if bits is None else "results of asv_orig"
             return "", (
-                f"Whether the attacker is trained well enough cannot be told without {lacks} "
+                f"Whether the attacker is well trained is unknown without {lacks} "
                 "(--clear-results)."
             )
         reference_bits = VoicePrivacyResults.at(reference, self.data)._clear_bits(entry)
         if reference_bits is None:
             return "", (
-                f"Whether the attacker is trained well enough cannot be told: {reference.name} "
-                f"has no clear {entry.dataset}."
+                f"Whether the attacker is well trained is unknown: {reference.name} has no clear "
+                f"{entry.dataset}."
             )
         dataset = " ".join(filter(None, (entry.dataset, entry.part)))
-        sentence = f"of clear {dataset} its network tells {bits:.2f} bits (MeanD), "
+        sentence = f"its network discloses {bits:.2f} bits (MeanD) of clear {dataset}, "
         sentence += f"{reference.name} {reference_bits:.2f}"
         if is_undertrained(bits, reference_bits):
             return (
-                f"the attacker looks undertrained: {sentence}: its figures are no measure of the "
-                "anonymiser; train it longer, or on more speakers"
+                f"the attacker looks undertrained: {sentence}. Its figures do not measure the "
+                "anonymiser. Train it longer, or on more speakers"
             ), ""
         return "", f"The attacker is trained: {sentence}."
 
@@ -307,7 +308,7 @@ class VoicePrivacyResults:
             )
         if entry.listed is None:
             raise UsageError(
-                f"{entry.trials.name} has no list of trials: say where lists are (--data FOLDER)"
+                f"{entry.trials.name} has no list of trials: give the folder of lists (--data)"
             )
         listed = read_trials(entry.listed)
         missing = [pair for pair in listed
@@ -317,10 +318,12 @@ class VoicePrivacyResults:
             listed = tuple(pair for pair in listed if pair not in gone)
             notes.append(
                 f"{len(missing)} of {len(missing) + len(listed)} listed pairs have no embedding "
-                f"(first: {missing[0][0]} {missing[0][1]}): left out"
+                f"(first: {missing[0][0]} {missing[0][1]}) and are left out"
             )
         if not listed:
-            raise UsageError(f"{entry.trials.name}: no listed pair has embeddings; check the lists")
+            raise UsageError(
+                f"no listed pair of {entry.trials.name} has embeddings; check the lists"
+            )
         speakers = tuple(sorted({speaker for speaker, _, _ in listed}, key=natural))
         if complete:
             own = {utterance: speaker for speaker, utterance, target in listed if target}
@@ -340,7 +343,7 @@ class VoicePrivacyResults:
         tests, templates = (near_one(vectors) for vectors in (trials.values[rows], templates))
         tests = tests / np.linalg.norm(tests, axis=1, keepdims=True)
         cosines = tests @ (templates / np.linalg.norm(templates, axis=1, keepdims=True)).T
-        # of target pairs, utt2spk, else idx2spk
+        # of target pairs, utt2spk or idx2spk
         spoken = {name: trials.speakers.get(row, name) for name, row in trials.row.items()}
         spoken |= self._utt2spk(entry.trials.name)
         spoken |= {utterance: who for who, utterance, target in listed if target}
@@ -385,9 +388,8 @@ class VoicePrivacyResults:
                 notes.append(
                     f"{vectors.label}: the vectors of {len(wrong)} of "
                     f"{plural(len(vectors.row), 'speaker')} (first: {wrong[0]}) are not the means "
-                    "of their utterances (the scripts of 2024 mix speakers up where they read "
-                    "embeddings back): they are taken as they are; remove spk-level to have it "
-                    "made anew"
+                    "of their utterances (the scripts of 2024 mix up speakers). They are used "
+                    "unchanged. Delete spk-level to compute the means"
                 )
         return vectors
 
@@ -397,7 +399,7 @@ class VoicePrivacyResults:
         for name, row in vectors.row.items():
             speaker = spoken.get(name) or vectors.speakers.get(row)
             if speaker is None:
-                raise UsageError(f"{vectors.label}: nobody says whose {name} is (utt2spk, idx2spk)")
+                raise UsageError(f"{vectors.label}: {name} has no speaker in utt2spk or idx2spk")
             rows.setdefault(speaker, []).append(row)
         values = np.stack([vectors.values[row].mean(axis=0) for row in rows.values()])
         return SpeakerVectors(

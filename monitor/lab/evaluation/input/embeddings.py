@@ -33,7 +33,7 @@ _SESSION = frozenset({"session", "session_id", "chapter"})
 
 @dataclass(frozen=True)
 class Vectors:
-    """Embeddings (n, d) of a file, as messages call it; n names of speakers, and of sessions."""
+    """Embeddings (n, d) of a file, with n speakers and n or no sessions."""
 
     label: str
     values: FloatArray
@@ -51,14 +51,14 @@ class Vectors:
             raise UsageError(f"{self.label} has no embedding in it")
         if count != len(values) or len(self.sessions) not in (0, count):
             raise UsageError(
-                f"{self.label}: {plural(len(values), 'embedding')}, {plural(count, 'speaker')} and "
-                f"{plural(len(self.sessions), 'session')}; give one of each for each embedding"
+                f"{self.label} has {plural(len(values), 'embedding')}, {plural(count, 'speaker')} "
+                f"and {plural(len(self.sessions), 'session')}; give one of each for each embedding"
             )
         finite = np.logical_and.reduce(np.isfinite(values), axis=1)
         if not finite.all():
             i = int(np.argmin(finite))
             raise UsageError(
-                f"{self.label}: embedding {i + 1} (speaker {self.speakers[i]}) is not finite: "
+                f"{self.label}: embedding {i + 1} (speaker {self.speakers[i]}) is not finite; "
                 "drop it"
             )
         if "" in self.speakers:
@@ -69,13 +69,13 @@ class Vectors:
 def read_vectors(path: Path) -> Vectors:
     """Read embeddings.
 
-    An ``.npz`` with ``embeddings`` (n, d), ``speakers`` (n,) and perhaps ``sessions`` (n,); JSON
-    lines ``{"speaker": "ann", "session": "1", "embedding": [0.1, ...]}``; or a table with the
-    columns ``speaker``, perhaps ``session``, and d numbers.
+    Formats are an ``.npz`` with ``embeddings`` (n, d) and ``speakers`` (n,), JSON lines
+    ``{"speaker": "ann", "session": "1", "embedding": [0.1, ...]}``, and a table with a column
+    ``speaker`` and d columns of numbers. Sessions are optional in each.
     """
     kind = kind_of(path)
     if kind == "npy":
-        raise UsageError(f"{path.name} does not say whose embeddings they are; save them as .npz")
+        raise UsageError(f"{path.name} has no speakers; save them with the embeddings as .npz")
     if kind == "npz":
         arrays = arrays_at(path)
         if not {"embeddings", "speakers"} <= arrays.keys():
@@ -109,7 +109,7 @@ def _json_lines(path: Path) -> Iterator[_Line]:
         except (ValueError, RecursionError):
             value = None
         if not isinstance(value, dict):
-            raise UsageError(f"{where}: is no JSON object; correct it")
+            raise UsageError(f"{where} is not a JSON object; correct it")
         speaker, session = value.get("speaker"), value.get("session", "")
         values = value.get("embedding")
         if type(speaker) not in (str, int) or type(session) not in (str, int):
@@ -169,7 +169,7 @@ def read_embeddings(
         ...     read = read_embeddings(path, path)
         >>> read.matrix.scores.tolist(), read.notes
         ([[1.0, 0.0], [0.0, 1.0]],
-         ('2 of 2 trials are enrolled themselves (first: trial 1): every figure is biased
+         ('2 of 2 trials are enrolled themselves (first: trial 1), which biases every figure
          upwards',))
     """
     if scoring not in SCORINGS:
@@ -185,7 +185,7 @@ def read_embeddings(
     if zero.size:
         i = int(zero[0])
         raise UsageError(
-            f"{enrolled.label}: embedding {i + 1} (speaker {enrolled.speakers[i]}) is all zero: "
+            f"{enrolled.label}: embedding {i + 1} (speaker {enrolled.speakers[i]}) is all zero; "
             "drop it"
         )
     speakers = tuple(sorted(set(enrolled.speakers), key=natural))
@@ -225,14 +225,14 @@ def _cosines(
 
 
 def _shared(trials: Vectors, enrolment: Vectors) -> list[str]:
-    """Describe trials and sessions that the two files share and should not."""
+    """Describe trials and sessions that both files contain."""
     notes = []
     enrolled_rows = set(_bytes(enrolment.values))
     same = [i for i, row in enumerate(_bytes(trials.values), 1) if row in enrolled_rows]
     if same:
         notes.append(
             f"{len(same)} of {len(trials.values)} trials are enrolled themselves (first: trial "
-            f"{same[0]}): every figure is biased upwards"
+            f"{same[0]}), which biases every figure upwards"
         )
     if trials.sessions and enrolment.sessions:
         met = set(zip(enrolment.speakers, enrolment.sessions, strict=True))
@@ -241,20 +241,10 @@ def _shared(trials: Vectors, enrolment: Vectors) -> list[str]:
         if same:
             notes.append(
                 f"{len(same)} of {len(trials.values)} trials share a session with the enrolment of "
-                f"their speaker (first: trial {same[0]}): that favours the attacker"
+                f"their speaker (first: trial {same[0]}), which favours the attacker"
             )
     return notes
 
 
 def _bytes(values: FloatArray) -> Iterator[bytes]:
     return (row.tobytes() for row in np.asarray(values, np.float64))
-
-
-# ------------------------------------------------------------------------------------- voiceprivacy
-# Reads what the evaluation of the VoicePrivacy Challenges of 2024 and 2026 leaves behind.
-#
-# A folder of results (``exp/asv_orig``, ``exp/asv_anon_SUFFIX``) keeps the embeddings of each data
-# set under ``cosine_out/emb_xvect/SET/utt-level`` and ``spk-level``: ``id2idx`` (an identifier and
-# its row), ``idx2spk`` (a row and its speaker), and ``speaker_vectors.npy``, converted
-# from the pickle ``.pt``, which is not read. The lists of trials lie in
-# ``data/SET_trials_f/trials``. docs/evaluate-input.md shows it.

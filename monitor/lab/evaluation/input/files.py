@@ -126,12 +126,12 @@ _DECIMAL_COMMA = re.compile(r"(?<![^\s;])-?\d+,\d+(?![^\s;])", re.ASCII)
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a text whose first line that is not blank is a row too, or a header.
+    """Rows of a text, with or without a header.
 
     Attributes:
-        first: that line, and `number` which one it is.
-        separator: of columns: a tab, otherwise a comma, otherwise None for blanks.
-        head: the columns of that line.
+        first, number: first line that is not blank, and its number.
+        separator: of columns: a tab, a comma, or None for blanks.
+        head: columns of the first line.
     """
 
     path: Path
@@ -164,10 +164,10 @@ class Rows:
         shape: str = "",
         progress: Progress | None = None,
     ) -> Iterator[tuple[int, list[str]]]:
-        """Yield the number and the columns of each line that is not blank, below a header.
+        """Yield number and columns of each line below a header, without blank lines.
 
-        Rows are as wide as the first, or `width`; UsageError otherwise, which calls what a row
-        should be `shape`.
+        Raises:
+            UsageError: if a row is not as wide as the first, or `width`; `shape` describes a row.
         """
         separator, width = self.separator, len(self.head) if width is None else width
         for number, line in islice(text_lines(self.path, progress), header, None):
@@ -185,13 +185,12 @@ class Rows:
         self, columns: Sequence[int], names: Mapping[str, int], hint: str, *, header: bool,
         called: str = "", what: str = "score", progress: Progress | None = None,
     ) -> tuple[FloatArray, dict[str, tuple[str, ...]]]:  # fmt: skip
-        """Read numbers, shape (rows, columns), and names: their columns by role.
+        """Read numbers, shape (rows, columns), and columns of names by role, as a stream.
 
-        The names that a header gives to the numbers have a role too, `called`. The text is never
-        held whole.
+        `called` is the role of the header's names of the numbers.
 
         Raises:
-            UsageError: a cell is not a number, what it should be and a hint; a name makes no sense.
+            UsageError: if a cell is not a number, with a hint, or if a name is invalid.
         """
         label = self.path.name
         numbers, done = scratch((count_lines(self.path), len(columns))), 0
@@ -284,7 +283,7 @@ def split_line(line: str, separator: str | None) -> list[str]:
 
 
 def _find_fault(line: str) -> str:
-    """Return what keeps the first line from being one of a table, and what to do."""
+    """Describe why a first line is not one of a table, and the remedy."""
     if line.lstrip().startswith("#"):
         return "is a comment (#): remove it, or write the names of the columns without #"
     if ";" not in line or len(line.split()) > 1:
@@ -304,10 +303,7 @@ def is_number(text: str) -> bool:
 
 
 def check_names(label: str, names: Mapping[str, Collection[str]]) -> None:
-    """Refuse (UsageError) cells without a name, and one name that is written in two ways.
-
-    Names are by their role: of speakers, of trials.
-    """
+    """Refuse (UsageError) empty cells, and a name written in two ways; names are by role."""
     for role, of_role in names.items():
         if empty := next((name for name in of_role if name and is_empty_cell(name)), None):
             raise UsageError(

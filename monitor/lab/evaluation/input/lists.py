@@ -1,10 +1,14 @@
-"""Reads lists of pairs of a trial and an enrolled speaker: their scores, and which are targets."""
+"""Reads lists: pairs of trial and speaker, labels of trials, and groups of speakers or trials.
+
+The header names the columns; otherwise their number and kind do. A list without a header is
+``speaker trial score [target]``, as Kaldi and ZEBRA write it. Numbers alone are a table.
+"""
 
 from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -23,6 +27,7 @@ from monitor.lab.evaluation.input.files import (
     kind_of,
 )
 from monitor.lab.evaluation.memory import refuse_beyond_memory
+from monitor.safe_text import is_empty_cell, printable
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 TRIAL = frozenset(
@@ -42,17 +47,16 @@ WORDS = {
 
 
 def role_of(names: Sequence[str], role: Collection[str]) -> int | None:
-    """Find the first column that is called so."""
+    """Find the first column with a name of this role."""
     return next((i for i, name in enumerate(names) if name.lower() in role), None)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Indices of columns in the rows of a text, and whether the first is a header.
+    """Indices of columns in the rows of a text, and whether the first row is a header.
 
-    Of a list those of trial names, enrolled speakers, scores (a trial list has none), and of what
-    says whether a pair is a target; of a table that of trial names and of who spoke, where it has
-    them, and the speakers that all others are called after.
+    A list has columns of trials, enrolled speakers, scores (not in a trial list) and targets. A
+    table may have columns of trials and of their speakers; its other columns are `speakers`.
     """
 
     rows: Rows
@@ -93,19 +97,19 @@ def layout_of(path: Path) -> Layout:
             f"lines of {label} end with a separator: remove it, or name the last column"
         )
     raise UsageError(
-        f"{label}: its first line does not say which column is which: write a header above it, "
-        "'trial speaker score' (or target) for a list, 'trial' and every speaker for a table, "
-        "separated by tabs, commas or blanks"
+        f"the first line of {label} does not name the columns. Write a header: 'trial speaker "
+        "score' (or target) for a list, or 'trial' and every speaker for a table. Separate by "
+        "tabs, commas or blanks"
     )
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """The lines of a list, as they were written, and how messages call the file.
+    """The n lines of a list, and the label of its file in messages.
 
-    Names of trials and speakers are in the order of their first appearance; shape (n,): the index
-    of those of each line, its score, and whether both are one person, None where the list does not
-    say. It is numbered where names are numbers from 0.
+    Names of trials and speakers are in order of first appearance. Each line has an index of both, a
+    score, and whether it is a target; None if the list has no such column. Names of a `numbered`
+    list are numbers from 0.
     """
 
     label: str
@@ -207,7 +211,7 @@ _ORDER = "without a header, columns are speaker, trial and score"
 
 
 def _check_order(pairs: Pairs) -> None:
-    """Refuse a list without a header whose targets look as if trials came first."""
+    """Refuse a list without a header if its first column looks like trials."""
     if pairs.target is None:
         return
     of_trial, of_speaker = (
@@ -217,9 +221,8 @@ def _check_order(pairs: Pairs) -> None:
     if of_trial > 1 == of_speaker:
         rest = " target" if pairs.scores is None else " score target"
         raise UsageError(
-            f"{pairs.label}: no name in its first column has two targets, some in its second "
-            f"have: write the header 'trial speaker{rest}' above it if trials come first, "
-            f"otherwise 'speaker trial{rest}'"
+            f"the first column of {pairs.label} looks like trials. Write the header 'trial "
+            f"speaker{rest}' above it if trials come first, otherwise 'speaker trial{rest}'"
         )
 
 
@@ -247,7 +250,7 @@ def pairs_of_records(label: str, records: AnyArray) -> Pairs:
     assert trial is not None
     assert speaker is not None
     if target is not None and not np.isin(target, (0, 1)).all():
-        raise UsageError(f"{label}: a target is neither 1 nor 0: write 0 of nontarget")
+        raise UsageError(f"{label} has a target other than 1 and 0: write 0 for nontarget")
     is_target = None if target is None else target != 0
     trials, speakers = _names_up_to(label, trial), _names_up_to(label, speaker)
     pairs = Pairs(label, trials, speakers, trial, speaker, scores, is_target, numbered=True)
@@ -266,11 +269,15 @@ def _names_up_to(label: str, numbers: IntArray) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Labels:
-    """Contents of a file of labels, and how messages call it.
+    """Contents of a file of labels, and its name in messages.
 
-    Columns from 0, (T,), or names of the speakers, and of trials where there are any; all trials
-    that a trial list speaks of; the list itself where it has nontarget pairs: then no others count;
-    in words, a trial that is a target of two models.
+    Attributes:
+        columns: column of each trial's speaker, from 0, shape (T,), or
+        names: name of each trial's speaker.
+        trials: names of the trials; may be empty.
+        listed: all trials in a trial list.
+        pairs: a trial list with nontarget pairs; only its pairs count.
+        several: description of a trial that is a target of two models.
     """
 
     label: str
@@ -286,12 +293,12 @@ class Labels:
         speakers = dict(zip(self.trials, self.names, strict=True))
         if len(speakers) < len(self.trials):
             again = next(name for name, times in Counter(self.trials).items() if times > 1)
-            raise UsageError(f"{self.label}: trial {again} is listed twice; keep one line for it")
+            raise UsageError(f"{self.label} lists trial {again} twice; keep one line")
         return speakers
 
 
 def labels_of_array(label: str, values: object) -> Labels:
-    """Whole numbers are columns from 0, texts are names."""
+    """Convert an array of columns from 0, or of names."""
     array = names_or_numbers(values, label)
     if array.dtype.kind == "U":
         names = tuple(map(str, array.tolist()))
@@ -301,7 +308,7 @@ def labels_of_array(label: str, values: object) -> Labels:
 
 
 def numbered(labels: Labels) -> Labels:
-    """Name trials 0, 1 ... where labels are in their order; -1 is nobody."""
+    """Name unnamed trials 0, 1 ...; column -1 means an unknown speaker."""
     if labels.trials:
         return labels
     columns = () if labels.columns is None else labels.columns.tolist()
@@ -319,7 +326,7 @@ def labels_of_pairs(pairs: Pairs) -> Labels:
         if speakers.setdefault(trial, speaker) != speaker and not several:
             several = f"trial {trial} is a target of {speakers[trial]} and of {speaker}"
     if not speakers:
-        raise UsageError(f"{pairs.label} has no target line; say who spoke in each trial")
+        raise UsageError(f"{pairs.label} has no target line; add the speaker of each trial")
     assert pairs.target is not None
     return Labels(
         pairs.label,
@@ -334,15 +341,14 @@ def labels_of_pairs(pairs: Pairs) -> Labels:
 def read_labels(path: Path) -> Labels:
     """Read labels of any form.
 
-    A ``.npy`` of columns or names; a text with one name in each line, with ``trial speaker`` in
-    each line (Kaldi's utt2spk), or a trial list (``speaker trial target|nontarget``). A header
-    may name other orders.
+    A ``.npy`` of columns or names, or text with lines of ``speaker``, ``trial speaker`` (Kaldi's
+    utt2spk), or ``speaker trial target|nontarget`` (a trial list). A header may change the order.
     """
     kind = kind_of(path)
     if kind == "npy":
         return labels_of_array(path.name, array_at(path))
     if kind == "npz":
-        raise UsageError(f"{path.name}: labels are a .npy of columns or names, or text; save it so")
+        raise UsageError(f"{path.name} is an archive: save labels as .npy or text")
     lines = Rows.at(path)
     width = len(lines.head)
     if width > 2:
@@ -367,8 +373,8 @@ def read_labels(path: Path) -> Labels:
         return Labels(path.name, names=columns[0] if columns else ())
     if not header and len(set(columns[0])) < len(rows) == len(set(columns[1])):
         raise UsageError(
-            f"{path.name}: names in its first column repeat, those in its second do not: write "
-            "the header 'speaker trial' above it if it is turned, otherwise 'trial speaker'"
+            f"only the first column of {path.name} repeats names. Write the header 'speaker trial' "
+            "above it if speakers come first, otherwise 'trial speaker'"
         )
     if trial is None:
         trial = 0 if speaker is None else 1 - speaker
@@ -377,13 +383,109 @@ def read_labels(path: Path) -> Labels:
 
 @dataclass(frozen=True)
 class RawScores:
-    """Contents of a file of scores (T, N), before anything is matched.
-
-    Speakers are names of the columns and trials those of the rows, where they have any; labels say
-    who spoke, where anybody does.
-    """
+    """Contents of a file of scores (T, N), with names of columns and rows, and labels, if any."""
 
     scores: AnyArray
     speakers: tuple[str, ...] = ()
     trials: tuple[str, ...] = ()
     labels: Labels | None = None
+
+
+_KEYS = SPEAKER | TRIAL | {"id", "name", "reader"}
+_ATTRIBUTES_MOST = 20
+_LENGTHS = frozenset({"seconds", "length", "duration"})
+_EDGES = (1, 2, 5, 10, 20, 40)
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An attribute of speakers by name, or of trials, and the label of its file."""
+
+    label: str
+    name: str
+    of: Mapping[str, str]
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The groups, in the order of their names."""
+        return tuple(sorted(set(self.of.values())))
+
+
+def read_attribute(path: Path, column: str | None = None) -> Attribute:
+    """Read ``speaker attribute`` lines (Kaldi's spk2gender), or a column of a table."""
+    rows = Rows.at(path)
+    header = column is not None or len(rows.head) > 2 or rows.head[0].lower() in _KEYS
+    return _read_column(rows, *_find_columns(rows, column), True) if header else _read_column(rows)
+
+
+def read_conditions(path: Path) -> tuple[Attribute, ...]:
+    """Read ``trial condition`` lines, or a table with a column per condition.
+
+    A column called seconds, length or duration is grouped into ranges.
+    """
+    rows = Rows.at(path)
+    if len(rows.head) < 2:
+        raise UsageError(f"{path.name}: give a trial and its condition a line")
+    if len(rows.head) == 2 and rows.head[0].lower() not in _KEYS:
+        return (replace(_read_column(rows), name="condition"),)
+    key = role_of(rows.head, _KEYS) or 0
+    names = {name: i for i, name in enumerate(rows.head) if i != key}
+    if len(names) < len(rows.head) - 1:
+        raise UsageError(f"{path.name}: two columns have one name")
+    return tuple(
+        _read_column(rows, key, i, True, _length_range if name.lower() in _LENGTHS else str)
+        for name, i in names.items()
+    )
+
+
+def _read_column(
+    rows: Rows, key: int = 0, value: int = 1, header: bool = False, of: Callable[[str], str] = str
+) -> Attribute:
+    """Read one column of groups, converted by `of`."""
+    groups: dict[str, str] = {}
+    for number, row in rows.read(header=header, width=max(len(rows.head), 2)):
+        try:
+            group = "" if is_empty_cell(row[value]) else of(row[value])
+        except UsageError as error:
+            raise rows.refuse(number, str(error)) from None
+        if group and (known := groups.setdefault(row[key], group)) != group:
+            raise rows.refuse(
+                number, f"{row[key]} is {known} on one line and {group} on another; keep one"
+            )
+    label = rows.path.name
+    attribute = Attribute(label, rows.head[value] if header else "", groups)
+    if len(attribute.values) > _ATTRIBUTES_MOST:
+        raise UsageError(
+            f"{label} has {len(attribute.values)} groups, more than {_ATTRIBUTES_MOST}: give "
+            "ranges instead of numbers, or choose another column"
+        )
+    return attribute
+
+
+def _find_columns(rows: Rows, column: str | None) -> tuple[int, int]:
+    """Find the column of names and that of the attribute, below a header."""
+    key = role_of(rows.head, _KEYS) or 0
+    others = [name for i, name in enumerate(rows.head) if i != key]
+    if column is None and len(others) == 1:
+        return key, 1 - key
+    listed = printable(", ".join(others))
+    if column is None:
+        raise UsageError(f"{rows.path.name} has {listed}: choose one with --group-by")
+    if column not in others:
+        raise UsageError(f"{rows.path.name} has no column {column!r}, but {listed}")
+    return key, rows.head.index(column)
+
+
+def _length_range(text: str) -> str:
+    try:
+        seconds = float(text)
+    except ValueError:
+        raise UsageError(f"{text!r} is no length in seconds") from None
+    if not 0 <= seconds < float("inf"):
+        raise UsageError(f"{text!r} is no length in seconds")
+    above = sum(seconds >= edge for edge in _EDGES)
+    if above == 0:
+        return f"below {_EDGES[0]} s"
+    if above == len(_EDGES):
+        return f"{_EDGES[-1]} s and more"
+    return f"{_EDGES[above - 1]} to {_EDGES[above]} s"

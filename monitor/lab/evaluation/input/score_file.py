@@ -13,8 +13,8 @@ import numpy as np
 from monitor.errors import StoreError, UsageError
 from monitor.files import atomic_write, not_written
 from monitor.lab.evaluation.comparisons import ScoreMatrix
-from monitor.lab.evaluation.input.attributes import Attribute
 from monitor.lab.evaluation.input.files import arrays_at
+from monitor.lab.evaluation.input.lists import Attribute
 from monitor.lab.report.model import OneLine
 from monitor.safe_text import is_name
 from monitor.types import AnyArray, FloatArray
@@ -28,10 +28,10 @@ _MOST_LISTED = 6
 
 @dataclass(frozen=True, slots=True)
 class ScoreCell:
-    """Matrices of one length of test and template, T and D, which share trials and speakers.
+    """Matrices of one length of test and template, T and D, with the same trials and speakers.
 
-    By name of the system: a feature, ``FEATURE-max``, or ``joint`` of such features. Of each trial
-    the session that it begins in, and where in it, in seconds of speech, (T,).
+    Matrices are by system: a feature, ``FEATURE-max``, or ``joint`` for all of them. `sessions` and
+    `start_seconds`, (T,), locate the beginning of each trial, in seconds of speech.
     """
 
     session: str
@@ -97,7 +97,7 @@ def write_score_file(
 
 @dataclass(frozen=True, repr=False)
 class ScoreFile(OneLine):
-    """A score file, whose matrices are read when they are asked for."""
+    """A score file with matrices read on demand."""
 
     path: Path
     entries: tuple[ScoreEntry, ...]
@@ -179,7 +179,7 @@ class ScoreFile(OneLine):
             columns, rows = (tuple(map(str, names.tolist())) for names in (speakers, trials))
             return ScoreMatrix(scores, target, columns, name, rows)
         except (UsageError, ValueError, TypeError) as error:
-            raise StoreError(f"{self.path.name}: {error}; make it again") from None
+            raise StoreError(f"{self.path.name} is damaged ({error}); make it again") from None
 
     def _array(self, entry: ScoreEntry, name: str) -> AnyArray:
         member = f"{entry.cell}_{name}"

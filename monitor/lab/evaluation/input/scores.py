@@ -66,8 +66,8 @@ class EvaluationInput(OneLine):
         """The trials that ranks can stand on."""
         if self.comparisons.matrix is None:
             raise UsageError(
-                f"{self.comparisons.name}: no trial was compared with every enrolled speaker, its "
-                "own among them: there are no ranks"
+                f"{self.comparisons.name} has no ranks: no trial was compared with every enrolled "
+                "speaker"
             )
         return self.comparisons.matrix
 
@@ -103,7 +103,7 @@ def check_matrix(
 def check_list(
     listed: ScoreList, name: str, *, notes: Sequence[str], unmated: str
 ) -> EvaluationInput:
-    """Take the trials that ranks can stand on out of a list, and say what is beside them."""
+    """Collect the complete trials of a list into a matrix, and describe the rest."""
     messages = list(notes)
     impostor = listed.hits == 0
     if not _impostors(impostor, listed.trials, name, unmated, messages):
@@ -112,8 +112,8 @@ def check_list(
     if several.size:
         messages.append(
             f"{plural(several.size, 'trial')} with several targets (first: "
-            f"{listed.trials[several[0]]}): each counts by itself; to take the enrolments of a "
-            "speaker together, say whose they are (--enrolment-labels)"
+            f"{listed.trials[several[0]]}) count once per target. To merge the enrolments of a "
+            "speaker, use --enrolment-labels"
         )
     count, met = len(listed.speakers), listed.met
     short = np.flatnonzero(met < count)
@@ -122,8 +122,8 @@ def check_list(
         missing = np.setdiff1d(np.arange(count), listed.speaker[listed.trial == row])[0]
         messages.append(
             f"{short.size} of {plural(met.size, 'trial')} were not compared with every speaker "
-            f"(first: trial {listed.trials[row]}, not with {listed.speakers[missing]}): ranks "
-            "leave them out"
+            f"(first: trial {listed.trials[row]}, not with {listed.speakers[missing]}) and have no "
+            "ranks"
         )
     comparisons = Comparisons.of(listed, name)
     if comparisons.matrix is not None:
@@ -142,11 +142,11 @@ def _impostors(
         return True
     first = f"first: trial {trials[int(np.argmax(impostor))]}"
     if unmated == "refuse" or lost == impostor.size:
-        cure = "say whose the enrolments are (--enrolment-labels)"
+        cure = "name the speakers of enrolments (--enrolment-labels)"
         cure = cure if lost == impostor.size else "let impostors count (--unmated count)"
         raise UsageError(
-            f"{name}: {lost} of {impostor.size} trials have no mated score, their speaker is not "
-            f"enrolled ({first}); check the names, or {cure}"
+            f"{lost} of {impostor.size} trials of {name} have no mated score, because their "
+            f"speaker is not enrolled ({first}); check the names, or {cure}"
         )
     have = "has" if lost == 1 else "have"
     many = (
@@ -164,7 +164,7 @@ def _list_impostors(
     scores: AnyArray, rows: IntArray, speakers: tuple[str, ...], trials: Sequence[str],
     spoken: Sequence[str],
 ) -> ScoreList:  # fmt: skip
-    """Impostor trials as a list; one whose speaker nobody names is its own speaker."""
+    """Convert impostor trials to a list; unnamed speakers are named by their trial."""
     if not np.isfinite(scores).all():
         row = int(np.argwhere(~np.isfinite(scores))[0, 0])
         raise UsageError(
@@ -203,27 +203,26 @@ def read_scores(
     choose: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> EvaluationInput:
-    r"""Read scores and who really spoke; what kind of file it is shows in its content.
+    r"""Read scores and the speakers of trials; the format is detected.
 
     Args:
-        path: ``.npy`` (a matrix, mapped and never held in memory whole, or records of a list),
-            ``.npz``, Parquet, a table (CSV, TSV, blanks), or a list of pairs (Kaldi, ZEBRA,
-            VoicePrivacy, or CSV). See docs/evaluate-input.md.
-        labels: columns, names, names by trial, or a trial list; not needed where the scores say it.
-        name: of the system; the file's without its ending where not given.
-        unmated: impostor trials, whose speaker is not enrolled: ``"count"`` them where no rank is
-            needed, ``"drop"`` or ``"refuse"`` them.
-        enrolment_labels: whose each enrolled model is, in any form of `labels`, where speakers
-            have several; an utt2spk of trials may speak of them as well.
-        scoring: ``"average"`` or ``"max"``: the mean or the largest score of a speaker's models.
-        choose: of a file of `monitor score`, which matrix: ``voice``, ``cross``, ``T=10``, ``D=30``
-            as far as needed. Other files need none.
-        progress: called with how much of the text is read, and its length.
+        path: ``.npy`` (a memory-mapped matrix, or records of a list), ``.npz``, Parquet, a table,
+            or a list of pairs (Kaldi, ZEBRA, VoicePrivacy, CSV). See docs/evaluate-input.md.
+        labels: columns, names, names by trial, or a trial list; optional if the scores have them.
+        name: of the system, by default of the file without its ending.
+        unmated: ``"count"`` impostor trials for figures of pooled scores, ``"drop"`` or
+            ``"refuse"`` them.
+        enrolment_labels: speakers of enrolled models, in any form of `labels`, if speakers have
+            several; an utt2spk of trials may include them.
+        scoring: ``"average"`` or ``"max"``: mean or maximum score of a speaker's models.
+        choose: words that select one matrix of a file of `monitor score`: ``voice``, ``cross``,
+            ``T=10``, ``D=30``.
+        progress: called with the characters read, and their total.
 
     Returns:
-        The comparisons, checked, and notes. Columns are as the file has them; of a list, in the
-        order of their names. Of a list that has not every pair the rest counts where no rank is
-        needed; pairs that a trial list with nontarget pairs does not have are left out.
+        The checked comparisons, and notes. Columns keep the order of the file; speakers of a list
+        are sorted. Incomplete trials of a list have no ranks. A trial list with nontarget pairs
+        selects its pairs.
 
     Example:
         >>> import tempfile
@@ -242,7 +241,7 @@ def read_scores(
     held = ScoreFile.at(path) if kind_of(path) == "npz" else None
     if held is not None:
         if labels is not None or enrolment_labels is not None:
-            raise UsageError(f"{path.name} says itself who spoke: give no labels beside it")
+            raise UsageError(f"{path.name} includes the speakers: leave out labels")
         return _read_matrix(held, choose, called)
     raw = _read_raw(path, progress)
     stated = None if labels is None else _read_labels(Path(labels))
@@ -264,8 +263,8 @@ def scores_in_memory(scores: Any, labels: Any = None, name: str = "scores") -> E
     stated = None
     if labels is None and (raw.labels if isinstance(raw, RawScores) else raw.target) is None:
         raise UsageError(
-            "an array of scores does not say who spoke: give labels=, the column (from 0) or the "
-            "name of each trial's speaker"
+            "an array of scores has no speakers: give labels=, the column (from 0) or name of each "
+            "trial's speaker"
         )
     if labels is not None:
         is_frame = column_names(labels) is not None
@@ -355,9 +354,3 @@ def _archive(path: Path) -> RawScores:
     key = next((key for key in ("target", "labels") if key in arrays), None)
     labels = None if key is None else labels_of_array(f"{path.name} {key}", arrays[key])
     return RawScores(arrays["scores"], tuple(map(str, names.tolist())), (), labels)
-
-
-# --------------------------------------------------------------------------------------- score_file
-# Score files: matrices of several features and lengths in one ``.npz``, with all that is known.
-#
-# `monitor score` writes them, `monitor evaluate` reads them; docs/evaluate-input.md has the arrays.
