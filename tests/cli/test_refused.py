@@ -216,7 +216,7 @@ USAGE = {
         ("a.npy --html a.npy", "let the name end in .html"),
         ("a.npy --figures eer,dece", "no figure 'dece': do you mean d_ece?"),
         ("strong.npy", "has no speakers"),
-        ("nan.npy --labels labels.txt", "not a finite number"),
+        ("nan.npy --labels labels.txt", "score of trial 4 with speaker 1"),
         ("strong.npy --labels labels.html --html labels.html", "labels.html"),
         ("kit --choose zz", "has no zz; it has libri_dev f oo oa mcadams aa m"),
         ("empty", "without cosine_out/emb_xvect"),

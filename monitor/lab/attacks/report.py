@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from monitor.files import write_text
+from monitor.errors import UsageError
+from monitor.files import held_by, write_text
 from monitor.lab.attacks.attackers import ATTACKERS, BITS
 from monitor.lab.attacks.attributes import AttributeRow
 from monitor.lab.attacks.results import (
@@ -55,7 +56,7 @@ from monitor.plots.canvas import (
     inline_svg,
     legend_above,
 )
-from monitor.safe_text import short_name
+from monitor.safe_text import file_name, short_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -349,3 +350,17 @@ def _paint(
     axes.set_axisbelow(True)
     axes.set_xlabel("bits of identity disclosed (mean), 95 % interval")
     legend_above(axes)
+
+
+KEPT = "kept"  # private folder inside the results folder, from which an attack resumes
+FILES = ("index.html", "results.json", "results.csv", "bits.svg", "bits.png")
+
+
+def check_folder(folder: Path) -> None:
+    """Raise UsageError if the folder contains other files than results."""
+    others = [name for name in held_by(folder) if name not in (*FILES, KEPT)]
+    if others:
+        raise UsageError(
+            f"invalid -o {file_name(folder)}, which contains {others[0]}: use an empty folder, or "
+            "one of monitor attack"
+        )

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
-from monitor.errors import SchemaError, StoreError, UsageError
+from monitor.errors import SchemaError, StoreError
 from monitor.events.declaration import declared, from_json, key, to_json
 from monitor.events.keys import NUMBER, SESSION, TEXT, TEXTS, VALUE, list_of, misfit, object_of
 from monitor.features.registry import takes
-from monitor.files import held_by
 from monitor.lab.attacks.attackers import ATTACKERS, BITS, get_attacker
 from monitor.lab.attacks.attributes import AttributeRow
 from monitor.lab.attacks.speech import CLEAR
@@ -323,20 +322,8 @@ def _describe_scope(settings: Settings, rows: Sequence[AttackRow]) -> Iterator[s
     )
 
 
-KEPT = "kept"  # private folder inside the results folder, from which an attack resumes
-FILES = ("index.html", "results.json", "results.csv", "bits.svg", "bits.png")
 SCHEMA = 1
 _MOST_BYTES = 1 << 28
-
-
-def check_folder(folder: Path) -> None:
-    """Raise UsageError if the folder contains other files than results."""
-    others = [name for name in held_by(folder) if name not in (*FILES, KEPT)]
-    if others:
-        raise UsageError(
-            f"invalid -o {file_name(folder)}, which contains {others[0]}: use an empty folder, or "
-            "one of monitor attack"
-        )
 
 
 def results_json(results: AttackResults) -> str:

@@ -191,8 +191,7 @@ def command(asked: AttackOptions) -> int:
     from monitor.cli.inputs import load_speaker_model
     from monitor.corpus import find, find_others
     from monitor.lab.attacks.attacking import prepare, try_methods
-    from monitor.lab.attacks.report import write_results
-    from monitor.lab.attacks.results import KEPT, check_folder
+    from monitor.lab.attacks.report import KEPT, check_folder, write_results
     from monitor.run import INCOMPLETE
 
     counts = _check_options(asked)

@@ -213,7 +213,7 @@ class Extrapolation:
 
     @property
     def narrows(self) -> bool:
-        """Whether a narrow bracket is evidence: it has limits, and the rate falls."""
+        """True if a narrow bracket is evidence: it has limits, and the rate falls."""
         return self.replicates is not None and self.seen_to_fall
 
     def mean_bits(self, name: str, people: int) -> tuple[float, FloatArray | None]:
@@ -287,7 +287,7 @@ def _measured(forecast: Extrapolation, people: int, ties: str) -> Iterator[Figur
     drawn = None if rates is None else rates[:, 0]
     idr = _figure("idr", "", people, float(rate), drawn, ties)
     meand = _figure("meand", "", people, bits, more, ties)
-    note = "expected in a random subset of the enrolled, without a form"
+    note = "expected in a random subset of the enrolled; no form"
     yield from add_limits([replace(idr, note=note)], forecast.sample)
     note = "of the rank model of the ranks, no form"
     yield from add_limits([replace(meand, note=note)], forecast.sample)

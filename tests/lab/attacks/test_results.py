@@ -12,11 +12,9 @@ from pathlib import Path
 import pytest
 
 from monitor.errors import StoreError, UsageError
-from monitor.lab.attacks.report import build_report, write_results
+from monitor.lab.attacks.report import FILES, build_report, check_folder, write_results
 from monitor.lab.attacks.results import (
-    FILES,
     AttackResults,
-    check_folder,
     format_headline,
     list_caveats,
     results_csv,

@@ -279,7 +279,7 @@ def test_enrolments_that_nobody_explains(tmp_path):
     with pytest.raises(UsageError, match="m lacks 3 of 4 enrolments"):
         read_scores(tmp_path / "s", tmp_path / "k", enrolment_labels=tmp_path / "m")
     (tmp_path / "m").write_text("ann-1 ann\nann-2 bob\nbob-1 bob\ncid-1 cid\n")
-    with pytest.raises(UsageError, match="trial u1 is a target of only some enrolments of speaker bob"):
+    with pytest.raises(UsageError, match="u1 is a target of only some enrolments of speaker bob"):
         read_scores(tmp_path / "s", tmp_path / "k", enrolment_labels=tmp_path / "m")
 
 

@@ -293,7 +293,7 @@ def test_speakers_with_few_trials_are_left_out():
     curve = longitudinal(matrix)
     assert curve.trials[-1] == 9
     assert curve.tested.tolist() == list(range(1, 12))
-    with pytest.raises(UsageError, match="no speaker of .* has 40"):
+    with pytest.raises(UsageError, match=r"no speaker of .* has 40"):
         longitudinal(matrix, longest=40)
     with pytest.raises(UsageError, match="only one fold"):
         longitudinal(matrix, longest=12)

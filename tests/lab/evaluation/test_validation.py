@@ -162,7 +162,7 @@ def test_lengths_fall_into_ranges_in_their_order(tmp_path):
 
 def test_what_is_no_criterion_is_refused():
     for text in ("cllr", "cllr=1", "nonsense<1", "cllr<x", "cllr<inf", "<1", "cllr<1<2", ""):
-        with pytest.raises(UsageError, match="invalid criterion .*cllr<=0.3"):
+        with pytest.raises(UsageError, match=r"invalid criterion .*cllr<=0.3"):
             Criterion.of(text)
 
 

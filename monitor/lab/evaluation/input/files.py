@@ -218,7 +218,7 @@ class Rows:
 
     @property
     def has_decimal_commas(self) -> bool:
-        """Whether numbers of the first line have decimal commas."""
+        """True if numbers of the first line have decimal commas."""
         return _DECIMAL_COMMA.search(self.first) is not None
 
     def refuse_number(self, number: int, cells: Sequence[str], what: str, hint: str) -> UsageError:
