@@ -24,20 +24,16 @@ from monitor.jobs import cores
 from monitor.lab.evaluation import anonymity, lid, linkage, membership, srd, verification, zebra
 from monitor.lab.evaluation import longitudinal as growth
 from monitor.lab.evaluation.among import Extrapolation
-from monitor.lab.evaluation.comparisons import (
-    Sample,
-    ScoreCounts,
-    ScoreMatrix,
-    leaving_out,
-    resamples,
-)
+from monitor.lab.evaluation.comparisons import ScoreMatrix
+from monitor.lab.evaluation.counts import ScoreCounts
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.lid import LidBits
 from monitor.lab.evaluation.longitudinal import longitudinal
-from monitor.lab.evaluation.report.comparing import compare
-from monitor.lab.evaluation.report.report import Report
+from monitor.lab.evaluation.report import Report
+from monitor.lab.evaluation.resampling import Sample, leaving_out, resamples
 from monitor.lab.evaluation.srd import no_evidence
+from monitor.lab.evaluation.systems import compare
 from monitor.maths.identification import FORMS, fit_rates
 from monitor.types import FloatArray, IntArray
 

@@ -17,7 +17,7 @@ from monitor.alerts.rules import figure
 from monitor.errors import UsageError
 from monitor.features.framing import join_tracks
 from monitor.jobs import cores, each_in_order
-from monitor.maths.composition import clopper_pearson
+from monitor.maths.statistics import clopper_pearson
 from monitor.sources.frames import FramesFile
 from monitor.training.calibrating import CalibrationSettings, calibrate, stream_of, with_maxima
 from monitor.training.enrolling import enrol

@@ -13,7 +13,7 @@ from scipy.stats import binom
 from benchmarks.page import Page, benchmark
 from benchmarks.readers import BACKGROUND, FEATURES, alike, around, collected, trainers, units_of
 from monitor.corpus import find
-from monitor.maths import likelihood_ratios as calibrated
+from monitor.maths import ratio_checks as calibrated
 from monitor.maths.evidence import bits_among, cap_bits, level_ratios, posterior_among, with_misses
 from monitor.maths.statistics import limits, speaker_weights
 from monitor.population.cohort import CohortScoring

@@ -22,26 +22,15 @@ from benchmarks.page import Page, benchmark
 from monitor.errors import CorpusError, MonitorError, UsageError
 from monitor.features.registry import make
 from monitor.lab.adapting.training import FineTuning, Length, SpeechDraws, TrainingPlan
-from monitor.lab.attacks.attackers import (
-    AttackContext,
-    ThreatModel,
-    collect_segments,
-    get_attacker,
-    join_speech,
-    split_background,
-)
+from monitor.lab.attacks.attackers import AttackContext, ThreatModel, get_attacker, split_background
 from monitor.lab.attacks.attacking import AttackConfig, prepare, try_methods
+from monitor.lab.attacks.readers import Amounts
+from monitor.lab.attacks.report import plot_attacks
 from monitor.lab.attacks.scoreboard import ATTACKERS, Scoreboard, ScoreRow
-from monitor.lab.attacks.speech import CLEAR, Amounts
-from monitor.lab.plots.attacks import plot_attacks
+from monitor.lab.attacks.speech import CLEAR, collect_segments, join_speech
 from monitor.maths.evidence import log2_ratios
-from monitor.maths.likelihood_ratios import (
-    ScorePairs,
-    TemplateComparisons,
-    fit_each,
-    pair_count,
-    supported_bits,
-)
+from monitor.maths.likelihood_ratios import ScorePairs, TemplateComparisons, fit_each, pair_count
+from monitor.maths.ratio_checks import supported_bits
 from monitor.maths.statistics import Crossing, FirstCrossing, median_seconds
 from monitor.training.voices import SessionFrames, units_of
 from monitor.types import FloatArray, IntArray

@@ -20,7 +20,7 @@ from benchmarks.truth import Judged, costs, others_of, share_exceeding
 from monitor import Monitor
 from monitor.corpus import find
 from monitor.jobs import cores
-from monitor.maths import likelihood_ratios as calibrated
+from monitor.maths import ratio_checks as calibrated
 from monitor.maths.evidence import ConditionEffects, with_misses
 from monitor.networks.layers import RATE
 from monitor.plots.canvas import BLUE, GREY

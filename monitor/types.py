@@ -31,6 +31,8 @@ __all__ = [
 
 FloatArray: TypeAlias = NDArray[np.floating[Any]]
 """A numpy array of floats of any precision."""
+DoubleArray: TypeAlias = NDArray[np.float64]
+"""Array of doubles."""
 IntArray: TypeAlias = NDArray[np.integer[Any]]
 """A numpy array of integers of any size."""
 BoolArray: TypeAlias = NDArray[np.bool_]

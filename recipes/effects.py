@@ -13,10 +13,12 @@ from typing import Literal
 
 import numpy as np
 import orjson
+from scipy.special import expit
 
 from monitor.corpus import find
-from monitor.maths.condition import Condition, degradation, unlike
-from monitor.maths.likelihood_ratios import ConditionComparisons, fit_condition_effects
+from monitor.maths.condition import NEW, UNLIKE, Condition, degradation, unlike
+from monitor.maths.evidence import UNBOUNDED, ConditionEffect, ConditionEffects, with_misses
+from monitor.maths.ratio_checks import supported_bits
 from monitor.population.cohort import CohortScoring
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModel, RankModels
@@ -28,7 +30,7 @@ from monitor.training.voices import (
     collect,
     start_after,
 )
-from monitor.types import FloatArray, IntArray
+from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 from recipes.frames import CONDITIONS, pairs
 
 TEMPLATE_SECONDS, OWN_SECONDS = 30.0, 5.0
@@ -216,3 +218,176 @@ def _whole(voice: SpeakerSpeech) -> Frames:
 
 def _length(frames: Frames | None) -> int:
     return 0 if frames is None else next(iter(frames.values())).length
+
+
+# Effects of conditions on likelihood ratios fitted on clean speech (docs/method.md section 10). The
+# same people are compared under every pair of conditions, so that they cancel in the differences.
+_CONDITION_RIDGE = 5e-5
+_TOO_LARGE = 0.02
+"""Penalty in bits of Cllr if other people's mean ratio is twice the allowed one. Effects were
+fitted on half of the people. Penalty and ridge were chosen on the other half, for the most evidence
+with other people's mean ratio below 1 on average.
+"""
+_ODDS = (0.0, 5.0)
+"""Log2 of the odds against the right person at which costs are computed: Cllr's own, and 1 to 32.
+At even odds only, misleading features would keep their weight, since ratios of 100 and 1000 cost
+the same.
+"""
+_SCALE = 8.0
+"""Bits of a usual ratio, of either sign: by it the ridge is measured."""
+_FEWEST_MATED = 20
+"""Minimum number of people under a condition to estimate its support."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionComparisons:
+    """Comparisons under one pair of conditions, n of them; D of the templates.
+
+    ``parts`` are each feature's contribution to the log2 ratio, ``b_f z_f`` as fitted on clean
+    speech, (n, F). Weights of mated and of other comparisons sum to 1/2 each. ``unlike``, (n, 11),
+    compares the conditions (`monitor.maths.condition.unlike`). Equal names mean the same person
+    throughout.
+    """
+
+    parts: FloatArray
+    intercept: float
+    mated: BoolArray
+    weight: FloatArray
+    unlike: FloatArray
+    test_speaker: AnyArray
+    template_speaker: AnyArray
+    template_seconds: float
+
+    def bits(self, effect: ConditionEffect) -> FloatArray:
+        """Compute bits under an effect, shape (n,), before any share of misses."""
+        shift, slope, _ = effect.at(self.unlike)
+        bits = self.intercept + (self.parts * slope).sum(axis=1)
+        return np.asarray(bits + max(-self.intercept, 0.0) * shift)
+
+
+def fit_condition_effects(
+    rows: Sequence[ConditionComparisons], new: Sequence[ConditionComparisons] = ()
+) -> ConditionEffects:
+    """Fit the effects of conditions that minimise Cllr, and the support of each condition.
+
+    Each pair of conditions has the same weight. Its cost is the mean Cllr at even odds and at 1 to
+    32 (`_ODDS`). A ridge applies to the first effect and to the step from each to the next. A
+    penalty applies if other people's mean ratio exceeds 1. The support, at all lengths, is the ELUB
+    of comparisons with much of that condition alone. With too few people it is the smallest of the
+    others. The effect on ``new`` streams is fitted last, with all others as they are. These are
+    supported like known ones: an ELUB of short streams would bound longer templates too.
+    """
+    lengths = np.unique([row.template_seconds for row in rows])
+    known = np.arange(UNLIKE) < NEW
+    clean_bits = [row.intercept + row.parts.sum(axis=1) for row in rows]
+    fitted = _fit_steps(rows, clean_bits, lengths, known)
+    effects = [ConditionEffect(each[0], each[1:], np.zeros(UNLIKE)) for each in fitted]
+    places = np.searchsorted(lengths, [row.template_seconds for row in rows]).tolist()
+    ratios = [
+        with_misses(row.bits(effects[place])) for row, place in zip(rows, places, strict=True)
+    ]
+    support = np.array([_supported(rows, ratios, k) for k in range(UNLIKE)])
+    minimum = float(np.nanmin(support)) if np.isfinite(support).any() else 0.0
+    support = np.where(np.isnan(support), minimum, support)
+    support[NEW] = UNBOUNDED
+    if new:
+        places = np.searchsorted(lengths, [row.template_seconds for row in new]).tolist()
+        before = [row.bits(effects[place]) for row, place in zip(new, places, strict=True)]
+        fitted += _fit_steps(new, before, lengths, ~known)
+    return ConditionEffects(
+        lengths, tuple(ConditionEffect(each[0], each[1:], support) for each in fitted)
+    )
+
+
+def _fit_steps(
+    rows: Sequence[ConditionComparisons],
+    bits_before: Sequence[FloatArray],
+    lengths: FloatArray,
+    columns: BoolArray,
+) -> FloatArray:
+    """Fit shift and slopes of some columns of q at each length: (K, 1 + F, 11), 0 elsewhere.
+
+    ``bits_before`` are each row's bits, (n,), without these columns.
+    """
+    from scipy.optimize import minimize
+
+    features = rows[0].parts.shape[1]
+    length_indices = np.searchsorted(lengths, [row.template_seconds for row in rows]).tolist()
+    tables = []
+    for row in rows:
+        q = row.unlike[:, columns]
+        slopes = [q * row.parts[:, f, None] for f in range(features)]
+        tables.append(np.hstack([max(-row.intercept, 0.0) * q, *slopes]) / _SCALE)
+    signs = [np.where(row.mated, -1.0, 1.0) for row in rows]
+    weights = [[row.weight * scale for scale in _scales(row.mated)] for row in rows]
+
+    def objective(steps: FloatArray) -> tuple[float, FloatArray]:
+        steps = steps.reshape(lengths.size, -1)
+        cumulative = np.cumsum(steps, axis=0)
+        total = _CONDITION_RIDGE * float((steps**2).sum())
+        gradients = np.zeros_like(cumulative)
+        terms = zip(rows, tables, length_indices, bits_before, signs, weights, strict=True)
+        for row, table, index, before, sign, weight_at in terms:
+            bits = before + table @ cumulative[index]
+            cost, gradient = 0.0, np.zeros_like(bits)
+            for odds, weight in zip(_ODDS, weight_at, strict=True):
+                margin = sign * (bits - odds)
+                cost += weight @ np.logaddexp2(0.0, margin)
+                gradient += weight * sign * expit(margin * np.log(2.0))
+            others = 2.0 * row.weight[~row.mated] * np.exp2(np.minimum(bits[~row.mated], 30.0))
+            excess = max(float(np.log2(others.sum())), 0.0)
+            total += (cost + _TOO_LARGE * excess**2) / len(rows)
+            gradients[index] += table.T @ gradient / len(rows)
+            if excess:
+                excess_gradient = table[~row.mated].T @ (others / others.sum())
+                gradients[index] += 2.0 * _TOO_LARGE * excess * excess_gradient / len(rows)
+        # a step counts at its own length and at all longer ones
+        step_gradients = np.cumsum(gradients[::-1], axis=0)[::-1] + 2.0 * _CONDITION_RIDGE * steps
+        return total, step_gradients.ravel()
+
+    start = np.zeros((lengths.size, 1 + features, int(columns.sum())))
+    steps = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B").x / _SCALE
+    fitted = np.zeros((lengths.size, 1 + features, UNLIKE))
+    fitted[..., columns] = np.cumsum(steps.reshape(start.shape), axis=0)
+    return fitted
+
+
+def _scales(mated: BoolArray) -> list[FloatArray]:
+    """Return what each comparison, (n,), weighs in the cost at each of `_ODDS`."""
+    scales = []
+    for odds in _ODDS:
+        uninformed = np.logaddexp2(0.0, odds) + 2.0**odds * np.logaddexp2(0.0, -odds)
+        scales.append(np.where(mated, 1.0, 2.0**odds) * 2.0 / (uninformed * len(_ODDS)))
+    return scales
+
+
+def _supported(
+    rows: Sequence[ConditionComparisons], ratios_by_row: Sequence[FloatArray], k: int
+) -> float:
+    """Compute the support of comparisons with half or more of one figure of q, and of no other.
+
+    Combined degradations are never alone. NaN of too few people.
+    """
+    parts: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]] = []
+    people: set[str] = set()
+    pairs: set[frozenset[str]] = set()
+    for row, ratios in zip(rows, ratios_by_row, strict=True):
+        large = row.unlike >= 0.5
+        chosen = large[:, k] & ((large.sum(axis=1) == 1) | (k == NEW - 1))
+        if not (chosen & row.mated).any() or not (chosen & ~row.mated).any():
+            continue
+        bits = ratios[chosen]
+        is_mated, weight = row.mated[chosen], row.weight[chosen]
+        mated_weight, other_weight = weight[is_mated], weight[~is_mated]
+        shares = mated_weight / mated_weight.sum(), other_weight / other_weight.sum()
+        parts.append((bits[is_mated], bits[~is_mated], *shares))
+        tests, templates = row.test_speaker[chosen], row.template_speaker[chosen]
+        people.update(tests[is_mated].tolist())
+        names = zip(tests[~is_mated].tolist(), templates[~is_mated].tolist(), strict=True)
+        pairs.update(map(frozenset, names))
+    if len(people) < _FEWEST_MATED:
+        return float("nan")
+    mated, others, mated_weight, other_weight = (
+        np.concatenate(column) for column in zip(*parts, strict=True)
+    )
+    return supported_bits(mated, others, mated_weight, other_weight, len(people), len(pairs))[0]

@@ -24,9 +24,9 @@ from monitor import Monitor, Population, measure
 from monitor.arrays import names_or_numbers, real_numbers, sampling_rate
 from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.kinds import EMBEDDING, FeatureSpec
+from monitor.lab.evaluation.calibration import local_information_bits, normalise_rows
 from monitor.lab.evaluation.lid import statistics
 from monitor.lab.evaluation.verbal import degrees_of_support
-from monitor.maths.posterior import local_information_bits, normalise_rows
 from monitor.maths.rank_models import fit, fit_many
 from monitor.maths.ranks import rank_bounds, rank_histogram, rank_histograms
 from monitor.population.cohort import Cohort, FeatureTemplates

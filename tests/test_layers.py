@@ -36,7 +36,6 @@ LAYERS = [
     {"serve"},
     {"cli"},
     {"lab/report", "lab/result_cache"},
-    {"lab/plots"},
     {"lab/adapting", "lab/evaluation"},
     {"lab/scoring", "lab/utility"},
     {"lab/attacks", "lab/experiment"},

@@ -15,9 +15,9 @@ from monitor.errors import CorpusError, StoreError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, superseded
 from monitor.kinds import FeatureSpec
 from monitor.lab.evaluation.comparisons import ScoreMatrix
-from monitor.lab.evaluation.input.attributes import Attribute, read_attribute
-from monitor.lab.evaluation.input.rows import Rows
-from monitor.lab.evaluation.input.scores import ScoreCell
+from monitor.lab.evaluation.input.files import Rows
+from monitor.lab.evaluation.input.lists import Attribute, read_attribute
+from monitor.lab.evaluation.input.score_file import ScoreCell
 from monitor.maths.posterior import weighted_evidence
 from monitor.maths.scores import Similarity
 from monitor.population.interpolation import LengthModel, at_template
@@ -96,9 +96,6 @@ class JointScores:
             stack = np.stack([scores[name][rows] for name in features], axis=1)
             joint[rows] = weighted_evidence(stack, weights[:, 0])
         return joint
-
-
-# ----------------------------------------------------------------------------------------- scoring
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,9 +257,7 @@ def largest(rank_models: RankModels, present: Iterable[str]) -> tuple[str, ...]:
     return max(sets, key=rank_key, default=tuple(present))
 
 
-# -------------------------------------------------------------------------------------- score grid
 # Source: docs/method.md section 4.
-
 _MOST_NAMED = 5
 MOST_BYTES = 2 << 30  # maximum size of scores in one file
 

@@ -78,8 +78,6 @@ def extract_pitch(samples: FloatArray, rate: int) -> FloatArray:
     return pitch
 
 
-# --------------------------------------------------------------------------------------- comparing
-
 LONGEST_LAG_SECONDS = 0.5  # maximum delay or advance of a protected recording
 _FEWEST = 30  # minimum frames voiced in both for a correlation: 0.3 s
 _STILL = (0.05, 0.95)  # quantiles between which a pitch must vary by more than its resolution
@@ -163,8 +161,6 @@ def _correlation(clear: FloatArray, protected: FloatArray) -> tuple[float | None
             return None, f"the pitch of the {which} recording is constant"
     return float(np.clip(np.corrcoef(clear_pitch, protected_pitch)[0, 1], -1.0, 1.0)), ""
 
-
-# ----------------------------------------------------------------------------------------- figures
 
 _REFERENCE = (
     "The reference is the same recogniser's result for the clear recording, not the spoken words."
@@ -252,9 +248,6 @@ def _compute_ratio(
 def _divide(top: FloatArray, bottom: FloatArray) -> FloatArray:
     """Divide, with NaN for zero divisors."""
     return np.asarray(np.divide(top, bottom, out=np.full(bottom.shape, np.nan), where=bottom > 0))
-
-
-# ---------------------------------------------------------------------------------------- measures
 
 
 class Measure(NamedTuple):

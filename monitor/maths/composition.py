@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from monitor.errors import UsageError
-from monitor.types import FloatArray
+from monitor.maths.statistics import clopper_pearson
+from monitor.types import DoubleArray, FloatArray
 
-# ------------------------------------------------------------------------------------- composition
-# Composition of disclosure over time: guide curves, and bounds on a declared epsilon.
-#
 # The guides scale like basic and advanced composition (SRD fig. 8) but promise nothing: bits of
 # MeanD are not an epsilon. The accounting does, in nats, for k windows that are each (epsilon,
 # 0)-private.
 
-_Doubles: TypeAlias = NDArray[np.float64]
-
 
 def guides(
     length_seconds: ArrayLike, first_seconds: float, first_bits: float, ceiling: float
-) -> tuple[_Doubles, _Doubles]:
+) -> tuple[DoubleArray, DoubleArray]:
     """Compute the linear and square-root guides, ``D0 T / T0`` and ``D0 sqrt(T / T0)``, in bits.
 
     T is in speech seconds, of any shape. T0 is the first length of a rank model's grid, with D0
@@ -129,35 +124,7 @@ def _check(epsilon: float, windows: int, delta: float) -> None:
         raise UsageError("delta is a probability between 0 and 1, such as 1e-4")
 
 
-# -------------------------------------------------------------------------------------- proportion
-# Exact limits of a proportion (Clopper and Pearson).
-
-
-def clopper_pearson(hits: int, trials: int, tail: float = 0.025) -> tuple[float, float]:
-    """Compute limits that a proportion passes with probability `tail` at most on each side.
-
-    Clopper and Pearson (1934). Exact for independent trials only.
-
-    Example:
-        >>> [round(limit, 4) for limit in clopper_pearson(30, 1000)]
-        [0.0203, 0.0426]
-    """
-    from scipy.special import betaincinv
-
-    if not 0 <= hits <= trials or trials < 1:
-        raise UsageError(f"{hits} hits in {trials} trials: give counts of at least one trial")
-    if not 0 < tail < 0.5:
-        raise UsageError(
-            "invalid error on each side of an interval: use more than 0 and less than 0.5"
-        )
-    low = betaincinv(hits, trials - hits + 1, tail) if hits else 0.0
-    high = betaincinv(hits + 1, trials - hits, np.subtract(1, tail)) if hits < trials else 1.0
-    return float(low), float(high)
-
-
-# ------------------------------------------------------------------------------------- privacyloss
 # The epsilon of differential privacy that an attacker's rates rule out (VoxGuard eq. (5)).
-
 DELTA = 1e-4
 """VoxGuard's fixed delta, which its eq. (5) leaves out; the lower bound takes it off."""
 
@@ -209,13 +176,8 @@ def epsilon_lower_nats(
     return float(np.log(max(1.0, *ratios)))
 
 
-# ----------------------------------------------------------------------------------------- laplace
-# The Laplace mechanism on vectors, for local differential privacy.
-#
 # Dwork, McSherry, Nissim and Smith, Calibrating noise to sensitivity in private data analysis, TCC
 # 2006; on clipped features as in USC section 2.5.
-
-
 def clipped(vectors: FloatArray, bound: float) -> FloatArray:
     """Shorten vectors (..., d) with an L1 norm above a bound C > 0 to it; leave the others."""
     norms = np.abs(vectors).sum(axis=-1, keepdims=True)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from monitor.errors import UsageError
 from monitor.maths.logistic import descend
 from monitor.maths.rank_models import rise
-from monitor.types import FloatArray
+from monitor.types import DoubleArray, FloatArray
 
 __all__ = [
     "FORMS",
@@ -27,15 +26,10 @@ __all__ = [
     "probit_mass",
 ]
 
-# ---------------------------------------------------------------------------------- identification
-# The identification rate among ever more people: four parametric forms of it.
-#
 # The first impostor who scores higher takes rank 1. Each form is a model of that probability and
 # therefore of ``rate(n)``, the fraction of trials in which the right one of n people has rank 1.
 # All fit equally well on the measured sizes. Far beyond, they diverge, and their difference is the
 # uncertainty (docs/method.md section 10).
-
-_Doubles: TypeAlias = NDArray[np.float64]
 _STEP = 1e-5
 """Step of the central differences for slopes."""
 _STEPS = 60
@@ -46,7 +40,7 @@ _OWN = np.arange(-14.0, 26.0, 0.08)
 """Own scores, in deviations of impostors' scores: fine enough for the highest of 1e10 impostors."""
 
 
-def beta_binomial(points: FloatArray, sizes: FloatArray) -> _Doubles:
+def beta_binomial(points: FloatArray, sizes: FloatArray) -> DoubleArray:
     """Compute SRD's rank-1 rate: each impostor wins with a beta-distributed chance.
 
     ``rate(n) = B(alpha, n - 1 + beta) / B(alpha, beta)``: docs/method.md section 3 at j = 0.
@@ -62,7 +56,7 @@ def beta_binomial(points: FloatArray, sizes: FloatArray) -> _Doubles:
     return np.asarray(np.exp(rise(beta, alpha) - rise(beta + sizes - 1.0, alpha)))
 
 
-def probit(points: FloatArray, sizes: FloatArray) -> _Doubles:
+def probit(points: FloatArray, sizes: FloatArray) -> DoubleArray:
     """Compute the rate of normal scores of one spread, with a share of certain misses.
 
     ``rate(n) = w E[Phi(z)^(n - 1)]``, with z normal with mean d' and deviation 1 (docs/method.md
@@ -84,7 +78,7 @@ def probit(points: FloatArray, sizes: FloatArray) -> _Doubles:
     return np.asarray(expit(points[:, :1]) * (density @ np.asarray(best)))
 
 
-def logit(points: FloatArray, sizes: FloatArray) -> _Doubles:
+def logit(points: FloatArray, sizes: FloatArray) -> DoubleArray:
     """Compute the rate of odds that fall as a power of the crowd.
 
     ``rate(n) = 1 / (1 + c (n - 1)^b)``, 0 < b < 1. It uses the n - 1 impostors, so that the rate is
@@ -103,7 +97,7 @@ def logit(points: FloatArray, sizes: FloatArray) -> _Doubles:
     return np.asarray(expit(-points[:, :1] - expit(points[:, 1:]) * others))
 
 
-def pitman_yor(points: FloatArray, sizes: FloatArray) -> _Doubles:
+def pitman_yor(points: FloatArray, sizes: FloatArray) -> DoubleArray:
     """Compute the correctness of exact matching by a Pitman-Yor process (Rocher et al., 2025).
 
     Each person has a value drawn from a random distribution. People with the same value can only be
@@ -166,7 +160,7 @@ FORMS: Mapping[str, Form] = {
 """By name, in the order of tables."""
 
 
-def fit_rates(form: Form, sizes: ArrayLike, rates: ArrayLike, near: ArrayLike = ()) -> _Doubles:
+def fit_rates(form: Form, sizes: ArrayLike, rates: ArrayLike, near: ArrayLike = ()) -> DoubleArray:
     """Fit a form to rates by quasi-likelihood: they are shares, surest near 0 and 1.
 
     Args:
@@ -199,8 +193,8 @@ def fit_rates(form: Form, sizes: ArrayLike, rates: ArrayLike, near: ArrayLike = 
 
 
 def _misfit(
-    form: Form, point: _Doubles, sizes: _Doubles, rates: _Doubles
-) -> tuple[_Doubles, _Doubles, _Doubles]:
+    form: Form, point: DoubleArray, sizes: DoubleArray, rates: DoubleArray
+) -> tuple[DoubleArray, DoubleArray, DoubleArray]:
     """Compute loss, gradient and Fisher's information of B fits, as `descend` takes them."""
     f = np.clip(form.rate(point, sizes), _EDGE, 1 - _EDGE)
     differences = []
@@ -215,15 +209,11 @@ def _misfit(
     return loss, gradient, information
 
 
-# --------------------------------------------------------------------------------------- impostors
-# Bits disclosed by the rank of a voice among M people, for M far beyond those measured.
-#
 # This needs a model of the probability that an impostor scores higher than the true speaker. If
 # each of M - 1 impostors scores higher with probability p, the rank is 1 + Binomial(M - 1, p). Over
 # trials p varies with density f on [0, 1]. MeanD among M is ``log2 M - H(rank)``. It never
 # decreases with M, because ranks in a random subset follow from those among all. It tends to the
 # divergence of f from the uniform rank model. SRD's rank model is f = Beta(alpha, beta).
-
 _WIDTH = 0.05
 _ODDS = np.arange(-60.0, 60.0 + _WIDTH / 2, _WIDTH)
 """ln(p / (1 - p)) at the nodes."""
@@ -235,7 +225,7 @@ _EACH = 256
 the next."""
 
 
-def beta_mass(points: FloatArray) -> _Doubles:
+def beta_mass(points: FloatArray) -> DoubleArray:
     """Compute the share of trials in each cell of p by SRD's rank model, from (B, 2) to (B, G).
 
     Mass below the lowest cell is left out.
@@ -246,7 +236,7 @@ def beta_mass(points: FloatArray) -> _Doubles:
     return np.asarray(_WIDTH * np.exp(a * _LOG_P + b * _LOG_Q + rise(b, a) - gammaln(a)))
 
 
-def probit_mass(points: FloatArray) -> _Doubles:
+def probit_mass(points: FloatArray) -> DoubleArray:
     """Compute the same by `probit`'s normal scores; in a miss p is uniform."""
     from scipy.special import expit, ndtri_exp
 
@@ -255,7 +245,7 @@ def probit_mass(points: FloatArray) -> _Doubles:
     return np.asarray((w * np.exp(d * impostor - d * d / 2) + 1 - w) * _CELL)
 
 
-def mean_bits(mass: FloatArray, people: int) -> _Doubles:
+def mean_bits(mass: FloatArray, people: int) -> DoubleArray:
     """Compute MeanD among M >= 2 people, bits (B,), within 0.002 where p spreads over cells.
 
     ``mass`` is from `beta_mass` or `probit_mass`, (B, G). Mass missing from 1 counts at p = 0.
@@ -281,5 +271,5 @@ def mean_bits(mass: FloatArray, people: int) -> _Doubles:
     return np.asarray(np.clip(bits, 0.0, np.log2(people)))
 
 
-def _times_log(probability: _Doubles, ratio: _Doubles) -> _Doubles:
+def _times_log(probability: DoubleArray, ratio: DoubleArray) -> DoubleArray:
     return np.asarray(probability * np.log2(np.where(probability > 0, ratio, 1.0)))

@@ -7,20 +7,15 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from monitor.errors import CalibrationError, UsageError
-from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
+from monitor.errors import CalibrationError
+from monitor.types import BoolArray, DoubleArray, FloatArray, IntArray
 
-# ---------------------------------------------------------------------------------------- logistic
-# The logistic function by NumPy, for fits with results that are stored or printed in full.
-#
-# Elsewhere `scipy.special.expit`, ``softmax`` and ``log_softmax`` are used directly. Their last bit
-# may differ from that of NumPy's exponential, and models and reports show every digit. The fits
-# here, `softmax_bits`, and the softmaxes of `monitor.maths.posterior_fit` and
-# `monitor.lab.evaluation.lid` use NumPy, so that published numbers can be reproduced to the last
-# digit. They would change by about 1e-15 relative, a reliability by 1e-13.
-
+# Elsewhere `scipy.special.expit`, ``softmax`` and ``log_softmax`` are used as they are. They may
+# round the last bit otherwise than NumPy's exponential does, and a model or a report shows every
+# digit. The fits here, and the softmaxes of `monitor.maths.posterior_fit` and
+# `monitor.lab.evaluation.calibration`, keep NumPy's, so that published numbers stay the same to the
+# last digit (they would move by some 1e-15 of themselves, a reliability by 1e-13).
 _FAR = 700.0  # exp does not overflow
 
 
@@ -34,11 +29,7 @@ def logistic(log_odds: FloatArray) -> FloatArray:
     return np.asarray(1.0 / (1.0 + np.exp(-np.clip(log_odds, -_FAR, _FAR))))
 
 
-# ----------------------------------------------------------------------------------------- descent
-# Newton's method on many small problems of two unknowns at once.
-
-_Doubles: TypeAlias = NDArray[np.float64]
-_Objective: TypeAlias = Callable[[_Doubles], tuple[_Doubles, _Doubles, _Doubles]]
+_Objective: TypeAlias = Callable[[DoubleArray], tuple[DoubleArray, DoubleArray, DoubleArray]]
 _STEPS = 200
 _LONGEST = 2.0
 """Longest step of either unknown."""
@@ -48,11 +39,11 @@ _NOISE = 1e-13
 
 def descend(
     objective: _Objective,
-    start: _Doubles,
-    low: float | _Doubles = -np.inf,
-    high: float | _Doubles = np.inf,
+    start: DoubleArray,
+    low: float | DoubleArray = -np.inf,
+    high: float | DoubleArray = np.inf,
     steps: int = _STEPS,
-) -> tuple[_Doubles, _Doubles]:
+) -> tuple[DoubleArray, DoubleArray]:
     """Walk downhill from every start, (B, 2), by damped Newton steps: points and losses.
 
     The objective gives the loss (B,), its slope (B, 2) and its Hessian (B, 2, 2) at B points. A
@@ -77,7 +68,7 @@ def descend(
     return point, loss
 
 
-def _newton(gradient: _Doubles, hessian: _Doubles, is_bound: BoolArray) -> _Doubles:
+def _newton(gradient: DoubleArray, hessian: DoubleArray, is_bound: BoolArray) -> DoubleArray:
     """Compute steps downhill; hills and ridges are bent upwards, a bound coordinate stays."""
     p, q, r = hessian[:, 0, 0], hessian[:, 1, 1], hessian[:, 0, 1]
     gradient, r = np.where(is_bound, 0.0, gradient), np.where(is_bound.any(axis=1), 0.0, r)
@@ -93,9 +84,6 @@ def _newton(gradient: _Doubles, hessian: _Doubles, is_bound: BoolArray) -> _Doub
     longest = np.abs(step).max(axis=1)
     return np.asarray(step * (_LONGEST / np.maximum(longest, _LONGEST))[:, None])
 
-
-# ------------------------------------------------------------------------------------------- ridge
-# Logistic regression of several numbers, with a ridge, by Newton's method.
 
 _RIDGE_STEPS = 50
 
@@ -142,12 +130,8 @@ def fit_ridge(
     return float(coefficients[0] - slopes @ mean), slopes
 
 
-# ------------------------------------------------------------------------------------------- platt
-# Platt calibration: logistic regression of one score, by Newton's method.
-#
-# Weighting and penalty equal scikit-learn's, so that its results can be reproduced without it. The
-# loss is ``sum_i s_i log(1 + exp(-y_i (w z_i + b))) + w^2 / (2 C)``, without a penalty on the bias.
-
+# The weighting and the penalty are scikit-learn's, so that its results can be had without it:
+# ``sum_i s_i log(1 + exp(-y_i (w z_i + b))) + w^2 / (2 C)``, the bias free.
 _PLATT_STEPS = 100
 _LARGE, _MOST = 100, 300
 """Powers of two: of scores that are fitted as they are, and by which a penalty is scaled."""
@@ -205,7 +189,7 @@ def platt(
     total = mated.size + non_mated_count
     scale = (total / (2 * mated.size), total / (2 * non_mated_count)) if balanced else (1.0, 1.0)
 
-    def compute_loss(point: _Doubles) -> float:
+    def compute_loss(point: DoubleArray) -> float:
         mated_loss = np.logaddexp(0.0, -(point[0] * mated + point[1])).sum()
         non_mated_loss = np.logaddexp(0.0, point[0] * non_mated + point[1])
         non_mated_loss = non_mated_loss.sum() if counts is None else non_mated_loss @ counts
@@ -234,8 +218,8 @@ def platt(
 
 
 def _side(
-    point: _Doubles, scores: FloatArray, counts: FloatArray | None
-) -> tuple[_Doubles, _Doubles]:
+    point: DoubleArray, scores: FloatArray, counts: FloatArray | None
+) -> tuple[DoubleArray, DoubleArray]:
     """Return gradient and Hessian of ``sum c log(1 + exp(w z + b))``."""
     margin = point[0] * scores + point[1]
     exponential = np.exp(-np.abs(margin))  # as `logistic`
@@ -251,141 +235,10 @@ def _side(
     )
 
 
-# --------------------------------------------------------------------------------------- tempering
-# Tempering of log-likelihood ratios that were summed over dependent trials (LID, longitudinal).
-#
-# Trials of one speaker resemble each other, so their plain sum is overconfident. The sum is divided
-# by a temperature: one number, or ``tau (1 + rho g)`` where g grows with the number of trials.
-
-_LOWEST, _HIGHEST = 0.05, 100.0
-_SECTIONS, _TEMPERING_STEPS = 60, 30
-_IN_CACHE = 1 << 15
-"""Numbers taken at a time."""
-_WIDEST = 20.0
-"""Ranges of log tau and of logit rho."""
-
-
-def fit_temperature(
-    ratios: AnyArray,
-    target: IntArray,
-    trials: int = 1,
-    *,
-    weight: float = 1.0,
-    rows: IntArray | None = None,
-) -> float:
-    """Fit the temperature under which summed ratios predict their speakers best.
-
-    `ratios` are sums, (n, N), over at most `trials` trials, multiplied by `weight`. `target` has
-    their columns, (n,), and `rows` selects some. The loss is convex in ``1 / T``. Its minimum
-    between 0.05 and ``max(100, 4 trials)`` is found by bracketed Newton steps.
-
-    Example:
-        >>> ratios = 6 * np.eye(4) + 8 * np.eye(4)[[1, 1, 2, 3]]
-        >>> round(fit_temperature(ratios, np.arange(4)), 2)
-        2.79
-    """
-    chosen = np.arange(len(ratios)) if rows is None else rows
-    if not chosen.size:
-        raise UsageError("a temperature is fitted on sums of development speakers: give some")
-    step = max(1, _IN_CACHE // ratios.shape[1])
-    batches = [slice(first, first + step) for first in range(0, chosen.size, step)]
-    leads, means, curvatures = np.empty((3, chosen.size))
-
-    def load_deficits(batch: slice) -> _Doubles:
-        sums = chosen[batch]
-        deficits = np.multiply(ratios[sums], weight, dtype=np.float64)
-        deficits -= deficits.max(axis=1, keepdims=True)
-        return deficits
-
-    columns = np.broadcast_to(target, len(ratios))[chosen, None]
-    for batch in batches:
-        leads[batch] = np.take_along_axis(load_deficits(batch), columns[batch], axis=1)[:, 0]
-    mean_lead = float(leads.mean())
-
-    def differentiate(inverse: float) -> tuple[float, float]:
-        for batch in batches:
-            deficits = load_deficits(batch)
-            mass = np.multiply(deficits, inverse)
-            np.exp(mass, out=mass)
-            mass /= mass.sum(axis=1, keepdims=True)
-            mass *= deficits
-            mean = mass.sum(axis=1)
-            means[batch] = mean
-            curvatures[batch] = np.einsum("ij,ij->i", mass, deficits) - mean**2
-        return float(means.mean()) - mean_lead, float(curvatures.mean())
-
-    low, high = 1.0 / max(_HIGHEST, 4.0 * trials), 1.0 / _LOWEST
-    if differentiate(high)[0] <= 0:  # sums that are all right have no best temperature
-        return _LOWEST
-    inverse = 1.0
-    for _ in range(_SECTIONS):
-        gradient, curvature = differentiate(inverse)
-        low, high = (low, inverse) if gradient > 0 else (inverse, high)
-        proposal = inverse - gradient / curvature if curvature > 0 else low
-        if not low < proposal < high:
-            proposal = float(np.sqrt(low * high))
-        has_converged = abs(proposal - inverse) <= 1e-10 * inverse
-        inverse = proposal
-        if has_converged:
-            break
-    return 1.0 / inverse
-
-
-def fit_growing_temperature(
-    ratios: FloatArray, target: IntArray, growth: FloatArray
-) -> tuple[float, float]:
-    """Fit tau > 0 and rho in [0, 1] of ``T = tau (1 + rho g)`` that minimise ``-log p_target``.
-
-    `ratios` are sums, (n, N), of development speakers after different numbers of trials. `target`
-    has their columns, (n,). `growth` has g of each, (n,), such as k - 1 after k trials.
-    """
-    from scipy.special import expit
-
-    if not len(ratios):
-        raise UsageError("a temperature is fitted on sums of development speakers: give some")
-    columns = np.broadcast_to(target, len(ratios))[:, None]
-    target_ratios = np.take_along_axis(ratios, columns, axis=1)[:, 0]
-    deficits = ratios - ratios.max(axis=1, keepdims=True)
-
-    def objective(points: _Doubles) -> tuple[_Doubles, _Doubles, _Doubles]:
-        losses, gradients, hessians = zip(*(at(float(u), float(v)) for u, v in points), strict=True)
-        return np.array(losses), np.stack(gradients), np.stack(hessians)
-
-    def at(u: float, v: float) -> tuple[float, _Doubles, _Doubles]:
-        rho = float(expit(v))
-        turn = rho * (1.0 - rho)
-        q = 1.0 + rho * growth
-        inverse = np.exp(-u) / q  # one over the temperature
-        mass = np.exp(deficits * inverse[:, None])
-        total = mass.sum(axis=1)
-        mean = (mass * deficits).sum(axis=1) / total
-        variance = (mass * deficits**2).sum(axis=1) / total - mean**2
-        lead = target_ratios - ratios.max(axis=1)
-        loss, first = np.log(total) - lead * inverse, mean - lead
-        by_rho = -inverse * growth / q
-        c_u, c_v = -inverse, by_rho * turn
-        c_vv = 2.0 * inverse * (growth / q * turn) ** 2 + by_rho * turn * (1.0 - 2.0 * rho)
-        gradient = np.array([(first * c_u).mean(), (first * c_v).mean()])
-        cross_term = (variance * c_u * c_v - first * c_v).mean()
-        curvature_u = (variance * c_u**2 + first * inverse).mean()
-        curvature_v = (variance * c_v**2 + first * c_vv).mean()
-        hessian = np.array([[curvature_u, cross_term], [cross_term, curvature_v]])
-        return float(loss.mean()), gradient, hessian
-
-    # sums that are all right have no best temperature: a few steps towards a sharper one will do
-    optima, _ = descend(objective, np.array([[0.0, -1.0]]), -_WIDEST, _WIDEST, _TEMPERING_STEPS)
-    log_tau, logit = optima[0]
-    return float(np.exp(log_tau)), float(expit(logit))
-
-
-# ----------------------------------------------------------------------------------------- openset
-# Open-set detection: is the speaker enrolled at all?
-#
-# A posterior over N enrolled speakers cannot express "none of them" (docs/method.md section 5). The
-# absolute score of the best candidate can. Every calibration trial is scored twice: with all
-# templates, and without the true speaker's, like an impostor's trial. A logistic regression on the
-# favourite's absolute scores, one number per feature, separates the two.
-
+# A posterior over N enrolled speakers cannot say "none of them" (docs/method.md section 5). What
+# can is how well the best candidate fits in absolute terms. Every calibration trial is looked at
+# twice: as it is, and with the true speaker's template taken away, as an impostor would meet it. A
+# logistic regression on the favourite's absolute scores, one number a feature, tells the two apart.
 _OPENSET_RIDGE = 1e-3
 _OPENSET_FOLDS = 20
 

@@ -14,17 +14,13 @@ from scipy.special import softmax
 
 from monitor.types import FloatArray, IntArray
 
-# ------------------------------------------------------------------------------------------ anchor
-# A prior on the weights and the floor of a posterior, from a rank model of other speakers.
-#
+
 # A fit on few speakers can be far off, and so can its bits. Another model, fitted on other
 # speakers, therefore serves as a catalytic prior (Huang, Stein, Rubin and Kou, "Catalytic prior
 # distributions with application to generalized linear models", PNAS 117, 2020). It acts like m
 # further speakers with trials like ours and true speakers drawn from the other model's posterior.
 # To second order, their mean loss is a paraboloid around the other model. Its curvature is the
 # Fisher information of one trial. With S speakers its weight is m / (S + m), so it fades.
-
-
 @dataclass(frozen=True, slots=True)
 class Anchor:
     """A quadratic penalty around another rank model's lambda and log e.
@@ -100,9 +96,6 @@ def information(margins: FloatArray, weights: FloatArray, floor: float) -> Float
     )
 
 
-# ------------------------------------------------------------------------------------------- logit
-# Tempering and floor of the score posterior, by conditional logit (docs/method.md section 5).
-#
 # A calibration trial with raw scores ``s_fj`` and true speaker w has ``p = (1 - e) / sum_j
 # exp(sum_f lambda_f (s_fj - s_fw)) + e / N``. The fit minimises the mean of ``-log p``. This
 # maximises the figure that the monitor shows, since mean local bits are log2 N minus that loss in
@@ -111,7 +104,6 @@ def information(margins: FloatArray, weights: FloatArray, floor: float) -> Float
 # Features overlap, and with about twenty speakers every fitted lambda costs some accuracy on new
 # speakers. The best single feature is therefore unpenalised. Every other lambda has an exponential
 # prior with the weight of one speaker (``prior_of``).
-
 _STEPS = 33
 _REACH = 256.0
 _START_STEPS = np.geomspace(1.0 / _REACH, _REACH, _STEPS)

@@ -8,36 +8,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from monitor.arrays import real_numbers
 from monitor.errors import CalibrationError, UsageError
 from monitor.maths.logistic import descend
-from monitor.types import BoolArray, FloatArray, IntArray
+from monitor.types import BoolArray, DoubleArray, FloatArray, IntArray
 
-# -------------------------------------------------------------------------------------- quadrature
-# Sums over thousands of ranks, by quadrature through a few nodes.
-#
 # A sum ``sum_i w_i f(i)`` over thousands of ranks needs few values of f if f is smooth on the scale
 # of i itself, like log(a + i) and 1 / (a + i) for every a > 0. The first values are nodes one by
 # one, followed by blocks of doubling width with 16 Chebyshev nodes each. On such a block the
 # interpolation error falls by 5.8 with every node, so that 16 nodes leave about 1e-12.
 # ``benchmarks/scale.py`` shows its use, a reading among tens of thousands.
-
 EXACT = 48
 ORDER = 16
-_Doubles: TypeAlias = NDArray[np.float64]
 
 
-def nodes(count: int) -> _Doubles:
+def nodes(count: int) -> DoubleArray:
     """Return the nodes of f for a sum over 0, 1, ..., count - 1."""
     return _from_below(count, EXACT, ORDER)[0]
 
 
-def gather(weights: FloatArray) -> _Doubles:
+def gather(weights: FloatArray) -> DoubleArray:
     """Move weights (..., count) of all ranks to the nodes, some of them then negative.
 
     ``w @ f(ranks)`` is ``gather(w) @ f(nodes)``.
@@ -50,7 +44,7 @@ def gather(weights: FloatArray) -> _Doubles:
 
 
 @lru_cache(maxsize=8)
-def _shares(count: int) -> tuple[tuple[int, int, _Doubles], ...]:
+def _shares(count: int) -> tuple[tuple[int, int, DoubleArray], ...]:
     """Compute `gather`'s share of each node in each rank, by block of ranks."""
     shares = []
     for start, stop in _blocks(count, EXACT):
@@ -73,7 +67,7 @@ def _blocks(count: int, first: int) -> Iterator[tuple[int, int]]:
 
 
 @lru_cache(maxsize=4)
-def _series(order: int) -> tuple[_Doubles, _Doubles]:
+def _series(order: int) -> tuple[DoubleArray, DoubleArray]:
     """Return Chebyshev nodes in [-1, 1], and the matrix from values there to the series."""
     angles = (np.arange(order) + 0.5) * np.pi / order
     series = np.cos(np.outer(np.arange(order), angles)) * 2 / order
@@ -82,7 +76,7 @@ def _series(order: int) -> tuple[_Doubles, _Doubles]:
 
 
 @lru_cache(maxsize=64)
-def _from_below(count: int, first: int, order: int) -> tuple[_Doubles, _Doubles]:
+def _from_below(count: int, first: int, order: int) -> tuple[DoubleArray, DoubleArray]:
     """Return nodes of 0, 1, ..., count - 1, and the weight of each in a plain sum.
 
     The first ``first`` ranks are nodes one by one. Each following block has ``order`` nodes.
@@ -101,7 +95,7 @@ def _from_below(count: int, first: int, order: int) -> tuple[_Doubles, _Doubles]
 
 
 @lru_cache(maxsize=256)
-def _block_sum(ranks: int, order: int) -> _Doubles:
+def _block_sum(ranks: int, order: int) -> DoubleArray:
     """Compute each node's weight in a plain sum over a block of more ranks than nodes.
 
     Chebyshev polynomials are summed over ranks by the Euler-Maclaurin formula, which is exact for
@@ -128,7 +122,7 @@ _FINE_EXACT, _FINE_ORDER = 128, 24
 
 def sum_nodes(
     count: int, windows: Sequence[tuple[int, int]] = (), *, coarse: bool = False
-) -> tuple[_Doubles, _Doubles]:
+) -> tuple[DoubleArray, DoubleArray]:
     """Return the nodes of f for a sum over 0, 1, ..., count - 1, and the weight of each.
 
     ``windows`` are disjoint stretches of ranks, ``[first, last)``, in order. Within them f is known
@@ -153,15 +147,11 @@ def sum_nodes(
     return np.concatenate(positions), np.concatenate(sums)
 
 
-# ------------------------------------------------------------------------------------ betabinomial
-# The rank model: SRD's equation (3), corrected.
-#
 # Rank k = 1..N of the true speaker follows from the beta-binomial number of impostors that beat it,
 # j = k - 1 of n = N - 1: ``gamma_k = C(n, j) B(j + alpha, n - j + beta) / B(alpha, beta)``. The
 # paper prints alpha twice and counts j from 1 to N. Neither sums to one (docs/method.md section 3).
 # If (alpha, beta) diverge, the model is Binomial(n, p). Logarithms are natural, except in names
 # that end in ``_bits``.
-
 _FEW = 8
 _LARGE = 1e5
 """Differences of log-gammas above this lose digits that matter: error 1e-10 here."""
@@ -176,7 +166,7 @@ _FINE_NEAR = 1e-8
 """Tolerated deviation from mass 1 by log-gammas of millions, at most 1e-6 bits in the figure."""
 
 
-def log_pmf(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _Doubles:
+def log_pmf(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> DoubleArray:
     """Compute every rank's log-probability, of alpha and beta > 0, (...): (..., N), rank 1 first.
 
     Example:
@@ -189,7 +179,7 @@ def log_pmf(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _Doubles:
     return log
 
 
-def log_pmf_at(alpha: ArrayLike, beta: ArrayLike, speakers: int, rank: ArrayLike) -> _Doubles:
+def log_pmf_at(alpha: ArrayLike, beta: ArrayLike, speakers: int, rank: ArrayLike) -> DoubleArray:
     """Compute `log_pmf` of single ranks, 1 to N, broadcast with the parameters."""
     a, b = _parameters(alpha, beta)
     last, j = _impostors(speakers), _beaten_by(rank, speakers)
@@ -197,13 +187,13 @@ def log_pmf_at(alpha: ArrayLike, beta: ArrayLike, speakers: int, rank: ArrayLike
     return _log_at(a, b, last, j) if large else _log_at_small(a, b, last, j)
 
 
-def binomial_log_pmf(p: ArrayLike, speakers: int) -> _Doubles:
+def binomial_log_pmf(p: ArrayLike, speakers: int) -> DoubleArray:
     """Compute every rank's log-probability, (..., N), if each impostor wins with p, (...)."""
     rank = np.arange(1, _impostors(speakers) + 2)
     return binomial_log_pmf_at(np.asarray(p, dtype=np.float64)[..., None], speakers, rank)
 
 
-def binomial_log_pmf_at(p: ArrayLike, speakers: int, rank: ArrayLike) -> _Doubles:
+def binomial_log_pmf_at(p: ArrayLike, speakers: int, rank: ArrayLike) -> DoubleArray:
     """Compute `binomial_log_pmf` of single ranks, 1 to N, broadcast with p."""
     chance = np.asarray(p, dtype=np.float64)
     if not ((chance >= 0) & (chance <= 1)).all():
@@ -211,7 +201,7 @@ def binomial_log_pmf_at(p: ArrayLike, speakers: int, rank: ArrayLike) -> _Double
     return _binomial_log(chance, _impostors(speakers), _beaten_by(rank, speakers))
 
 
-def mean_disclosure_bits(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _Doubles:
+def mean_disclosure_bits(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> DoubleArray:
     """Compute MeanD of the rank model, ``log2 N - H(gamma)``, in [0, log2 N].
 
     Parameters and errors as of `log_pmf`; above 2048 speakers the sum runs over a few hundred nodes
@@ -248,7 +238,7 @@ def mixed_mean_disclosure_bits(
     binomial: BoolArray,
     uniform: FloatArray,
     speakers: int,
-) -> _Doubles:
+) -> DoubleArray:
     """Compute MeanD of R mixtures of rank models and even odds, without a sum over all ranks.
 
     ``uniform`` is the weight of the even odds, (R,). Each component, shape (parts, R), has a
@@ -277,7 +267,7 @@ def _mixed(
     uniform: FloatArray,
     n: int,
     coarse: bool,
-) -> _Doubles:
+) -> DoubleArray:
     """Compute it for one mixture with a binomial part, or for several without any."""
     last = _impostors(n)
     windows: list[tuple[int, int]] = []
@@ -302,7 +292,7 @@ def _mixed(
     return np.where(is_exact, np.clip(bits, 0.0, np.log2(n)), np.nan)
 
 
-def binomial_mean_disclosure_bits(p: ArrayLike, speakers: int) -> _Doubles:
+def binomial_mean_disclosure_bits(p: ArrayLike, speakers: int) -> DoubleArray:
     """Compute MeanD of the binomial rank model; p and errors as of `binomial_log_pmf`."""
     log = binomial_log_pmf(p, speakers)
     entropy = -(np.exp(log) * np.where(np.isinf(log), 0.0, log)).sum(axis=-1)
@@ -315,7 +305,7 @@ def _impostors(speakers: int) -> int:
     return int(speakers) - 1
 
 
-def _parameters(alpha: ArrayLike, beta: ArrayLike) -> tuple[_Doubles, _Doubles]:
+def _parameters(alpha: ArrayLike, beta: ArrayLike) -> tuple[DoubleArray, DoubleArray]:
     a, b = np.broadcast_arrays(np.asarray(alpha, np.float64), np.asarray(beta, np.float64))
     if not ((a > 0) & (b > 0) & np.isfinite(a) & np.isfinite(b)).all():
         raise UsageError(
@@ -324,14 +314,14 @@ def _parameters(alpha: ArrayLike, beta: ArrayLike) -> tuple[_Doubles, _Doubles]:
     return a, b
 
 
-def _beaten_by(rank: ArrayLike, speakers: int) -> _Doubles:
+def _beaten_by(rank: ArrayLike, speakers: int) -> DoubleArray:
     ranks = np.asarray(rank)
     if ranks.dtype.kind not in "iu" or not ((ranks >= 1) & (ranks <= speakers)).all():
         raise UsageError(f"a rank is a whole number from 1 to {speakers}")
     return ranks.astype(np.float64) - 1.0
 
 
-def _relative(a: _Doubles, b: _Doubles, last: int) -> _Doubles:
+def _relative(a: DoubleArray, b: DoubleArray, last: int) -> DoubleArray:
     """Compute every rank's log-probability against that of the likeliest, shape (..., N)."""
     j = np.arange(last, dtype=np.float64)
     # Neighbours differ by a simple factor: no special function, and nothing that cancels.
@@ -344,13 +334,13 @@ def _relative(a: _Doubles, b: _Doubles, last: int) -> _Doubles:
     return log
 
 
-def _log_at(a: _Doubles, b: _Doubles, last: int, j: _Doubles) -> _Doubles:
+def _log_at(a: DoubleArray, b: DoubleArray, last: int, j: DoubleArray) -> DoubleArray:
     # j need not be whole: the thinned sums evaluate the rank model between two ranks.
     log_beta = rise(a, j) + rise(b, last - j) - rise(a + b, np.float64(last))
     return np.asarray(_log_choose(last, j) + log_beta)
 
 
-def _log_at_small(a: _Doubles, b: _Doubles, last: int, j: _Doubles) -> _Doubles:
+def _log_at_small(a: DoubleArray, b: DoubleArray, last: int, j: DoubleArray) -> DoubleArray:
     # log-gammas are faster, which matters in every reading (benchmarks/scale.py), and exact enough
     # for small parameters
     from scipy.special import gammaln
@@ -360,12 +350,12 @@ def _log_at_small(a: _Doubles, b: _Doubles, last: int, j: _Doubles) -> _Doubles:
     return np.asarray(log_choose + log_beta + gammaln(a + b) - gammaln(a + b + last))
 
 
-def _log_choose(last: int, j: _Doubles) -> _Doubles:
+def _log_choose(last: int, j: DoubleArray) -> DoubleArray:
     smaller = np.minimum(j, last - j)
     return np.asarray(rise(last - smaller + 1.0, smaller) - rise(np.float64(1.0), smaller))
 
 
-def rise(x: ArrayLike, m: ArrayLike) -> _Doubles:
+def rise(x: ArrayLike, m: ArrayLike) -> DoubleArray:
     """Compute ``log Gamma(x + m) - log Gamma(x)``, x > 0, without cancelling log-gammas.
 
     Stirling's series of the difference; below 16 after ``Gamma(x + 16) = Gamma(x) x ... (x + 15)``.
@@ -384,20 +374,22 @@ def rise(x: ArrayLike, m: ArrayLike) -> _Doubles:
     return np.asarray(risen + np.where(small, _log_product(low) - _log_product(low + m), 0.0))
 
 
-def _tail(x: _Doubles) -> _Doubles:
+def _tail(x: DoubleArray) -> DoubleArray:
     square = 1.0 / (x * x)
     return np.asarray((1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680))) / x)
 
 
-def _log_product(x: _Doubles) -> _Doubles:
+def _log_product(x: DoubleArray) -> DoubleArray:
     product = x.copy()
     for step in range(1, _SHIFT):
         product *= x + step
     return np.asarray(np.log(product))
 
 
-def _binomial_log(p: _Doubles, last: int, j: _Doubles) -> _Doubles:
-    def times(count: _Doubles, log: _Doubles) -> _Doubles:  # nothing times minus infinity: nothing
+def _binomial_log(p: DoubleArray, last: int, j: DoubleArray) -> DoubleArray:
+    def times(
+        count: DoubleArray, log: DoubleArray
+    ) -> DoubleArray:  # nothing times minus infinity: nothing
         return np.asarray(count * np.where((count == 0) & np.isinf(log), 0.0, log))
 
     with np.errstate(divide="ignore"):
@@ -405,8 +397,8 @@ def _binomial_log(p: _Doubles, last: int, j: _Doubles) -> _Doubles:
     return np.asarray(_log_choose(last, j) + times(j, won) + times(last - j, lost))
 
 
-def _entropy(a: _Doubles, b: _Doubles, last: int, *, coarse: bool) -> _Doubles:
-    """Compute entropies through nodes; NaN if a rank model is too narrow for them."""
+def _entropy(a: DoubleArray, b: DoubleArray, last: int, *, coarse: bool) -> DoubleArray:
+    """Compute entropies through nodes; NaN where a rank model is too narrow for them."""
     j, weight = sum_nodes(last + 1, coarse=coarse)
     entropy = np.empty(a.shape)
     small = a.size < _FEW and max(a.max(), b.max()) + last < _LARGE
@@ -428,18 +420,14 @@ def _entropy(a: _Doubles, b: _Doubles, last: int, *, coarse: bool) -> _Doubles:
     return entropy
 
 
-def _in_bits(entropy: _Doubles, speakers: int) -> _Doubles:
+def _in_bits(entropy: DoubleArray, speakers: int) -> DoubleArray:
     return np.asarray(np.clip(np.log2(speakers) - entropy / np.log(2.0), 0.0, np.log2(speakers)))
 
 
-# -------------------------------------------------------------------------------------- likelihood
-# Maximum likelihood of many rank models at once (docs/method.md section 3).
-#
 # In the corrected equation (3), log gamma_k is a sum of log(alpha + i) over i < j and of log(beta +
 # i) over i < n - j. The likelihood therefore depends on a histogram only through the number of
 # trials above and below each i. Those sums can be thinned, so 11696 ranks cost about as much as
 # 200.
-
 LOWEST, HIGHEST = 1e-9, 1e12
 """Where alpha and beta are held; a rank model that reaches either end has no finite optimum."""
 _ENDS = float(np.log(LOWEST)), float(np.log(HIGHEST))
@@ -449,20 +437,20 @@ _ENDS = float(np.log(LOWEST)), float(np.log(HIGHEST))
 class _Tails:
     """Shares of trials with j > i, with n - j > i, and of all, at the nodes i."""
 
-    above: _Doubles
-    below: _Doubles
-    every: _Doubles
-    at: _Doubles
+    above: DoubleArray
+    below: DoubleArray
+    every: DoubleArray
+    at: DoubleArray
 
     @classmethod
-    def of(cls, shares: _Doubles) -> _Tails:
+    def of(cls, shares: DoubleArray) -> _Tails:
         """Sum the tails of histograms that each sum to one, shape (B, N)."""
         above = np.cumsum(shares[:, :0:-1], axis=1)[:, ::-1]
         below = np.cumsum(shares[:, :-1], axis=1)[:, ::-1]
         last = above.shape[1]
         return cls(gather(above), gather(below), gather(np.ones(last)), nodes(last))
 
-    def __call__(self, logs: _Doubles) -> tuple[_Doubles, _Doubles, _Doubles]:
+    def __call__(self, logs: DoubleArray) -> tuple[DoubleArray, DoubleArray, DoubleArray]:
         """Compute loss (up to a constant), gradient and Hessian at (log alpha, log beta)."""
         a, b = np.exp(logs).T
         x, y, z = (value[:, None] + self.at for value in (a, b, a + b))
@@ -484,18 +472,16 @@ class _Tails:
         return loss, np.stack([gradient_a, gradient_b], axis=1), hessian
 
 
-def _dot(weights: _Doubles, values: _Doubles) -> _Doubles:
+def _dot(weights: DoubleArray, values: DoubleArray) -> DoubleArray:
     return np.asarray(np.einsum("bk,bk->b", weights, values))
 
 
-# ---------------------------------------------------------------------------------------- rankloss
 # SRD's four losses beside the likelihood, with their slopes (SRD section IV-B).
-
 _HELD = 1e5
 """How hard CLL is held to rank 1 (SRD eq. 7)."""
 
 
-def loss_values(shares: _Doubles, log: _Doubles, loss: str) -> _Doubles:
+def loss_values(shares: DoubleArray, log: DoubleArray, loss: str) -> DoubleArray:
     """Compute one of `LOSSES` of log-probabilities (..., N), for a histogram that sums to one.
 
     Nats for LL and CLL, squared probability for the others.
@@ -509,7 +495,7 @@ def loss_values(shares: _Doubles, log: _Doubles, loss: str) -> _Doubles:
     return np.asarray((shares - np.exp(log)) ** 2 @ _weights(shares, loss))
 
 
-def _weights(shares: _Doubles, loss: str) -> _Doubles:
+def _weights(shares: DoubleArray, loss: str) -> DoubleArray:
     if loss == "MS":
         return np.ones(shares.size)
     return shares if loss == "WMS" else np.exp(-np.arange(1.0, shares.size + 1.0))
@@ -519,11 +505,11 @@ def _weights(shares: _Doubles, loss: str) -> _Doubles:
 class RankLoss:
     """A loss but LL at (log alpha, log beta), divided by a unit: an objective of `descend`."""
 
-    shares: _Doubles
+    shares: DoubleArray
     loss: str
     unit: float = 1.0
 
-    def __call__(self, logs: _Doubles) -> tuple[_Doubles, _Doubles, _Doubles]:
+    def __call__(self, logs: DoubleArray) -> tuple[DoubleArray, DoubleArray, DoubleArray]:
         """Compute loss (B,), gradient (B, 2), Hessian (B, 2, 2) at B points, shape (B, 2)."""
         a, b = np.exp(logs).T
         log = log_pmf(a, b, self.shares.size)
@@ -548,7 +534,7 @@ class RankLoss:
         return value / self.unit, gradient / self.unit, hessian / self.unit
 
 
-def _derivatives(a: _Doubles, b: _Doubles, last: int) -> tuple[_Doubles, _Doubles]:
+def _derivatives(a: DoubleArray, b: DoubleArray, last: int) -> tuple[DoubleArray, DoubleArray]:
     """Differentiate log gamma twice in (log a, log b): (B, 2, N) and (B, 2, 2, N)."""
     i = np.arange(last, dtype=np.float64)
     x, y, z = 1.0 / (a + i), 1.0 / (b + i), 1.0 / (a + b + i)
@@ -561,16 +547,14 @@ def _derivatives(a: _Doubles, b: _Doubles, last: int) -> tuple[_Doubles, _Double
     return np.stack([gradient_a, gradient_b], axis=1), hessian.reshape(len(a), 2, 2, last + 1)
 
 
-def _sums(steps: _Doubles) -> _Doubles:
+def _sums(steps: DoubleArray) -> DoubleArray:
     """Sum from zero: shape (B, n) to (B, n + 1)."""
     sums = np.zeros((steps.shape[0], steps.shape[1] + 1))
     np.cumsum(steps, axis=1, out=sums[:, 1:])
     return sums
 
 
-# ----------------------------------------------------------------------------------------- fitting
 # Fitting the rank model to a histogram of ranks (SRD section IV-B, docs/method.md section 3).
-
 LOSSES = ("LL", "MS", "WMS", "RWMS", "CLL")
 """Log-likelihood, mean squares (plain, weighted by p, weighted by exp(-k)), and LL constrained at
 rank 1.
@@ -718,7 +702,7 @@ def mean_bits_of(
     return bits
 
 
-def _checked(counts: _Doubles) -> _Doubles:
+def _checked(counts: DoubleArray) -> DoubleArray:
     if counts.ndim != 2 or counts.shape[1] < 2:
         raise UsageError("a rank histogram has one number for each of at least two ranks")
     if not ((counts >= 0) & np.isfinite(counts)).all():
@@ -730,7 +714,7 @@ def _checked(counts: _Doubles) -> _Doubles:
     return counts
 
 
-def _notes(counts: _Doubles, binomial: bool) -> list[str]:
+def _notes(counts: DoubleArray, binomial: bool) -> list[str]:
     notes, total, ranks = [], counts.sum(), counts.size
     if binomial:
         notes.append("perfect" if counts[0] == total else "under-dispersed")
@@ -742,7 +726,7 @@ def _notes(counts: _Doubles, binomial: bool) -> list[str]:
     return notes
 
 
-def _search(shares: _Doubles, loss: str, likeliest: _Doubles) -> _Doubles:
+def _search(shares: DoubleArray, loss: str, likeliest: DoubleArray) -> DoubleArray:
     """Minimise a loss that can have several minima: from each dip of a grid."""
     side = int(np.sqrt(len(_GRID)))
     step = max(_CHUNK // shares.size, 1)

@@ -6,19 +6,17 @@ Source: docs/method.md section 3.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from monitor.arrays import real_numbers
 from monitor.errors import UsageError
-from monitor.types import FloatArray, IntArray
+from monitor.types import DoubleArray, FloatArray, IntArray
 
 TIE_RULES = ("spread", "optimistic", "pessimistic", "mid")
 """Rank at which a trial with tied templates counts."""
 
-_Doubles: TypeAlias = NDArray[np.float64]
 _ROUNDING = 1e-12
 
 
@@ -93,7 +91,7 @@ def placed(better: IntArray, tied: IntArray, ties: str) -> tuple[IntArray, IntAr
 def rank_histogram(
     better: IntArray, tied: IntArray, speakers: int, ties: str = "spread",
     weights: FloatArray | None = None,
-) -> _Doubles:  # fmt: skip
+) -> DoubleArray:  # fmt: skip
     """Count the ranks of n trials among N templates, of `rank_bounds`: shape (N,), rank 1 first.
 
     ``"spread"`` divides a trial equally among its tied ranks. ``"optimistic"`` takes the first (the
@@ -113,7 +111,7 @@ def rank_histogram(
 
 def rank_histograms(
     better: IntArray, tied: IntArray, speakers: int, weights: FloatArray
-) -> _Doubles:
+) -> DoubleArray:
     """Compute histograms of weightings (B, n) of the same trials, ties spread.
 
     Row b of (B, N) is ``rank_histogram(better, tied, speakers, "spread", weights[b])``.
@@ -122,7 +120,7 @@ def rank_histograms(
     return _spread(better, tied, speakers, _weighing(weights, better.size))
 
 
-def _spread(better: IntArray, tied: IntArray, speakers: int, weights: _Doubles) -> _Doubles:
+def _spread(better: IntArray, tied: IntArray, speakers: int, weights: DoubleArray) -> DoubleArray:
     is_untied = tied == 1
     histograms = _bin(better[is_untied], weights[:, is_untied], speakers)
     # Shared trials go through running sums of steps up and down. Where no trial reaches, those sums
@@ -136,7 +134,7 @@ def _spread(better: IntArray, tied: IntArray, speakers: int, weights: _Doubles) 
     return np.asarray(histograms + np.maximum(spread_counts, 0.0))
 
 
-def _bin(rank: IntArray, weights: _Doubles, size: int) -> _Doubles:
+def _bin(rank: IntArray, weights: DoubleArray, size: int) -> DoubleArray:
     return np.stack([np.bincount(rank, row, size) for row in weights]).astype(np.float64)
 
 
@@ -150,7 +148,7 @@ def _checked(better: IntArray, tied: IntArray, speakers: int) -> tuple[IntArray,
     return better, tied
 
 
-def _weighing(weights: ArrayLike, trials: int) -> _Doubles:
+def _weighing(weights: ArrayLike, trials: int) -> DoubleArray:
     weight = np.atleast_2d(real_numbers(weights, "weights", np.float64))
     if weight.ndim != 2 or weight.shape[0] == 0 or weight.shape[1] != trials:
         raise UsageError(f"weights do not match the {trials} trials: give one for each")
@@ -203,12 +201,8 @@ def all_rank_bounds(scores: FloatArray) -> tuple[IntArray, IntArray]:
     return better, tied
 
 
-# --------------------------------------------------------------------------------------- disclosure
-# What a distribution of ranks discloses (SRD section IV-C, corrected).
-#
 # The disclosure of rank k is ``log2(N p_k)``: the paper prints a minus, its own table needs the
 # plus (docs/method.md section 3).
-
 _LN2 = float(np.log(2.0))
 
 
@@ -327,7 +321,7 @@ def ceiling_bits(speakers: int) -> float:
     return float(np.log2(speakers))
 
 
-def _distribution(histogram: FloatArray | IntArray) -> _Doubles:
+def _distribution(histogram: FloatArray | IntArray) -> DoubleArray:
     counts = np.asarray(histogram, dtype=np.float64)
     if counts.ndim != 1 or counts.size < 2:
         raise UsageError("a rank histogram has one number for each of at least two ranks")
@@ -338,7 +332,7 @@ def _distribution(histogram: FloatArray | IntArray) -> _Doubles:
     return counts
 
 
-def _pair(p: FloatArray | IntArray, gamma: FloatArray) -> tuple[_Doubles, _Doubles]:
+def _pair(p: FloatArray | IntArray, gamma: FloatArray) -> tuple[DoubleArray, DoubleArray]:
     first, second = _distribution(p), _distribution(gamma)
     if first.shape != second.shape:
         raise UsageError(

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from monitor.arrays import real_numbers
 from monitor.errors import UsageError
-from monitor.types import FloatArray, IntArray
+from monitor.types import DoubleArray, FloatArray, IntArray
 
-# --------------------------------------------------------------------------------------------- roc
 # All non-mated scores between two neighbouring mated ones move a threshold's false accepts and
 # nothing else. So every figure of a ROC needs only counts: at each distinct mated score, and
 # between.
-
-_Doubles: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +29,17 @@ class Counts:
     non_mated: FloatArray
 
     @property
-    def mated_total(self) -> _Doubles:
+    def mated_total(self) -> DoubleArray:
         """Shape (...)."""
         return np.asarray(self.mated.sum(axis=-1))
 
     @property
-    def non_mated_total(self) -> _Doubles:
+    def non_mated_total(self) -> DoubleArray:
         """Shape (...)."""
         return np.asarray(self.non_mated.sum(axis=-1))
 
 
-def cuts_around(levels: FloatArray) -> _Doubles:
+def cuts_around(levels: FloatArray) -> DoubleArray:
     """Compute cuts that give each of K ascending levels, and each gap between, its own cell.
 
     Shape (2 K,): cell 2 k + 1 holds exactly the scores equal to level k.
@@ -77,7 +73,7 @@ def count_scores(mated: ArrayLike, non_mated: ArrayLike) -> Counts:
     )
 
 
-def scores_of(mated: ArrayLike, non_mated: ArrayLike) -> tuple[_Doubles, _Doubles]:
+def scores_of(mated: ArrayLike, non_mated: ArrayLike) -> tuple[DoubleArray, DoubleArray]:
     """Return both kinds of scores, flat, as float64."""
     mated_scores = real_numbers(mated, "mated scores", np.float64).ravel()
     others = real_numbers(non_mated, "non-mated scores", np.float64).ravel()
@@ -88,13 +84,9 @@ def scores_of(mated: ArrayLike, non_mated: ArrayLike) -> tuple[_Doubles, _Double
     return mated_scores, others
 
 
-# --------------------------------------------------------------------------------------------- pav
-# Pool adjacent violators: isotonic regression of the share of mated scores on the score.
-#
 # Ayer et al., 1955. Equal scores are one cell, so ties are pooled. Tools that sort the mated scores
 # of a tie last report perfect separation if all scores are equal. The blocks are also the edges of
 # the ROC's convex hull, and give the ideal calibration (Brummer and du Preez, 2013).
-
 _PASSES = 64
 """Passes over all cells at once before the stack: noise is gone after a few."""
 
@@ -112,12 +104,12 @@ class Blocks:
     replicate: IntArray
     replicates: int
 
-    def sums(self, values: FloatArray) -> _Doubles:
+    def sums(self, values: FloatArray) -> DoubleArray:
         """Sum one number for each block, by replicate: shape (replicates,)."""
         return np.asarray(np.bincount(self.replicate, values, self.replicates), dtype=np.float64)
 
     @property
-    def odds(self) -> _Doubles:
+    def odds(self) -> DoubleArray:
         """Mated to non-mated of each block, ascending within a replicate: 0 to infinity."""
         with np.errstate(divide="ignore"):
             return np.asarray(self.mated / self.non_mated)
@@ -153,7 +145,9 @@ def pool(mated: FloatArray, non_mated: FloatArray) -> Blocks:
     return _stacked(hits, misses, replicate, replicates)
 
 
-def _stacked(hits: _Doubles, misses: _Doubles, replicate: IntArray, replicates: int) -> Blocks:
+def _stacked(
+    hits: DoubleArray, misses: DoubleArray, replicate: IntArray, replicates: int
+) -> Blocks:
     """Pool one cell after another: where every pass pools only a few."""
     stack: list[tuple[float, float, int]] = []
     for hit, miss, number in zip(hits.tolist(), misses.tolist(), replicate.tolist(), strict=True):
@@ -163,77 +157,3 @@ def _stacked(hits: _Doubles, misses: _Doubles, replicate: IntArray, replicates: 
         stack.append((hit, miss, number))
     blocks = np.array(stack)
     return Blocks(blocks[:, 0], blocks[:, 1], blocks[:, 2].astype(np.intp), replicates)
-
-
-# -------------------------------------------------------------------------------------------- tail
-# Collects the highest scores of a sample too large to keep, to resample and count among them.
-#
-# An error rate at a low false acceptance depends on few non-mated scores.
-
-
-@dataclass(frozen=True, slots=True)
-class Tail:
-    """The highest of `total` scores, descending; all others are below the last.
-
-    Arrays of shape (K,) have each score's speaker and its multiplicity for that speaker.
-    """
-
-    values: FloatArray
-    speaker: IntArray
-    counts: IntArray
-    total: int
-
-    def first_of(self, values: FloatArray) -> IntArray:
-        """Find the first entry that is not strictly above each value."""
-        return np.searchsorted(-self.values, -np.asarray(values), side="left")
-
-
-class Highest:
-    """Collect at least the given number of highest scores of S speakers, in twice that memory.
-
-    All scores equal to the last one are counted.
-    """
-
-    def __init__(self, keep: int, speakers: int = 1) -> None:
-        self._keep = max(1, keep)
-        self._cut = -np.inf
-        self._at_cut = np.zeros(speakers, dtype=np.intp)
-        self._values: list[FloatArray] = []
-        self._speaker: list[IntArray] = []
-        self._held = self._total = 0
-
-    def add(self, scores: FloatArray, speaker: IntArray) -> None:
-        """Take the scores of rows, shape (rows, n), each row with its speaker."""
-        self._total += scores.size
-        above = scores > self._cut
-        if self._cut > -np.inf:
-            tied = (scores == self._cut).sum(axis=1)
-            self._at_cut += np.bincount(speaker, tied, self._at_cut.size).astype(np.intp)
-        self._values.append(scores[above])
-        self._speaker.append(np.repeat(speaker, above.sum(axis=1)))
-        self._held += self._values[-1].size
-        if self._held > 2 * self._keep:
-            self._trim()
-
-    def _trim(self) -> None:
-        values, speaker = np.concatenate(self._values), np.concatenate(self._speaker)
-        if values.size > self._keep:
-            index = values.size - self._keep
-            self._cut = float(np.partition(values, index)[index])
-            above = values > self._cut
-            self._at_cut = np.bincount(speaker[values == self._cut], minlength=self._at_cut.size)
-            values, speaker = values[above], speaker[above]
-        self._values, self._speaker, self._held = [values], [speaker], values.size
-
-    def tail(self) -> Tail:
-        """Return the collected tail."""
-        self._trim()
-        values, speaker = self._values[0], self._speaker[0]
-        order = np.argsort(-values, kind="stable")
-        tied = np.flatnonzero(self._at_cut)
-        return Tail(
-            np.concatenate([values[order], np.full(tied.size, self._cut)]),
-            np.concatenate([speaker[order], tied]),
-            np.concatenate([np.ones(values.size, dtype=np.intp), self._at_cut[tied]]),
-            self._total,
-        )

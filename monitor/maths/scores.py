@@ -171,10 +171,7 @@ _MAX_COSINE = Similarity(
 OF_VECTORS = {how.name: how for how in (_COSINE, _MAX_COSINE)}
 """Similarities of sums of embeddings, by name, the default first."""
 
-
-# ------------------------------------------------------------------------------------------- sketch
 # Running, mergeable summaries of one feature over a stream (docs/method.md section 1).
-
 LONGEST = 1e24
 """An embedding of this length or more is damaged: beside it no other would count."""
 
@@ -314,35 +311,9 @@ class EmbeddingSum(_Sum):
 AnySketch: TypeAlias = Histogram | EmbeddingSum
 
 
-# ----------------------------------------------------------------------------------------- windows
-# How a recording is cut into test and template windows: SRD eq. (6), its offset corrected.
-
-
-def window_starts(start: int, test: int, template: int, available: int) -> tuple[int, int]:
-    """Place the test and the template, in units of speech, circular in ``available``.
-
-    The test is ``start + [0, test)`` and the template ``start + test + gap + [0, template)``,
-    modulo ``available``, with ``gap = floor((available - test - template) / 2)``. They never
-    overlap and are as far apart as possible (docs/method.md section 4). The offset printed in the
-    paper overlaps.
-
-    Example:
-        >>> window_starts(3, test=2, template=4, available=10)
-        (3, 7)
-    """
-    if test + template > available or min(test, template) < 1:
-        raise UsageError(f"test {test} and template {template} do not fit into {available} units")
-    gap = (available - test - template) // 2
-    return start % available, (start + test + gap) % available
-
-
-# ------------------------------------------------------------------------------------------- margin
-# Margins that detect another voice, by the fit of new speech to the voice so far.
-#
 # A margin needs no ground truth. It compares how well a stream's own past and the population
 # explain its newest speech. It is positive while one voice continues, and falls when another voice
 # or channel takes over.
-
 SHARPNESS = 10.0
 """Sharpness of the mixture. With 0 all speakers have equal weight, with large values only the best
 counts.

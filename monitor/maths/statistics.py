@@ -29,7 +29,6 @@ def speaker_weights(speakers: int, replicates: int = REPLICATES, seed: int = 0) 
     return weights
 
 
-# --------------------------------------------------------------------------------------- quantiles
 # Limits are order statistics of the replicates without interpolation (`limits`). A figure that is
 # itself a quantile of the sample inverts the distribution function (`weighted_quantile`). It is the
 # smallest value that reaches a fraction of the weight. One figure interpolates, as in its
@@ -37,8 +36,6 @@ def speaker_weights(speakers: int, replicates: int = REPLICATES, seed: int = 0) 
 # hundred speakers it is between the two lowest, and would otherwise be the lowest. Two cases need
 # other order statistics: exact limits of a quantile of independent values (`quantile_limits`), and
 # the finite-sample rank of a conformal threshold (`monitor.population.false_alarms`).
-
-
 def median(values: FloatArray) -> float:
     """Compute the median of n > 0 numbers, shape (n,), as numpy's, without ``numpy.ma``."""
     low, high = (len(values) - 1) // 2, len(values) // 2
@@ -117,13 +114,9 @@ def _running(
     return np.asarray(values, dtype=np.float64)[order], running
 
 
-# --------------------------------------------------------------------------------------- intervals
-# Confidence limits for few speakers: of shares, of means and of quantiles.
-#
 # Percentiles over resampled speakers are too short for thirty of them, and have no width where all
 # agree. Here resampling gives a variance only; how far limits then reach follows from how well that
 # variance is known (docs/method.md section 12). Coverage: benchmarks/results/coverage.md.
-
 TAIL = 0.025
 """Error on each side of 95 % interval."""
 
@@ -217,6 +210,26 @@ def t_limits(
     return value - reach, value + reach
 
 
+def clopper_pearson(hits: int, trials: int, tail: float = 0.025) -> tuple[float, float]:
+    """Compute limits that a proportion passes with probability `tail` at most on each side.
+
+    Clopper and Pearson (1934). Exact for independent trials only.
+
+    Example:
+        >>> [round(limit, 4) for limit in clopper_pearson(30, 1000)]
+        [0.0203, 0.0426]
+    """
+    from scipy.special import betaincinv
+
+    if not 0 <= hits <= trials or trials < 1:
+        raise UsageError(f"{hits} hits in {trials} trials: give counts of at least one trial")
+    if not 0 < tail < 0.5:
+        raise UsageError("the error on each side of an interval lies between 0 and 0.5")
+    low = betaincinv(hits, trials - hits + 1, tail) if hits else 0.0
+    high = betaincinv(hits + 1, trials - hits, np.subtract(1, tail)) if hits < trials else 1.0
+    return float(low), float(high)
+
+
 def quantile_limits(
     values: FloatArray, share: float, least: float, most: float
 ) -> tuple[float, float]:
@@ -244,10 +257,7 @@ def quantile_limits(
     return float(ordered[low]), float(ordered[min(high, count + 1)])
 
 
-# ---------------------------------------------------------------------------------------- estimate
 # A figure with its bootstrap replicates, and limits made of them (docs/method.md section 12).
-
-
 @dataclass(frozen=True)
 class Estimate:
     """A figure with its bootstrap replicates and its jackknife values.
@@ -333,14 +343,10 @@ def difference_reach(first: Estimate, other: Estimate, tail: float) -> float:
     return float(-stdtrit(pooled_degrees, tail) * np.sqrt(squares.sum()))
 
 
-# ---------------------------------------------------------------------------------------- crossing
-# Times at which a level of bits is reached, and the delay of an anonymiser, with censoring.
-#
 # A recording that ends below a level only shows that the level was not reached by then. Fractions
 # and means over recordings are Kaplan and Meier's (1958). A mean covers only the first
 # ``horizon_seconds`` (the restricted mean of Irwin, 1949), because nothing is known beyond the
 # recordings.
-
 HOLD_SECONDS = 5.0
 """How long a figure must stay at a level, as of an alert: one noisy reading is no crossing."""
 _SLACK_SECONDS = 1e-6

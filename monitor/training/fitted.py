@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from monitor.files import finite
-from monitor.maths import likelihood_ratios as calibrated
 from monitor.maths import posterior_fit as logit
+from monitor.maths import ratio_checks as calibrated
 from monitor.maths.evidence import (
     bits_among,
     cap_bits,

@@ -19,7 +19,7 @@ from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
 from monitor.jobs import Jobs
 from monitor.kinds import FeatureSpec, comparable_features
 from monitor.maths.ranks import rank_bounds, score_gaps
-from monitor.maths.scores import Similarity, window_starts
+from monitor.maths.scores import Similarity
 from monitor.population.cohort import Cohort, CohortScoring, FeatureTemplates, normalise
 from monitor.population.population import Population
 from monitor.population.store import store_kind
@@ -726,3 +726,21 @@ def plans(
             for t, test in enumerate(lengths):
                 units = round(test * UNITS_PER_SECOND), round(template * UNITS_PER_SECOND)
                 yield GridCell(session, t, d, plan(voices, *units, shifts))
+
+
+def window_starts(start: int, test: int, template: int, available: int) -> tuple[int, int]:
+    """Place the test and the template, in units of speech, circular in ``available``.
+
+    The test is ``start + [0, test)`` and the template ``start + test + gap + [0, template)``,
+    modulo ``available``, with ``gap = floor((available - test - template) / 2)``. They never
+    overlap and are as far apart as possible (docs/method.md section 4). The offset printed in the
+    paper overlaps.
+
+    Example:
+        >>> window_starts(3, test=2, template=4, available=10)
+        (3, 7)
+    """
+    if test + template > available or min(test, template) < 1:
+        raise UsageError(f"test {test} and template {template} do not fit into {available} units")
+    gap = (available - test - template) // 2
+    return start % available, (start + test + gap) % available

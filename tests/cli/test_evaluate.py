@@ -72,7 +72,7 @@ def test_figures_by_name_and_what_each_says(run, evaluate):
          "nonymised queries against original references"),
         (("--epsilon", 0.5, "--figures", "accounting"), "psilon"),
         (("--among", "1e4,100", "--figures", "among"),
-         "not supported by 20 enrolled: more than 10 times as many"),
+         "not supported by 20 enrolled (more than 10 times as many"),
         (("--groups", "groups"), "weak, group by group Each group by itself"),
     ],
 )  # fmt: skip
@@ -171,7 +171,7 @@ def test_voice_privacy_results_are_evaluated_as_they_lie(run, tmp_path):
     result = run("evaluate", path, "--choose", "aa,f", "--replicates", 30)
     assert result.code == 0, result.err
     text = " ".join(result.out.split())
-    assert "WARNING: the attacker looks undertrained: of clear libri_dev f" in text
+    assert "WARNING: the attacker looks undertrained:" in text
     assert "Anonymised queries against anonymised references" in text
     made = strict(run("evaluate", path, "--replicates", 0, "--json").out)
     assert [each["name"] for each in made["systems"]] == [

@@ -11,7 +11,7 @@ import pytest
 import soundfile
 
 from benchmarks.simulation import Simulation, write_corpus
-from monitor.lab.evaluation.input.scores import ScoreFile
+from monitor.lab.evaluation.input.score_file import ScoreFile
 
 pytestmark = pytest.mark.slow
 

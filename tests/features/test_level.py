@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy import signal
 
 from monitor import measure
+from monitor.features import level as filters
 from monitor.features.extractor import Extractor
 from monitor.features.level import HELD_TICKS, LEVEL_DB, HighPass, Leveller, measure_voicing
-from monitor.maths import filters
 from monitor.types import Block
 from recipes.sounds import cut
 from tests.sounds import synthetic

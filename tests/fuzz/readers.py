@@ -38,15 +38,18 @@ from monitor.lab.audit.document import audit_csv, audit_page
 from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
-from monitor.lab.evaluation.input.attributes import Attribute, read_attribute, read_conditions
-from monitor.lab.evaluation.input.embeddings import (
-    SpeakerVectors,
-    VoicePrivacyResults,
-    read_embeddings,
+from monitor.lab.evaluation.input.embeddings import read_embeddings
+from monitor.lab.evaluation.input.lists import (
+    Attribute,
+    read_attribute,
+    read_conditions,
+    read_labels,
 )
-from monitor.lab.evaluation.input.labels import read_labels
-from monitor.lab.evaluation.input.scores import ScoreCell, ScoreFile, read_scores, write_score_file
-from monitor.lab.experiment.report import KIND, check_folder
+from monitor.lab.evaluation.input.score_file import ScoreCell, ScoreFile, write_score_file
+from monitor.lab.evaluation.input.scores import read_scores
+from monitor.lab.evaluation.voiceprivacy import SpeakerVectors, VoicePrivacyResults
+from monitor.lab.experiment.report import KIND
+from monitor.lab.experiment.running import check_folder
 from monitor.ledger import Ledger, LedgerSession
 from monitor.maths.condition import ROW
 from monitor.population.population import load_rank_models, save_rank_models

@@ -12,13 +12,8 @@ import numpy as np
 import pytest
 
 from monitor.lab.attacks.attributes import AttributeRow, judge_attribute
-from monitor.lab.attacks.results import (
-    read_results,
-    results_json,
-    tabulate_attributes,
-    tabulate_enrolment,
-    tabulate_main,
-)
+from monitor.lab.attacks.report import tabulate_attributes, tabulate_enrolment, tabulate_main
+from monitor.lab.attacks.results import read_results, results_json
 from monitor.lab.audit.audit import summarise
 from monitor.lab.audit.auditing import audit_attack
 from monitor.lab.audit.document import make_document

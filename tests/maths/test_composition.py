@@ -17,7 +17,6 @@ from monitor.maths.composition import (
     advanced,
     basic,
     clipped,
-    clopper_pearson,
     epsilon_lower_nats,
     epsilon_nats,
     guides,
@@ -25,6 +24,7 @@ from monitor.maths.composition import (
     noise_scale,
     optimal,
 )
+from monitor.maths.statistics import clopper_pearson
 
 
 def test_golden_rows(golden):

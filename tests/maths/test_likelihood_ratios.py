@@ -16,22 +16,23 @@ from monitor.maths import likelihood_ratios as twoclass
 from monitor.maths.condition import NEW, UNLIKE
 from monitor.maths.evidence import ConditionEffect
 from monitor.maths.likelihood_ratios import (
-    ConditionComparisons,
     PriorCoefficients,
     ScorePairs,
     TemplateComparisons,
-    cost_bits,
     cross_fit,
+    fit_each,
+    pair_count,
+)
+from monitor.maths.ratio_checks import (
+    cost_bits,
     effective_pairs,
     exceeding,
-    fit_condition_effects,
-    fit_each,
     least_cost_bits,
     mean_ratio,
-    pair_count,
     supported_bits,
 )
 from monitor.maths.statistics import speaker_weights
+from recipes.effects import ConditionComparisons, fit_condition_effects
 
 
 def gaussian(speakers: int, lead: float, trials: int = 4, seed: int = 0, features: int = 1):

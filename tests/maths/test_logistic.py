@@ -10,15 +10,9 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
 from monitor.errors import CalibrationError, UsageError
-from monitor.maths.logistic import (
-    Platt,
-    compute_separation,
-    fit_growing_temperature,
-    fit_open_set,
-    fit_temperature,
-    platt,
-)
-from monitor.maths.posterior import local_information_bits, softmax_bits
+from monitor.lab.evaluation.calibration import local_information_bits, softmax_bits
+from monitor.lab.evaluation.longitudinal import fit_growing_temperature, fit_temperature
+from monitor.maths.logistic import Platt, compute_separation, fit_open_set, platt
 
 
 @pytest.mark.slow

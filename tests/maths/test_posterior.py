@@ -9,15 +9,17 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from monitor.errors import UsageError
+from monitor.lab.evaluation.calibration import (
+    local_information_bits,
+    log_likelihood_ratios,
+    normalise_rows,
+    normalised_ceiling_bits,
+)
 from monitor.maths.posterior import (
     EXACT_CANDIDATES,
     condense,
     confidence_bits,
     local_bits,
-    local_information_bits,
-    log_likelihood_ratios,
-    normalise_rows,
-    normalised_ceiling_bits,
     reliability,
     replicate_bits,
     score_posterior,

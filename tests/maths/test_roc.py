@@ -8,8 +8,9 @@ from numpy.testing import assert_array_equal
 from scipy.optimize import isotonic_regression
 
 from monitor.errors import UsageError
+from monitor.lab.evaluation.membership import Highest
 from monitor.maths import roc
-from monitor.maths.roc import Highest, cell_counts, count_scores, cuts_around, pool
+from monitor.maths.roc import cell_counts, count_scores, cuts_around, pool
 
 SCORES = st.lists(st.integers(-5, 5), min_size=1, max_size=30)
 

@@ -25,8 +25,8 @@ from monitor.maths.scores import (
     level_margin,
     near_one,
     page_cusum,
-    window_starts,
 )
+from monitor.training.voices import window_starts
 
 SIMILARITIES = OF_COUNTS | OF_VECTORS
 WHOLE = [name for name, each in SIMILARITIES.items() if not each.by_slice]

@@ -9,7 +9,6 @@ from scipy import stats
 
 from monitor.alerts import Threshold
 from monitor.errors import UsageError
-from monitor.maths.composition import clopper_pearson
 from monitor.maths.rank_models import (
     fit_many,
     mean_bits_of,
@@ -20,6 +19,7 @@ from monitor.maths.statistics import (
     Crossing,
     Estimate,
     FirstCrossing,
+    clopper_pearson,
     difference_reach,
     disclosure_delay,
     freedom,

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.lab.evaluation.verification import cllr, min_cllr
-from monitor.maths.likelihood_ratios import (
+from monitor.maths.ratio_checks import (
     bounds_bits,
     calibrated_by_pav,
     deviation_from_pav,

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from monitor.kinds import HISTOGRAM, FeatureSpec
-from monitor.maths.likelihood_ratios import PriorCoefficients, exceeding, mean_ratio
+from monitor.maths.likelihood_ratios import PriorCoefficients
+from monitor.maths.ratio_checks import exceeding, mean_ratio
 from monitor.maths.statistics import speaker_weights
 from monitor.population.cohort import Cohort, FeatureTemplates
 from monitor.population.population import Population

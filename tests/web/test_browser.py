@@ -14,7 +14,7 @@ from monitor import how_much
 from monitor.anonymisers.laplace import Declared
 from monitor.events.declaration import to_json
 from monitor.events.reading import DeclaredReading
-from monitor.lab.evaluation.report.document import save_page
+from monitor.lab.evaluation.document import save_page
 from monitor.phrases import CAVEAT
 from monitor.web.page import Page
 from tests.lab.evaluation.made import EVIL, report

@@ -32,9 +32,6 @@ from monitor.lab.result_cache import ResultCache
 from monitor.networks.voice import BANDS, GROUPS, LEAST_VARIANCE, SIZE
 from monitor.types import AnyArray, FloatArray, IntArray
 
-# ----------------------------------------------------------------------------------------- network
-# The same weights and steps as the numpy network, but trainable and in batches.
-
 _FIXED = (".gain", ".shift")
 """Suffixes of the batch norm's parameters, which are not trained."""
 
@@ -145,9 +142,6 @@ def _deviation(square: Tensor, mean: Tensor) -> Tensor:
     return (square - mean * mean).clamp(min=LEAST_VARIANCE).sqrt()
 
 
-# ----------------------------------------------------------------------------------------- batches
-# Augmentation of mel bands in training, so that a network does not recognise microphones.
-
 _SHORTEST, _LONGEST = 150, 300
 """Frames per crop: one and a half to three seconds."""
 _NATS = np.float32(np.log(10) / 10)
@@ -218,8 +212,6 @@ def _mask_bands(bands: FloatArray, generator: np.random.Generator) -> None:
             crop[begin : begin + long] = mean
 
 
-# -------------------------------------------------------------------------------------------- loss
-
 _SCALE = 15.0
 _DISTILLED = 10.0
 _NEVER = -1e4
@@ -256,8 +248,6 @@ def _compute_loss(
     )
     return among + _DISTILLED * (1 - (student * target).sum(dim=1).mean())
 
-
-# ------------------------------------------------------------------------------------- fine tuning
 
 _MOST_GRADIENT = 5.0
 

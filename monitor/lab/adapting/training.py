@@ -97,10 +97,8 @@ def compute_rate(done: float, highest: float, lowest: float) -> float:
     return lowest + (highest - lowest) * fall
 
 
-# -------------------------------------------------------------------------------------- last layer
 # Within-class covariance normalisation (A. Hatch, S. Kajarekar and A. Stolcke, Interspeech 2006),
 # with the mean over speakers subtracted. Both are linear and merge into a network's last layer.
-
 _RIDGE = 0.3
 
 
@@ -145,8 +143,6 @@ def turn_last_layer(
         turned[name] = np.asarray(turn.T @ turned[name], np.float32)
     return turned
 
-
-# -------------------------------------------------------------------------------- protected speech
 
 _TICK = RATE // TICKS_PER_SECOND
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -22,33 +22,22 @@ from monitor.anonymisers.registry import make
 from monitor.corpus import Corpus, Recording
 from monitor.errors import CorpusError, SourceError, UsageError
 from monitor.features.embeddings import Voice
-from monitor.kinds import FeatureSpec
 from monitor.lab.adapting import adapt, check_torch
 from monitor.lab.adapting.training import TrainingPlan
+from monitor.lab.attacks.readers import PARTS, Amounts, Piece, Readers
 from monitor.lab.attacks.speech import (
     CLEAR,
-    PARTS,
-    SEGMENT_SECONDS,
-    Amounts,
     ExtractedPiece,
     ExtractionRequest,
-    Piece,
     PieceExtractor,
-    Reader,
-    Readers,
+    collect_speech,
     hash_program,
 )
-from monitor.lab.evaluation.comparisons import ScoreMatrix
-from monitor.lab.evaluation.evaluating import evaluate
-from monitor.lab.evaluation.family import EvaluationSettings
-from monitor.lab.report.model import Figure
 from monitor.lab.result_cache import ResultCache
-from monitor.maths.scores import Similarity
 from monitor.networks.voice import VoiceNetwork, shipped
 from monitor.protocols import Feature
 from monitor.training.calibrating import FEWEST_SPEAKERS
-from monitor.training.voices import SessionFrames, session_frames, units_of
-from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
+from monitor.types import FloatArray
 
 BITS = "srd.mean_bits_model"
 """The figure that compares attacks: MeanD of the fitted rank model, which has a valid interval."""
@@ -180,136 +169,8 @@ class AttackContext:
         return list(requests)
 
 
-# --------------------------------------------------------------------------------------- templates
 # VoxGuard section 4.2: the template is the mean of L segments (average scoring), or the nearest of
 # the L segments (max scoring).
-
-
-@dataclass(frozen=True, slots=True)
-class AttackSpeech:
-    """Enrolled segments of N readers, and n trials, which are consecutive T seconds of speech."""
-
-    names: tuple[str, ...]
-    segments: Mapping[str, tuple[AnyArray, ...]]  # by feature, one per reader, (segments, M)
-    trials: Mapping[str, AnyArray]  # by feature, shape (n, M)
-    has_frames: Mapping[str, BoolArray]  # by feature, whether a trial has frames of it, shape (n,)
-    target: IntArray  # position of each trial's reader, shape (n,)
-    trial_names: tuple[str, ...]
-
-    @property
-    def counts(self) -> list[int]:
-        """Number of segments of each reader."""
-        return [len(totals) for totals in next(iter(self.segments.values()))]
-
-    def score(
-        self, feature: str, similarity: Similarity, count: int, columns: slice = slice(None)
-    ) -> FloatArray:
-        """Score trials against every reader's first segments, shape (n, N).
-
-        A similarity compares with the sum of L segments, or with each if it is ``by_slice``. A
-        reader with fewer than L segments is compared by all of them.
-        """
-        first = [rows[:count, columns] for rows in self.segments[feature]]
-        if similarity.by_slice:
-            longest = max(map(len, first))
-            # repeating a segment does not change the maximum
-            first = [np.concatenate([s, s[:1].repeat(longest - len(s), 0)]) for s in first]
-        templates = np.stack(first if similarity.by_slice else [s.sum(axis=0) for s in first])
-        prepared = similarity.prepare(templates)
-        return similarity.score_each(prepared, self.trials[feature][:, columns])
-
-    def measure(
-        self, scores: FloatArray, feature: str, replicates: int, seed: int
-    ) -> Mapping[str, Figure]:
-        """Compute every metric on the scores of all trials."""
-        matrix = ScoreMatrix(scores, self.target, self.names, feature, self.trial_names)
-        return evaluate(matrix, settings=EvaluationSettings(replicates, seed)).figures
-
-
-def join_speech(
-    pieces: Sequence[Piece],
-    extracted: Mapping[Piece, ExtractedPiece],
-    specs: Mapping[str, FeatureSpec],
-) -> dict[str, SessionFrames] | None:
-    """Return the frames of consecutive pieces; None if a piece is missing."""
-    if any(piece not in extracted for piece in pieces):
-        return None
-    frames = [extracted[piece].frames for piece in pieces]
-    # each long frame counts where it was complete, as in a piece by itself
-    sessions = {name: session_frames(frames, spec) for name, spec in specs.items()}
-    return {name: replace(session, begins=None) for name, session in sessions.items()}
-
-
-def collect_segments(
-    reader: Reader, extracted: Mapping[Piece, ExtractedPiece], specs: Mapping[str, FeatureSpec]
-) -> dict[str, AnyArray] | None:
-    """Return a reader's segments by feature, shape (segments, M); None if a piece is missing."""
-    sessions = [
-        join_speech(pieces, extracted, specs) if pieces else {} for pieces in reader.enrolment
-    ]
-    units = units_of(SEGMENT_SECONDS)
-    rows_by_feature: dict[str, list[AnyArray]] = {name: [] for name in specs}
-    for number, index in reader.segments:
-        if (session := sessions[number]) is None:
-            return None
-        for name, rows in rows_by_feature.items():
-            if (index + 1) * units <= session[name].length:
-                rows.append(session[name].total(index * units, units))
-    return {name: np.stack(rows) for name, rows in rows_by_feature.items() if rows} or None
-
-
-def collect_trials(
-    reader: Reader, extracted: Mapping[Piece, ExtractedPiece], specs: Mapping[str, FeatureSpec],
-    amounts: Amounts,
-) -> dict[str, AnyArray] | None:  # fmt: skip
-    """Return a reader's trials by feature, shape (trials, M); None if a piece is missing."""
-    session = join_speech(reader.trials, extracted, specs)
-    if session is None:
-        return None
-    units = units_of(amounts.seconds)
-    count = min(amounts.trials, next(iter(session.values())).length // units)
-    if not count:
-        return None
-    return {
-        name: np.stack([frames.total(i * units, units) for i in range(count)])
-        for name, frames in session.items()
-    }
-
-
-def collect_speech(
-    context: AttackContext,
-    specs: Mapping[str, FeatureSpec],
-    enrolment: Mapping[Piece, ExtractedPiece],
-    published: Mapping[Piece, ExtractedPiece],
-) -> AttackSpeech:
-    """Return segments and trials of the readers with every piece extracted.
-
-    Raises:
-        CorpusError: if there are fewer than two.
-    """
-    speech: dict[str, tuple[Mapping[str, AnyArray], Mapping[str, AnyArray]]] = {}
-    for reader in context.judged.everybody:
-        enrolled = collect_segments(reader, enrolment, specs)
-        trials = collect_trials(reader, published, specs, context.amounts)
-        if enrolled is not None and trials is not None:
-            speech[reader.name] = enrolled, trials
-    if len(speech) < 2:
-        raise CorpusError(
-            f"only {len(speech)} of {len(context.judged)} readers could be protected and extracted"
-        )
-    sizes = {name: len(next(iter(trials.values()))) for name, (_, trials) in speech.items()}
-    totals = {f: np.concatenate([trials[f] for _, trials in speech.values()]) for f in specs}
-    return AttackSpeech(
-        tuple(speech),
-        {f: tuple(segments[f] for segments, _ in speech.values()) for f in specs},
-        totals,
-        {name: np.any(rows, axis=1) for name, rows in totals.items()},
-        np.repeat(np.arange(len(sizes)), list(sizes.values())),
-        tuple(f"{name} {i + 1}" for name, size in sizes.items() for i in range(size)),
-    )
-
-
-# ------------------------------------------------------------------------------- trained attackers
 
 _REPLICATES = 20
 _LEAST_SPREAD = 1e-9
@@ -419,7 +280,7 @@ def _measure_candidates(
         context.extractor.extract(readers.pieces(role), method, context.attacker_seed, features)
         for role in PARTS
     )
-    speech = collect_speech(replace(context, judged=readers), specs, enrolment, published)
+    speech = collect_speech(readers, context.amounts, specs, enrolment, published)
     bits, apartness = {}, {}
     rows = np.arange(len(speech.target))
     for name, candidate in candidates.items():

@@ -30,9 +30,7 @@ from monitor.lab.attacks.attackers import (
     Background,
     ThreatModel,
     check_background,
-    collect_speech,
     get_attacker,
-    join_speech,
 )
 from monitor.lab.attacks.attributes import (
     AttributeRow,
@@ -41,16 +39,14 @@ from monitor.lab.attacks.attributes import (
     judge_attributes,
     prepare_attributes,
 )
+from monitor.lab.attacks.readers import PARTS, Amounts, Reader, Readers, choose_readers
 from monitor.lab.attacks.results import FIGURES, AttackResults, AttackRow, Settings, method_name
 from monitor.lab.attacks.speech import (
     CLEAR,
-    PARTS,
-    Amounts,
     PieceExtractor,
-    Reader,
-    Readers,
-    choose_readers,
+    collect_speech,
     extract_protected,
+    join_speech,
 )
 from monitor.lab.report.model import Figure
 from monitor.lab.result_cache import ResultCache
@@ -130,9 +126,6 @@ class Preparation:
             len(readers) if readers else 0,
             config.seed,
         )
-
-
-# --------------------------------------------------------------------------------------- preparing
 
 
 def prepare(
@@ -287,9 +280,6 @@ def select_attackers(attackers: Sequence[ThreatModel], method: str) -> list[Thre
     return [*equals[:1], *others] or [ATTACKERS["ignorant"]]
 
 
-# --------------------------------------------------------------------------------------- attacking
-
-
 def attack(
     corpus: str | PathLike[str],
     methods: Sequence[str],
@@ -423,7 +413,8 @@ def attack_method(
     names = dict(zip(specs, features_by_name, strict=True))
     pieces = context.judged.pieces("enrolment")
     speech = collect_speech(
-        context,
+        context.judged,
+        context.amounts,
         specs,
         context.extract_own(pieces, attacker, method, features),
         context.extract_trials(method, features),

@@ -20,15 +20,9 @@ from monitor.errors import CorpusError, UsageError
 from monitor.events.declaration import declared, from_json, key, to_json
 from monitor.features.registry import make
 from monitor.kinds import FeatureSpec
-from monitor.lab.attacks.attackers import AttackContext, ThreatModel, collect_trials
-from monitor.lab.attacks.speech import (
-    Amounts,
-    ExtractedPiece,
-    Piece,
-    Reader,
-    Readers,
-    choose_readers,
-)
+from monitor.lab.attacks.attackers import AttackContext, ThreatModel
+from monitor.lab.attacks.readers import Amounts, Piece, Reader, Readers, choose_readers
+from monitor.lab.attacks.speech import ExtractedPiece, collect_trials
 from monitor.lab.evaluation.membership import OperatingPoint, allowed_alarms, operating_point
 from monitor.lab.evaluation.verification import EER, HULL, NEAREST, eer
 from monitor.lab.report.model import Figure
@@ -139,8 +133,6 @@ def match_speakers(
     return tuple(sorted(matches))
 
 
-# ---------------------------------------------------------------------------------------- learning
-
 _FOLDS = 5
 _RIDGES = (1e-3, 1e-2, 1e-1, 1.0)
 _FEWEST = 2  # minimum training speakers on either side
@@ -227,8 +219,6 @@ def _deal_folds(
     mixed.sort(key=lambda who: has.get(who, False))
     return {who: i % folds for i, who in enumerate(mixed)}
 
-
-# ----------------------------------------------------------------------------------------- judging
 
 _RATES = (1e-2, 1e-3)
 """False positive rates of the reported figures."""
@@ -432,9 +422,6 @@ def _note(allowed: float, point: OperatingPoint, readers: int) -> str:
             f"of {allowed:g} among readers"
         )
     return ""
-
-
-# ----------------------------------------------------------------------------------------- testing
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,11 @@ from monitor.events.declaration import declared, from_json, key, to_json
 from monitor.events.keys import TEXTS, list_of, misfit, object_of
 from monitor.files import write_text
 from monitor.lab.attacks.attackers import BITS, get_attacker
+from monitor.lab.attacks.report import MethodBits, attacks_svg
 from monitor.lab.attacks.results import AttackResults, method_name
 from monitor.lab.attacks.speech import CLEAR
-from monitor.lab.plots.attacks import MethodBits, attacks_svg
-from monitor.lab.report.html import render_html
 from monitor.lab.report.model import Document, Paragraphs, Picture, Section, Table
+from monitor.lab.report.renderers import render_html
 from monitor.phrases import plural
 from monitor.safe_text import file_name, printable
 

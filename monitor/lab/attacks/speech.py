@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 
@@ -23,21 +22,25 @@ import numpy as np
 
 from monitor.anonymisers.filters import Utterance
 from monitor.anonymisers.registry import make
-from monitor.corpus import Corpus
 from monitor.errors import CorpusError, SourceError, UsageError
 from monitor.features.extractor import Extractor
 from monitor.features.framing import columns_of, join_runs
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
 from monitor.features.registry import make as make_features
-from monitor.files import Readable, files_of, read_arrays
+from monitor.files import read_arrays
 from monitor.jobs import Jobs, each_in_order, one_thread
+from monitor.kinds import FeatureSpec
+from monitor.lab.attacks.readers import SEGMENT_SECONDS, Amounts, Piece, Reader, Readers
+from monitor.lab.evaluation.comparisons import ScoreMatrix
+from monitor.lab.evaluation.evaluating import evaluate
+from monitor.lab.evaluation.family import EvaluationSettings
+from monitor.lab.report.model import Figure
 from monitor.lab.result_cache import ResultCache, result_key
 from monitor.lab.utility import MEASURES
-from monitor.phrases import plural
+from monitor.maths.scores import Similarity
 from monitor.protocols import Feature
 from monitor.sources.base import file_hash
 from monitor.sources.file import File
-from monitor.sources.registry import is_frames
 from monitor.training.feature_extraction import (
     SpeechFrames,
     SpeechTrack,
@@ -45,263 +48,21 @@ from monitor.training.feature_extraction import (
     with_transcript,
     wrap_tracks,
 )
-from monitor.training.voices import UNITS_PER_SECOND
+from monitor.training.voices import SessionFrames, session_frames, units_of
 from monitor.transcripts.formats import LIES_BESIDE, words_mark
 from monitor.types import (
-    TICKS_PER_SECOND,
     AnyArray,
     Block,
     BoolArray,
     FloatArray,
     Frames,
+    IntArray,
     Record,
     Words,
 )
 
-SEGMENT_SECONDS = 6.0  # speech of an enrolment segment, with at least one voice window
-PARTS = ("enrolment", "trials")
-_MARGIN_SECONDS = 1.0  # reserve, because speech detection differs slightly in a piece by itself
-
-
-@dataclass(frozen=True, slots=True)
-class Amounts:
-    """Amounts of speech in a test: T of a trial, and the number of segments of a template."""
-
-    seconds: float = 10.0
-    trials: int = 10  # at most, per reader
-    least_segments: int = 5
-    most_segments: int = 30
-
-    @property
-    def template_seconds(self) -> float:
-        """D, speech seconds of the template that all readers have."""
-        return self.least_segments * SEGMENT_SECONDS
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A part of one recording, protected and processed by itself."""
-
-    path: Readable
-    name: str
-    speaker: str
-    start_seconds: float
-    end_seconds: float
-
-    @property
-    def seconds(self) -> float:
-        """Length of the audio, in seconds."""
-        return self.end_seconds - self.start_seconds
-
-
-@dataclass(frozen=True, slots=True)
-class Reader:
-    """Speech of one person in a test."""
-
-    name: str
-    enrolment: tuple[tuple[Piece, ...], ...]  # by session, the source of segments
-    segments: tuple[tuple[int, int], ...]  # session and index of each, alternating
-    trials: tuple[Piece, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Readers:
-    """All readers with enough speech."""
-
-    everybody: tuple[Reader, ...]
-    session: str  # "cross", or "same": parts of one session, where a voice is easier to recognise
-    problems: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.everybody)
-
-    def pieces(self, *parts: str) -> list[Piece]:
-        """Return all pieces of ``"enrolment"``, ``"trials"`` or both (`PARTS`)."""
-        return [
-            piece
-            for role in parts
-            for reader in self.everybody
-            for session in (reader.enrolment if role == "enrolment" else (reader.trials,))
-            for piece in session
-        ]
-
-
-def choose_readers(
-    corpus: Corpus,
-    root: Path,
-    amounts: Amounts,
-    *,
-    session: str | None = None,
-    jobs: Jobs = 1,
-    progress: Callable[[str], object] = lambda _: None,
-) -> Readers:
-    """Choose templates and trials of all readers with enough speech."""
-    problems = list(corpus.problems)
-    speech: dict[str, list[_Session]] = {}
-    tasks = [(name, tuple(corpus.sessions(name).values())) for name in corpus.speakers]
-    outputs = each_in_order(
-        partial(_locate_speech, root, amounts),
-        tasks,
-        jobs,
-        reads=lambda task: files_of(*chain(*task[1])),
-    )
-    with closing(outputs) as results:
-        for (name, _), (sessions, wrong) in zip(tasks, results, strict=True):
-            speech[name] = sessions
-            problems += wrong
-            progress(name)
-    for kind in (session,) if session else ("cross", "same"):
-        split = _split_across if kind == "cross" else _split_within
-        candidates = [split(name, sessions, amounts) for name, sessions in speech.items()]
-        readers = [reader for reader in candidates if reader is not None]
-        if len(readers) > 1:
-            break
-    if len(readers) < 2:
-        condition = " in two sessions" if session == "cross" else ""
-        raise CorpusError(
-            f"fewer than two readers have {amounts.template_seconds:g} s of speech for a template "
-            f"and {amounts.seconds:g} s for a trial{condition}: add speech or use shorter ones"
-        )
-    chosen = {reader.name for reader in readers}
-    if excluded := [name for name in speech if name not in chosen]:
-        condition = " in two sessions" if kind == "cross" else ""
-        problems.append(
-            f"{plural(len(excluded), 'reader')} excluded, without speech for template and trial"
-            f"{condition}: {', '.join(excluded[:5])}{' ...' if len(excluded) > 5 else ''}"
-        )
-    return Readers(tuple(readers), kind, tuple(problems))
-
-
-_Session: TypeAlias = Sequence[tuple[Piece, tuple[float, ...]]]
-"""Recordings, with the end times of their units of speech, in seconds of audio."""
-
-
-def _locate_speech(
-    root: Path, amounts: Amounts, task: tuple[str, Sequence[Sequence[Readable]]]
-) -> tuple[list[_Session], list[str]]:
-    """Locate the speech of one reader's sessions; return it and unusable files."""
-    speaker, sessions = task
-    template = amounts.most_segments * SEGMENT_SECONDS
-    units = _to_units(template + amounts.trials * amounts.seconds + 3 * _MARGIN_SECONDS)
-    problems: list[str] = []
-    located: list[_Session] = []
-    for paths in sessions:
-        remaining, recordings = units, list[tuple[Piece, tuple[float, ...]]]()
-        for path in paths:
-            if remaining <= 0:
-                break
-            if is_frames(path):
-                problems.append(f"{path.name}: contains frames, but an anonymiser needs audio")
-                continue
-            try:
-                ends = _find_unit_ends(path, remaining)
-            except SourceError as error:
-                problems.append(str(error))
-                continue
-            name = f"{speaker}/{path.name}"
-            if isinstance(path, Path) and path.is_relative_to(root):
-                name = path.relative_to(root).as_posix()
-            recordings.append((Piece(path, name, speaker, 0.0, 0.0), tuple(ends)))
-            remaining -= len(ends)
-        if recordings:
-            located.append(recordings)
-    return located, problems
-
-
-def _find_unit_ends(path: Readable, maximum: int) -> list[float]:
-    """Return the end times of up to ``maximum`` units of speech, in seconds of audio."""
-    step = TICKS_PER_SECOND // UNITS_PER_SECOND
-    extractor, runs, spoken = Extractor([]), [np.empty(0, np.bool_)], 0
-    for block in File(path).blocks():
-        runs.append(extractor.process(block).speech)
-        spoken += int(runs[-1].sum())
-        if spoken >= maximum * step:
-            break
-    else:
-        runs.append(extractor.flush().speech)
-    last = np.flatnonzero(np.concatenate(runs))[step - 1 :: step] + 1
-    ends: list[float] = (last[:maximum] / TICKS_PER_SECOND).tolist()
-    return ends
-
-
-def _split_across(name: str, sessions: Sequence[_Session], amounts: Amounts) -> Reader | None:
-    """Take trials from the last session for which the others have speech for a template."""
-    for index in reversed(range(len(sessions))):
-        if _count_units(sessions[index]) < _to_units(amounts.seconds + _MARGIN_SECONDS):
-            continue
-        others = [*sessions[:index], *sessions[index + 1 :]]
-        segments = _alternate_segments(list(map(_count_units, others)), amounts.most_segments)
-        if len(segments) >= amounts.least_segments:
-            trials = _cut_pieces(sessions[index], 0, amounts.trials * amounts.seconds)
-            return Reader(name, _cut_enrolment(others, segments), segments, trials)
-    return None
-
-
-def _split_within(name: str, sessions: Sequence[_Session], amounts: Amounts) -> Reader | None:
-    """Take a template from the start of the longest session and trials from its remainder."""
-    session = max(sessions, key=_count_units, default=())
-    room = _count_units(session) - _to_units(amounts.seconds + 2 * _MARGIN_SECONDS)
-    segments = _alternate_segments([room], amounts.most_segments)
-    if len(segments) < amounts.least_segments:
-        return None
-    begin = _to_units(len(segments) * SEGMENT_SECONDS + _MARGIN_SECONDS)
-    trials = _cut_pieces(session, begin, amounts.trials * amounts.seconds)
-    return Reader(name, _cut_enrolment([session], segments), segments, trials)
-
-
-def _alternate_segments(lengths: Sequence[int], maximum: int) -> tuple[tuple[int, int], ...]:
-    """Return session and index of segments from alternating sessions."""
-    room = [max(0, n - _to_units(_MARGIN_SECONDS)) // _to_units(SEGMENT_SECONDS) for n in lengths]
-    segments = [
-        (session, index)
-        for index in range(max(room, default=0))
-        for session, count in enumerate(room)
-        if index < count
-    ]
-    return tuple(segments[:maximum])
-
-
-def _cut_enrolment(
-    sessions: Sequence[_Session], segments: Sequence[tuple[int, int]]
-) -> tuple[tuple[Piece, ...], ...]:
-    counts = [sum(session == i for session, _ in segments) for i in range(len(sessions))]
-    return tuple(
-        _cut_pieces(session, 0, count * SEGMENT_SECONDS) if count else ()
-        for session, count in zip(sessions, counts, strict=True)
-    )
-
-
-def _cut_pieces(session: _Session, begin: int, seconds: float) -> tuple[Piece, ...]:
-    """Cut pieces with these seconds of speech from unit ``begin`` on, plus the margin."""
-    pieces = []
-    remaining = _to_units(seconds) + _to_units(_MARGIN_SECONDS)
-    for recording, ends in session:
-        if begin >= len(ends):
-            begin -= len(ends)
-            continue
-        if remaining <= 0:
-            break
-        start = ends[begin - 1] if begin else 0.0
-        last = min(begin + remaining, len(ends)) - 1
-        name = f"{recording.name}@{start:g}" if start else recording.name
-        pieces.append(Piece(recording.path, name, recording.speaker, start, ends[last]))
-        remaining -= last + 1 - begin
-        begin = 0
-    return tuple(pieces)
-
-
-def _count_units(session: _Session) -> int:
-    return sum(len(ends) for _, ends in session)
-
-
-def _to_units(seconds: float) -> int:
-    return round(seconds * UNITS_PER_SECOND)
-
-
-# --------------------------------------------------------------------------------------- protected
 # The clock is the clear recording's speech, so a trial is the same stretch of talk for every
 # anonymiser. If the output is silent there, the trial still counts, without evidence.
-
 CLEAR = "none"  # the method without protection
 _VERSION = 2  # of cached results: raise it when anonymisers, features or networks change
 _BLOCK_SECONDS = 30.0
@@ -423,9 +184,6 @@ def unpack(data: bytes) -> ExtractedPiece:
     return ExtractedPiece(
         SpeechFrames(arrays["speech"], tracks, header["lost"]), header["measured"]
     )
-
-
-# -------------------------------------------------------------------------------------- extracting
 
 
 @dataclass(frozen=True, slots=True)
@@ -590,3 +348,128 @@ def hash_program(method: str) -> list[str]:
         return []
     paths = [Path(shutil.which(word) or word) for word in words]
     return [file_hash(path) for path in paths if path.is_file()]
+
+
+@dataclass(frozen=True, slots=True)
+class AttackSpeech:
+    """Enrolled segments of N readers, and n trials, which are consecutive T seconds of speech."""
+
+    names: tuple[str, ...]
+    segments: Mapping[str, tuple[AnyArray, ...]]  # by feature, one per reader, (segments, M)
+    trials: Mapping[str, AnyArray]  # by feature, shape (n, M)
+    has_frames: Mapping[str, BoolArray]  # by feature, whether a trial has frames of it, shape (n,)
+    target: IntArray  # position of each trial's reader, shape (n,)
+    trial_names: tuple[str, ...]
+
+    @property
+    def counts(self) -> list[int]:
+        """Number of segments of each reader."""
+        return [len(totals) for totals in next(iter(self.segments.values()))]
+
+    def score(
+        self, feature: str, similarity: Similarity, count: int, columns: slice = slice(None)
+    ) -> FloatArray:
+        """Score trials against every reader's first segments, shape (n, N).
+
+        A similarity compares with the sum of L segments, or with each if it is ``by_slice``. A
+        reader with fewer than L segments is compared by all of them.
+        """
+        first = [rows[:count, columns] for rows in self.segments[feature]]
+        if similarity.by_slice:
+            longest = max(map(len, first))
+            # repeating a segment does not change the maximum
+            first = [np.concatenate([s, s[:1].repeat(longest - len(s), 0)]) for s in first]
+        templates = np.stack(first if similarity.by_slice else [s.sum(axis=0) for s in first])
+        prepared = similarity.prepare(templates)
+        return similarity.score_each(prepared, self.trials[feature][:, columns])
+
+    def measure(
+        self, scores: FloatArray, feature: str, replicates: int, seed: int
+    ) -> Mapping[str, Figure]:
+        """Compute every metric on the scores of all trials."""
+        matrix = ScoreMatrix(scores, self.target, self.names, feature, self.trial_names)
+        return evaluate(matrix, settings=EvaluationSettings(replicates, seed)).figures
+
+
+def join_speech(
+    pieces: Sequence[Piece],
+    extracted: Mapping[Piece, ExtractedPiece],
+    specs: Mapping[str, FeatureSpec],
+) -> dict[str, SessionFrames] | None:
+    """Return the frames of consecutive pieces; None if a piece is missing."""
+    if any(piece not in extracted for piece in pieces):
+        return None
+    frames = [extracted[piece].frames for piece in pieces]
+    # each long frame counts where it was complete, as in a piece by itself
+    sessions = {name: session_frames(frames, spec) for name, spec in specs.items()}
+    return {name: replace(session, begins=None) for name, session in sessions.items()}
+
+
+def collect_segments(
+    reader: Reader, extracted: Mapping[Piece, ExtractedPiece], specs: Mapping[str, FeatureSpec]
+) -> dict[str, AnyArray] | None:
+    """Return a reader's segments by feature, shape (segments, M); None if a piece is missing."""
+    sessions = [
+        join_speech(pieces, extracted, specs) if pieces else {} for pieces in reader.enrolment
+    ]
+    units = units_of(SEGMENT_SECONDS)
+    rows_by_feature: dict[str, list[AnyArray]] = {name: [] for name in specs}
+    for number, index in reader.segments:
+        if (session := sessions[number]) is None:
+            return None
+        for name, rows in rows_by_feature.items():
+            if (index + 1) * units <= session[name].length:
+                rows.append(session[name].total(index * units, units))
+    return {name: np.stack(rows) for name, rows in rows_by_feature.items() if rows} or None
+
+
+def collect_trials(
+    reader: Reader, extracted: Mapping[Piece, ExtractedPiece], specs: Mapping[str, FeatureSpec],
+    amounts: Amounts,
+) -> dict[str, AnyArray] | None:  # fmt: skip
+    """Return a reader's trials by feature, shape (trials, M); None if a piece is missing."""
+    session = join_speech(reader.trials, extracted, specs)
+    if session is None:
+        return None
+    units = units_of(amounts.seconds)
+    count = min(amounts.trials, next(iter(session.values())).length // units)
+    if not count:
+        return None
+    return {
+        name: np.stack([frames.total(i * units, units) for i in range(count)])
+        for name, frames in session.items()
+    }
+
+
+def collect_speech(
+    readers: Readers,
+    amounts: Amounts,
+    specs: Mapping[str, FeatureSpec],
+    enrolment: Mapping[Piece, ExtractedPiece],
+    published: Mapping[Piece, ExtractedPiece],
+) -> AttackSpeech:
+    """Return segments and trials of the readers with every piece extracted.
+
+    Raises:
+        CorpusError: if there are fewer than two.
+    """
+    speech: dict[str, tuple[Mapping[str, AnyArray], Mapping[str, AnyArray]]] = {}
+    for reader in readers.everybody:
+        enrolled = collect_segments(reader, enrolment, specs)
+        trials = collect_trials(reader, published, specs, amounts)
+        if enrolled is not None and trials is not None:
+            speech[reader.name] = enrolled, trials
+    if len(speech) < 2:
+        raise CorpusError(
+            f"only {len(speech)} of {len(readers)} readers could be protected and extracted"
+        )
+    sizes = {name: len(next(iter(trials.values()))) for name, (_, trials) in speech.items()}
+    totals = {f: np.concatenate([trials[f] for _, trials in speech.values()]) for f in specs}
+    return AttackSpeech(
+        tuple(speech),
+        {f: tuple(segments[f] for segments, _ in speech.values()) for f in specs},
+        totals,
+        {name: np.any(rows, axis=1) for name, rows in totals.items()},
+        np.repeat(np.arange(len(sizes)), list(sizes.values())),
+        tuple(f"{name} {i + 1}" for name, size in sizes.items() for i in range(size)),
+    )

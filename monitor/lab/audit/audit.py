@@ -246,10 +246,6 @@ def hash_speaker(speaker: str, salt: str = "") -> str:
     return hashlib.sha256(f"{salt}{speaker}".encode()).hexdigest()[:12]
 
 
-# --------------------------------------------------------------------------------------- sentences
-# All figures are those of the strongest attacker tried.
-
-
 def format_plain_method(method: str) -> str:
     """Format a method as plain text, without Markdown."""
     return method_name(method).strip("`")

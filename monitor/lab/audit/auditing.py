@@ -111,8 +111,6 @@ def _report_unused_features(used: Collection[str], setup: FeatureSetup) -> Itera
         )
 
 
-# ------------------------------------------------------------------------------------ of a corpus
-
 TEST_LENGTHS = (10.0, 60.0)
 """T in tests of ranks and links, if there is enough speech."""
 TEMPLATE_LENGTHS = (60.0, 30.0, 20.0, 10.0)
@@ -554,9 +552,6 @@ def _list_commands(
     )
 
 
-# --------------------------------------------------------------------------------- of recorded runs
-
-
 def audit_runs(
     runs: Sequence[tuple[str, Sequence[Event]]], config: AuditConfig = DEFAULTS
 ) -> Audit:
@@ -641,9 +636,6 @@ def _describe_runs(
 
 def _format_fingerprint(fingerprint: Mapping[str, str]) -> str:
     return ", ".join(f"{key} {digest[:12]}" for key, digest in fingerprint.items())
-
-
-# ------------------------------------------------------------------------------------ of an attack
 
 
 def audit_attack(results: AttackResults, config: AuditConfig = DEFAULTS) -> Audit:

@@ -31,8 +31,6 @@ from monitor.lab.audit.audit import (
 )
 from monitor.lab.audit.exposure import LengthRow
 from monitor.lab.evaluation.verification import EER
-from monitor.lab.report.export import figure_json, render_csv, render_markdown, save_with_figures
-from monitor.lab.report.html import render_html
 from monitor.lab.report.model import (
     Block,
     Bullets,
@@ -46,6 +44,13 @@ from monitor.lab.report.model import (
     Table,
     format_cell,
     format_value,
+)
+from monitor.lab.report.renderers import (
+    figure_json,
+    render_csv,
+    render_html,
+    render_markdown,
+    save_with_figures,
 )
 from monitor.phrases import plural
 from monitor.plots.canvas import COLOURS, MUTED, inline_svg, legend_above
@@ -164,8 +169,6 @@ def save_audit(audit: Audit, path: Path, salt: str = "") -> tuple[Path, Path]:
     )
 
 
-# -------------------------------------------------------------------------------------- CSV, JSON
-
 _HEAD = (
     "area", "method", "attacker", "feature", "session", "T", "D", "N", "trials", "figure", "label",
     "value", "low", "high", "unit", "note",
@@ -280,9 +283,6 @@ def list_exposed(audit: Audit, salt: str = "") -> list[tuple[str, float, int]]:
         (hash_speaker(name, salt), bits, int(counts[exposures.speakers.index(name)]))
         for name, bits in list(exposures.by_speaker.items())[:MOST_EXPOSED]
     ]
-
-
-# -------------------------------------------------------------------------------------------- page
 
 
 def audit_page(audit: Audit, salt: str = "") -> str:
@@ -565,9 +565,6 @@ def _tabulate_exposed(audit: Audit, salt: str) -> list[Block]:
     )
     head = ("speaker (SHA-256)", "mean bits", f"matches in {crowd}", "stretches")
     return [Table.of(head, rows, notes=[note])]
-
-
-# -------------------------------------------------------------------------------------------- card
 
 
 @dataclass(frozen=True)

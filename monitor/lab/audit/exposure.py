@@ -20,7 +20,7 @@ from monitor.events.declaration import Event, find_first
 from monitor.events.reading import Reading
 from monitor.events.run import Change, RunStart
 from monitor.kinds import FeatureSpec
-from monitor.lab.evaluation.comparisons import leaving_out
+from monitor.lab.evaluation.resampling import leaving_out
 from monitor.lab.report.model import Figure
 from monitor.lab.scoring import largest, stretches
 from monitor.maths.condition import condition_of
@@ -282,9 +282,6 @@ def find_retention(rows: Sequence[LengthRow], budget: float, least_people: int =
     return Retention(under, reached, average, may)
 
 
-# ------------------------------------------------------------------------------------ of a corpus
-
-
 @dataclass(frozen=True)
 class EnrolledPart:
     """All speakers enrolled from one session, without rank models, and their remaining speech."""
@@ -465,9 +462,6 @@ def _expose(
             kind = "closed-set" if moment.evidence is None else "evidence"
             best = moment.top[0][0] == voice.name
             yield kind, (owner, seconds, *bits, bool(moment.at_least), best)
-
-
-# --------------------------------------------------------------------------------- of recorded runs
 
 
 def measure_runs(

@@ -41,14 +41,10 @@ _WIDE = 100
 
 def print_attacks(results: AttackResults) -> None:
     """Print the headline, a line for each attacker and feature, and what to know of them."""
-    from monitor.lab.attacks.results import (
-        format_headline,
-        list_caveats,
-        tabulate_attributes,
-        tabulate_main,
-    )
+    from monitor.lab.attacks.report import tabulate_attributes, tabulate_main
+    from monitor.lab.attacks.results import format_headline, list_caveats
     from monitor.lab.report.model import Document, Paragraphs, Section, Table
-    from monitor.lab.report.terminal import print_document
+    from monitor.lab.report.renderers import print_document
 
     def narrow(table: Table, *titles: str) -> Table:
         """Select the columns that name rows, and the first of each title."""
@@ -190,7 +186,7 @@ def command(asked: AttackOptions) -> int:
     from monitor.cli.inputs import load_speaker_model
     from monitor.corpus import find, find_others
     from monitor.lab.attacks.attacking import prepare, try_methods
-    from monitor.lab.attacks.results import KEPT, check_folder, write_results
+    from monitor.lab.attacks.report import KEPT, check_folder, write_results
     from monitor.run import INCOMPLETE
 
     counts = _check_options(asked)
@@ -251,7 +247,7 @@ def command(asked: AttackOptions) -> int:
 def _check_options(asked: AttackOptions) -> tuple[int, ...]:
     """Check what options say together; return how many segments to enrol."""
     from monitor.errors import UsageError
-    from monitor.lab.attacks.speech import SEGMENT_SECONDS
+    from monitor.lab.attacks.readers import SEGMENT_SECONDS
 
     if asked.groups is not None and not asked.attributes:
         raise UsageError("--groups goes with --attributes")
@@ -272,7 +268,7 @@ def _make_config(
 ) -> AttackConfig:
     from monitor.lab.adapting.training import FINE_TUNING_STEPS, Length, TrainingPlan
     from monitor.lab.attacks.attacking import AttackConfig
-    from monitor.lab.attacks.speech import SEGMENT_SECONDS, Amounts
+    from monitor.lab.attacks.readers import SEGMENT_SECONDS, Amounts
 
     count = round(asked.template / SEGMENT_SECONDS)
     length = Length(asked.training_steps or FINE_TUNING_STEPS)
@@ -303,7 +299,7 @@ def _read_board(path: Path | None) -> Scoreboard | None:
 def _extend_board(board: Scoreboard, results: AttackResults, path: Path) -> None:
     """Write the scoreboard with the results' rows, and print it."""
     from monitor.lab.attacks.scoreboard import ScoreRow, describe_comparison
-    from monitor.lab.report.terminal import print_table
+    from monitor.lab.report.renderers import print_table
 
     rows = [ScoreRow.of(results, method) for method in results.settings.methods]
     board = board.beside(rows)

@@ -34,17 +34,15 @@ from monitor.phrases import plural
 
 if TYPE_CHECKING:
     from monitor.lab.evaluation.comparisons import Roles
-    from monitor.lab.evaluation.input.attributes import Attribute
-    from monitor.lab.evaluation.input.embeddings import VoicePrivacyEntry
-    from monitor.lab.evaluation.input.scores import EvaluationInput, ScoreFile
-    from monitor.lab.evaluation.report.comparing import Grouped
-    from monitor.lab.evaluation.report.document import Evaluation
-    from monitor.lab.evaluation.report.report import Report
+    from monitor.lab.evaluation.document import Evaluation
+    from monitor.lab.evaluation.input.lists import Attribute
+    from monitor.lab.evaluation.input.score_file import ScoreFile
+    from monitor.lab.evaluation.input.scores import EvaluationInput
+    from monitor.lab.evaluation.report import Report
+    from monitor.lab.evaluation.systems import Grouped
+    from monitor.lab.evaluation.voiceprivacy import VoicePrivacyEntry
 
 _WIDE = 80  # where nobody looks at a terminal and COLUMNS does not say
-
-
-# --- The files of an evaluation, brought together system by system.
 
 MOST_SYSTEMS = 12
 """That one score file puts side by side."""
@@ -116,8 +114,8 @@ def _list_embeddings(options: EvaluateOptions) -> list[System]:
 
 def _list_scores(options: EvaluateOptions) -> list[System]:
     """List one system a file, or those chosen of a score file or a folder."""
-    from monitor.lab.evaluation.input.embeddings import VoicePrivacyEntry, VoicePrivacyResults
     from monitor.lab.evaluation.input.scores import read_scores
+    from monitor.lab.evaluation.voiceprivacy import VoicePrivacyEntry, VoicePrivacyResults
 
     files = options.scores
     if options.enrolment:
@@ -185,7 +183,7 @@ def _list_dev(
 
 def find_groups(options: EvaluateOptions) -> Attribute | None:
     """Read the groups of speakers, or find those that score files hold."""
-    from monitor.lab.evaluation.input.attributes import read_attribute
+    from monitor.lab.evaluation.input.lists import read_attribute
 
     name = options.group_by
     if options.groups is not None:
@@ -214,7 +212,7 @@ def find_groups(options: EvaluateOptions) -> Attribute | None:
 def _score_file(file: Path) -> ScoreFile | None:
     """Open a file of `monitor score`, None where it is another."""
     from monitor.lab.evaluation.input.files import kind_of
-    from monitor.lab.evaluation.input.scores import ScoreFile
+    from monitor.lab.evaluation.input.score_file import ScoreFile
 
     if not file.is_file() or not file.stat().st_size:
         return None
@@ -438,8 +436,6 @@ class EvaluateOptions:
         return self.figures == ("all",)
 
 
-# --- A forensic validation: what examiners expect of likelihood ratios.
-
 _OF_FIGURES = {
     "among": "--among", "as_json": "--json", "csv_to": "--csv", "epsilon": "--epsilon",
     "figures": "--figures", "html": "--html", "latex_to": "--latex",
@@ -452,11 +448,10 @@ def write_validation(options: EvaluateOptions, path: Path) -> None:
     """Write the validation of all systems, and say the main measures."""
     import hashlib
 
-    from monitor.lab.evaluation.input.attributes import read_conditions
-    from monitor.lab.evaluation.report.validating import save_validation, validation_summary
+    from monitor.lab.evaluation.input.lists import read_conditions
     from monitor.lab.evaluation.validation import Criterion, ValidationStatement, validate
-    from monitor.lab.report.export import get_figure_paths
-    from monitor.lab.report.terminal import print_document
+    from monitor.lab.evaluation.validation_document import save_validation, validation_summary
+    from monitor.lab.report.renderers import get_figure_paths, print_document
 
     forensic, files = options.forensic, _input_files(options)
     for name, option_name in _OF_FIGURES.items():
@@ -552,11 +547,11 @@ def command(options: EvaluateOptions) -> int:
     together. Forensic examiners get another document (--validation).
     """
     from monitor.lab.evaluation.among import keys
-    from monitor.lab.evaluation.report.comparing import all_pairs
-    from monitor.lab.evaluation.report.document import Evaluation
-    from monitor.lab.evaluation.report.report import choose_figures, list_catalogue, main_figures
+    from monitor.lab.evaluation.document import Evaluation
+    from monitor.lab.evaluation.report import choose_figures, list_catalogue, main_figures
+    from monitor.lab.evaluation.systems import all_pairs
     from monitor.lab.report.model import Table
-    from monitor.lab.report.terminal import print_table
+    from monitor.lab.report.renderers import print_table
 
     if options.figures == ("help",):
         print_table(Table.of(("", ""), list_catalogue(), names=2), made_console(_WIDE))
@@ -607,7 +602,7 @@ def _measure(
     from monitor.lab.evaluation.comparisons import Roles
     from monitor.lab.evaluation.evaluating import evaluate, steps
     from monitor.lab.evaluation.family import EvaluationSettings
-    from monitor.lab.evaluation.report.comparing import by_group
+    from monitor.lab.evaluation.systems import by_group
 
     roles = Roles(options.query, options.reference) if options.query and options.reference else None
     settings = EvaluationSettings(
@@ -638,10 +633,9 @@ def _write(
 ) -> None:
     """Write the files that were asked for; print JSON, CSV, LaTeX or tables to stdout."""
     from monitor.files import write_text
-    from monitor.lab.evaluation.report.comparing import all_pairs
-    from monitor.lab.evaluation.report.document import pairs_csv
-    from monitor.lab.report.html import render_html
-    from monitor.lab.report.terminal import print_document
+    from monitor.lab.evaluation.document import pairs_csv
+    from monitor.lab.evaluation.systems import all_pairs
+    from monitor.lab.report.renderers import print_document, render_html
 
     printed = ""
     if options.as_json:

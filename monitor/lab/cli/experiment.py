@@ -121,7 +121,7 @@ def command(asked: ExperimentOptions) -> int:
     """
     from monitor.jobs import cores
     from monitor.lab.experiment.material import choose_panels
-    from monitor.lab.experiment.report import check_folder, run_experiment
+    from monitor.lab.experiment.running import check_folder, run_experiment
     from monitor.phrases import plural
     from monitor.run import INCOMPLETE
 

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from monitor.corpus import Corpus, TrialLists
     from monitor.files import Readable
     from monitor.kinds import FeatureSpec
-    from monitor.lab.evaluation.input.attributes import Attribute
-    from monitor.lab.evaluation.input.scores import ScoreCell
+    from monitor.lab.evaluation.input.lists import Attribute
+    from monitor.lab.evaluation.input.score_file import ScoreCell
     from monitor.lab.scoring import EnrolledGrid, ScoreGrid
     from monitor.population.population import Population
     from monitor.population.rank_model import RankModels
@@ -146,7 +146,7 @@ def command(options: ScoreOptions) -> int:
     """
     from monitor.corpus import read_trial_lists
     from monitor.features.registry import caveats
-    from monitor.lab.evaluation.input.scores import write_score_file
+    from monitor.lab.evaluation.input.score_file import write_score_file
     from monitor.population.population import Population
     from monitor.run import INCOMPLETE
     from monitor.sources.registry import provenance_of

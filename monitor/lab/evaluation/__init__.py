@@ -10,23 +10,23 @@ if TYPE_CHECKING:
     from monitor.lab.evaluation.accounting import account
     from monitor.lab.evaluation.anonymity import speaker_mean_ranks
     from monitor.lab.evaluation.comparisons import Comparisons, Roles, ScoreList, ScoreMatrix
+    from monitor.lab.evaluation.document import save_page
     from monitor.lab.evaluation.evaluating import evaluate
     from monitor.lab.evaluation.family import EvaluationSettings
     from monitor.lab.evaluation.input.embeddings import read_embeddings
     from monitor.lab.evaluation.input.scores import read_scores
     from monitor.lab.evaluation.linkage import d_sys, pi_link, pi_sing
     from monitor.lab.evaluation.membership import operating_point
-    from monitor.lab.evaluation.report.comparing import compare
-    from monitor.lab.evaluation.report.document import save_page
-    from monitor.lab.evaluation.report.report import Report
-    from monitor.lab.evaluation.report.validating import save_validation
+    from monitor.lab.evaluation.report import Report
     from monitor.lab.evaluation.srd import fitted_rank_model, loss_fits
+    from monitor.lab.evaluation.systems import compare
     from monitor.lab.evaluation.validation import (
         Criterion,
         Validation,
         ValidationStatement,
         validate,
     )
+    from monitor.lab.evaluation.validation_document import save_validation
     from monitor.lab.evaluation.verification import cllr, det_curve, eer, min_cllr
     from monitor.lab.evaluation.zebra import d_ece, ece_profile, log10_l, tag
     from monitor.lab.report.model import Figure
@@ -76,10 +76,10 @@ _HOMES = {
     "input.scores": "read_scores",
     "linkage": "d_sys pi_link pi_sing",
     "membership": "operating_point",
-    "report.comparing": "compare",
-    "report.document": "save_page",
-    "report.report": "Report",
-    "report.validating": "save_validation",
+    "systems": "compare",
+    "document": "save_page",
+    "report": "Report",
+    "validation_document": "save_validation",
     "comparisons": "Comparisons Roles ScoreList ScoreMatrix",
     "srd": "fitted_rank_model loss_fits",
     "validation": "Criterion Validation ValidationStatement validate",

@@ -1,9 +1,10 @@
 """Total epsilon over several trials: basic, advanced and optimal bounds.
 
-Measures: nothing. It composes the epsilon that was declared for one trial, in nats.
+Measures nothing. It composes the epsilon declared for one trial, in nats. Never pass bits: bits of
+disclosure are an average, and an epsilon bounds the worst case.
 
-Source: Dwork, Rothblum and Vadhan (advanced composition); Kairouz, Oh and Viswanath (optimal), see
-`monitor.maths.composition`; USC section 2 for the mechanism that declares it.
+Source: Dwork, Rothblum and Vadhan (advanced composition), and Kairouz, Oh and Viswanath (optimal),
+as in `monitor.maths.composition`. USC section 2 has a mechanism that declares an epsilon.
 """
 
 from __future__ import annotations
@@ -16,14 +17,6 @@ from monitor.errors import UsageError
 from monitor.lab.evaluation.family import EvaluationContext, Family, FamilyResult, FigureEntry
 from monitor.maths.composition import DELTA, Spent, advanced, basic, optimal
 from monitor.phrases import plural
-
-# ----------------------------------------------------------------------------------------- account
-# Composition of a declared epsilon over many trials: (epsilon, delta) accounting, in nats.
-#
-# For a mechanism that declares itself (epsilon, 0)-private at each trial, such as Laplace noise of
-# scale ``2 C / epsilon`` on features clipped to norm C (USC section 2). Nothing here is measured,
-# and no figure in bits may be put in: bits of disclosure are an average, an epsilon promises
-# something of the worst case.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,9 @@
 """Identification among more people than were scored: four forms, and the bracket over them.
 
-Measures: IdR and MeanD among M people, from the rates among parts of the N enrolled; each form is
-given with limits over speakers, the bracket from the lowest to the highest beside it, and whether N
-people support that.
+Measures: IdR and MeanD among M people, extrapolated from the rates among subsets of the N enrolled.
+The bracket spans all forms and their limits over speakers, and is supported or not.
 
-Source: docs/method.md section 10; how well it does is measured in benchmarks/results/crowd.md.
+Source: docs/method.md section 10. Accuracy: benchmarks/results/crowd.md.
 """
 
 from __future__ import annotations
@@ -16,7 +15,8 @@ from functools import cached_property
 import numpy as np
 
 from monitor.crowds import MOST
-from monitor.lab.evaluation.comparisons import Sample, ScoreMatrix, find_resamples
+from monitor.lab.evaluation.comparisons import ScoreMatrix
+from monitor.lab.evaluation.curves import CrowdRates, Drawing, Line, paint_crowd
 from monitor.lab.evaluation.family import (
     EvaluationContext,
     Family,
@@ -27,8 +27,8 @@ from monitor.lab.evaluation.family import (
     share_aloud,
 )
 from monitor.lab.evaluation.linkage import link_table
+from monitor.lab.evaluation.resampling import Sample, find_resamples
 from monitor.lab.evaluation.srd import resampled_histograms
-from monitor.lab.plots.evaluation import CrowdRates, Drawing, Line, paint_crowd
 from monitor.lab.report.model import Figure
 from monitor.maths.identification import FORMS, beta_mass, fit_rates, mean_bits, probit_mass
 from monitor.maths.rank_models import fit_many, mean_bits_of
@@ -37,28 +37,22 @@ from monitor.maths.statistics import Estimate, limits_of_each
 from monitor.phrases import plural
 from monitor.types import BoolArray, FloatArray
 
-# ----------------------------------------------------------------------------------- extrapolation
-# Four forms of how identification falls with the number of people, fitted to ranks.
-#
-# Rates among random parts of the N enrolled follow from the ranks without a draw: which impostors
-# are left is hypergeometric. Each form is fitted to them, over again for every bootstrap replicate
-# of speakers.
-
+# Rates among random subsets of the N enrolled follow from the ranks (hypergeometric), without
+# draws. Each form is fitted to them, and again for every bootstrap replicate of speakers.
 FAR = 10
-"""Times N that a bracket is supported at, however wide it is (docs/method.md section 10)."""
+"""Multiple of N up to which a bracket is always supported (docs/method.md section 10)."""
 NARROW: Mapping[str, float] = {"share": 0.1, "bits": 1.0}
-"""Farther off it is supported as long as it is no wider than this, by unit."""
+"""Maximum width of a supported bracket beyond that, by unit."""
 FEWEST = 10
-"""... and where so many speakers were missed at least once: without misses nothing falls, all forms
-agree, and none of them knows better."""
+"""Minimum speakers with a miss. Without misses the rate does not fall, and all forms agree."""
 RANKED = {"beta_binomial": beta_mass, "probit": probit_mass}
-"""The forms that say where all ranks lie, and so what MeanD is; the others are of rank 1 alone."""
+"""Forms that model all ranks and so MeanD. The others model rank 1 only."""
 _REACH = 50
-"""Forms are fitted among N / 50 people and more: what happens among few says little about many."""
+"""Forms are fitted among at least N / 50 people, because small crowds predict large ones badly."""
 _SIZES = 16
-"""Of the parts of the N that they are fitted among."""
+"""Number of subset sizes that the forms are fitted to."""
 _STEPS = 8
-"""A decade: how finely it is looked up to which crowd N supports a bracket."""
+"""Steps per decade in the search for the largest supported crowd."""
 _EDGE = 1e-12
 
 
@@ -219,7 +213,7 @@ class Extrapolation:
 
     @property
     def narrows(self) -> bool:
-        """True where a narrow bracket says something: with limits, and a rate seen to fall."""
+        """True if a narrow bracket is evidence: it has limits, and the rate falls."""
         return self.replicates is not None and self.seen_to_fall
 
     def mean_bits(self, name: str, people: int) -> tuple[float, FloatArray | None]:
@@ -232,7 +226,7 @@ class Extrapolation:
         return total, drawn + self.gained(name, points, people)
 
     def gained(self, name: str, points: FloatArray, people: int) -> FloatArray:
-        """Compute bits from N to M; more than ``log2(M / N)`` nobody can gain."""
+        """Compute bits gained from N to M people, at most ``log2(M / N)``."""
         mass = RANKED[name](points)
         gained = mean_bits(mass, people) - mean_bits(mass, self.speakers)
         return np.clip(gained, 0.0, np.log2(people / self.speakers))
@@ -259,7 +253,7 @@ _FORMS = {"idr": tuple(FORMS), "meand": tuple(RANKED)}
 
 
 def keys(among: Iterable[int]) -> tuple[str, ...]:
-    """Return the keys of all figures that there can be among so many people."""
+    """Return the keys of all figures for these numbers of people."""
     figure_keys = ["among.supported"]
     for people in among:
         for kind, forms in _FORMS.items():
@@ -293,7 +287,7 @@ def _measured(forecast: Extrapolation, people: int, ties: str) -> Iterator[Figur
     drawn = None if rates is None else rates[:, 0]
     idr = _figure("idr", "", people, float(rate), drawn, ties)
     meand = _figure("meand", "", people, bits, more, ties)
-    note = "expected among so many of those enrolled, no form"
+    note = "expected in a random subset of the enrolled; no form"
     yield from add_limits([replace(idr, note=note)], forecast.sample)
     note = "of the rank model of the ranks, no form"
     yield from add_limits([replace(meand, note=note)], forecast.sample)
@@ -357,8 +351,8 @@ def _bracket(forecast: Extrapolation, kind: str, people: int, forms: Sequence[Fi
     included = ", limits included" if forecast.replicates is not None else ""
     note = f"the bracket over {len(forms)} forms{included}"
     if not holds:
-        note += f"; not supported by {forecast.speakers:,} enrolled: more than {FAR} times as many"
-        note += f", and {_why(forecast, bracket.unit)}"
+        note += f"; not supported by {forecast.speakers:,} enrolled (more than {FAR} times as many"
+        note += f", and {_why(forecast, bracket.unit)})"
     text = "supported" if holds else "unsupported"
     return replace(bracket, note=note, low=low, high=high, text=text)
 
@@ -401,12 +395,12 @@ def notes(forecast: Extrapolation, among: Iterable[int]) -> Iterator[str]:
         return
     if not forecast.falls:
         count = forecast.speakers
-        yield f"Of N = {count} nothing is said among more: no rate is seen to fall."
+        yield f"N = {count} is too small to extrapolate: no rate can be seen to fall."
         return
     yield (
         f"Among more than the {forecast.speakers:,} enrolled four forms are fitted to the rates "
-        f"among {forecast.sizes[0]:.0f} to {forecast.speakers:,} of them. Where they part nobody "
-        "knows who is right: quote the bracket, never a form."
+        f"among {forecast.sizes[0]:.0f} to {forecast.speakers:,} of them. Where they differ, "
+        "quote the bracket, never a form."
     )
 
 
@@ -428,11 +422,11 @@ def _meaning(figures_by_key: Mapping[str, Figure], speakers: int) -> Iterator[st
     low, high = figure.limits
     if low is None or high is None:
         return
-    caution = f" That is more than {speakers:,} people can tell: where they part, nobody knows."
+    caution = f" {speakers:,} people do not support such a crowd."
     yield (
         f"Among {int(keys[-1].rsplit('_', 1)[1]):,} people the right one would come first in "
-        f"{share_aloud(low)} to {share_aloud(high)} of the trials, by four ways to go on from what "
-        f"was measured.{caution if figure.text == 'unsupported' else ''}"
+        f"{share_aloud(low)} to {share_aloud(high)} of the trials, by four extrapolations."
+        f"{caution if figure.text == 'unsupported' else ''}"
     )
 
 
@@ -471,10 +465,10 @@ FAMILY = Family(
     finds_limits=True,
     drawings=(
         Drawing("crowd", "Among more people than were scored",
-                "Dots: measured among random parts of the enrolled. Lines: four forms fitted to "
-                "the dots; far out they part. Shaded: from the lowest to the highest, with 95 % "
-                "interval over speakers; pale beyond the upright line, where so few enrolled do "
-                "not support it.", paint_crowd),
+                "Dots are measured among random subsets of the enrolled. Lines are four forms "
+                "fitted to the dots, which diverge in large crowds. The shaded bracket spans them "
+                "with 95 % intervals over speakers. Beyond the upright line it is pale and "
+                "unsupported.", paint_crowd),
     ),
     meaning=_meaning,
 )  # fmt: skip

@@ -1,12 +1,11 @@
 """Ranks as anonymity: mean rank of a speaker over its tests, and share of near ranks.
 
-Measures: percentiles over speakers of the mean rank, the share of trials at rank k or nearer, and
-the nearest rank of all.
+Measures: percentiles over speakers of the mean rank, the share of trials within rank k, and the
+worst rank.
 
-Source: Tura-Vecino et al. (USC), section 3.3, equation (2). What USC calls by other names is here
-the mean rank of two roles: anonymised queries against anonymised references; anonymised queries
-against original references (its definition of singling out); original queries against anonymised
-references (its description of that experiment). Cosine is symmetric, the rank is not.
+Source: Tura-Vecino et al. (USC), section 3.3, equation (2). USC names the same figure by its roles.
+Singling out is anonymised queries against original references in its definition, and the reverse in
+its experiment. Cosine is symmetric, the rank is not.
 """
 
 from __future__ import annotations
@@ -43,9 +42,7 @@ def expected_ranks(better: IntArray, tied: IntArray) -> FloatArray:
 
 
 def speaker_mean_ranks(ranks: FloatArray, speaker: IntArray) -> FloatArray:
-    """Compute the mean rank of each speaker over its tests: USC eq. (2).
-
-    Of ranks (T,) and whose trial each is, (T,): shape (S,), the speakers that occur in order.
+    """Compute the mean rank of each speaker, (S,), from ranks and speakers (T,): USC eq. (2).
 
     Example:
         >>> speaker_mean_ranks(np.array([1, 3, 7]), np.array([4, 4, 9])).tolist()
@@ -72,10 +69,10 @@ def rank_shares(better: IntArray, tied: IntArray, k: int) -> FloatArray:
 def chance_mean_ranks(
     population: int, tests: IntArray, draws: int = 100, seed: int = 0
 ) -> FloatArray:
-    """Draw mean ranks of speakers that nothing gives away, (draws, S), of their tests, (S,).
+    """Draw mean ranks without disclosure, (draws, S), from each speaker's number of tests, (S,).
 
-    Each rank is one of N, all alike. The median of the means is ``(N + 1) / 2``; a low percentile
-    lies below it, the further the fewer the tests (USC's row "Random").
+    Ranks are uniform on 1 to N. Low percentiles of the means fall with fewer tests (USC's row
+    "Random").
     """
     generator = np.random.default_rng(seed)
     first = np.concatenate([[0], np.cumsum(tests)[:-1]])
@@ -104,8 +101,8 @@ def figures(
                               label=f"P(rank ≤ {k})", floor=k / population)
             )  # fmt: skip
     note = (
-        "Rank 1 is the worst, and more trials can only bring it nearer; a resample "
-        "holds no worse trial than this one, so it has no limits."
+        "Rank 1 is the worst, and more trials can only lower it. A resample has no worse "
+        "trial, so there are no limits."
     )
     return (
         *entries,
@@ -125,7 +122,7 @@ def _percentiles(
     for percent, floor, warning in (
         (50, (population + 1) / 2, "one first rank hides in an average, and half of the "
          "speakers are below."),
-        (1, float(np.percentile(chance, 1, axis=1).mean()), "with fewer than 100 speakers it lies "
+        (1, float(np.percentile(chance, 1, axis=1).mean()), "with fewer than 100 speakers it is "
          "between the two lowest." if means.size < 100 else "a mean rank is not k-anonymity: "
          "single trials rank far better."),
     ):  # fmt: skip
@@ -144,7 +141,9 @@ def _percentiles(
 
 def _compute(context: EvaluationContext) -> FamilyResult:
     roles = context.settings.roles
-    who = f"{roles}." if roles else "What was anonymised, queries or references, was not given."
+    who = (
+        f"{roles}." if roles else "It was not stated whether queries or references were anonymised."
+    )
     return FamilyResult(figures(context.ranked, context.weights), (who[0].upper() + who[1:],))
 
 

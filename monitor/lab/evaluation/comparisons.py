@@ -1,26 +1,24 @@
-"""Comparisons of trials with enrolled speakers: a matrix, or a list of pairs."""
+"""Comparisons of trials with enrolled speakers: a matrix, or a list of pairs.
+
+Ranks need a `ScoreMatrix`: every trial compared with every enrolled speaker. Figures of pooled
+scores (EER, Cllr, ZEBRA, D_sys, TPR at low FPR) take any `ScoredComparisons`.
+"""
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from monitor.arrays import real_numbers
 from monitor.errors import UsageError
 from monitor.lab.evaluation.memory import refuse_beyond_memory, scratch
 from monitor.lab.report.model import OneLine
 from monitor.maths.ranks import rank_bounds
-from monitor.maths.roc import Blocks, Counts, cell_counts, cuts_around, pool
-from monitor.maths.statistics import REPLICATES, speaker_weights
 from monitor.phrases import plural
-from monitor.protocols import ScoredComparisons
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 _VOICES = ("anonymised", "original")
@@ -64,9 +62,9 @@ class ScoreList(OneLine):
         mated: shape (n,), whether trial and enrolled speaker are one person.
         trial: shape (n,), index into `spoken`.
         speaker: shape (n,), index into `speakers`.
-        spoken: shape (T,), whose trial each is, index into `people`.
+        spoken: shape (T,), the speaker of each trial, index into `people`.
         speakers: the N enrolled speakers.
-        people: whose trials there are; a trial whose speaker nobody names is its own.
+        people: speakers of trials. An unnamed speaker has the name of the trial.
         trials: names of the T trials, all different; empty where they have none.
     """
 
@@ -157,7 +155,7 @@ class ScoreMatrix(OneLine):
         trials, count = self.scores.shape
         if count < 2:
             raise UsageError(
-                f"{self.name}: {plural(count, 'speaker')}; a comparison needs at least two"
+                f"{self.name} has {plural(count, 'speaker')}; a comparison needs at least two"
             )
         if trials == 0:
             raise UsageError(f"{self.name}: there is no trial in it")
@@ -165,7 +163,7 @@ class ScoreMatrix(OneLine):
         if target.shape != (trials,) or target.dtype.kind not in "iu":
             raise UsageError(f"{self.name}: give one target column for each of {trials} trials")
         if target.min() < 0 or target.max() >= count:
-            raise UsageError(f"{self.name}: a target lies outside the {plural(count, 'column')}")
+            raise UsageError(f"{self.name}: a target is outside the {plural(count, 'column')}")
         names = tuple(map(str, self.speakers)) or tuple(map(str, range(count)))
         if len(names) != count or len(set(names)) != count:
             raise UsageError(f"{self.name}: give {count} different names, one for each column")
@@ -226,7 +224,7 @@ class ScoreMatrix(OneLine):
                 row, column = np.argwhere(~np.isfinite(scores))[0].tolist()
                 raise UsageError(
                     f"{self.name}: the score of trial {first + row + 1} with speaker "
-                    f"{self.speakers[column]} is not a finite number: drop that trial"
+                    f"{self.speakers[column]} is not finite; drop that trial"
                 )
             yield part, scores
 
@@ -278,7 +276,7 @@ _UNEVEN = 3
 
 
 def describe_balance(matrix: ScoreMatrix, trials: Sequence[str]) -> list[str]:
-    """Describe trials that say nothing, and how trials lie among the speakers."""
+    """Describe uninformative trials, and how trials are distributed among the speakers."""
     notes = []
     flat = np.flatnonzero(matrix.tied == matrix.population)
     if flat.size:
@@ -293,8 +291,8 @@ def describe_balance(matrix: ScoreMatrix, trials: Sequence[str]) -> list[str]:
     if silent.size:
         have = "has" if silent.size == 1 else "have"
         notes.append(
-            f"{silent.size} of {matrix.population} speakers {have} no trial (first: "
-            f"{matrix.speakers[int(silent[0])]}): compared with, never looked for"
+            f"{silent.size} of {matrix.population} speakers {have} no trial and only serve as "
+            f"impostors (first: {matrix.speakers[int(silent[0])]})"
         )
     if tested == 1:
         notes.append("all trials are of one speaker: limits over speakers cannot be given")
@@ -307,113 +305,12 @@ def describe_balance(matrix: ScoreMatrix, trials: Sequence[str]) -> list[str]:
     return notes
 
 
-# ----------------------------------------------------------------------------------------- settled
-# A reproducible random order of a score matrix's trials, whatever the order of its rows.
-
-
-def settled_order(matrix: ScoreMatrix) -> IntArray:
-    """Order rows speaker by speaker, the trials of each in an order drawn at random: (T,).
-
-    What is drawn depends on the name of the speaker and on the names of its trials alone, so that
-    systems go through the same trials; where trials have no names, on their scores.
-    """
-    place = np.argsort(matrix.by_name)[matrix.target]
-    if matrix.trial_names:
-        names = np.unique(np.array(matrix.trial_names), return_inverse=True)[1]
-        order: IntArray = np.lexsort((names, place))
-    else:
-        order = _by_scores(matrix, place)
-    ends = np.flatnonzero(np.diff(place[order], append=-1)) + 1
-    for rows in np.split(order, ends[:-1]):
-        name = matrix.speakers[matrix.target[rows[0]]]
-        np.random.default_rng(zlib.crc32(name.encode())).shuffle(rows)
-    return order
-
-
-def _by_scores(matrix: ScoreMatrix, place: IntArray) -> IntArray:
-    """By what the order of columns does not change; equal ones by all of their scores."""
-    order = np.lexsort((matrix.tied, matrix.better, matrix.mated, place))
-    keys = np.stack([key[order] for key in (place, matrix.mated, matrix.better, matrix.tied)])
-    apart = (keys[:, 1:] != keys[:, :-1]).any(axis=0)
-    edges = np.concatenate([[0], np.flatnonzero(apart) + 1, [apart.size + 1]])
-    for run in np.flatnonzero(np.diff(edges) > 1).tolist():
-        start, stop = int(edges[run]), int(edges[run + 1])
-        rows = order[start:stop]
-        scores = np.asarray(matrix.scores[np.sort(rows)])[:, matrix.by_name]
-        order[start:stop] = np.sort(rows)[np.lexsort(scores.T[::-1])]
-    return order
-
-
-# ------------------------------------------------------------------------------- speaker bootstrap
-# Bootstrap replicates of speakers: the trials of a speaker count as often as it is drawn.
-
-_GROUPS = 100
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Base of the resamples: weights (B + J, S), of `resamples` and `leaving_out`.
-
-    Units are speakers with a mated score, trials theirs; nothing: scores are not told from no
-    evidence.
-    """
-
-    weights: FloatArray | None
-    units: int
-    trials: int
-    nothing: bool = False
-
-
-def resamples(matrix: ScoreMatrix, replicates: int = REPLICATES, seed: int = 0) -> FloatArray:
-    """Draw how often each tested speaker counts in each resample: (replicates, S).
-
-    Trials of one speaker are alike, so speakers are drawn and not trials; the enrolled speakers,
-    the columns, stay as they are. What is drawn depends on names alone, so that systems are
-    resampled alike.
-    """
-    return drawn_by_name(matrix.people, replicates, seed)
-
-
-def drawn_by_name(names: Sequence[str], replicates: int = REPLICATES, seed: int = 0) -> FloatArray:
-    """Compute `speaker_weights` of named people, whatever order they are given in."""
-    order = sorted(range(len(names)), key=lambda i: natural(names[i]))
-    weights = np.empty((replicates, len(names)))
-    weights[:, order] = speaker_weights(len(names), replicates, seed)
-    return weights
-
-
-def leaving_out(names: Sequence[str]) -> FloatArray:
-    """Make weights that leave out each person in turn, or a group of more than 100.
-
-    They tell how unequally people contribute to a figure, see `monitor.maths.statistics.freedom`.
-    Shape (J, S), 0 or 1; no row of zeros alone, so none for one person.
-    """
-    group = np.empty(len(names), dtype=np.intp)
-    group[sorted(range(len(names)), key=lambda i: natural(names[i]))] = np.arange(len(names))
-    groups = min(len(names), _GROUPS) if len(names) > 1 else 0
-    return np.asarray(group % _GROUPS != np.arange(groups)[:, None], dtype=np.float64)
-
-
-def find_resamples(weights: FloatArray) -> BoolArray:
-    """Find rows of weights (B, S) that are resamples: those of `leaving_out` sum to less than S."""
-    return np.asarray(weights.sum(axis=1) == weights.shape[1])
-
-
-# ------------------------------------------------------------------------------------- comparisons
-# Comparisons of trials with enrolled speakers, whether every trial met every speaker or not.
-#
-# Two needs: ranks want trials that were compared with every enrolled speaker, their own among them
-# (a `ScoreMatrix`); figures of pooled scores (EER, Cllr, ZEBRA, D_sys, rates at few false
-# positives) want any `ScoredComparisons`, which say whether they are of one speaker: a
-# `ScoreMatrix`, or a `Comparisons` of a matrix, of a `ScoreList` or of both.
-
-
 @dataclass(frozen=True)
 class Usage:
-    """Numbers of comparisons, of equal speakers or not, and of trials that ranks can stand on.
+    """Numbers of comparisons and of trials.
 
-    Impostor comparisons are among the non-target ones. Ranked trials met every enrolled speaker,
-    one of them their own.
+    Impostor comparisons are among the non-target ones. Ranked trials were compared with every
+    enrolled speaker, including their own.
     """
 
     target: int
@@ -426,11 +323,11 @@ class Usage:
 
 @dataclass(frozen=True, repr=False)
 class Comparisons(OneLine):
-    """Everything that was compared: what ranks stand on, and what is beside it.
+    """All comparisons of a system.
 
     Attributes:
         speakers: the N enrolled speakers.
-        matrix: trials that met all of them, one of them their own; None where there is none.
+        matrix: trials compared with all of them, including their own; None without such trials.
         rest: all other comparisons, or None.
         name: of the system.
     """
@@ -442,15 +339,13 @@ class Comparisons(OneLine):
 
     def __post_init__(self) -> None:
         if not self.mated.size:
-            raise UsageError(f"{self.name}: no comparison is of one speaker: check the names")
+            raise UsageError(f"{self.name} has no mated comparison: check the names")
         if not self.non_mated_counts.sum():
-            raise UsageError(
-                f"{self.name}: no comparison is of two speakers: nothing to tell apart"
-            )
+            raise UsageError(f"{self.name} has no non-mated comparison: check the names")
 
     @classmethod
     def of(cls, listed: ScoreList, name: str = "scores") -> Comparisons:
-        """Take the trials that ranks can stand on out of a list."""
+        """Collect the complete trials of a list into a matrix."""
         is_complete = listed.complete & (len(listed.speakers) > 1)
         if not is_complete.any():
             return cls(listed.speakers, None, listed, name)
@@ -465,14 +360,6 @@ class Comparisons(OneLine):
         matrix = ScoreMatrix(scores, target, listed.speakers, name, called)
         rest = None if is_complete.all() else listed.of_trials(~is_complete)
         return cls(listed.speakers, matrix, rest, name)
-
-    @classmethod
-    def with_notes(
-        cls, matrix: ScoreMatrix, rest: ScoreList | None, trials: Sequence[str]
-    ) -> tuple[Comparisons, list[str]]:
-        """Take a matrix and what is beside it, and describe the matrix, as `describe_balance`."""
-        comparisons = cls(matrix.speakers, matrix, rest, matrix.name)
-        return comparisons, describe_balance(matrix, trials)
 
     @classmethod
     def all_of(cls, matrix: ScoreMatrix) -> Comparisons:
@@ -496,7 +383,7 @@ class Comparisons(OneLine):
 
     @cached_property
     def _own(self) -> tuple[FloatArray, IntArray]:
-        """Mated scores, and whose they are."""
+        """Mated scores and their speakers."""
         scores = [] if self.matrix is None else [self.matrix.mated]
         owner = [] if self.matrix is None else [self.matrix.owner]
         if self.rest is not None:
@@ -557,38 +444,11 @@ class Comparisons(OneLine):
         return Usage(target, others, strange, ranked + more, lost, ranked)
 
 
-def pooled_resamples(
-    pool: Comparisons | ScoreMatrix, replicates: int = REPLICATES, seed: int = 0
-) -> FloatArray:
-    """Draw how often each person counts in each resample of a pool: as `resamples`.
-
-    People with a mated comparison are drawn among themselves and impostors among themselves, so
-    that every resample has as many of both. A resample without any non-mated comparison, as a list
-    of few can have, is the whole list instead.
-    """
-    weights = np.zeros((replicates, len(pool.people)))
-    mated_people = np.unique(pool.owner)
-    others = np.setdiff1d(np.arange(len(pool.people)), mated_people)
-    for start, group in enumerate((mated_people, others)):
-        if group.size:
-            names = [pool.people[i] for i in group.tolist()]
-            weights[:, group] = drawn_by_name(names, replicates, seed + start)
-    weights[weights @ pool.non_mated_counts == 0] = 1.0
-    return weights
-
-
-def pooled_leaving_out(pool: Comparisons | ScoreMatrix) -> FloatArray:
-    """`leaving_out` of the people of a pool, where both kinds of comparison are left without."""
-    weights = leaving_out(pool.people)
-    mated = np.bincount(pool.owner, minlength=len(pool.people))
-    return np.asarray(weights[(weights @ mated > 0) & (weights @ pool.non_mated_counts > 0)])
-
-
 def within(every: Comparisons, group_of: Mapping[str, str], group: str) -> Comparisons:
     """Select the comparisons of a group's trials with its own enrolled speakers.
 
-    Groups are by name of the speaker, enrolled or not. An impostor whom nobody names goes with the
-    enrolled speakers that it was compared with, where they are of one group.
+    Groups are by name of the speaker, enrolled or not. An unnamed impostor joins the group of the
+    enrolled speakers it was compared with, if they share one.
     """
     columns = np.flatnonzero([group_of.get(name) == group for name in every.speakers])
     if columns.size < 2:
@@ -597,7 +457,7 @@ def within(every: Comparisons, group_of: Mapping[str, str], group: str) -> Compa
     met = np.zeros(len(listed.speakers), bool)
     met[columns] = True
     met_others = np.zeros(len(listed.spoken), bool)
-    met_others[listed.trial[~met[listed.speaker]]] = True  # somebody of another group, or of none
+    met_others[listed.trial[~met[listed.speaker]]] = True  # a speaker outside the group
     groups = np.array([group_of.get(name, "") for name in listed.people], dtype=object)
     groups = groups[listed.spoken]
     is_member = (groups == group) | ((groups == "") & ~met_others & (listed.hits == 0))
@@ -636,164 +496,4 @@ def _join(first: ScoreList, second: ScoreList) -> ScoreList:
         first.speakers,
         people,
         (*first.trials, *second.trials) if first.trials and second.trials else (),
-    )
-
-
-# ------------------------------------------------------------------------------------------- counts
-# Counts of all scores in one pass: what EER, Cllr, ZEBRA and the ROC are computed from.
-
-_Doubles: TypeAlias = NDArray[np.float64]
-_CELLS = 1 << 22
-"""Most speakers x cells that are kept for resampling."""
-_FACTORS = 512
-"""Numbers up to 2 whose product stays finite."""
-_MOST_NATS = 1e300
-"""What a score costs at most, so that the sum over many stays finite."""
-
-
-@dataclass(frozen=True)
-class ScoreCounts:
-    """Counts of a pool of scores, and of its resamples.
-
-    Attributes:
-        exact: at and between the distinct mated scores.
-        replicates: the same for each resample, shape (B, G); None without weights.
-        coarse: whether the resamples use wider cells than `exact`, because there are too many
-            speakers and scores to keep; a cell's scores are then tied.
-        costs: shape (2,): mean of ``log2(1 + exp(-s))`` over mated scores and of
-            ``log2(1 + exp(s))`` over non-mated ones, in bits.
-        replicate_costs: the same for each resample, shape (B, 2).
-        low, high: the lowest and the highest score.
-    """
-
-    exact: Counts
-    replicates: Counts | None
-    coarse: bool
-    costs: FloatArray
-    replicate_costs: FloatArray | None
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, scores: ScoredComparisons, weights: FloatArray | None = None) -> ScoreCounts:
-        """Count all scores in one pass over blocks; in one more where there are weights (B, S)."""
-        own = np.sort(scores.mated)
-        levels = own[np.concatenate([[True], own[1:] > own[:-1]])]
-        cuts = cuts_around(levels)
-        cells = np.zeros(len(cuts) + 1, dtype=np.intp)
-        people = len(scores.non_mated_counts)
-        sums = np.zeros((people, 2))
-        low, high = float(own[0]), float(own[-1])
-        sums[:, 0] = np.bincount(scores.owner, cost_bits(-scores.mated[:, None]), people)
-        for owner, block in scores.non_mated_blocks():
-            sums[:, 1] += np.bincount(owner, cost_bits(block), people)
-            ordered = np.sort(block, axis=None)
-            cells += cell_counts(ordered, cuts)
-            low, high = min(low, float(ordered[0])), max(high, float(ordered[-1]))
-        mated = cell_counts(own, cuts)
-        counts = Counts(cuts, mated.astype(np.float64), cells.astype(np.float64))
-        sizes = np.stack([np.bincount(scores.owner, minlength=people), scores.non_mated_counts], 1)
-        mean = sums.sum(axis=0) / sizes.sum(axis=0)
-        if weights is None:
-            return cls(counts, None, False, mean, None, low, high)
-        most = max(_CELLS // people, 3)
-        coarse = len(cuts) > most
-        if coarse:
-            cuts = levels[np.linspace(0, len(levels) - 1, most).astype(np.intp)]
-        by_speaker = speaker_cells(scores, cuts)
-        drawn = Counts(cuts, weights @ by_speaker[0], weights @ by_speaker[1])
-        shares = weights @ sums / (weights @ sizes)
-        return cls(counts, drawn, coarse, mean, shares, low, high)
-
-    @cached_property
-    def blocks(self) -> Blocks:
-        """Cells of `exact` after pool-adjacent-violators."""
-        return pool(self.exact.mated, self.exact.non_mated)
-
-    @cached_property
-    def replicate_blocks(self) -> Blocks | None:
-        """The same for each resample."""
-        return pool(self.replicates.mated, self.replicates.non_mated) if self.replicates else None
-
-
-def cost_bits(scores: FloatArray) -> _Doubles:
-    """Sum ``log2(1 + exp(s))`` of nats over the last axis: cost of scores that should be low.
-
-    One logarithm for hundreds of scores: ``1 + exp(-|s|)`` lies between 1 and 2, and their product
-    is summed. Terms below 1e-16 bits are lost.
-    """
-    factors: _Doubles = np.abs(scores)
-    np.negative(factors, out=factors)
-    np.exp(factors, out=factors)
-    factors += 1.0
-    positive: _Doubles = np.clip(scores, 0.0, _MOST_NATS)
-    starts = np.arange(0, scores.shape[-1], _FACTORS)
-    products = np.multiply.reduceat(factors, starts, axis=-1)
-    return np.asarray(np.log2(products).sum(axis=-1) + positive.sum(axis=-1) / np.log(2.0))
-
-
-def speaker_cells(scores: ScoredComparisons, cuts: FloatArray) -> tuple[_Doubles, _Doubles]:
-    """Mated and non-mated scores of each person's trials in each cell of cuts: (S, G) each."""
-    shape = (len(scores.non_mated_counts), len(cuts) + 1)
-    place = np.searchsorted(cuts, scores.mated, side="right")
-    mated = np.bincount(scores.owner * shape[1] + place, minlength=shape[0] * shape[1])
-    others = np.zeros(shape)
-    for owner, block in scores.non_mated_blocks():
-        order = np.argsort(owner, kind="stable")
-        firsts = np.flatnonzero(np.diff(owner[order], prepend=-1))
-        for rows in np.split(order, firsts[1:]):
-            others[owner[rows[0]]] += cell_counts(np.sort(block[rows], axis=None), cuts)
-    return mated.reshape(shape).astype(np.float64), others
-
-
-# --------------------------------------------------------------------------------------- direction
-# Warns where higher scores mean less alike: distances passed as scores.
-
-_ERRORS = 3.0
-"""Standard errors below chance, over trials and again over speakers."""
-
-
-def _below_chance(below: FloatArray, owner: IntArray, error: float) -> bool:
-    if 0.5 - float(below.mean()) <= _ERRORS * error:
-        return False
-    tests = np.bincount(owner)
-    means = (np.bincount(owner, below) / np.maximum(tests, 1))[tests > 0]
-    if means.size < 2:
-        return True
-    return bool(0.5 - means.mean() > _ERRORS * means.std(ddof=1) / np.sqrt(means.size))
-
-
-def list_warning(scores: ScoredComparisons, counts: Counts) -> str:
-    """Return `warning` where there are no ranks: of mated scores among non-mated ones."""
-    others = counts.non_mated_total
-    under = np.cumsum(counts.non_mated)  # below the end of each cell
-    at = np.searchsorted(counts.cuts, scores.mated, "right")  # the cell of just that score
-    below = (under[at - 1] + under[at]) / (2 * others)
-    error = float(np.sqrt((1 / below.size + 1 / others) / 12))
-    if not _below_chance(below, scores.owner, error):
-        return ""
-    return (
-        f"{scores.name} looks like distances: comparisons of one speaker score lower than others. "
-        "Every figure takes higher for more alike: if lower is, give the negatives of these "
-        "numbers."
-    )
-
-
-def warning(matrix: ScoreMatrix, what: str = "") -> str:
-    """Describe scores of `what` where right speakers rank lower than chance allows, else nothing.
-
-    Both tests must say so: over trials, as if they were independent, and over the means of the
-    speakers, whose own trials are alike.
-    """
-    count, trials = matrix.population, matrix.trials
-    below = 1.0 - (matrix.better + (matrix.tied - 1) / 2) / (count - 1)  # share of the others
-    error = float(np.sqrt((count + 1) / (12 * (count - 1) * trials)))
-    if not _below_chance(below, matrix.owner, error):
-        return ""
-    first = float((1.0 / matrix.tied * (matrix.better == 0)).mean())
-    return (
-        f"{what or matrix.name} looks like distances: in {100 * first:.3g} % of the trials the "
-        f"right person came first, where guessing does that in {100 / matrix.population:.3g} %, "
-        "and most came late. Every figure takes higher for more alike: if lower is, give the "
-        "negatives of these numbers."
     )

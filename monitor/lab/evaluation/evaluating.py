@@ -11,13 +11,8 @@ from typing import TypeAlias
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.lab.evaluation.comparisons import (
-    Comparisons,
-    ScoreMatrix,
-    Usage,
-    list_warning,
-    warning,
-)
+from monitor.lab.evaluation.comparisons import Comparisons, ScoreMatrix, Usage
+from monitor.lab.evaluation.curves import Curves
 from monitor.lab.evaluation.family import (
     EvaluationContext,
     EvaluationSettings,
@@ -26,11 +21,12 @@ from monitor.lab.evaluation.family import (
     families,
 )
 from monitor.lab.evaluation.input.scores import EvaluationInput, read_scores, scores_in_memory
-from monitor.lab.evaluation.report.report import Report
-from monitor.lab.plots.evaluation import Curves
+from monitor.lab.evaluation.report import Report
 from monitor.lab.report.model import Figure
+from monitor.maths.roc import Counts
 from monitor.phrases import plural
-from monitor.types import AnyArray
+from monitor.protocols import ScoredComparisons
+from monitor.types import AnyArray, FloatArray, IntArray
 
 _USUAL = EvaluationSettings()
 
@@ -41,7 +37,7 @@ def steps() -> int:
 
 
 Scores: TypeAlias = ScoreMatrix | Comparisons | EvaluationInput | str | PathLike[str] | AnyArray
-"""What `evaluate` takes, beside a data frame of pandas, which need not be installed."""
+"""Input of `evaluate`, besides data frames."""
 
 
 def evaluate(
@@ -57,22 +53,21 @@ def evaluate(
     """Compute every metric of the papers on the scores of one system.
 
     Args:
-        scores: the trials: a `ScoreMatrix`, a file of scores as `read_scores` takes it, what that
-            gave, or an array, trials x speakers. A data frame is read as a file of its columns is.
-            In a table, a column of text or the index names who spoke unless there are labels. Of
-            comparisons that are more than a matrix, figures of pooled scores take all, ranks those
-            of the matrix; a note counts them.
-        dev: scores of other speakers, to calibrate LID on; without it each speaker goes by a
-            calibration on the others.
-        settings: resamples, ties, families and what else can be chosen.
-        labels: of an array, who spoke in each trial: its column, from 0, or the name; of a file, a
-            file of labels, unless it says itself who spoke.
-        choose: of a file of several matrices, which: ``["voice", "T=10"]``.
-        notes: what to say beside the figures.
-        progress: called `steps` times, with what comes next.
+        scores: a `ScoreMatrix`, `Comparisons`, a file of scores for `read_scores` or its result, an
+            array (trials x speakers), or a data frame with the columns of such a file. Without
+            labels, a column of text or the index of a table names the speakers. Figures of pooled
+            scores use all comparisons, ranks those of the matrix.
+        dev: scores of other speakers, to calibrate LID on. Otherwise each speaker is calibrated on
+            the others.
+        settings: resamples, ties, families and other choices.
+        labels: speaker of each trial of an array, as a column from 0 or a name, or the labels file
+            of a file of scores.
+        choose: words that select one matrix of a file: ``["voice", "T=10"]``.
+        notes: notes to add to the report.
+        progress: called `steps` times, with the title of the next family.
 
     Raises:
-        UsageError: a score is not finite, or an argument makes no sense.
+        UsageError: if a score is not finite or an argument is invalid.
 
     Example:
         >>> import numpy as np
@@ -89,7 +84,7 @@ def evaluate(
         read = _read(scores, labels, choose)
         scores, notes = read.comparisons, (*read.warnings, *read.notes, *notes)
     elif labels is not None or choose:
-        raise UsageError("a ScoreMatrix says itself who spoke: leave out labels and choose")
+        raise UsageError("a ScoreMatrix includes the speakers: leave out labels and choose")
     if dev is not None and not isinstance(dev, ScoreMatrix):
         raise UsageError(
             f"dev is a {type(dev).__name__}: give a ScoreMatrix, such as read_scores(FILE).matrix"
@@ -130,7 +125,7 @@ def evaluate(
         about={note: family for note, family in about.items() if family},
         figures=figures,
         curves=Curves.of(every.name, len(every.speakers), usage.nontarget, curves),
-        warnings=tuple(filter(None, _directions(context))),
+        warnings=tuple(warnings_of(context)),
         usage=usage,
         named_trials=frozenset() if context.matrix is None else context.matrix.named_trials,
     )
@@ -144,7 +139,7 @@ def _read(
     """Read a file of scores, or an array, with the labels that were given."""
     if isinstance(scores, EvaluationInput):
         if labels is not None or choose:
-            raise UsageError("these scores say themselves who spoke: leave out labels and choose")
+            raise UsageError("these scores include the speakers: leave out labels and choose")
         return scores
     if isinstance(scores, str | PathLike):
         if labels is None or isinstance(labels, str | PathLike):
@@ -159,14 +154,12 @@ def _read(
     return scores_in_memory(scores, labels)
 
 
-def _directions(context: EvaluationContext) -> Iterator[str]:
-    """Warn of scores that rise where voices are less alike."""
+def warnings_of(context: EvaluationContext) -> list[str]:
+    """Warn of scores that look like distances."""
     if context.matrix is None:
-        yield list_warning(context.comparisons, context.counts.exact)
-        return
-    yield warning(context.matrix)
-    if context.dev is not None:
-        yield warning(context.dev, "the dev matrix")
+        return [*filter(None, [list_warning(context.comparisons, context.counts.exact)])]
+    dev = "" if context.dev is None else warning(context.dev, "the dev matrix")
+    return [*filter(None, [warning(context.matrix), dev])]
 
 
 def _with_limits(
@@ -181,7 +174,7 @@ def _with_limits(
 
 
 def _describe_usage(usage: Usage, speakers: int) -> Iterator[str]:
-    """Say which comparisons went where."""
+    """Describe which comparisons each figure uses."""
     impostors = (
         f" ({usage.impostor:,} of these of {plural(usage.impostor_trials, 'trial')} without a "
         "target)"
@@ -194,8 +187,55 @@ def _describe_usage(usage: Usage, speakers: int) -> Iterator[str]:
     )
     complete = f"compared with all {speakers:,} speakers, their own among them"
     yield (
-        f"Ranks (SRD, LID, pi_link, pi_sing, mean ranks) stand on the {usage.ranked_trials:,} of "
+        f"Ranks (SRD, LID, pi_link, pi_sing, mean ranks) use the {usage.ranked_trials:,} of "
         f"{plural(usage.trials, 'trial')} that were {complete}."
         if usage.ranked_trials
         else f"No trial was {complete}: SRD, LID, pi_link, pi_sing and mean ranks are left out."
+    )
+
+
+_ERRORS = 3.0
+"""Standard errors below chance, over trials and again over speakers."""
+
+
+def _below_chance(below: FloatArray, owner: IntArray, error: float) -> bool:
+    if 0.5 - float(below.mean()) <= _ERRORS * error:
+        return False
+    tests = np.bincount(owner)
+    means = (np.bincount(owner, below) / np.maximum(tests, 1))[tests > 0]
+    if means.size < 2:
+        return True
+    return bool(0.5 - means.mean() > _ERRORS * means.std(ddof=1) / np.sqrt(means.size))
+
+
+def list_warning(scores: ScoredComparisons, counts: Counts) -> str:
+    """Return `warning` for a list, from mated scores among non-mated ones."""
+    others = counts.non_mated_total
+    under = np.cumsum(counts.non_mated)  # below the end of each cell
+    at = np.searchsorted(counts.cuts, scores.mated, "right")  # the cell of just that score
+    below = (under[at - 1] + under[at]) / (2 * others)
+    error = float(np.sqrt((1 / below.size + 1 / others) / 12))
+    if not _below_chance(below, scores.owner, error):
+        return ""
+    return (
+        f"{scores.name} looks like distances: mated comparisons score lower than others. Higher "
+        "scores must mean more alike: give the negatives of distances."
+    )
+
+
+def warning(matrix: ScoreMatrix, what: str = "") -> str:
+    """Describe scores of `what` if true speakers rank below chance; otherwise return "".
+
+    Two tests must agree: over trials, as if independent, and over the means of speakers.
+    """
+    count, trials = matrix.population, matrix.trials
+    below = 1.0 - (matrix.better + (matrix.tied - 1) / 2) / (count - 1)  # share of the others
+    error = float(np.sqrt((count + 1) / (12 * (count - 1) * trials)))
+    if not _below_chance(below, matrix.owner, error):
+        return ""
+    first = float((1.0 / matrix.tied * (matrix.better == 0)).mean())
+    return (
+        f"{what or matrix.name} looks like distances: the right person came first in "
+        f"{100 * first:.3g} % of the trials (chance: {100 / matrix.population:.3g} %) and late in "
+        "most. Higher scores must mean more alike: give the negatives of distances."
     )

@@ -1,4 +1,8 @@
-"""Declarations of families of metrics, and limits of their figures."""
+"""Families of metrics: their context, their declaration, and the limits of their figures.
+
+Each module in `MODULES` declares one `Family` as ``FAMILY``. Reports, pages, ``--figures`` and
+limits use only these declarations, through `families`.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +18,17 @@ import numpy as np
 
 from monitor import crowds
 from monitor.errors import UsageError
-from monitor.lab.evaluation.comparisons import (
-    Comparisons,
-    Roles,
+from monitor.lab.evaluation.comparisons import Comparisons, Roles, ScoreMatrix
+from monitor.lab.evaluation.counts import ScoreCounts
+from monitor.lab.evaluation.curves import Drawing
+from monitor.lab.evaluation.resampling import (
     Sample,
-    ScoreCounts,
-    ScoreMatrix,
     find_resamples,
     leaving_out,
     pooled_leaving_out,
     pooled_resamples,
     resamples,
 )
-from monitor.lab.plots.evaluation import Drawing
 from monitor.lab.report.model import Figure
 from monitor.maths.composition import DELTA
 from monitor.maths.statistics import REPLICATES, Estimate
@@ -34,7 +36,7 @@ from monitor.types import FloatArray
 
 
 def finite_value(figure: Figure | None) -> float | None:
-    """Return the value of a figure; None where there is none, or it is infinite."""
+    """Return the value of a figure; None if missing or infinite."""
     value = None if figure is None else figure.value
     return value if value is not None and math.isfinite(value) else None
 
@@ -53,12 +55,8 @@ def share_aloud(value: float) -> str:
     return f"{percent:.0f} %"
 
 
-# ----------------------------------------------------------------------------------------- context
-# What all families of one evaluation share: the scores, their resamples and what was asked for.
-
 Need: TypeAlias = Literal["matrix", "pool", "among", "epsilon"]
-"""What a family cannot do without: trials that met every speaker, scores of any comparisons,
-numbers of people, or a declared epsilon."""
+"""Requirement of a family: complete trials, any scores, crowd sizes, or a declared epsilon."""
 _T = TypeVar("_T")
 
 
@@ -67,19 +65,17 @@ class EvaluationSettings:
     """Settings of an evaluation.
 
     Attributes:
-        replicates: B, the resamples of speakers behind the limits; 0 for none.
-        seed: of the resamples; systems that share it and their speakers compare in pairs.
-        ties: how SRD ranks equal scores, one of `monitor.maths.ranks.TIE_RULES`; each figure says
-            what was done.
-        roles: what was anonymised.
-        epsilon: declared for one trial, nats: adds what several amount to.
-        delta: chance with which bounds on epsilon may fail.
-        among: numbers of people: adds IdR and MeanD among so many, see
-            `monitor.lab.evaluation.among`.
-        only: keys of families, such as ``"srd"``, where not all are wanted: it takes less time.
+        replicates: B, number of resamples of speakers behind the limits; 0 for none.
+        seed: of the resamples. Systems with the same seed and speakers are compared in pairs.
+        ties: rule of SRD for equal scores, one of `monitor.maths.ranks.TIE_RULES`.
+        roles: sides that were anonymised.
+        epsilon: declared for one trial, in nats; adds the total over several trials.
+        delta: probability with which bounds on epsilon may fail.
+        among: crowd sizes for which IdR and MeanD are added (`monitor.lab.evaluation.among`).
+        only: keys of the families to compute, such as ``"srd"``; None for all.
 
     Raises:
-        UsageError: a value makes no sense.
+        UsageError: if a value is invalid.
     """
 
     replicates: int = REPLICATES
@@ -105,14 +101,14 @@ class EvaluationContext:
     """The scores of one system, how they are resampled, and the settings of the evaluation.
 
     Attributes:
-        comparisons: everything that was compared.
-        matrix: the trials that met every enrolled speaker, which ranks stand on, if there are any.
-        pool: all mated and non-mated scores: the matrix itself where nothing is beside it.
-        weights: shape (B + J, S), of the speakers with trials in the matrix: B bootstrap
-            replicates, then J with some left out; None where nothing is resampled.
+        comparisons: all comparisons.
+        matrix: trials compared with every enrolled speaker, for ranks; None without such trials.
+        pool: all mated and non-mated scores.
+        weights: weights of the speakers with trials in the matrix, shape (B + J, S): B bootstrap
+            replicates, then J that leave some out. None without resampling.
         pool_weights: the same for the people of the pool.
         dev: scores of other speakers, to calibrate on.
-        nothing: a family found that scores are not told from no evidence.
+        nothing: whether a family found the scores indistinguishable from no evidence.
     """
 
     comparisons: Comparisons
@@ -184,13 +180,8 @@ def _counts(context: EvaluationContext) -> ScoreCounts:
     return ScoreCounts.of(context.pool, context.pool_weights)
 
 
-# ------------------------------------------------------------------------------------------ family
-# A family is a module of `monitor.lab.evaluation` whose value ``FAMILY`` is a `Family`. Reports,
-# tables, pages, ``--figures``, the limits and the tests of properties read nothing else; they find
-# it through `families`.
-
 _VALUES = {"form": "[a-z][a-z_]*"}
-"""What may stand for a name in braces in a key; a number, or ``all``, where nothing is said."""
+"""Patterns of the names in braces in a key; a number or ``all`` by default."""
 _NUMBER = r"(?:\d[\d.e+-]*|all)"
 
 
@@ -199,17 +190,17 @@ class LimitRule:
     """Rule that finds the limits of a figure, as simulation supports (docs/limits.md).
 
     Attributes:
-        how: ``"share"`` of its range; ``"fitted"``, likewise, less the bias of what is fitted to
-            the scores it judges; ``"signed"``, of a figure that can be negative; ``"t"``;
-            ``"given"`` by its family; ``"derived"`` from another figure; ``"none"``.
-        most: the upper end of the range, where it is not the figure's ceiling; the lower is 0.
-        rest: the value of no evidence, where it is not the figure's floor.
-        least: what no lower limit goes below.
-        why: there are no limits.
-        quiet: likewise, where there is no evidence.
-        source: from the figure's key to that of the figure that its limits are derived from.
-        change: from the figure itself and an end of the other's limits to its own end.
-        few_decide: few speakers decide it, so that systems are not told apart by it.
+        how: ``"share"`` of its range; ``"fitted"``, likewise, without the bias of a fit to the same
+            scores; ``"signed"`` if it can be negative; ``"t"``; ``"given"`` by its family;
+            ``"derived"`` from another figure; or ``"none"``.
+        most: upper end of the range, by default the figure's ceiling; the lower end is 0.
+        rest: value without evidence, by default the figure's floor.
+        least: lowest possible lower limit.
+        why: reason for missing limits.
+        quiet: reason for missing limits without evidence.
+        source: key of the figure that limits are derived from, by key.
+        change: own limit, by figure and limit of the other figure.
+        few_decide: whether a few speakers determine it, so that systems are not compared by it.
     """
 
     how: Literal["share", "fitted", "signed", "t", "given", "derived", "none"]
@@ -225,17 +216,16 @@ class LimitRule:
 
 @dataclass(frozen=True)
 class FigureEntry:
-    """Declaration of a figure, whatever its value.
+    """Declaration of a figure.
 
     Attributes:
-        name: short, for ``--figures`` and for the tables of others.
-        key: of the `Figure`. Names in braces stand for numbers: ``"membership.tpr_at_{rate}"``.
-        says: what it says, for who has not read the papers.
-        limits: how they are found; None where no rule was made: what is resampled then has none.
-        needs: what it stands on, where that is not what its family needs.
-        label, unit, ties, ceiling, floor: of the `Figure`, where they are the same whatever the
-            scores.
-        like: the key before its names in braces were spelt out.
+        name: short name, for ``--figures`` and tables.
+        key: of the `Figure`. Names in braces are numbers: ``"membership.tpr_at_{rate}"``.
+        says: description for readers who have not read the papers.
+        limits: rule for its limits; without one, a resampled figure has none.
+        needs: requirements, by default those of its family.
+        label, unit, ties, ceiling, floor: of the `Figure`, if independent of the scores.
+        like: the key with its names in braces.
 
     Example:
         >>> entry = FigureEntry("tpr_{rate}", "membership.tpr_at_{rate}", "share found at {rate}")
@@ -274,10 +264,10 @@ class FigureEntry:
 
 @dataclass(frozen=True)
 class FamilyResult:
-    """The figures that a family found, in the order of the tables, and a sentence each on them.
+    """Figures of a family in table order, with notes, conclusions and curves.
 
-    Conclusions are said after the notes of all families. Curves are drawn, by the name of an
-    attribute of `monitor.lab.plots.evaluation.Curves` or of a `Drawing` of the family.
+    Conclusions follow the notes of all families. Curves are by name: an attribute of
+    `monitor.lab.evaluation.curves.Curves` or a `Drawing` of the family.
     """
 
     figures: Iterable[Figure]
@@ -300,7 +290,7 @@ class Extremes:
     flat_at_floor: tuple[str, ...] = ()  # constant scores leave them there
     scaled: tuple[str, ...] = ()  # they change with the scale of the scores
     speakers: int = 1  # with fewer tested speakers the family refuses
-    dev: bool = False  # it is calibrated on a dev matrix, whose speakers are resampled as well
+    dev: bool = False  # it is calibrated on a dev matrix, with its speakers resampled too
     near: tuple[str, ...] = ()  # replicates come only near the value where all are drawn once
     rounding: float = 1e-9  # how far iterative fits of the same numbers may lie apart
     # figures of a matrix and weights, where `Family.compute` does not find them
@@ -312,23 +302,22 @@ class Family:
     """A family of metrics.
 
     Attributes:
-        key: the first part of the keys of its figures.
-        place: its place among the families, ascending.
-        title: what tables call it.
-        caveat: where it misleads, in a few sentences.
-        needs: what there must be, or the family is left out.
-        figures: every figure that it can give, at the usual numbers.
-        compute: the figures of an evaluation, with replicates but without limits.
-        main: keys of the figures to look at first.
-        option: the option of ``monitor evaluate`` that asks for it, where its keys depend on the
-            option's numbers: they have open names in braces.
-        finds_limits: `compute` gives limits as well.
+        key: first part of the keys of its figures.
+        place: position among the families, ascending.
+        title: title in tables.
+        caveat: how it misleads, in a few sentences.
+        needs: requirements; without them the family is left out.
+        figures: all its figures, at the usual numbers.
+        compute: figures of an evaluation, with replicates but without limits.
+        main: keys of the most important figures.
+        option: the option of ``monitor evaluate`` that enables it, if its keys contain the option's
+            numbers.
+        finds_limits: whether `compute` also computes limits.
         drawings: its pictures.
-        meaning: figures by key and the number of speakers N to paragraphs for people who know none
-            of the metrics.
-        no_evidence: of its figures, whether they are what no evidence reads. Limits of this family
-            and of those that follow then reach to what no evidence reads.
-        extremes: what tests of properties hold it to; None where it has tests of its own only.
+        meaning: paragraphs for lay readers, from figures by key and the number of speakers N.
+        no_evidence: whether its figures show no evidence. If so, limits of this and all later
+            families include the values of no evidence.
+        extremes: properties for tests; None if it has only its own tests.
     """
 
     key: str
@@ -360,18 +349,16 @@ class Family:
         )
 
     def entry(self, key: str) -> FigureEntry | None:
-        """Find the declaration of a figure, at whatever numbers; None where there is none."""
+        """Find the declaration of a figure; None if undeclared."""
         exact = next((entry for entry in self.figures if entry.key == key), None)
         return exact or next((entry for entry in self.figures if entry.fits(key)), None)
 
     def pooled(self, key: str) -> bool:
-        """Return whether a figure stands on the pool of all scores, and not on ranks."""
+        """Return whether a figure uses the pool of all scores, not ranks."""
         entry = self.entry(key)
         needs = self.needs if entry is None or entry.needs is None else entry.needs
         return "pool" in needs
 
-
-# ------------------------------------------------------------------------------------- all families
 
 MODULES = (
     *("srd", "lid", "longitudinal", "among", "zebra", "verification", "linkage", "membership"),
@@ -392,32 +379,30 @@ def _load(modules: tuple[str, ...]) -> tuple[Family, ...]:
 
 
 def family_of(key: str) -> Family | None:
-    """Find the family of a figure's key, or of its own; None where there is none."""
+    """Find the family of a figure's key, or by its own key; None if unknown."""
     stem = key.split(".")[0]
     return next((family for family in families() if family.key == stem), None)
 
 
 def rule_of(key: str) -> LimitRule | None:
-    """Find the rule for the limits of a figure; None where none was made."""
+    """Find the rule for the limits of a figure; None without a rule."""
     family = family_of(key)
     entry = None if family is None else family.entry(key)
     return None if entry is None else entry.limits
 
 
-# ------------------------------------------------------------------------------------------ limits
-# Limits are those of docs/method.md section 12; how often they hold stands in
-# benchmarks/results/coverage.md. A figure that no rule names gets none. Where ranks cannot be told
-# from those of permuted speakers, limits reach to what no evidence reads.
-
+# Limits follow docs/method.md section 12; benchmarks/results/coverage.md has their coverage. A
+# figure without a rule has none. If ranks look like those of permuted speakers, limits include the
+# value of no evidence.
 _GIVEN = LimitRule("given")
 _UNKNOWN = LimitRule("none", why="how often they hold was not measured")
 
 
 def add_limits(figures: Iterable[Figure], sample: Sample) -> tuple[Figure, ...]:
-    """Give the figures of a family their limits, which hold the value, or say why they have none.
+    """Add limits to the figures of a family, or the reason for missing ones.
 
-    `Figure.replicates` has one for each row of the sample's weights, without which nothing changes:
-    those of the bootstrap stay there, the others go to `Figure.left_out`.
+    `Figure.replicates` has one value per row of the sample's weights. Bootstrap values stay there,
+    the others move to `Figure.left_out`. Without weights nothing changes.
     """
     if sample.weights is None:
         return tuple(figures)
@@ -449,7 +434,7 @@ def _limit(figure: Figure, sample: Sample) -> Figure:
         )
         if not estimate.exists:
             return figure
-        if sample.nothing:  # where ranks tell nobody apart, nobody decides a figure
+        if sample.nothing:  # without evidence no speaker stands out
             estimate = replace(estimate, left_out=estimate.left_out[:0])
         maximum = rule.most or figure.ceiling
         if rule.how == "t" or maximum is None or maximum <= 0:

@@ -13,14 +13,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from monitor.arrays import real_numbers
-from monitor.errors import CalibrationError, UsageError
-from monitor.lab.evaluation.comparisons import ScoreMatrix, find_resamples, resamples
+from monitor.errors import UsageError
+from monitor.lab.evaluation.calibration import (
+    FOLDS,
+    STYLE,
+    STYLES,
+    AnyCalibration,
+    LidStyle,
+    RowScores,
+    cross_calibrate,
+    normalise_rows,
+)
+from monitor.lab.evaluation.comparisons import ScoreMatrix
+from monitor.lab.evaluation.curves import POINTS, Drawing, Line, Systems
 from monitor.lab.evaluation.family import (
     EvaluationContext,
     Extremes,
@@ -29,218 +39,21 @@ from monitor.lab.evaluation.family import (
     FigureEntry,
     LimitRule,
 )
-from monitor.lab.plots.evaluation import POINTS, Drawing, Line, Systems
+from monitor.lab.evaluation.resampling import find_resamples, resamples
 from monitor.lab.report.model import Figure
 from monitor.maths.logistic import (
-    Platt,
     logistic,
-    platt,
 )
-from monitor.maths.posterior import (
-    local_information_bits,
-    normalise_rows,
-    normalised_ceiling_bits,
-)  # fmt: skip
 from monitor.maths.ranks import first_rank_bits
 from monitor.phrases import plural
 from monitor.plots.canvas import MUTED, percents
-from monitor.types import FloatArray, IntArray
+from monitor.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FEWEST = 10
 """Speakers to fit a rank model on that is carried over to another number of them."""
-
-
-# ------------------------------------------------------------------------------------- calibration
-# Calibration of row-normalised scores for LID: on a dev matrix, or crosswise over speakers.
-
-FOLDS = 5
-_EXACT = 1 << 22
-"""Most scores that a calibration holds in memory; more of them are counted into fine bins."""
-_FINE, _COARSE = 1 << 17, 1 << 14
-
-
-@dataclass(frozen=True)
-class LidStyle:
-    """Calibration of scores normalised with ddof: balanced classes and no prior, or with it; C."""
-
-    name: str
-    ddof: int
-    balanced: bool
-    strength: float
-
-
-STYLES = {"paper": LidStyle("paper", 0, False, np.inf), "repo": LidStyle("repo", 1, True, 1.0)}
-"""The paper's text: plain logistic regression, prior log-odds removed. Its authors' later code:
-balanced classes, C = 1, ddof = 1."""
-STYLE = "paper"
-"""The calibration that keys do not name."""
-
-
-@dataclass(frozen=True)
-class LidCalibration:
-    """Weight and bias that turn row-normalised scores into log-likelihood ratios.
-
-    Prior odds are mated over non-mated scores it was fitted on, None for balanced classes. Bounded:
-    the scores separate, and a penalty of C = 1 holds the weight.
-    """
-
-    weight: float
-    bias: float
-    prior_odds: float | None
-    ddof: int
-    style: str
-    bounded: bool = False
-    fold: ClassVar[None] = None
-
-    @property
-    def calibrations(self) -> tuple[LidCalibration]:
-        """Itself: there is one for all trials."""
-        return (self,)
-
-    def bits(self, scores: FloatArray, target: IntArray) -> FloatArray:
-        """LID of rows, shape (n, N), with their targets, shape (n,): bits, shape (n,)."""
-        return local_information_bits(
-            scores, target, self.weight, self.bias, self.prior_odds, self.ddof
-        )
-
-    def row_weight(self, speakers: int) -> float:
-        """W for rows of N scores that were normalised with ddof = 0."""
-        return self.weight * _scale(self.ddof, speakers)
-
-    def ceiling_bits(self, speakers: int) -> float:
-        """Compute the most that row normalisation lets a trial disclose among N speakers."""
-        return normalised_ceiling_bits(speakers, self.weight, self.ddof)
-
-
-@dataclass(frozen=True)
-class CrossCalibration:
-    """Calibration of each speaker's trials by other speakers, where there is no dev matrix.
-
-    Of the fold of each trial, (T,); that of each fold was fitted on the trials of all others.
-    """
-
-    fold: IntArray
-    calibrations: tuple[LidCalibration, ...]
-
-    @property
-    def bounded(self) -> bool:
-        """Any of them is."""
-        return any(calibration.bounded for calibration in self.calibrations)
-
-    def ceiling_bits(self, speakers: int) -> float:
-        """Compute the highest of the folds' ceilings."""
-        return max(calibration.ceiling_bits(speakers) for calibration in self.calibrations)
-
-
-AnyCalibration: TypeAlias = LidCalibration | CrossCalibration
-
-
-class RowScores:
-    """Row-normalised scores of a matrix, gathered in one pass for any number of calibrations.
-
-    Up to four million scores stay in memory and calibrations are exact. More are counted into
-    131 072 bins of which each keeps its mean: the weight is then off by about 1e-7 of itself.
-    """
-
-    def __init__(self, matrix: ScoreMatrix, folds: int = 1) -> None:
-        self.speakers = matrix.population
-        self.folds = min(folds, len(matrix.tested))
-        # by name: the order of the columns does not matter
-        names = np.array([matrix.speakers[column] for column in matrix.tested])
-        self.fold = np.argsort(np.argsort(names))[matrix.owner] % self.folds
-        exact = matrix.trials * matrix.population <= _EXACT
-        bins = _COARSE if exact else _FINE
-        reach = np.sqrt(matrix.population) * (1 + 1e-9)
-        self.mated = np.empty(matrix.trials)
-        self._counts, self._sums = np.zeros((2, self.folds, bins))
-        self._low, self._high = np.full(self.folds, np.inf), np.full(self.folds, -np.inf)
-        row_blocks = []
-        for part, scores in matrix.blocks():
-            z = normalise_rows(scores, ddof=0)
-            row, target = np.arange(len(z)), matrix.target[part]
-            self.mated[part] = z[row, target]
-            left = z[matrix.others(part)].reshape(len(z), -1)
-            fold = self.fold[part]
-            np.minimum.at(self._low, fold, left.min(axis=1))
-            np.maximum.at(self._high, fold, left.max(axis=1))
-            place = ((left + reach) * (bins / (2 * reach))).astype(np.intp) + fold[:, None] * bins
-            size = self.folds * bins
-            self._counts += np.bincount(place.ravel(), minlength=size).reshape(-1, bins)
-            self._sums += np.bincount(place.ravel(), left.ravel(), size).reshape(-1, bins)
-            if exact:
-                row_blocks.append(left)
-        self._kept = np.concatenate(row_blocks) if exact else None
-
-    def calibrate(
-        self, style: LidStyle, without: int | None = None, near: LidCalibration | None = None
-    ) -> LidCalibration:
-        """Fit one style on all trials, or on those outside one fold, faster from a near one."""
-        used = np.arange(self.folds) != without
-        rows = used[self.fold]
-        mated = self.mated[rows]
-        if not mated.size:
-            raise CalibrationError("no trials are left to calibrate on: give a dev matrix")
-        scale = _scale(style.ddof, self.speakers)
-        counts, sums = self._counts[used].sum(axis=0), self._sums[used].sum(axis=0)
-        seen = counts > 0
-        means = sums[seen] / counts[seen]
-        low, high = self._low[used].min(), self._high[used].max()
-        apart = bool(mated.min() >= high or mated.max() <= low) and mated.min() != low
-        fit = partial(platt, balanced=style.balanced, strength=style.strength, separable=apart)
-        start = None if near is None else Platt(near.weight, near.bias)
-        calibration = fit(scale * mated, scale * means, counts[seen], start=start)
-        if self._kept is not None:
-            exact = self._kept if without is None else self._kept[rows]
-            calibration = fit(scale * mated, scale * exact, start=calibration)
-        odds = None if style.balanced else 1 / (self.speakers - 1)
-        return LidCalibration(
-            calibration.weight, calibration.bias, odds, style.ddof, style.name, calibration.bounded
-        )
-
-
-def calibrate(dev: ScoreMatrix, style: str | LidStyle = "paper") -> LidCalibration:
-    """Fit the calibration on a dev matrix, of other speakers than those that are judged."""
-    return RowScores(dev).calibrate(style_of(style))
-
-
-def cross_calibrate(
-    matrix: ScoreMatrix, style: str | LidStyle = "paper", folds: int = FOLDS,
-    scores: RowScores | None = None,
-) -> CrossCalibration:  # fmt: skip
-    """Calibrate each speaker's trials on those of other speakers, dealt into folds by their names.
-
-    `scores` are of this matrix, where they have been gathered already.
-    """
-    if folds < 2 or len(matrix.tested) < 2:
-        raise UsageError(
-            "without a dev matrix LID is calibrated on other speakers: give trials of two or more"
-        )
-    row_scores = scores or RowScores(matrix, folds)
-    fitted: list[LidCalibration] = []
-    for fold in range(row_scores.folds):
-        fitted.append(row_scores.calibrate(style_of(style), fold, fitted[-1] if fitted else None))
-    return CrossCalibration(row_scores.fold, tuple(fitted))
-
-
-def style_of(style: str | LidStyle) -> LidStyle:
-    """Return a style by its name."""
-    if isinstance(style, LidStyle):
-        return style
-    if style not in STYLES:
-        raise UsageError(f"no LID style {style!r}: take one of {', '.join(STYLES)}")
-    return STYLES[style]
-
-
-def _scale(ddof: int, speakers: int) -> float:
-    """With ddof = 1 every normalised score is smaller, by this factor."""
-    return float(np.sqrt((speakers - 1) / speakers)) if ddof else 1.0
-
-
-# -------------------------------------------------------------------------------------------- bits
-# LID of single trials, and the statistics over trials of LID's Table 3.
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,15 +134,9 @@ def statistics(bits: FloatArray) -> LidStatistics:
     )
 
 
-# -------------------------------------------------------------------------------------- replicates
-# How the calibration behind LID moves when speakers are resampled, without fitting it anew.
-#
-# A calibration is learnt from few speakers. Limits that keep it fixed are too narrow: with them two
-# systems that are alike are told apart by LID+ in 20 to 60 of 100 studies of 40 speakers. One step
-# of Newton's method from the calibration that was found gives its weight on each resample, and the
-# slope of each trial's bits tells what that does to it.
-
-
+# Limits with a fixed calibration are too narrow, because it is fitted on few speakers: LID+ would
+# differ significantly in 20 to 60 of 100 studies of equal systems with 40 speakers. One Newton step
+# gives the weight on each resample, and the slope of each trial's bits the effect of that weight.
 def weight_shifts(
     matrix: ScoreMatrix, calibration: AnyCalibration, style: LidStyle, weights: FloatArray
 ) -> FloatArray:
@@ -492,12 +299,8 @@ def _replicates(
         }
 
 
-# ------------------------------------------------------------------------------------------ curves
-# The picture of LID: how many trials disclose at least so many bits.
-
-
 def exceeding(values: FloatArray) -> Line:
-    """Share of the values that are at least so large, at evenly spread places."""
+    """Compute the complementary distribution of values, at evenly spaced quantiles."""
     ordered = np.sort(values)
     at = np.unique(np.linspace(0, len(ordered) - 1, min(POINTS, len(ordered))).astype(np.intp))
     x = ordered[at]
@@ -506,7 +309,7 @@ def exceeding(values: FloatArray) -> Line:
 
 
 def _paint_local(axes: Axes, systems: Systems) -> None:
-    """Draw the share of trials that disclose at least so many bits."""
+    """Draw the share of trials against the bits that they disclose at least."""
     lines = [curves.local_bits for _, curves in systems if curves.local_bits is not None]
     left = min(float(line.x[0]) for line in lines) - 0.3
     for (colour, curves), line in zip(systems, lines, strict=True):
@@ -521,7 +324,7 @@ def _paint_local(axes: Axes, systems: Systems) -> None:
 
 
 _TIMES_CHANCE, _OUTLIERS, _FEW_SPEAKERS, _WORTH_BITS = 2.0, 0.05, 30, 0.3
-"""Of a calibration that contradicts the ranks: from which figures on that is said, and why."""
+"""Thresholds for the calibration warning."""
 _FAR = 10
 """Times its own number of speakers that a rank model is trusted at (docs/method.md section 3)."""
 
@@ -535,7 +338,7 @@ _OF_A_STYLE = (
                 LimitRule("share", rest=0.0)),
     FigureEntry("lid_minus", "negative_bits", "mean of the others",
                 LimitRule("t", rest=0.0, few_decide=True)),
-    FigureEntry("lid_max", "max_bits", "bits of the most telling trial",
+    FigureEntry("lid_max", "max_bits", "bits of the most revealing trial",
                 LimitRule("none", why="one trial decides it")),
 )  # fmt: skip
 
@@ -577,7 +380,7 @@ def _notes(matrix: ScoreMatrix, dev: ScoreMatrix | None) -> Iterator[str]:
            f"the rank model is evaluated at N = {population}.")
     )  # fmt: skip
     if population > _FAR * dev_population:
-        yield f"N is more than {_FAR} times that of the dev matrix: what it says is stretched far."
+        yield f"N is more than {_FAR} times that of the dev matrix, which is a long extrapolation."
 
 
 def _contradiction(matrix: ScoreMatrix, dev: ScoreMatrix | None, local: LidBits) -> Iterator[str]:
@@ -600,8 +403,8 @@ def _contradiction(matrix: ScoreMatrix, dev: ScoreMatrix | None, local: LidBits)
         )
     if len(source.tested) < _FEW_SPEAKERS:
         reasons.append(
-            f"it was learnt from {plural(len(source.tested), 'speaker')} and "
-            f"{plural(source.trials, 'trial')}, which is few"
+            f"it was fitted on only {plural(len(source.tested), 'speaker')} and "
+            f"{plural(source.trials, 'trial')}"
         )
     if dev is not None:
         reasons.append("the dev scores may be of another system, or of other conditions")
@@ -624,8 +427,8 @@ FAMILY = Family(
     place=20,
     title="Local information disclosure (LID)",
     caveat="Row normalisation limits what a trial can disclose, however good the scores: read "
-    "LID against its own ceiling. The two calibrations differ, and they are as good as the "
-    "speakers that they were learnt on. LID is signed: a mean of zero can hide trials that "
+    "LID against its own ceiling. The two calibrations differ, and are as good as the "
+    "speakers that they were fitted on. LID is signed: a mean of zero can hide trials that "
     "disclose a lot beside trials that mislead.",
     needs=("matrix",),
     figures=(

@@ -10,19 +10,16 @@ legally validated framework (docs/method.md section 8).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from monitor.arrays import real_numbers
 from monitor.errors import UsageError
-from monitor.lab.evaluation.comparisons import (
-    ScoreCounts,
-    ScoreMatrix,
-    settled_order,
-    speaker_cells,
-)
+from monitor.lab.evaluation.comparisons import ScoreMatrix
+from monitor.lab.evaluation.counts import ScoreCounts, speaker_cells
+from monitor.lab.evaluation.curves import Drawing, Line, Systems
 from monitor.lab.evaluation.family import (
     EvaluationContext,
     Extremes,
@@ -31,18 +28,17 @@ from monitor.lab.evaluation.family import (
     FigureEntry,
     LimitRule,
 )  # fmt: skip
-from monitor.lab.plots.evaluation import Drawing, Line, Systems
+from monitor.lab.evaluation.resampling import settled_order
 from monitor.lab.report.model import Figure
 from monitor.maths.roc import cell_counts, scores_of
 from monitor.phrases import plural
 from monitor.plots.canvas import MUTED, legend_above, numbers, percents
 from monitor.protocols import ScoredComparisons
-from monitor.types import AnyArray, FloatArray, IntArray
+from monitor.types import AnyArray, DoubleArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_Doubles: TypeAlias = NDArray[np.float64]
 _FEWEST = 10
 """Mated scores for one bin."""
 _BINS = 100
@@ -96,7 +92,7 @@ def d_sys_figure(
     replicates = None
     if weights is not None:
         replicates = _d_sys(weights @ by_speaker[0], weights @ by_speaker[1], 1.0)
-    note = f"histograms of {bins} bins: chance reads above 0; perfect separation reads below 1"
+    note = f"histograms of {bins} bins; chance reads above 0, and perfect separation below 1"
     value = float(_d_sys(own, others, 1.0))
     return FAMILY.figure("d_sys", value, replicates, note, ceiling=float(bins > 1))
 
@@ -105,13 +101,13 @@ def _bins(mated: int) -> int:
     return min(mated // _FEWEST, _BINS)
 
 
-def _edges(low: float, high: float, bins: int) -> _Doubles:
+def _edges(low: float, high: float, bins: int) -> DoubleArray:
     if low == high:
         low, high = low - 0.5, high + 0.5
     return np.linspace(low, high, bins + 1)
 
 
-def _d_sys(own: FloatArray, others: FloatArray, omega: float) -> _Doubles:
+def _d_sys(own: FloatArray, others: FloatArray, omega: float) -> DoubleArray:
     """Compute D_sys (...) from counts (..., bins) of one width, which cancels."""
     share = own / own.sum(axis=-1, keepdims=True)
     against = others / others.sum(axis=-1, keepdims=True)
@@ -123,12 +119,8 @@ def _d_sys(own: FloatArray, others: FloatArray, omega: float) -> _Doubles:
     return np.asarray(area.sum(axis=-1) - (area[..., 0] + area[..., -1]) / 2)
 
 
-# ---------------------------------------------------------------------------------------- singling
-# pi_sing: can a predicate isolate one speaker, whoever it is, among N (Vauquier et al., 2025)?
-#
-# The predicate singling out of Cohen and Nissim: an enrolled speaker and a threshold that lets 1 /
-# N of calibration trials pass. It has succeeded where exactly one test trial passes.
-
+# Predicate singling out (Cohen and Nissim): the predicate is an enrolled speaker and a threshold
+# that 1 / N of calibration trials exceed. It succeeds if exactly one test trial exceeds it.
 CHANCE_SING = float(np.exp(-1.0))
 """pi_sing of a predicate that knows nothing: 37 %."""
 
@@ -217,7 +209,7 @@ def _folds(matrix: ScoreMatrix, many: IntArray) -> tuple[IntArray, IntArray, Int
     return rows, number[rows], np.searchsorted(many, matrix.owner[rows])
 
 
-def pi_link(better: IntArray, population: int, candidates: ArrayLike) -> _Doubles:
+def pi_link(better: IntArray, population: int, candidates: ArrayLike) -> DoubleArray:
     """Probability that the right speaker scores highest among N' candidates.
 
     Exact: the other N' - 1 are drawn from the N - 1 other speakers without replacement, and none
@@ -246,7 +238,7 @@ def pi_link(better: IntArray, population: int, candidates: ArrayLike) -> _Double
     return np.asarray(mean.reshape(sizes.shape))
 
 
-def pi_link_curve(matrix: ScoreMatrix) -> tuple[IntArray, _Doubles]:
+def pi_link_curve(matrix: ScoreMatrix) -> tuple[IntArray, DoubleArray]:
     """N' from 2 to N, at most some 200 of them, and pi_link at each."""
     steps = np.geomspace(2, matrix.population, min(matrix.population - 1, 200))
     candidates = np.unique(np.rint(steps).astype(np.intp))
@@ -287,7 +279,7 @@ def link_figures(matrix: ScoreMatrix, weights: FloatArray | None = None) -> tupl
     )  # fmt: skip
 
 
-def link_table(levels: IntArray, population: int, candidates: IntArray) -> _Doubles:
+def link_table(levels: IntArray, population: int, candidates: IntArray) -> DoubleArray:
     """Compute pi_link of a trial that m others beat: ``C(N - N', m) / C(N - 1, m)``.
 
     The same number as ``C(N - 1 - m, N' - 1) / C(N - 1, N' - 1)``, as a product over m. Of levels m
@@ -339,8 +331,8 @@ FAMILY = Family(
     place=60,
     title="Linking two recordings",
     caveat="Linkability means three things in the literature. D_sys depends on its bins: few "
-    "mated scores read 0 even if they separate perfectly, and chance reads above 0. pi_link "
-    "depends on the number of people to choose from: name it with the figure.",
+    "perfectly separated scores can read 0, and chance reads above 0. pi_link depends on the "
+    "number of people to choose from, so quote both.",
     needs=("pool",),
     figures=(
         FigureEntry("d_sys", "linkage.d_sys",

@@ -4,7 +4,7 @@ Measures: LID of the sum of a speaker's log-likelihood ratios, divided by a temp
 product of rank models.
 
 Source: the longitudinal form of LID (Šterns et al.); temperatures against dependent trials are our
-own (docs/method.md section 8, `monitor.maths.logistic`).
+own (docs/method.md section 8).
 """
 
 from __future__ import annotations
@@ -17,7 +17,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.lab.evaluation.comparisons import ScoreMatrix, find_resamples, settled_order
+from monitor.lab.evaluation.calibration import (
+    STYLE,
+    CrossCalibration,
+    LidCalibration,
+    LidStyle,
+    calibrate,
+    cross_calibrate,
+    normalise_rows,
+    softmax_bits,
+)
+from monitor.lab.evaluation.comparisons import ScoreMatrix
+from monitor.lab.evaluation.curves import Drawing, Line, Systems
 from monitor.lab.evaluation.family import (
     EvaluationContext,
     Family,
@@ -25,47 +36,158 @@ from monitor.lab.evaluation.family import (
     FigureEntry,
     LimitRule,
 )
-from monitor.lab.evaluation.lid import (
-    FEWEST,
-    STYLE,
-    CrossCalibration,
-    LidCalibration,
-    LidStyle,
-    calibrate,
-    cross_calibrate,
-    local_bits,
-)  # fmt: skip
+from monitor.lab.evaluation.lid import FEWEST, local_bits
 from monitor.lab.evaluation.memory import scratch
-from monitor.lab.plots.evaluation import Drawing, Line, Systems
+from monitor.lab.evaluation.resampling import find_resamples, settled_order
 from monitor.lab.report.model import Figure
 from monitor.maths.composition import guides
-from monitor.maths.logistic import fit_growing_temperature, fit_temperature
-from monitor.maths.posterior import normalise_rows, softmax_bits
+from monitor.maths.logistic import descend
 from monitor.maths.rank_models import fit
 from monitor.maths.ranks import all_rank_bounds, rank_histogram
 from monitor.maths.statistics import Estimate
 from monitor.phrases import plural
 from monitor.plots.canvas import MUTED, legend_above
-from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
+from monitor.types import AnyArray, BoolArray, DoubleArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# ------------------------------------------------------------------------------ longitudinal curve
-# Bits disclosed after 1, 2 ... K trials of a speaker, by each rule of adding evidence up.
-#
-# Log-likelihood ratios of a speaker's trials are summed, in the order of the rows or in one that no
-# order of rows changes, and divided by a temperature T: 1 (``sum``, trials taken as independent), k
-# (``average``), one number fitted on development speakers (``temperature``), ``tau (1 + rho (k -
-# 1))`` (``count``). ``rank`` multiplies the rank posteriors instead, ``gamma = (h + 1) / (n + N)``
-# of the development ranks; where those were taken among another number of speakers, the model
-# fitted to them gives h at N.
 
+_IN_CACHE = 1 << 15
+"""Numbers taken at a time."""
+_WIDEST = 20.0
+"""Bound on log tau and on the logit of rho."""
+
+
+# Trials of one speaker resemble each other, so their plain sum is overconfident. The sum is divided
+# by a temperature: one number, or ``tau (1 + rho g)`` where g grows with the number of trials.
+_LOWEST, _HIGHEST = 0.05, 100.0
+_SECTIONS, _TEMPERING_STEPS = 60, 30
+
+
+def fit_temperature(
+    ratios: AnyArray,
+    target: IntArray,
+    trials: int = 1,
+    *,
+    weight: float = 1.0,
+    rows: IntArray | None = None,
+) -> float:
+    """Fit the temperature under which summed ratios predict their speakers best.
+
+    Of sums (n, N), times `weight`, of at most so many trials, and their columns (n,), or of some
+    rows. The loss is convex in ``1 / T``: its minimum between 0.05 and ``max(100, 4 trials)``, by
+    Newton steps held inside a bracket.
+
+    Example:
+        >>> ratios = 6 * np.eye(4) + 8 * np.eye(4)[[1, 1, 2, 3]]
+        >>> round(fit_temperature(ratios, np.arange(4)), 2)
+        2.79
+    """
+    chosen = np.arange(len(ratios)) if rows is None else rows
+    if not chosen.size:
+        raise UsageError("a temperature is fitted on sums of development speakers: give some")
+    step = max(1, _IN_CACHE // ratios.shape[1])
+    batches = [slice(first, first + step) for first in range(0, chosen.size, step)]
+    leads, means, curvatures = np.empty((3, chosen.size))
+
+    def load_deficits(batch: slice) -> FloatArray:
+        sums = chosen[batch]
+        deficits = np.multiply(ratios[sums], weight, dtype=np.float64)
+        deficits -= deficits.max(axis=1, keepdims=True)
+        return deficits
+
+    columns = np.broadcast_to(target, len(ratios))[chosen, None]
+    for batch in batches:
+        leads[batch] = np.take_along_axis(load_deficits(batch), columns[batch], axis=1)[:, 0]
+    mean_lead = float(leads.mean())
+
+    def differentiate(inverse: float) -> tuple[float, float]:
+        for batch in batches:
+            deficits = load_deficits(batch)
+            mass = np.multiply(deficits, inverse)
+            np.exp(mass, out=mass)
+            mass /= mass.sum(axis=1, keepdims=True)
+            mass *= deficits
+            mean = mass.sum(axis=1)
+            means[batch] = mean
+            curvatures[batch] = np.einsum("ij,ij->i", mass, deficits) - mean**2
+        return float(means.mean()) - mean_lead, float(curvatures.mean())
+
+    low, high = 1.0 / max(_HIGHEST, 4.0 * trials), 1.0 / _LOWEST
+    if differentiate(high)[0] <= 0:  # sums that are all right have no best temperature
+        return _LOWEST
+    inverse = 1.0
+    for _ in range(_SECTIONS):
+        gradient, curvature = differentiate(inverse)
+        low, high = (low, inverse) if gradient > 0 else (inverse, high)
+        proposal = inverse - gradient / curvature if curvature > 0 else low
+        if not low < proposal < high:
+            proposal = float(np.sqrt(low * high))
+        has_converged = abs(proposal - inverse) <= 1e-10 * inverse
+        inverse = proposal
+        if has_converged:
+            break
+    return 1.0 / inverse
+
+
+def fit_growing_temperature(
+    ratios: FloatArray, target: IntArray, growth: FloatArray
+) -> tuple[float, float]:
+    """Fit tau > 0 and rho in [0, 1] of ``T = tau (1 + rho g)`` that minimise ``-log p_target``.
+
+    Of sums (n, N) of development speakers after different numbers of trials, their columns (n,),
+    and g of each, (n,), such as k - 1 after k trials.
+    """
+    from scipy.special import expit
+
+    if not len(ratios):
+        raise UsageError("a temperature is fitted on sums of development speakers: give some")
+    columns = np.broadcast_to(target, len(ratios))[:, None]
+    target_ratios = np.take_along_axis(ratios, columns, axis=1)[:, 0]
+    deficits = ratios - ratios.max(axis=1, keepdims=True)
+
+    def objective(points: DoubleArray) -> tuple[DoubleArray, DoubleArray, DoubleArray]:
+        losses, gradients, hessians = zip(*(at(float(u), float(v)) for u, v in points), strict=True)
+        return np.array(losses), np.stack(gradients), np.stack(hessians)
+
+    def at(u: float, v: float) -> tuple[float, DoubleArray, DoubleArray]:
+        rho = float(expit(v))
+        turn = rho * (1.0 - rho)
+        q = 1.0 + rho * growth
+        inverse = np.exp(-u) / q  # one over the temperature
+        mass = np.exp(deficits * inverse[:, None])
+        total = mass.sum(axis=1)
+        mean = (mass * deficits).sum(axis=1) / total
+        variance = (mass * deficits**2).sum(axis=1) / total - mean**2
+        lead = target_ratios - ratios.max(axis=1)
+        loss, first = np.log(total) - lead * inverse, mean - lead
+        by_rho = -inverse * growth / q
+        c_u, c_v = -inverse, by_rho * turn
+        c_vv = 2.0 * inverse * (growth / q * turn) ** 2 + by_rho * turn * (1.0 - 2.0 * rho)
+        gradient = np.array([(first * c_u).mean(), (first * c_v).mean()])
+        cross_term = (variance * c_u * c_v - first * c_v).mean()
+        curvature_u = (variance * c_u**2 + first * inverse).mean()
+        curvature_v = (variance * c_v**2 + first * c_vv).mean()
+        hessian = np.array([[curvature_u, cross_term], [cross_term, curvature_v]])
+        return float(loss.mean()), gradient, hessian
+
+    # sums that are all right have no best temperature: a few steps towards a sharper one will do
+    optima, _ = descend(objective, np.array([[0.0, -1.0]]), -_WIDEST, _WIDEST, _TEMPERING_STEPS)
+    log_tau, logit = optima[0]
+    return float(np.exp(log_tau)), float(expit(logit))
+
+
+# The sum of a speaker's log-likelihood ratios is divided by a temperature: 1 (``sum``, as if trials
+# were independent), k (``average``), one number fitted on development speakers (``temperature``),
+# or ``tau (1 + rho (k - 1))`` (``count``). ``rank`` multiplies rank posteriors instead, ``gamma =
+# (h + 1) / (n + N)``. Development ranks among another number of speakers give h at N by their rank
+# model.
 LONGEST = 100
 """Most trials of a speaker that a curve goes through."""
 _CHUNK = 1 << 20
 _FITTED = 1 << 21
-"""Most numbers that a temperature is fitted on; of more, every so many speakers are taken."""
+"""Maximum numbers in the fit of a temperature; larger samples are thinned by speaker."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +200,10 @@ class Tempering:
     ranks: FloatArray
 
     def rank_model(self, speakers: int) -> FloatArray | None:
-        """Compute the rank model among N speakers, shape (N,), one trial added to each rank.
+        """Compute the rank model among N speakers, shape (N,), with one trial added to each rank.
 
-        Among as many as the development speakers ``(h + 1) / (n + N)``; elsewhere of the rank model
-        fitted to h, or None where they are fewer than ten.
+        For another N than the development set's, h comes from its rank model; None if it has fewer
+        than ten speakers.
         """
         trials = self.ranks.sum()
         counts = self.ranks
@@ -111,7 +233,7 @@ class SpeakerSums:
         tested = np.flatnonzero(counts >= length)
         if length < 1 or not tested.size:
             raise UsageError(
-                f"{matrix.name}: no speaker has {plural(length, 'trial')}: ask for fewer"
+                f"no speaker of {matrix.name} has {plural(length, 'trial')}: use a shorter curve"
             )
         order = np.arange(matrix.trials) if as_rows else settled_order(matrix)
         order = order[np.argsort(matrix.owner[order], kind="stable")]
@@ -186,7 +308,7 @@ class SpeakerSums:
 
     @cached_property
     def _final(self) -> AnyArray:
-        """Sum of the normalised scores of all K trials: shape (S', N); many are mapped."""
+        """Sum of the normalised scores of all K trials, shape (S', N); on disk if large."""
         sums = scratch((len(self.tested), self.matrix.population))
         for part, normalised, _ in self._chunks(np.arange(len(self.tested))):
             sums[part] = normalised.sum(axis=1)
@@ -221,11 +343,13 @@ def _rank_evidence(scores: FloatArray, rank_model: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class LongitudinalCurve:
-    """Disclosure after 1, 2 ... K trials of each of S' speakers, who have as many.
+    """Disclosure after 1 to K trials of each of S' speakers.
 
-    Trials (K,); tested is an index into `ScoreMatrix.tested`, (S',); bits, by rule, ``log2(N p)``
-    of each speaker after k trials, (S', K). Temperature, tau and rho of the rules ``temperature``
-    and ``count`` are means over folds; rho says how alike trials of one speaker are.
+    Attributes:
+        trials: 1 to K, shape (K,).
+        tested: index of each speaker into `ScoreMatrix.tested`, shape (S',).
+        bits: ``log2(N p)`` of each speaker after k trials, by rule, shape (S', K).
+        temperature, tau, rho: fitted parameters, means over folds; rho is the similarity of trials.
     """
 
     trials: IntArray
@@ -277,10 +401,9 @@ def longitudinal(
 ) -> LongitudinalCurve:
     """Compute the joint disclosure of each speaker's first k trials, under every rule.
 
-    Calibration, temperatures and rank model are of development trials, or of the speakers of other
-    folds. K is `longest`, or the median number of trials (at most 100); speakers with fewer are
-    left out, so that the same stand behind every k. Rows stand in the order of their streams, or
-    each speaker's trials are taken in an order drawn at random.
+    Calibration, temperatures and rank model are fitted on development trials, or on other folds of
+    speakers. K is `longest`, or the median number of trials (at most 100). Speakers with fewer
+    trials are left out. Trials are in row order, or in `settled_order`.
 
     Example:
         >>> random, target = np.random.default_rng(0), np.repeat(np.arange(20), 8)
@@ -308,7 +431,7 @@ def longitudinal(
             inside = fold == index
             if inside.all():
                 raise UsageError(
-                    f"{matrix.name}: only one fold of speakers has "
+                    f"only one fold of speakers of {matrix.name} has "
                     f"{plural(len(sums.trials), 'trial')} each: give a dev matrix or a shorter "
                     "curve"
                 )
@@ -388,7 +511,7 @@ def _paint_growth(axes: Axes, systems: Systems) -> None:
     axes.locator_params(axis="x", integer=True)
     if alone:
         legend_above(axes)
-    axes.set_xlabel("trials of one speaker heard")
+    axes.set_xlabel("trials of one speaker")
     axes.set_ylabel("bits disclosed, mean over speakers")
 
 
@@ -408,13 +531,13 @@ def _compute(context: EvaluationContext) -> FamilyResult:
     if local is None:
         return FamilyResult(())
     if np.bincount(matrix.owner).max() < 2:
-        note = "No speaker has a second trial: what hearing more discloses is left out."
+        note = "No speaker has a second trial: disclosure by several trials is left out."
         return FamilyResult((), (note,))
     try:
         calibration = local.calibrations[STYLE]
         joint = longitudinal(matrix, context.dev, STYLE, calibration=calibration, as_rows=False)
     except UsageError as error:
-        return FamilyResult((), (f"What hearing more discloses is left out: {error}.",))
+        return FamilyResult((), (f"Disclosure by several trials is left out: {error}.",))
     x, bits = joint.trials.astype(np.float64), joint.mean_bits(RULE)
     ends = (None, None) if context.weights is None else joint.limits(context.weights, RULE)
     linear, root = guides(joint.trials, 1.0, max(float(bits[0]), 0.0), joint.ceiling_bits)
@@ -441,7 +564,7 @@ FAMILY = Family(
     ),
     compute=_compute,
     drawings=(
-        Drawing("heard", "What hearing more discloses",
+        Drawing("heard", "Several trials disclose more",
                 "Bits after several trials of one speaker, beside linear and square-root growth "
                 "from the first. The guides are no guarantee.", _paint_growth),
     ),

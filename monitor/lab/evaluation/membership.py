@@ -1,8 +1,7 @@
 """Membership inference: true positives at low false positive rates, and their epsilon.
 
-Measures: how often an attacker is right who is almost never wrong (TPR at a false positive rate of
-1e-2, 1e-3 and 1e-4), and which epsilon of differential privacy that rules out, in nats, with a
-Clopper-Pearson lower bound.
+Measures: TPR at false positive rates of 1e-2, 1e-3 and 1e-4, and the epsilon of differential
+privacy that it rules out, in nats, with a Clopper-Pearson lower bound.
 
 Source: "VoxGuard: Evaluating user and attribute privacy in speech via Membership Inference
 Attacks", section 4 and equation (5) (docs/method.md section 8).
@@ -31,26 +30,86 @@ from monitor.lab.evaluation.family import (
 )
 from monitor.lab.report.model import Figure
 from monitor.maths.composition import DELTA, epsilon_lower_nats, epsilon_nats
-from monitor.maths.roc import Highest, Tail
 from monitor.maths.statistics import REPLICATES
 from monitor.protocols import ScoredComparisons
 from monitor.types import FloatArray, IntArray
-
-# --------------------------------------------------------------------------------------- operating
-# Thresholds at low false positive rates: counts and resamples (VoxGuard section 4).
-#
-# What scores strictly higher than the threshold is accepted as the same speaker.
 
 _SPARE = 200
 _ROUNDING = 1e-9
 
 
+# An error rate at a low false acceptance depends on few non-mated scores.
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The highest of `total` scores, descending; all others are below the last.
+
+    Arrays of shape (K,) have each score's speaker and its multiplicity for that speaker.
+    """
+
+    values: FloatArray
+    speaker: IntArray
+    counts: IntArray
+    total: int
+
+    def first_of(self, values: FloatArray) -> IntArray:
+        """Find the first entry that is not strictly above each value."""
+        return np.searchsorted(-self.values, -np.asarray(values), side="left")
+
+
+class Highest:
+    """Collect at least the given number of highest scores of S speakers, in twice that memory.
+
+    All scores equal to the last one are counted.
+    """
+
+    def __init__(self, keep: int, speakers: int = 1) -> None:
+        self._keep = max(1, keep)
+        self._cut = -np.inf
+        self._at_cut = np.zeros(speakers, dtype=np.intp)
+        self._values: list[FloatArray] = []
+        self._speaker: list[IntArray] = []
+        self._held = self._total = 0
+
+    def add(self, scores: FloatArray, speaker: IntArray) -> None:
+        """Take the scores of rows, shape (rows, n), each row with its speaker."""
+        self._total += scores.size
+        above = scores > self._cut
+        if self._cut > -np.inf:
+            tied = (scores == self._cut).sum(axis=1)
+            self._at_cut += np.bincount(speaker, tied, self._at_cut.size).astype(np.intp)
+        self._values.append(scores[above])
+        self._speaker.append(np.repeat(speaker, above.sum(axis=1)))
+        self._held += self._values[-1].size
+        if self._held > 2 * self._keep:
+            self._trim()
+
+    def _trim(self) -> None:
+        values, speaker = np.concatenate(self._values), np.concatenate(self._speaker)
+        if values.size > self._keep:
+            index = values.size - self._keep
+            self._cut = float(np.partition(values, index)[index])
+            above = values > self._cut
+            self._at_cut = np.bincount(speaker[values == self._cut], minlength=self._at_cut.size)
+            values, speaker = values[above], speaker[above]
+        self._values, self._speaker, self._held = [values], [speaker], values.size
+
+    def tail(self) -> Tail:
+        """Return the collected tail."""
+        self._trim()
+        values, speaker = self._values[0], self._speaker[0]
+        order = np.argsort(-values, kind="stable")
+        tied = np.flatnonzero(self._at_cut)
+        return Tail(
+            np.concatenate([values[order], np.full(tied.size, self._cut)]),
+            np.concatenate([speaker[order], tied]),
+            np.concatenate([np.ones(values.size, dtype=np.intp), self._at_cut[tied]]),
+            self._total,
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class OperatingPoint:
-    """Outcome for an attacker who accepts what scores strictly above a threshold.
-
-    Hits are out of so many mated scores, false alarms out of so many non-mated ones.
-    """
+    """Hits and false alarms of an attacker who accepts scores strictly above a threshold."""
 
     threshold: float
     hits: int
@@ -86,8 +145,7 @@ class Rates:
 def operating_point(mated: FloatArray, non_mated: FloatArray, fpr: float) -> OperatingPoint:
     """Compute the threshold that accepts at most a share of the non-mated scores.
 
-    It stands on the ``floor(fpr n) + 1``-th highest non-mated score; only what is strictly higher
-    is accepted.
+    The threshold is the ``floor(fpr n) + 1``-th highest non-mated score, itself not accepted.
 
     Args:
         mated: scores of equal speakers, any shape.
@@ -109,11 +167,11 @@ def operating_point(mated: FloatArray, non_mated: FloatArray, fpr: float) -> Ope
 def operating_points(
     scores: ScoredComparisons, rates: tuple[float, ...], weights: FloatArray | None = None
 ) -> tuple[tuple[OperatingPoint, Rates | None, Rates | None], ...]:
-    """Look once at all scores for several rates; only the highest non-mated are kept.
+    """Compute operating points at several rates in one pass over all scores.
 
-    For each rate the point, both rates on each resample of speakers (None without weights, shape
-    (B, S), from `pooled_resamples`), and those of `half_trials` (None where there is but one score
-    of a kind).
+    Returns:
+        for each rate, the point, both rates on each resample (None without weights (B, S), from
+            `pooled_resamples`), and `half_trials` (None with a single score of a kind).
     """
     total = int(scores.non_mated_counts.sum())
     keep = 2 * max(allowed_alarms(rate, total) for rate in rates) + _SPARE
@@ -140,7 +198,7 @@ def operating_points(
 def allowed_alarms(fpr: float, total: int) -> int:
     """``floor(fpr n)``, where a product such as 0.29 x 100 does not fall short by rounding."""
     if not 0 < fpr < 1:
-        raise UsageError(f"a false positive rate lies between 0 and 1, not at {fpr:g}")
+        raise UsageError(f"invalid false positive rate {fpr:g}: use a number between 0 and 1")
     return min(int(np.floor(fpr * total + _ROUNDING)), total - 1)
 
 
@@ -178,7 +236,7 @@ def half_trials(
     """
     half, half_mated = tail.total // 2, mated.size // 2
     if half < 1 or half_mated < 1:
-        raise UsageError("half of the trials is none: give at least two scores of each kind")
+        raise UsageError("too few scores to halve: give at least two of each kind")
     generator = np.random.default_rng(seed)
     allowed = allowed_alarms(fpr, half)
     # Of `half` uniform places the threshold is the (allowed + 1)-th, the earlier ones are uniform.
@@ -241,7 +299,7 @@ RATES = (1e-2, 1e-3, 1e-4)
 
 _BOUND = "It bounds the mechanism's epsilon from below and promises nothing."
 _COUNTED = "Scores count as independent; those of one speaker are not."
-_ENDLESS = "Infinite: nobody was accepted by mistake, or nobody missed. See the lower bound."
+_ENDLESS = "Infinite: no false positive, or no miss. See the lower bound."
 
 
 def figures(
@@ -312,7 +370,7 @@ def _at_rate(
     )  # fmt: skip
     nothing = np.array([np.nan])
     tpr, fpr, losses = (half.tpr, half.fpr, half.epsilon_nats) if half else (nothing,) * 3
-    note = _COUNTED if half else "Half of the trials is none."
+    note = _COUNTED if half else "Too few trials to halve."
     mean, spread = _spread(tpr)
     floor = float(np.nan_to_num(fpr.mean()))
     yield figure("half_trials_tpr", mean, f"{note}{spread}", floor=floor)
@@ -377,9 +435,9 @@ FAMILY = Family(
     key="membership",
     place=90,
     title="At few false positives (VoxGuard)",
-    caveat="A true positive rate at 1e-4 needs ten thousand non-mated scores at least, and "
-    "with ties the rate that was realised is another. epsilon is a lower bound on what the "
-    "mechanism leaks: a small one proves nothing.",
+    caveat="A true positive rate at 1e-4 needs at least ten thousand non-mated scores, and ties "
+    "change the realised rate. epsilon is a lower bound on the leakage: a small one proves "
+    "nothing.",
     needs=("pool",),
     figures=tuple(entry.at(rate=rate) for rate in ("1e-2", "1e-3", "1e-4") for entry in _AT_A_RATE),
     compute=_compute,

@@ -38,8 +38,8 @@ def scratch(shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> AnyArray:
             return np.memmap(file, dtype, "w+", shape=shape)  # keeps the file open
     except OSError as error:
         raise StoreError(
-            f"no room for {size / 1e9:.1f} GB of scores: {error.strerror}; "
-            "free some, or point TMPDIR elsewhere"
+            f"no room for {size / 1e9:.1f} GB of scores ({error.strerror}): free some, or point "
+            "TMPDIR elsewhere"
         ) from None
 
 
@@ -49,8 +49,7 @@ def refuse_beyond_memory(label: str, comparisons: int, each: int = _BYTES) -> No
     if needed > (free := min(_free_bytes(), default=needed)):
         raise UsageError(
             f"{label} has {comparisons:,} comparisons: they need {needed / 1e6:,.0f} MB of memory, "
-            f"and {max(free, 0) / 1e6:,.0f} MB is free; list fewer, or save a matrix as .npy, "
-            "which stays on disk"
+            f"and {max(free, 0) / 1e6:,.0f} MB is free. List fewer, or save a matrix as .npy"
         )
 
 

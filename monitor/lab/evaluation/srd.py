@@ -1,12 +1,12 @@
 """Similarity rank disclosure (SRD): bits that the rank of the true speaker gives away.
 
 Measures: how far the ranks of the true speaker are from uniform. A trial of rank k discloses
-``log2(N p_k)`` bits of the ``log2 N`` that single a speaker out; MeanD is the mean over trials,
-from the histogram of ranks and from the beta-binomial rank_model fitted to it.
+``log2(N p_k)`` bits; ``log2 N`` identify a speaker. MeanD is the mean over trials, from the
+histogram of ranks or from its beta-binomial rank model.
 
 Source: Bäckström et al., "Privacy Disclosure of Similarity Rank in Speech and Language Processing",
-sections III and IV, equation (3) as corrected in docs/method.md section 3; the five losses are
-those of its Table II, the speakers' own means its figure 6.
+sections III and IV, with equation (3) as corrected in docs/method.md section 3. Table II has the
+five losses, figure 6 the means of single speakers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.lab.evaluation.comparisons import ScoreMatrix, settled_order
+from monitor.lab.evaluation.comparisons import ScoreMatrix
+from monitor.lab.evaluation.curves import POINTS, Drawing, Line, Systems
 from monitor.lab.evaluation.family import (
     EvaluationContext,
     Extremes,
@@ -32,7 +33,7 @@ from monitor.lab.evaluation.family import (
     finite_value,
     share_aloud,
 )  # fmt: skip
-from monitor.lab.plots.evaluation import POINTS, Drawing, Line, Systems
+from monitor.lab.evaluation.resampling import settled_order
 from monitor.lab.report.model import Figure
 from monitor.maths.rank_models import LOSSES, RankFit, fit, fit_many, mean_bits_of
 from monitor.maths.ranks import (
@@ -53,13 +54,11 @@ from monitor.types import FloatArray, IntArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# -------------------------------------------------------------------------------------- replicates
 # MeanD of many rank histograms: of bootstrap replicates, and of single speakers (docs/method.md
 # section 3).
-
 _CHUNK = 1 << 22
 _SPEAKERS = 128
-"""Speakers whose rank models are fitted at a time."""
+"""Speakers per batch of rank model fits."""
 
 
 def resampled_histograms(
@@ -100,9 +99,6 @@ def mean_bits_by_speaker(matrix: ScoreMatrix, ties: str = "spread") -> FloatArra
     return np.concatenate(parts)
 
 
-# --------------------------------------------------------------------------------------- null band
-# The null band of MeanD: what it reads where trials are dealt to random speakers.
-
 PERMUTATIONS = 200
 _RANKS = 1 << 26
 """Most permuted ranks held at once: 512 MB."""
@@ -115,11 +111,10 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class NullBand:
-    """Reading of no evidence in each dealing: shape (P,), and in words what was dealt.
+    """MeanD without evidence in each permutation, shape (P,), and a description of these.
 
-    The chance is the one-sided p-value of the trials themselves: how often no evidence reads a
-    model MeanD as high while the right speaker comes first as often as by guessing, or early on
-    average.
+    `chance` is the one-sided p-value of the trials: how often no evidence has such a MeanD with the
+    true speaker ranked at least as high as by chance.
     """
 
     mean_bits: FloatArray
@@ -131,13 +126,12 @@ class NullBand:
 def null_band(
     matrix: ScoreMatrix, permutations: int = PERMUTATIONS, seed: int = 0, ties: str = "spread"
 ) -> NullBand:
-    """Deal the speakers to other templates and read the disclosure that is left.
+    """Compute MeanD after permuting speakers against the templates.
 
-    The trials of a speaker stay together, since they are alike. Whole speakers are permuted against
-    the templates, in all ways where those are 200 or less. Fewer than 20 ways are no null: three
-    speakers then draw a template each, whoever has drawn it as well: 27 ways. Of two speakers the
-    trials are permuted, as if independent. Of more than 335 000 trials fewer than 200 permutations
-    are taken.
+    The trials of a speaker stay together. All permutations are used if at most 200. With fewer than
+    20, each speaker draws a template with replacement (27 ways for three). With two speakers,
+    single trials are permuted as if independent. More than 335 000 trials have fewer than 200
+    permutations.
 
     Example:
         >>> perfect = ScoreMatrix(np.eye(3)[[0, 0, 1, 1, 2, 2]], np.array([0, 0, 1, 1, 2, 2]))
@@ -177,9 +171,9 @@ def null_band(
 def _deal(
     matrix: ScoreMatrix, permutations: int, most: int, generator: np.random.Generator
 ) -> tuple[IntArray, IntArray, bool, str]:
-    """Choose templates that each trial t is asked about, column ``places[p, who[t]]``, in words.
+    """Choose the template of each trial t, column ``places[p, who[t]]``, with a description.
 
-    Where it is complete, every arrangement stands in it once, the truth as well.
+    A complete list has every arrangement once, including the true one.
     """
     speakers, tested = matrix.population, len(matrix.tested)
     ways = perm(speakers, tested)
@@ -208,16 +202,12 @@ def _deal(
 
 
 def no_evidence(figures: Iterable[Figure]) -> bool:
-    """Return whether the rank model's MeanD lies within its null band."""
+    """Return whether the rank model's MeanD is within its null band."""
     by_key = {figure.key: figure for figure in figures}
     model, band = by_key.get("srd.mean_bits_model"), by_key.get("srd.null_model_bits")
     if model is None or model.value is None or band is None or band.high is None:
         return False
     return model.value <= band.high
-
-
-# --------------------------------------------------------------------------------------- models
-# The beta-binomial rank model fitted to the ranks of trials, by each of SRD's five losses.
 
 
 @dataclass(frozen=True)
@@ -256,12 +246,12 @@ class LossFit(RankFit):
 def fitted_rank_model(
     better: IntArray, tied: IntArray, speakers: int, ties: str = "spread"
 ) -> FittedRankModel:
-    """SRD of trials whose ranks are known: histogram, statistics and rank model.
+    """Compute histogram, statistics and rank model of ranks.
 
     Args:
-        better: shape (n,), how many speakers score strictly higher than the true one; see
+        better: speakers that score strictly higher than the true one, shape (n,), as from
             `monitor.maths.ranks.rank_bounds` or `ScoreMatrix.better`.
-        tied: shape (n,), how many share its score, itself included.
+        tied: speakers with the same score, including the true one, shape (n,).
         speakers: N.
         ties: of `monitor.maths.ranks.TIE_RULES`.
 
@@ -297,10 +287,6 @@ def loss_fits(histogram: FloatArray) -> tuple[LossFit, ...]:
     return tuple(fitted)
 
 
-# ----------------------------------------------------------------------------------------- meaning
-# What ranks come to, in plain words: how far they narrow a crowd down, how often they hit.
-
-
 def meaning(figures: Mapping[str, Figure], speakers: int) -> Iterator[str]:
     """Write a paragraph on MeanD, and one on first ranks and the most revealing trial."""
     means = (figures.get(f"srd.{key}") for key in ("mean_bits_model", "mean_bits"))
@@ -320,7 +306,7 @@ def meaning(figures: Mapping[str, Figure], speakers: int) -> Iterator[str]:
     if worst is not None:
         belief = min(1.0, float(2.0**worst) / speakers)
         text += (
-            f" The most telling trial gave the attacker {worst:.2f} of at most "
+            f" The most revealing trial gave the attacker {worst:.2f} of at most "
             f"{np.log2(speakers):.2f} bits: a belief of {share_aloud(belief)} in the right one."
         )
     yield text
@@ -335,19 +321,17 @@ def _crowd(figures: Mapping[str, Figure], figure: Figure, people: int) -> str:
     high = None if band is None else band.high
     if chance is not None and high is not None and chance > 0.5 and bits > high:
         return (
-            f"Of {people:,} people whom an attacker considers, the right one comes later than by "
-            f"chance: who takes low scores for alike learns {bits:.2f} bits of the {maximum} that "
-            "single somebody out."
+            f"The right one of {people:,} people comes later than by chance. An attacker who "
+            f"reverses the scores learns {bits:.2f} bits of the {maximum} that identify a person."
         )
     if bits <= 0.002 * np.log2(people) if chance is None else chance > 0.05:
         return (
-            f"Among {people:,} people, these scores tell an attacker nothing that can be measured "
-            f"about who spoke: {bits:.2f} bits on average, of {maximum} that single somebody out."
+            f"Among {people:,} people, these scores disclose nothing measurable about the speaker: "
+            f"{bits:.2f} bits on average, of {maximum} that identify a person."
         )
     text = (
-        f"Of {people:,} people whom an attacker considers, it is on average as if only "
-        f"{_count(remaining)} were left: a trial discloses {bits:.2f} bits of the {maximum} that "
-        "single somebody out"
+        f"The attacker narrows {people:,} people to about {_count(remaining)} on average: a trial "
+        f"discloses {bits:.2f} bits of the {maximum} that identify a person"
     )
     low, high = figure.limits
     if low is not None and high is not None:
@@ -371,8 +355,8 @@ def figures(
 ) -> tuple[Figure, ...]:
     """Compute every figure of SRD but those of the losses.
 
-    The limits of MeanD stand on the rank model's, refitted in each resample (weights (B, S), from
-    `resamples`); the plug-in's resamples are biased.
+    Limits of MeanD come from the rank model, refitted in each resample (weights (B, S), from
+    `resamples`), because resamples of the plug-in figure are biased.
     """
     if ranked is None:
         ranked = fitted_rank_model(matrix.better, matrix.tied, matrix.population, ties)
@@ -424,7 +408,7 @@ def figures(
 
 
 def loss_figures(losses: Sequence[LossFit], ties: str = "spread") -> Iterator[Figure]:
-    """Measure how far the rank model by each loss lies from the ranks seen: SRD's Table II."""
+    """Measure the misfit of the rank model by each loss: SRD's Table II."""
     for loss in losses:
         name, note = loss.loss.lower(), _describe_fit(loss)
         yield FAMILY.figure(f"kl_{name}_bits", loss.kl_bits, note=note, ties=ties)
@@ -455,8 +439,8 @@ def _values(ranked: FittedRankModel) -> dict[str, float | None]:
 
 _WORDS = {
     "perfect": "the right one always came first",
-    "under-dispersed": "ranks vary less than a beta-binomial can: a binomial stands in, and may "
-    "read too low; compare with the count",
+    "under-dispersed": "ranks vary less than in any beta-binomial, so that a binomial replaces it "
+    "and may read too low; compare with the count",
     "sparse": "fewer trials than ranks",
     "reversed": "the right one comes late on average",
     "at the bound": "no parameters are best: they were held at the end of their range",
@@ -478,7 +462,7 @@ def _notes(ranked: FittedRankModel) -> dict[str, str]:
         "mean_bits": "biased up: read it beside its null band",
         "mean_bits_miller_madow": correction,
         "mean_bits_model": _describe_fit(ranked.rank_model),
-        "maxd_bits": "noise where trials are few: look at the rank at which it stands",
+        "maxd_bits": "noise with few trials: look at its rank",
         "rank1_bits": "" if ranked.histogram[0] else "nobody came first",
     }
     if ranked.rank_model.binomial:
@@ -511,14 +495,11 @@ def _replicates(matrix: ScoreMatrix, weights: FloatArray, ties: str) -> dict[str
 
 
 def _few_rows(rows: int, columns: int) -> Iterator[slice]:
-    """So many rows a few at a time, so that what is made of them stays small."""
+    """Yield slices of rows for arrays of limited size."""
     step = max(_CHUNK // columns, 1)
     for start in range(0, rows, step):
         yield slice(start, min(start + step, rows))
 
-
-# ------------------------------------------------------------------------------------------ curves
-# The pictures of SRD: the histogram of ranks, and the rank models fitted to it.
 
 _DASHES = {"LL": "-", "MS": "--", "WMS": "-.", "RWMS": ":", "CLL": (0, (6, 1, 1, 1, 1, 1))}
 _SINGLE = 20
@@ -592,11 +573,11 @@ def _paint_speakers(axes: Axes, systems: Systems) -> None:
 
 
 TRAINED_SHARE = 0.9
-"""Of what a network trained on clear speech tells of clear speech: less is undertrained."""
+"""Minimum MeanD of clear speech, relative to a network trained on clear speech."""
 
 
 def is_undertrained(own: float, clear: float) -> bool:
-    """Return whether a network tells too little of clear speech to judge a protection."""
+    """Return whether a network recognises clear speech too badly to judge a protection."""
     return own < TRAINED_SHARE * clear
 
 
@@ -661,7 +642,7 @@ FAMILY = Family(
     caveat="MeanD counted from a histogram is above zero even where nothing is disclosed; trust "
     "the figure of the model, and compare with the null band. A mean also hides the few speakers "
     "who are always found: see the figure for rank 1 and the spread over speakers. MaxD of a "
-    "sparse histogram is noise: see the rank at which it stands.",
+    "sparse histogram is noise: see its rank.",
     needs=("matrix",),
     figures=(
         _entry("meand", "mean_bits_model", "MeanD, fitted rank model", "bits",
@@ -681,7 +662,7 @@ FAMILY = Family(
         _entry("rank1_bits", "rank1_bits", "disclosure of rank 1", "bits",
                "bits that a first rank discloses", _OF_IDR),
         _entry("stdd", "stdd_bits", "StDD", "bits", "how unequal the ranks are, bits", _MOST_FIRST),
-        _entry("maxd", "maxd_bits", "MaxD", "bits", "bits that the most telling rank discloses",
+        _entry("maxd", "maxd_bits", "MaxD", "bits", "bits that the most revealing rank discloses",
                LimitRule("share", rest=0.0)),
         _entry("maxd_rank", "maxd_rank", "rank of MaxD", "rank", "which rank that is",
                LimitRule("none", why="it jumps from one resample to the next")),
@@ -706,10 +687,10 @@ FAMILY = Family(
     compute=_compute,
     main=("srd.mean_bits_model", "srd.idr"),
     drawings=(
-        Drawing("ranks", "How far up the attacker's list the speaker stands",
+        Drawing("ranks", "Rank of the speaker on the attacker's list",
                 "Share of trials at each rank, and the fitted rank model; wide ranks are averaged. "
                 "Flat at chance: nothing is disclosed.", _paint_ranks),
-        Drawing("speaker_bits", "Not everybody discloses the same",
+        Drawing("speaker_bits", "Speakers differ in disclosure",
                 "Mean disclosure of each tested speaker.", _paint_speakers),
     ),
     meaning=meaning,

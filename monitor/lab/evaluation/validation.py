@@ -1,14 +1,12 @@
-"""Forensic validation: how good likelihood ratios of a system are, by condition and by length.
+"""Forensic validation of likelihood ratios, by condition and by length.
 
-Measures: Cllr (accuracy) and its two parts, min Cllr (discrimination) and Cllr cal (calibration);
-EER; devPAV; empirical bounds (ELUB) and invariance bounds; how often evidence misleads.
+Measures: Cllr (accuracy), min Cllr (discrimination), Cllr cal (calibration), EER, devPAV, empirical
+bounds (ELUB), invariance bounds, and rates of misleading evidence. They hold only for the
+population and conditions tested.
 
-Source: Brummer and du Preez, 2006; Meuwly, Ramos and Haraksim, 2017, for the words; bounds and
-devPAV as in `monitor.maths.likelihood_ratios`. What examiners expect of it: the consensus on
-validation of forensic voice comparison (Morrison and others, 2021), ENFSI's guidelines for
-automatic speaker recognition (2015), ISO 21043-4 (2025).
-
-Misleads: it holds for the population and the conditions that were tested, and no others.
+Source: Brummer and du Preez, 2006. Terms follow Meuwly, Ramos and Haraksim, 2017. Bounds and devPAV
+are in `monitor.maths.ratio_checks`. Guidelines: the consensus on validation of forensic voice
+comparison (Morrison and others, 2021), ENFSI (2015), ISO 21043-4 (2025).
 """
 
 from __future__ import annotations
@@ -22,31 +20,21 @@ import numpy as np
 
 from monitor.errors import UsageError
 from monitor.lab.evaluation import verification
-from monitor.lab.evaluation.comparisons import (
-    Comparisons,
-    ScoreCounts,
-    ScoreList,
-    ScoreMatrix,
-    list_warning,
-    natural,
-    warning,
-    within,
-)
+from monitor.lab.evaluation.comparisons import Comparisons, ScoreList, ScoreMatrix, natural, within
+from monitor.lab.evaluation.evaluating import warnings_of
 from monitor.lab.evaluation.family import EvaluationContext, EvaluationSettings, add_limits
-from monitor.lab.evaluation.input.attributes import Attribute
+from monitor.lab.evaluation.input.lists import Attribute
 from monitor.lab.evaluation.verification import EER, HULL, NEAREST
 from monitor.lab.report.model import Figure, OneLine
-from monitor.maths.likelihood_ratios import (
-    ScorePairs,
-    TemplateComparisons,
+from monitor.maths.likelihood_ratios import ScorePairs, TemplateComparisons, pair_count
+from monitor.maths.logistic import Platt, platt
+from monitor.maths.ratio_checks import (
     bounds_bits,
     calibrated_by_pav,
     deviation_from_pav,
     invariance_bounds_bits,
-    pair_count,
     supported_bits,
 )
-from monitor.maths.logistic import Platt, platt
 from monitor.maths.statistics import REPLICATES
 from monitor.phrases import plural
 from monitor.types import BoolArray, FloatArray, IntArray
@@ -61,7 +49,7 @@ _FOLDS = 8
 
 MEASURES = {
     "cllr": ("Cllr", "bits", "accuracy",
-             "what the ratios cost on average: 0 is perfect, 1 says nothing, more misleads"),
+             "average cost of the ratios: 0 is perfect, 1 is uninformative, more misleads"),
     "min_cllr": ("min Cllr", "bits", "discrimination",
                  "what is left of Cllr after the best monotone calibration of these very ratios"),
     "cllr_cal": ("Cllr cal", "bits", "calibration", "the rest: what wrong calibration costs"),
@@ -100,10 +88,10 @@ class Criterion:
 
     @classmethod
     def of(cls, text: str) -> Criterion:
-        """Read one.
+        """Parse a criterion.
 
         Raises:
-            UsageError: it is none.
+            UsageError: if it is invalid.
 
         Example:
             >>> criterion = Criterion.of("Cllr <= 0.3")
@@ -118,8 +106,8 @@ class Criterion:
         except ValueError:
             pass
         raise UsageError(
-            f"criterion {text!r}: give a measure, <, <=, > or >= and a number, such as cllr<=0.3; "
-            f"measures are {', '.join(MEASURES)}"
+            f"invalid criterion {text!r}: use a measure, <, <=, > or >= and a number, such as "
+            f"cllr<=0.3. Measures are {', '.join(MEASURES)}"
         )
 
     def met(self, value: float | None) -> bool | None:
@@ -127,7 +115,7 @@ class Criterion:
         return None if value is None else bool(_OPERATORS[self.sign](value, self.bound))
 
     def worst_end(self, figure: Figure) -> float | None:
-        """Return the end of a figure's interval that fails though its value meets; else None."""
+        """Return the end of an interval that fails although the value meets; None otherwise."""
         end = figure.high if self.sign.startswith("<") else figure.low
         return end if self.met(figure.value) and self.met(end) is False else None
 
@@ -236,8 +224,8 @@ def validate(
         notes: to keep beside the measures.
 
     Raises:
-        UsageError: too many comparisons, too few speakers to calibrate on, or nothing that a
-            condition could be told of.
+        UsageError: if there are too many comparisons, too few speakers to calibrate on, or no
+            trial with a condition.
 
     Example:
         >>> target = np.arange(60) % 20
@@ -250,13 +238,10 @@ def validate(
     listed = _in_memory(comparisons)
     nats, calibration = _ratios(listed, comparisons.name, dev, llr)
     listed = replace(listed, scores=nats)
-    if comparisons.matrix is None:
-        direction = list_warning(comparisons, ScoreCounts.of(comparisons).exact)
-    else:
-        direction = warning(comparisons.matrix)
-    messages = [*filter(None, [direction]), *notes]
+    context = EvaluationContext.of(comparisons, EvaluationSettings(replicates=0, seed=seed))
+    messages = [*warnings_of(context), *notes]
     if llr is None and dev is None:
-        messages.append(_of_scores(comparisons, seed))
+        messages.append(_of_scores(context))
     settings = EvaluationSettings(replicates, seed)
     total = _measure(listed, "", settings)
     parts: dict[str, tuple[ValidationPart, ...]] = {}
@@ -278,13 +263,10 @@ def _in_memory(every: Comparisons) -> ScoreList:
     usage = every.usage
     if usage.target + usage.nontarget > MOST:
         raise UsageError(
-            f"{every.name}: {usage.target + usage.nontarget:,} comparisons, more than {MOST:,}: "
+            f"{every.name} has {usage.target + usage.nontarget:,} comparisons, more than {MOST:,}: "
             "validate some of the trials"
         )
     return every.listed()
-
-
-# ------------------------------------------------------------------------------------- calibration
 
 
 def _ratios(
@@ -318,7 +300,7 @@ def _ratios(
 def _fit(listed: ScoreList, training: BoolArray) -> Platt:
     """Fit standardised scores, so that a penalty on the slope ignores their scale."""
     scores = np.asarray(listed.scores, np.float64)
-    largest = float(np.abs(scores[training]).max()) or 1.0  # whose square may be no number
+    largest = float(np.abs(scores[training]).max()) or 1.0  # the square may overflow
     scores = scores / largest
     mean, spread = float(scores[training].mean()), float(scores[training].std()) or 1.0
     scores = (scores - mean) / spread
@@ -332,7 +314,7 @@ def _describe_bound(fit: Platt) -> str:
 
 
 def people_of(listed: ScoreList) -> tuple[IntArray, IntArray, tuple[str, ...]]:
-    """Find who tests and whose template each comparison has, (n,), as indices of names."""
+    """Return tester and template speaker of each comparison, (n,), as indices of names."""
     names = tuple(sorted({*listed.people, *listed.speakers}, key=natural))
     place = {name: i for i, name in enumerate(names)}
     tester = np.array([place[name] for name in listed.people])[listed.spoken][listed.trial]
@@ -373,20 +355,16 @@ def _crosswise(listed: ScoreList, name: str, scores: FloatArray) -> tuple[FloatA
     )
 
 
-def _of_scores(every: Comparisons, seed: int) -> str:
-    """Say why EER and min Cllr are not those of `monitor evaluate`, which has the scores'."""
-    context = EvaluationContext.of(every, EvaluationSettings(replicates=0, seed=seed))
-    figures = verification.figures(every, context.pool_weights, context.counts)
+def _of_scores(context: EvaluationContext) -> str:
+    """Explain how EER and min Cllr differ from those of `monitor evaluate`."""
+    figures = verification.figures(context.comparisons, None, context.counts)
     values = {figure.key: figure.shown for figure in figures}
     least = values["verification.min_cllr_bits"]
     return (
         "EER and min Cllr are of the calibrated ratios: folds are calibrated apart, so that the "
-        "same score may give two ratios. Of the scores, as monitor evaluate has them: "
-        f"{EER[NEAREST]} {values[NEAREST]}, min Cllr {least}."
+        "same score may give two ratios. Those of the scores, as in monitor evaluate, are "
+        f"{EER[NEAREST]} {values[NEAREST]} and min Cllr {least}."
     )
-
-
-# ---------------------------------------------------------------------------------------- measures
 
 
 def _measure(listed: ScoreList, name: str, settings: EvaluationSettings) -> ValidationPart:
@@ -466,10 +444,10 @@ def _by_condition(
     values = [condition.of.get(trial, "") for trial in listed.trials]
     if not any(values):
         why = "its trials have no names" if not listed.trials else "it names none of its trials"
-        raise UsageError(f"{condition.label} tells nothing of {name}: {why}")
+        raise UsageError(f"{condition.label} does not fit {name}: {why}")
     if missing := values.count(""):
         messages.append(
-            f"{condition.label} does not say {condition.name or 'the condition'} of {missing} of "
+            f"{condition.label} lacks {condition.name or 'the condition'} of {missing} of "
             f"{plural(len(values), 'trial')}."
         )
     of_trial = np.array(values, dtype=object)

@@ -1,11 +1,9 @@
 """Likelihood ratios in words: the verbal scale of ENFSI's guideline of 2015.
 
 Source: ENFSI, Guideline for evaluative reporting in forensic science (2015). Its ranges are 2-10,
-10-100, 100-1000, 1000-10,000, 10,000-1,000,000 and above; 1 is no support, and inverse ratios say
-the same of the alternative. The ranges share their ends and leave out 1 to 2: here an end belongs
-to the weaker word, and below 2 there is no support.
-
-Misleads: words beyond the ratios that data support (ELUB). There the word is that of the bound.
+10-100, 100-1000, 1000-10,000, 10,000-1,000,000 and above. Inverse ratios support the alternative.
+The ranges share their ends and omit 1 to 2. Here an end has the weaker word, and below 2 there is
+no support. Ratios beyond those that the data support (ELUB) have the word of the bound.
 """
 
 from __future__ import annotations
@@ -55,8 +53,7 @@ def degrees_of_support(
 
     Args:
         bits: log2 likelihood ratios, any shape; infinite ones are cut to the bounds.
-        bounds_bits: what the data support (ELUB), lower and upper; what lies beyond has the degree
-            of its bound.
+        bounds_bits: lower and upper bound supported by the data (ELUB), to which bits are clipped.
 
     Raises:
         UsageError: a ratio or a bound is no number.

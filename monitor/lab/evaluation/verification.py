@@ -1,4 +1,4 @@
-"""Speaker verification: how well pooled scores tell equal speakers from different ones.
+"""Speaker verification: discrimination of equal and different speakers by pooled scores.
 
 Measures: the equal error rate by two rules, Cllr of the scores as log-likelihood ratios, and Cllr
 after ideal calibration (min Cllr).
@@ -10,13 +10,14 @@ VoicePrivacy's rule (docs/method.md section 8).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from monitor.errors import UsageError
-from monitor.lab.evaluation.comparisons import ScoreCounts, cost_bits
+from monitor.lab.evaluation.counts import ScoreCounts, cost_bits
+from monitor.lab.evaluation.curves import POINTS, Drawing, Line, Systems
 from monitor.lab.evaluation.family import (
     EvaluationContext,
     Extremes,
@@ -25,28 +26,21 @@ from monitor.lab.evaluation.family import (
     FigureEntry,
     LimitRule,
 )  # fmt: skip
-from monitor.lab.plots.evaluation import POINTS, Drawing, Line, Systems
 from monitor.lab.report.model import Figure
 from monitor.maths.roc import Blocks, Counts, count_scores, pool, scores_of
 from monitor.plots.canvas import MUTED, percents
 from monitor.protocols import ScoredComparisons
-from monitor.types import FloatArray
+from monitor.types import DoubleArray, FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# ------------------------------------------------------------------------------------- error rates
-# Equal error rates by two rules, and the curve of misses against false alarms.
-#
 # False rejects are mated scores below a threshold, false accepts non-mated ones at or above it.
-
 EER_RULES = ("nearest", "rocch")
 """Where the two error rates are called equal."""
 NEAREST, HULL = "verification.eer_nearest", "verification.eer_rocch"
 EER = {NEAREST: "EER", HULL: "EER (convex hull)"}
 """Short label of the equal error rate by each rule: plain EER is at the nearest threshold."""
-
-_Doubles: TypeAlias = NDArray[np.float64]
 
 
 def eer(mated: ArrayLike, non_mated: ArrayLike, rule: str = "nearest") -> float:
@@ -55,10 +49,10 @@ def eer(mated: ArrayLike, non_mated: ArrayLike, rule: str = "nearest") -> float:
     Args:
         mated: any shape, scores of the same speaker; higher is more alike.
         non_mated: any shape, scores of different speakers.
-        rule: ``"nearest"``: the mean of both rates at the threshold, of all that the scores offer,
-            at which they differ least, as VoicePrivacy prints it. ``"rocch"``: where the convex
-            hull of the ROC has equal rates (Brummer and du Preez, 2013); never above one half. Four
-            scores against four can read 50 % by one rule and 37.5 % by the other.
+        rule: ``"nearest"``, the mean of both rates at the threshold where they differ least, as in
+            VoicePrivacy; or ``"rocch"``, the equal rate on the convex hull of the ROC, at most one
+            half (Brummer and du Preez, 2013). With four scores each, one rule can read 50 % and the
+            other 37.5 %.
 
     Example:
         >>> own, others = [0.3, 0.5, 0.7, 0.9], [0.2, 0.4, 0.6, 0.8]
@@ -73,7 +67,7 @@ def eer(mated: ArrayLike, non_mated: ArrayLike, rule: str = "nearest") -> float:
     return nearest_of_counts(counts, scores_of(mated, non_mated)[1])
 
 
-def det_curve(mated: ArrayLike, non_mated: ArrayLike) -> tuple[_Doubles, _Doubles]:
+def det_curve(mated: ArrayLike, non_mated: ArrayLike) -> tuple[DoubleArray, DoubleArray]:
     """Compute corners of the detection error trade-off, from (1, 0) to (0, 1).
 
     Example:
@@ -84,7 +78,7 @@ def det_curve(mated: ArrayLike, non_mated: ArrayLike) -> tuple[_Doubles, _Double
     return det_points(count_scores(mated, non_mated))
 
 
-def det_points(counts: Counts, most: int = 2000) -> tuple[_Doubles, _Doubles]:
+def det_points(counts: Counts, most: int = 2000) -> tuple[DoubleArray, DoubleArray]:
     """`det_curve` of counts, about `most` points spread evenly over the rates."""
     full = (counts.mated > 0) | (counts.non_mated > 0)
     false_rejects = np.cumsum(counts.mated[full]) / counts.mated_total
@@ -99,7 +93,7 @@ def det_points(counts: Counts, most: int = 2000) -> tuple[_Doubles, _Doubles]:
     return accepts, rejects
 
 
-def rocch_of_blocks(blocks: Blocks) -> _Doubles:
+def rocch_of_blocks(blocks: Blocks) -> DoubleArray:
     """Equal rates on the hull of each draw: blocks are its edges."""
     mated, non_mated = blocks.sums(blocks.mated), blocks.sums(blocks.non_mated)
     first = np.searchsorted(blocks.replicate, np.arange(blocks.replicates))
@@ -113,17 +107,18 @@ def rocch_of_blocks(blocks: Blocks) -> _Doubles:
     return np.asarray(rate / mated)
 
 
-def _before(values: FloatArray, first: NDArray[np.intp], blocks: Blocks) -> _Doubles:
+def _before(values: FloatArray, first: NDArray[np.intp], blocks: Blocks) -> DoubleArray:
     """Sum of the blocks of the same draw that come before."""
     sums = np.cumsum(values) - values
     return np.asarray(sums - sums[first][blocks.replicate])
 
 
-def _crossing(counts: Counts) -> tuple[NDArray[np.intp], _Doubles, _Doubles]:
-    """Find the first cell at whose end the share of false rejects reaches that of false accepts.
+def _crossing(counts: Counts) -> tuple[NDArray[np.intp], DoubleArray, DoubleArray]:
+    """Find the first cell where the false reject rate reaches the false accept rate.
 
-    The cell, shape (...), and how many are rejected and accepted falsely at its two ends, shape
-    (..., 2): counts, so that rates can be compared without rounding.
+    Returns:
+        the cell, shape (...), and counts of false rejects and accepts at its two ends, shape
+            (..., 2), which compare without rounding.
     """
     total, others = counts.mated_total[..., None], counts.non_mated_total[..., None]
     rejected = np.cumsum(counts.mated, axis=-1)
@@ -135,7 +130,7 @@ def _crossing(counts: Counts) -> tuple[NDArray[np.intp], _Doubles, _Doubles]:
     return at[..., 0], *(np.take_along_axis(x, ends, -1) for x in (rejected, accepted))
 
 
-def nearest_of_replicates(counts: Counts) -> _Doubles:
+def nearest_of_replicates(counts: Counts) -> DoubleArray:
     """Compute EER of each replicate, (B,): in a gap its scores count as all different."""
     at, rejected, accepted = _crossing(counts)
     rejects = rejected / counts.mated_total[..., None]
@@ -163,7 +158,7 @@ def nearest_of_counts(counts: Counts, non_mated: FloatArray | ScoredComparisons)
     return float(rejected[best] / total + accepted[best] / others) / 2
 
 
-def _between(scores: FloatArray | ScoredComparisons, low: float, high: float) -> _Doubles:
+def _between(scores: FloatArray | ScoredComparisons, low: float, high: float) -> DoubleArray:
     """Select scores from low to below high."""
     if isinstance(scores, np.ndarray):
         return np.asarray(scores[(scores >= low) & (scores < high)])
@@ -174,8 +169,8 @@ def _between(scores: FloatArray | ScoredComparisons, low: float, high: float) ->
 def cllr(mated: ArrayLike, non_mated: ArrayLike) -> float:
     """Cost of log-likelihood ratios (Brummer and du Preez, 2006).
 
-    Of LLRs in nats, any shape; scores that are no LLRs, such as cosines, give a number without
-    meaning. Bits: 1 for LLRs that say nothing, more for misleading ones.
+    Scores are LLRs in nats, any shape; the Cllr of others, such as cosines, has no meaning. The
+    result is in bits: 1 for uninformative LLRs, more for misleading ones.
 
     Example:
         >>> cllr([0.0, 0.0], [0.0])
@@ -196,7 +191,7 @@ def min_cllr(mated: ArrayLike, non_mated: ArrayLike) -> float:
     return float(min_cllr_of_blocks(pool(counts.mated, counts.non_mated))[0])
 
 
-def min_cllr_of_blocks(blocks: Blocks) -> _Doubles:
+def min_cllr_of_blocks(blocks: Blocks) -> DoubleArray:
     """`min_cllr` of each replicate: shape (replicates,), in bits."""
     mated, non_mated = blocks.sums(blocks.mated), blocks.sums(blocks.non_mated)
     ratio = blocks.odds * (non_mated / mated)[blocks.replicate]
@@ -293,9 +288,9 @@ FAMILY = Family(
     key="verification",
     place=50,
     title="Verification",
-    caveat="The equal error rate is the error at one point in the middle, where no "
-    "attacker needs to work: two systems of one EER can differ a hundredfold in their sure hits. "
-    "Its two rules differ on few or tied scores.",
+    caveat="The equal error rate is the error at one threshold, which no attacker needs to use. "
+    "Systems with the same EER can differ a hundredfold in hits at low false positive rates. Its "
+    "two rules differ on few or tied scores.",
     needs=("pool",),
     figures=(
         FigureEntry("eer", NEAREST,

@@ -1,25 +1,26 @@
 """ZEBRA: what pooled scores disclose on average and at worst, to any prior belief.
 
-Measures: D_ECE, the empirical cross-entropy that ideally calibrated scores take off the prior's
-entropy, averaged over all priors; ``log10 l``, the strongest likelihood ratio of any score; the
-tag, its category from 0 to F.
+Measures: D_ECE, by how much ideally calibrated scores reduce the prior's entropy, averaged over all
+priors; ``log10 l``, the strongest likelihood ratio of any score; and the tag, its category from 0
+to F.
 
-Source: Nautsch et al., "The Privacy ZEBRA", Interspeech 2020, equations (5), (6) and (8), Table 1;
-scores are calibrated by pool-adjacent-violators with ties pooled (docs/method.md section 8).
+Source: Nautsch et al., "The Privacy ZEBRA", Interspeech 2020, equations (5), (6) and (8), Table 1.
+Pool-adjacent-violators with pooled ties calibrates the scores (docs/method.md section 8).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from monitor.arrays import real_numbers
 from monitor.errors import UsageError
-from monitor.lab.evaluation.comparisons import ScoreCounts
+from monitor.lab.evaluation.counts import ScoreCounts
+from monitor.lab.evaluation.curves import Drawing, Line, Systems
 from monitor.lab.evaluation.family import (
     EvaluationContext,
     Extremes,
@@ -28,17 +29,14 @@ from monitor.lab.evaluation.family import (
     FigureEntry,
     LimitRule,
 )  # fmt: skip
-from monitor.lab.plots.evaluation import Drawing, Line, Systems
 from monitor.lab.report.model import Figure
 from monitor.maths.roc import Blocks, Counts, count_scores, pool
 from monitor.plots.canvas import MUTED, legend_above
 from monitor.protocols import ScoredComparisons
-from monitor.types import FloatArray
+from monitor.types import DoubleArray, FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_Doubles: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +88,14 @@ def profile_of_blocks(blocks: Blocks, prior_log_odds: ArrayLike | None = None) -
     return EceProfile(odds, default / np.log(2.0), calibrated / np.log(2.0))
 
 
-def _weighed(shares: _Doubles, nats: _Doubles) -> _Doubles:
+def _weighed(shares: DoubleArray, nats: DoubleArray) -> DoubleArray:
     """Mean of ``ln(1 + exp(nats))`` over blocks; none where a block is empty, even of infinity."""
     full = shares > 0
     return np.asarray(shares[full] @ np.logaddexp(0.0, nats[full]))
 
 
-# ----------------------------------------------------------------------------------------- figures
-# The figures of ZEBRA: D_ECE, log10 l and the tag.
-#
-# The first public code puts the mated scores of a tie last, so that scores that are all equal get
-# tag C; here they get 0, or next to nothing where dummies are counted.
-
+# The first public code sorts mated scores of a tie last, so that constant scores have tag C. Here
+# they have 0, or almost 0 with dummies.
 CEILING_BITS = float(0.5 / np.log(2.0))
 """D_ECE of perfect separation, 0.72 bits: the mean over all priors of a prior's entropy."""
 
@@ -137,7 +131,7 @@ def log10_l(mated: ArrayLike, non_mated: ArrayLike) -> float:
 
 
 def log10_l_limits(mated: int, non_mated: int) -> tuple[float, float]:
-    """Compute log10 l of so many scores that say nothing, and that separate perfectly."""
+    """Compute log10 l of uninformative and of perfectly separated scores, of these numbers."""
     if mated < 1 or non_mated < 1:
         raise UsageError("give at least one mated and one non-mated score")
     own, others = np.log10([(mated + 1) / mated, (non_mated + 1) / non_mated])
@@ -172,11 +166,11 @@ def figures(
         figure("log10_l", worst, ceiling=ceiling, floor=floor,
              note="one extreme score decides it: an estimate of the worst case, not a bound"),
         figure("tag", None, text=tag(worst),
-               note=f"so many scores can read {tag(ceiling)} at most"),
+               note=f"the maximum for this number of scores is {tag(ceiling)}"),
     )  # fmt: skip
 
 
-def _z(llr: _Doubles) -> _Doubles:
+def _z(llr: DoubleArray) -> DoubleArray:
     """Z of equation 6 at ``exp(llr)``: 0 at 0, 1/4 at infinity, minus infinity at the other end."""
     a = np.asarray(llr, dtype=np.float64)
     near = np.abs(a) < _SERIES
@@ -187,7 +181,7 @@ def _z(llr: _Doubles) -> _Doubles:
     return np.where(near, a * (1 / 6 - a * (1 / 24 - a * (1 / 360 + a / 1440))), closed)
 
 
-def _d_ece(blocks: Blocks) -> _Doubles:
+def _d_ece(blocks: Blocks) -> DoubleArray:
     """Compute D_ECE of each replicate: shape (replicates,)."""
     mated, non_mated = blocks.sums(blocks.mated), blocks.sums(blocks.non_mated)
     own, others = blocks.mated > 0, blocks.non_mated > 0
@@ -202,7 +196,7 @@ def _d_ece(blocks: Blocks) -> _Doubles:
     return np.asarray(np.maximum(mean / np.log(2.0), 0.0))
 
 
-def _log10_l(counts: Counts) -> _Doubles:
+def _log10_l(counts: Counts) -> DoubleArray:
     """Compute log10 l of each replicate; blocks made of dummies alone do not count."""
     mated, non_mated = np.atleast_2d(counts.mated), np.atleast_2d(counts.non_mated)
     ends = ((0, 0), (1, 1))
@@ -267,7 +261,7 @@ FAMILY = Family(
     compute=_compute,
     main=("zebra.d_ece_bits", "zebra.tag"),
     drawings=(
-        Drawing("ece", "What is left to learn, whatever the attacker believed before",
+        Drawing("ece", "Remaining uncertainty for any prior belief",
                 "Empirical cross-entropy after ideal calibration of the scores. The space below no "
                 "evidence, averaged over all beliefs, is ZEBRA's expected disclosure.", _paint_ece),
     ),

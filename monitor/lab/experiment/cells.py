@@ -13,12 +13,13 @@ import numpy as np
 
 from monitor.files import finite
 from monitor.jobs import each_in_order
-from monitor.lab.evaluation.comparisons import ScoreMatrix, leaving_out, resamples
+from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
+from monitor.lab.evaluation.resampling import leaving_out, resamples
 from monitor.lab.evaluation.srd import loss_fits
 from monitor.lab.experiment.material import ExperimentSettings, Material, Panel, exclude_speakers
-from monitor.lab.report.export import figure_json
+from monitor.lab.report.renderers import figure_json
 from monitor.lab.result_cache import ResultCache, result_key
 from monitor.maths import posterior_fit as logit
 from monitor.maths.posterior import weighted_evidence
@@ -28,10 +29,8 @@ from monitor.maths.ranks import rank_histogram, rank_statistics, score_gaps
 from monitor.maths.statistics import Estimate
 from monitor.types import BoolArray, FloatArray, Record
 
-# ------------------------------------------------------------------------------------------- joint
 # The weights are those of the conditional logit (docs/method.md section 5). Each cell fits them by
 # cross-validation, so that no speaker's tests determine the weights of their own scores.
-
 FEWEST_SPEAKERS = 10
 """Minimum speakers for a joint score, as for a rank model."""
 _FOLDS = 8
@@ -70,13 +69,9 @@ def _fit_weights(scores: FloatArray, matrix: ScoreMatrix, rows: BoolArray) -> Fl
     return logit.fit(trials, logit.prior_of(trials)).weights
 
 
-# ------------------------------------------------------------------------------------------ losses
-# How well the rank model fits by each of SRD's five losses: Table III, and on held-out speakers.
-#
 # SRD's two measures judge a model on the ranks that it was fitted to. There the likelihood always
 # wins by Kullback-Leibler divergence. So each model is also fitted to nine tenths of the speakers.
 # Its cost is the bits per trial of the other speakers' ranks, beyond the likelihood's rank model.
-
 _LOSSES_FOLDS = 10
 
 
@@ -168,9 +163,6 @@ def _cost_left_out(matrix: ScoreMatrix) -> dict[str, FloatArray] | None:
     return {loss: bits[loss] - bits["LL"] for loss in LOSSES}
 
 
-# --------------------------------------------------------------------------------------- measuring
-# Measurement of one score matrix: SRD's figures with their intervals, and more for tables.
-
 MEAN = "srd.mean_bits_model"
 """The figure that compares lengths: MeanD of the fitted rank model."""
 
@@ -245,9 +237,6 @@ def _measure_median(matrix: ScoreMatrix, bits: FloatArray) -> SpeakerRecord:
 def _round_values(values: FloatArray | None) -> list[float]:
     return [] if values is None else [float(f"{value:.7g}") for value in values.tolist()]
 
-
-# ------------------------------------------------------------------------------------------ making
-# All cells of an experiment, each measured once by several processes, and cached.
 
 _VERSION = 1
 """Version of `measure`, its scores and its figures: raise it when results change."""

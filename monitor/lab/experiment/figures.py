@@ -14,8 +14,8 @@ from monitor.files import write_text
 from monitor.lab.evaluation.srd import binned_ranks, rank_model_line
 from monitor.lab.experiment.cells import MEAN, MeasuredCell, SystemRecord
 from monitor.lab.experiment.findings import GUIDES, Surface, find_guide_start
-from monitor.lab.report.export import render_csv
 from monitor.lab.report.model import Cell, Picture, Table
+from monitor.lab.report.renderers import render_csv
 from monitor.maths.rank_models import RankFit
 from monitor.phrases import plural
 from monitor.plots.canvas import (
@@ -64,10 +64,7 @@ def save_figures(figures: Iterable[FigureSpec], folder: Path) -> list[Picture]:
     return pictures
 
 
-# ------------------------------------------------------------------------------------------ frames
 # SRD fig. 4: how often each value of a counted feature occurs, over all speakers.
-
-
 def plot_frames(counts: Mapping[str, Sequence[int]], speakers: int) -> FigureSpec | None:
     """Plot a pair of axes for each counted feature; None without such features."""
     counted = {name: bins for name, bins in counts.items() if sum(bins)}
@@ -109,9 +106,7 @@ def _get_bin_values(name: str, bins: int) -> tuple[FloatArray, str]:
     return np.arange(bins, dtype=np.float64), "bin"
 
 
-# ----------------------------------------------------------------------------------------- lengths
 # SRD fig. 8: disclosure against the length of the test, for each length of the templates.
-
 COLUMNS = {
     "meand": MEAN, "meand_counted": "srd.mean_bits",
     "meand_corrected": "srd.mean_bits_miller_madow", "meand_nothing": "srd.null_model_bits",
@@ -237,10 +232,7 @@ def _list_rows(surfaces: Sequence[Surface]) -> Iterator[list[Cell]]:
             ]  # fmt: skip
 
 
-# ------------------------------------------------------------------------------------- one speaker
 # SRD fig. 7: the ranks of one speaker, too few for a histogram, and their fitted rank models.
-
-
 def plot_speaker(cells: Sequence[MeasuredCell]) -> FigureSpec | None:
     """Plot the median speaker of the tables' first system; None if no speaker has two trials."""
     system, measured = next(iter(cells[0].systems.items()))
@@ -281,9 +273,7 @@ def plot_speaker(cells: Sequence[MeasuredCell]) -> FigureSpec | None:
     )  # fmt: skip
 
 
-# ------------------------------------------------------------------------------------------- ranks
 # SRD fig. 5: how often the speaker has each rank, and the fitted rank models.
-
 _LINE_STYLES = {"CLL": "--", "LL": ":"}
 
 
@@ -353,10 +343,7 @@ def _list_rank_rows(cells: Sequence[MeasuredCell]) -> Iterator[list[Cell]]:
                 yield [cell.panel.session, system, k + 1, *fractions]
 
 
-# ---------------------------------------------------------------------------------------- speakers
 # SRD fig. 6: speakers differ in disclosure.
-
-
 def plot_speakers(cells: Sequence[MeasuredCell], systems: Sequence[str]) -> FigureSpec | None:
     """Plot axes for each session in the tables; None if no speaker has two trials."""
     rows = [

@@ -124,8 +124,6 @@ def make_surfaces(cells: Sequence[MeasuredCell]) -> list[Surface]:
     return surfaces
 
 
-# ------------------------------------------------------------------------------------------ answer
-
 Verdict: TypeAlias = Literal["yes", "no", "undecided", "full"]
 """``"full"``: MeanD is so close to log2 N that lengths make no difference."""
 
@@ -198,9 +196,6 @@ def format_change(change: Contrast) -> str:
     sign = "+" * (change.value >= 0.005)
     return f"{sign}{format_bits(change.value)} ({'all resamples agree' if agreed else limits})"
 
-
-# --------------------------------------------------------------------------------------- best loss
-# Which of the five losses fits best (SRD Table III), on the counts and on held-out speakers.
 
 SMALL = 0.01
 """Negligible difference in bits per trial."""
@@ -290,9 +285,7 @@ def _format_losses(rows: Sequence[LossRecord], losses: Sequence[str]) -> str:
     return " and ".join(texts)
 
 
-# ------------------------------------------------------------------------------------------ guides
 # How far the composition guides are above the measured bits (SRD fig. 8).
-
 GUIDES = {"linear": 1.0, "root": 0.5}
 """Power of T of each guide: basic and advanced composition."""
 _WORDS = {"linear": "basic composition (T)", "root": "advanced composition (sqrt T)"}
@@ -364,12 +357,8 @@ def _format_times(times: Contrast) -> str:
     return f"{times.value:.3g} times as large ({limits})"
 
 
-# ------------------------------------------------------------------------------------------ trends
-# Does disclosure rise with T, fall again at long T, and saturate with T and D (SRD fig. 8)?
-#
 # The lengths to compare are fixed in advance: the shortest with the longest, at the longest of the
 # other axis. If one of several lengths is chosen by its result, the interval is simultaneous.
-
 SMALL_TREND = 0.1
 """Negligible change in bits. SRD gives 0.5 bits as its own error."""
 
@@ -483,8 +472,6 @@ def answer_bound(surface: Surface) -> CorpusAnswer | None:
     )
     return make_answer("bounded", surface, verdict, text, change=more)
 
-
-# --------------------------------------------------------------------------------------- questions
 
 QUESTIONS = {
     "rises": ("Does disclosure rise with the length of the test, T?",

@@ -20,7 +20,7 @@ from monitor.files import make_folder, not_written
 from monitor.jobs import Jobs
 from monitor.kinds import FeatureSpec
 from monitor.lab.evaluation.comparisons import ScoreMatrix
-from monitor.lab.evaluation.input.scores import ScoreEntry, ScoreFile
+from monitor.lab.evaluation.input.score_file import ScoreEntry, ScoreFile
 from monitor.lab.scoring import ScoreGrid
 from monitor.maths.statistics import REPLICATES
 from monitor.phrases import plural
@@ -31,8 +31,6 @@ from monitor.sources.registry import is_frames
 from monitor.training.feature_extraction import HearingOptions, keep, orders, write_manifest
 from monitor.training.voices import Plan, SpeakerSpeech, collect, plans, units_of
 from monitor.types import BoolArray
-
-# ---------------------------------------------------------------------------------------- settings
 
 FEWEST_REPLICATES = 20
 """Minimum replicates to distinguish a result from no evidence."""
@@ -83,11 +81,9 @@ class ExperimentSettings:
         return {**vars(self), "trained": trained}
 
 
-# ------------------------------------------------------------------------------------------ panels
 # Speakers, and lengths T of tests and D of templates. All cells of a panel have the same speakers.
 # Otherwise long cells would have fewer and other people than short ones, and would differ not only
 # in length.
-
 LENGTHS = (1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0)
 """T to choose from, speech seconds."""
 TEMPLATE_LENGTHS = (3.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
@@ -191,10 +187,6 @@ def _make_panel(
     return Panel(purpose, session, tuple(speakers), tuple(tested), lengths, templates)
 
 
-# -------------------------------------------------------------------------------------------- rows
-# Selection of trials or speakers of a score matrix.
-
-
 def select_rows(matrix: ScoreMatrix, rows: BoolArray) -> ScoreMatrix:
     """Select the trials where ``rows``, shape (T,), is true."""
     if rows.all():
@@ -223,9 +215,6 @@ def select_speakers(
         np.asarray(selected.scores)[:, chosen], positions[selected.target], tuple(speakers),
         selected.name, selected.trial_names,
     )  # fmt: skip
-
-
-# -------------------------------------------------------------------------------------- score file
 
 
 @dataclass(frozen=True)
@@ -320,8 +309,6 @@ def _read_score_file(path: Path) -> ScoreFile:
         raise UsageError(f"invalid score file {path.name}: make one with monitor score")
     return file
 
-
-# ------------------------------------------------------------------------------------------ speech
 
 ENOUGH_BYTES, MOST_BYTES = 1 << 30, 4 << 30
 """Size of one feature's scores in a cell: above the first, trials are reduced to at least one."""
@@ -473,8 +460,6 @@ def _make_plan(
 Material: TypeAlias = Speech | ScoresAtLengths
 """Extracted speech, or ready-made scores. Both have the same interface to speakers, lengths and
 scores of a panel, and are small when pickled."""
-
-# --------------------------------------------------------------------------------- making material
 
 
 def read_scores(path: Path, settings: ExperimentSettings) -> ScoresAtLengths | None:

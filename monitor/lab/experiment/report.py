@@ -2,54 +2,30 @@
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Literal, TypeAlias
 
-from monitor.corpus import find
-from monitor.errors import UsageError
-from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, caveats
-from monitor.files import held_by, write_text
+from monitor.features.registry import caveats
 from monitor.lab.evaluation.verification import EER, NEAREST
 from monitor.lab.experiment.cells import (
     MEAN,
     LossRecord,
     MeasuredCell,
     SystemRecord,
-    make_cells,
-    make_orders,
-)
-from monitor.lab.experiment.figures import (
-    FigureSpec,
-    plot_frames,
-    plot_lengths,
-    plot_ranks,
-    plot_speaker,
-    plot_speakers,
-    save_figures,
 )
 from monitor.lab.experiment.findings import (
     QUESTIONS,
     CorpusAnswer,
     answer_questions,
-    make_surfaces,
     summarise_answers,
 )
 from monitor.lab.experiment.material import (
     ExperimentSettings,
     Material,
     Panel,
-    choose_panels,
-    make_private,
-    read_scores,
-    read_speech,
 )
-from monitor.lab.report.export import render_csv
-from monitor.lab.report.html import render_html
 from monitor.lab.report.model import (
     Bullets,
     Cell,
@@ -61,7 +37,6 @@ from monitor.lab.report.model import (
     Section,
     Table,
 )
-from monitor.lab.result_cache import ResultCache
 from monitor.phrases import format_best_feature, plural
 from monitor.plots.canvas import format_seconds
 from monitor.types import Record
@@ -187,9 +162,7 @@ class Experiment:
         }  # fmt: skip
 
 
-# ------------------------------------------------------------------------------------------ tables
 # SRD's Tables II and III for a corpus.
-
 FittedKey: TypeAlias = Literal["mean_bits", "idr", "maxd_bits", "stdd_bits", "spread"]
 LossKey: TypeAlias = Literal["kl_bits", "rank1_match_bits", "left_out_bits"]
 _FITTED: dict[FittedKey, str] = {
@@ -327,9 +300,6 @@ def tabulate_sweep(cells: Sequence[MeasuredCell], systems: Sequence[str]) -> Tab
     return Table.of(head, rows, names=2, notes=notes, wide=len(systems) > 3)
 
 
-# ----------------------------------------------------------------------------------------- wording
-# The sentences of the page: method and limitations.
-
 _SESSION = {
     "cross": "test and template are from different sessions (recordings)",
     "same": "test and template are parts of one recording, so room and microphone are the same, "
@@ -420,9 +390,6 @@ def list_limitations(experiment: Experiment) -> Iterator[str]:
     yield from experiment.material.problems
 
 
-# -------------------------------------------------------------------------------------------- page
-
-
 def make_document(experiment: Experiment, pictures: Sequence[Picture]) -> Document:
     """Make the page, like a short paper."""
     answers = [
@@ -471,101 +438,3 @@ def make_document(experiment: Experiment, pictures: Sequence[Picture]) -> Docume
     )
     title = f"Similarity rank disclosure of {experiment.material.name}"
     return Document(title, facts, sections, experiment.warnings, foot)
-
-
-# ----------------------------------------------------------------------------------------- running
-
-
-def experiment(
-    corpus: str | os.PathLike[str],
-    folder: str | os.PathLike[str],
-    settings: ExperimentSettings | None = None,
-    *,
-    fresh: bool = False,
-    jobs: int = 1,
-    setup: FeatureSetup = AS_ENVIRONMENT,
-) -> Experiment:
-    """Run SRD's experiments on a corpus into a folder, like `monitor experiment`.
-
-    Args:
-        corpus: a folder or manifest of recordings or frames, or a file of `monitor score`.
-        folder: folder for the page, tables, figures, results and cache.
-        settings: settings of the experiment.
-        fresh: whether to clear the cache.
-        jobs: number of worker processes.
-        setup: source of the features.
-
-    Raises:
-        CorpusError: if there is no corpus, or too little speech in it.
-        UsageError: if settings are invalid, or the folder has other contents.
-        StoreError: if the folder cannot be written.
-    """
-    settings = settings or ExperimentSettings()
-    path, output = Path(corpus), Path(folder)
-    check_folder(output, path)
-    material: Material | None = read_scores(path, settings)
-    if material is None:
-        material = read_speech(path, find(path), output / "frames", settings, jobs, setup=setup)
-    panels = choose_panels(material.fills, material.offered, settings)
-    return run_experiment(material, panels, output, settings, fresh=fresh, jobs=jobs)
-
-
-def run_experiment(
-    material: Material,
-    panels: Sequence[Panel],
-    folder: Path,
-    settings: ExperimentSettings,
-    *,
-    fresh: bool = False,
-    jobs: int = 1,
-    progress: Callable[[MeasuredCell], object] = lambda _: None,
-) -> Experiment:
-    """Measure all cells of the panels, and write all files; arguments as in `experiment`.
-
-    Raises:
-        StoreError: if the folder cannot be written.
-    """
-    make_private(folder)
-    cache = ResultCache(folder / "cache", fresh=fresh)
-    orders = make_orders(panels, material, settings)
-    cells = make_cells(orders, material, settings, cache, jobs, progress)
-    results = Experiment(material, settings, panels, cells)
-    # results first, since they mark the folder as an experiment's
-    as_json = json.dumps(results.plain(), allow_nan=False, indent=1)
-    write_text(as_json, folder / "results.json")
-    head = ("session", "system", "of", "figure", "value", "low", "high")
-    tables = Table.of(head, list(list_table_rows(results.tables)))
-    write_text(render_csv(tables), folder / "tables.csv")
-    optional: list[FigureSpec | None] = [plot_frames(results.frame_counts, len(results.speakers))]
-    if results.tables:
-        optional += [
-            plot_ranks(results.tables, results.systems),
-            plot_speakers(results.tables, results.systems),
-            plot_speaker(results.tables),
-        ]
-    optional.append(plot_lengths(make_surfaces(cells)))
-    pictures = save_figures(filter(None, optional), folder)
-    write_text(render_html(make_document(results, pictures)), folder / "index.html")
-    return results
-
-
-def check_folder(folder: Path, corpus: Path) -> None:
-    """Check that a folder is empty or an experiment's.
-
-    Raises:
-        UsageError: if it has other contents, is a file, or is inside the corpus.
-        StoreError: if it cannot be written.
-    """
-    if corpus.is_dir() and folder.resolve().is_relative_to(corpus.resolve()):
-        raise UsageError(f"invalid folder {folder}: use one outside the corpus")
-    if set(held_by(folder)) <= {"cache", "frames"}:
-        return
-    try:
-        contents = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        contents = None
-    if not isinstance(contents, dict) or contents.get("kind") != KIND:
-        raise UsageError(
-            f"invalid folder {folder}, which has other contents: use an empty folder, or one of an "
-            "experiment"
-        )

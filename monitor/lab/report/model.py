@@ -14,8 +14,6 @@ import numpy as np
 
 from monitor.types import FloatArray
 
-# -------------------------------------------------------------------------------------------- repr
-
 _MOST_SHOWN = 60
 
 
@@ -46,9 +44,6 @@ def _shorten(value: object) -> str:
         return f"<{type(value).__name__} of {len(value)}>"
     text = repr(value)
     return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 3]}..."
-
-
-# ----------------------------------------------------------------------------------------- figures
 
 
 @dataclass(frozen=True, repr=False)
@@ -162,8 +157,6 @@ def format_limits(figure: Figure) -> str:
         return ""
     return f"{low.removesuffix(' %') if high.endswith(' %') else low} to {high}"
 
-
-# ------------------------------------------------------------------------------------------ blocks
 
 Cell: TypeAlias = str | float | int | Figure | None
 """A cell of a table; the second line of a text is small print, such as an interval or a note."""

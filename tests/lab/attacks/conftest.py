@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from monitor.lab.attacks.speech import Amounts
+from monitor.lab.attacks.readers import Amounts
 from tests.sounds import RATE, synthetic
 
 AMOUNTS = Amounts(seconds=2.0, trials=3, least_segments=1, most_segments=2)

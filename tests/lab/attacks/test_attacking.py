@@ -24,7 +24,8 @@ from monitor.lab.attacks.attacking import (
     select_attackers,
     try_methods,
 )
-from monitor.lab.attacks.speech import CLEAR, PieceExtractor, choose_readers
+from monitor.lab.attacks.readers import choose_readers
+from monitor.lab.attacks.speech import CLEAR, PieceExtractor
 from monitor.lab.evaluation import ScoreMatrix, evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.maths.scores import OF_COUNTS

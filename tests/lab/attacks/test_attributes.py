@@ -20,7 +20,7 @@ from monitor.lab.attacks.attributes import (
     match_speakers,
     prepare_attributes,
 )
-from monitor.lab.attacks.speech import Amounts
+from monitor.lab.attacks.readers import Amounts
 from monitor.maths.composition import epsilon_lower_nats
 
 SIZE = 12

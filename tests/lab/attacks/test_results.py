@@ -12,19 +12,16 @@ from pathlib import Path
 import pytest
 
 from monitor.errors import StoreError, UsageError
+from monitor.lab.attacks.report import FILES, build_report, check_folder, write_results
 from monitor.lab.attacks.results import (
-    FILES,
     AttackResults,
-    build_report,
-    check_folder,
     format_headline,
     list_caveats,
     results_csv,
     results_json,
-    write_results,
 )
 from monitor.lab.attacks.scoreboard import Scoreboard, ScoreRow, describe_comparison
-from monitor.lab.report.html import render_html
+from monitor.lab.report.renderers import render_html
 from tests.lab.attacks.made import METHODS, results, row
 from tests.lab.reading import read_alone
 

@@ -27,7 +27,8 @@ from monitor.lab.attacks.attackers import (
     choose_features,
     split_background,
 )
-from monitor.lab.attacks.speech import Amounts, PieceExtractor, choose_readers
+from monitor.lab.attacks.readers import Amounts, choose_readers
+from monitor.lab.attacks.speech import PieceExtractor
 from monitor.lab.result_cache import ResultCache
 from monitor.networks.layers import RATE
 from monitor.networks.voice import VoiceNetwork, shipped

@@ -16,15 +16,12 @@ from monitor.errors import CorpusError, SourceError
 from monitor.features.extractor import Extractor
 from monitor.features.framing import join_runs
 from monitor.features.registry import make
+from monitor.lab.attacks.readers import SEGMENT_SECONDS, Amounts, Piece, choose_readers
 from monitor.lab.attacks.speech import (
     CLEAR,
-    SEGMENT_SECONDS,
-    Amounts,
     ExtractedPiece,
-    Piece,
     PieceExtractor,
     align_to_clear,
-    choose_readers,
     extract_protected,
     pack,
     unpack,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from monitor.lab.evaluation.report.report import Report
-from monitor.lab.plots.evaluation import CrowdRates, Curves, Line
+from monitor.lab.evaluation.curves import CrowdRates, Curves, Line
+from monitor.lab.evaluation.report import Report
 from monitor.lab.report.model import Figure
 
 EVIL = '<script>alert("x")</script> & $x$ [/bold] :smile:'

@@ -8,15 +8,10 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from monitor.lab.evaluation.comparisons import (
-    Comparisons,
-    Sample,
-    ScoreMatrix,
-    leaving_out,
-    resamples,
-)
+from monitor.lab.evaluation.comparisons import Comparisons, ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings, add_limits
+from monitor.lab.evaluation.resampling import Sample, leaving_out, resamples
 from monitor.lab.evaluation.srd import no_evidence
 from monitor.lab.report.model import Figure
 from monitor.types import AnyArray, FloatArray, IntArray

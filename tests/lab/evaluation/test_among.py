@@ -13,9 +13,10 @@ from scipy.special import log_ndtr
 
 from monitor.errors import UsageError
 from monitor.lab.evaluation.among import FAR, FEWEST, NARROW, Extrapolation, figures, keys
-from monitor.lab.evaluation.comparisons import Sample, ScoreMatrix, leaving_out, resamples
+from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.family import rule_of
-from monitor.lab.evaluation.report.report import meaning
+from monitor.lab.evaluation.report import meaning
+from monitor.lab.evaluation.resampling import Sample, leaving_out, resamples
 from monitor.maths.identification import FORMS
 from tests.lab.evaluation.matrices import (
     by_key,
@@ -191,12 +192,12 @@ def test_beyond_ten_times_n_a_wide_bracket_is_not_supported(middling):
     assert middling["among.idr_400"].text == "supported"
     far = middling["among.idr_1000000"]
     assert far.text == "unsupported"
-    assert "not supported by 50 enrolled: more than 10 times as many" in far.note
+    assert "not supported by 50 enrolled (more than 10 times as many" in far.note
     assert "wider than 10 points" in far.note
     assert "wider than 1 bit" in middling["among.meand_1000000"].note
     assert any("quote the bracket, never a form" in note for note in middling.notes)
     (said,) = [each for each in meaning(middling) if each.startswith("Among 1,000,000 people")]
-    assert "nobody knows" in said
+    assert "50 people do not support" in said
 
 
 @pytest.mark.slow

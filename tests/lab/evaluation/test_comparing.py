@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from monitor.errors import UsageError
 from monitor.lab.evaluation import anonymity
 from monitor.lab.evaluation.comparisons import Comparisons, ScoreMatrix, as_list, within
-from monitor.lab.evaluation.input.attributes import read_attribute
-from monitor.lab.evaluation.report.comparing import (
+from monitor.lab.evaluation.curves import Curves
+from monitor.lab.evaluation.input.lists import read_attribute
+from monitor.lab.evaluation.report import Report
+from monitor.lab.evaluation.systems import (
     AVERAGE,
     _average,
     all_pairs,
@@ -25,9 +27,7 @@ from monitor.lab.evaluation.report.comparing import (
     explain_pairs,
     p_value,
 )
-from monitor.lab.evaluation.report.report import Report
 from monitor.lab.evaluation.verification import eer
-from monitor.lab.plots.evaluation import Curves
 from monitor.lab.report.model import Figure
 from tests.lab.evaluation.matrices import leading, report_of, with_limits
 
@@ -190,7 +190,7 @@ def test_limits_and_p_bear_the_number_of_pairs(reports):
         # p is where the limits begin to hold zero
         assert raw > 0.9 or compute_difference(weak, alike, key, 1.05 * raw).significant
         assert not compute_difference(weak, alike, key, 0.9 * raw).significant
-    assert "cannot tell p below 0.15" in [*explain_pairs([alone] * 3, 20)][1]
+    assert "cannot resolve p below 0.15" in [*explain_pairs([alone] * 3, 20)][1]
 
 
 NAMES = tuple(f"s{i:02}" for i in range(40))

@@ -12,24 +12,19 @@ from hypothesis import strategies as st
 
 from monitor.errors import UsageError
 from monitor.lab.evaluation import membership, verification, zebra
-from monitor.lab.evaluation.comparisons import (
-    Comparisons,
-    ScoreCounts,
-    ScoreList,
-    ScoreMatrix,
-    pooled_resamples,
-    resamples,
-    warning,
-)
+from monitor.lab.evaluation.comparisons import Comparisons, ScoreList, ScoreMatrix
+from monitor.lab.evaluation.counts import ScoreCounts
+from monitor.lab.evaluation.document import Evaluation
+from monitor.lab.evaluation.evaluating import warning
 from monitor.lab.evaluation.input.embeddings import read_embeddings
 from monitor.lab.evaluation.input.scores import read_scores
 from monitor.lab.evaluation.linkage import d_sys
 from monitor.lab.evaluation.membership import operating_point
-from monitor.lab.evaluation.report.comparing import compare
-from monitor.lab.evaluation.report.document import Evaluation
-from monitor.lab.evaluation.report.report import meaning
+from monitor.lab.evaluation.report import meaning
+from monitor.lab.evaluation.resampling import pooled_resamples, resamples
+from monitor.lab.evaluation.systems import compare
 from monitor.lab.evaluation.verification import eer
-from monitor.lab.report.html import render_html
+from monitor.lab.report.renderers import render_html
 from monitor.maths.statistics import speaker_weights
 from tests.lab.evaluation.lists import chosen_lines, speechbrain_eer, voice_privacy
 from tests.lab.evaluation.matrices import (
@@ -100,7 +95,7 @@ def test_voice_privacys_list_gives_the_official_eer_and_says_which_trials_went_w
     }  # fmt: skip
     said = " ".join(report.notes)
     assert "704 target and 14,566 non-target comparisons (4,710 of these of 314 trials with" in said
-    assert "stand on the 704 of 1,018 trials that were compared with all 15 speakers" in said
+    assert "use the 704 of 1,018 trials that were compared with all 15 speakers" in said
     assert made["figures"]["verification.eer_rocch"]["trials"] == 1018
     assert made["figures"]["srd.idr"]["trials"] == 704
 
@@ -200,7 +195,7 @@ def test_a_list_without_any_full_row_has_no_ranks(tmp_path):
             scores.write(f"e{a} t{b} {generator.normal() + 2 * same}\n")
             key.write(f"e{a} t{b} {'target' if same else 'nontarget'}\n")
     read = read_scores(tmp_path / "s", tmp_path / "k")
-    with pytest.raises(UsageError, match="there are no ranks"):
+    with pytest.raises(UsageError, match="no ranks"):
         _ = read.matrix
     report = report_of(read.comparisons, replicates=20)
     families = {key.split(".")[0] for key in report.figures}
@@ -281,10 +276,10 @@ def test_enrolments_that_nobody_explains(tmp_path):
     assert read.matrix.trials == 2
     assert any("1 trial with several targets (first: u1)" in note for note in read.notes)
     (tmp_path / "m").write_text("ann-1 ann\n")
-    with pytest.raises(UsageError, match="does not say whose 3 of 4 enrolments are"):
+    with pytest.raises(UsageError, match="m lacks 3 of 4 enrolments"):
         read_scores(tmp_path / "s", tmp_path / "k", enrolment_labels=tmp_path / "m")
     (tmp_path / "m").write_text("ann-1 ann\nann-2 bob\nbob-1 bob\ncid-1 cid\n")
-    with pytest.raises(UsageError, match="trial u1 is a target of one enrolment of speaker bob"):
+    with pytest.raises(UsageError, match="u1 is a target of only some enrolments of speaker bob"):
         read_scores(tmp_path / "s", tmp_path / "k", enrolment_labels=tmp_path / "m")
 
 
@@ -345,8 +340,8 @@ def test_distances_are_found_out_and_scores_are_not():
     copies = ScoreMatrix(np.repeat(once.scores, 30, axis=0), np.repeat(once.target, 30))
     assert not warning(copies)
     said = warning(distances(perfect(10, 5)))
-    assert "in 0 % of the trials the right person came first" in said
-    assert "guessing does that in 10 %" in said
+    assert "first in 0 % of the trials" in said
+    assert "(chance: 10 %)" in said
     assert "give the negatives" in said
     assert warning(perfect(10, 5)) == ""
 
@@ -361,8 +356,8 @@ def test_the_warning_of_distances_stands_on_top_of_every_report():
     assert html.index("looks like distances") < html.index("What it means")
     assert right.to_json()["warnings"] == []
     first = meaning(report)[0]
-    assert "who takes low scores for alike learns" in first
-    assert "nothing that can be measured" not in first
+    assert "who reverses the scores learns" in first
+    assert "nothing measurable" not in first
     scores = report_of(leading(30, 8, 4.0), leading(30, 8, -4.0, 1))
     assert [text.startswith("the dev matrix looks like distances") for text in scores.warnings]
 

@@ -8,22 +8,20 @@ from hypothesis import given, settings
 from scipy import stats
 
 from benchmarks.coverage import EVIDENCE, Design, measured
-from monitor.lab.evaluation.comparisons import (
-    Comparisons,
+from monitor.lab.evaluation.comparisons import Comparisons, ScoreList
+from monitor.lab.evaluation.document import Evaluation
+from monitor.lab.evaluation.evaluating import evaluate
+from monitor.lab.evaluation.family import add_limits, families, rule_of
+from monitor.lab.evaluation.resampling import (
     Sample,
-    ScoreList,
     find_resamples,
     leaving_out,
     pooled_leaving_out,
     resamples,
 )
-from monitor.lab.evaluation.evaluating import evaluate
-from monitor.lab.evaluation.family import add_limits, families, rule_of
-from monitor.lab.evaluation.report.document import Evaluation
-from monitor.lab.report.export import figure_json
-from monitor.lab.report.html import render_html
 from monitor.lab.report.model import Figure
-from monitor.maths.composition import clopper_pearson
+from monitor.lab.report.renderers import figure_json, render_html
+from monitor.maths.statistics import clopper_pearson
 from tests.lab.evaluation.matrices import chance, ends, matrices, perfect, report_of, separated
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ from monitor.lab.evaluation.anonymity import (
     rank_shares,
     speaker_mean_ranks,
 )
-from monitor.lab.evaluation.comparisons import ScoreMatrix, resamples, settled_order
+from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.linkage import (
     CHANCE_SING,
     d_sys,
@@ -22,6 +22,7 @@ from monitor.lab.evaluation.linkage import (
     pi_link,
     pi_sing,
 )
+from monitor.lab.evaluation.resampling import resamples, settled_order
 from tests.lab.evaluation.matrices import (
     by_key,
     chance,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from monitor.errors import UsageError
 from monitor.lab.evaluation import comparisons as module
 from monitor.lab.evaluation.accounting import account
-from monitor.lab.evaluation.comparisons import ScoreMatrix, resamples
+from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.membership import (
     Rates,
     _tail_of,
@@ -21,6 +21,7 @@ from monitor.lab.evaluation.membership import (
     operating_point,
     operating_points,
 )
+from monitor.lab.evaluation.resampling import resamples
 from monitor.maths.composition import epsilon_lower_nats, epsilon_nats
 from tests.lab.evaluation.matrices import drawn, perfect, pools
 
@@ -86,7 +87,7 @@ def test_edges():
     assert reverse["epsilon_lower_mirrored_nats_at_1e-1"].value > 1.5
     single = members(ScoreMatrix(np.array([[0.5, 0.1]]), np.array([0])))
     assert single["half_trials_tpr_at_1e-2"].value is None
-    assert "Half of the trials is none" in single["half_trials_tpr_at_1e-2"].note
+    assert "Too few trials to halve" in single["half_trials_tpr_at_1e-2"].note
 
 
 def test_ties_at_the_threshold_are_rejected(golden):
@@ -158,13 +159,13 @@ def test_the_mirrored_bound_is_that_of_the_negated_scores(golden):
 
 
 def test_refusals():
-    with pytest.raises(UsageError, match="between 0 and 1, not at 1"):
+    with pytest.raises(UsageError, match="invalid false positive rate 1:"):
         operating_point(np.ones(2), np.ones(2), 1.0)
     with pytest.raises(UsageError, match="equal speakers"):
         operating_point(np.ones(0), np.ones(2), 0.1)
     with pytest.raises(UsageError, match="different speakers"):
         operating_point(np.ones(1), np.array([0.1, np.nan]), 0.1)
-    with pytest.raises(UsageError, match="half of the trials"):
+    with pytest.raises(UsageError, match="too few scores to halve"):
         half_trials(np.ones(1), _tail_of(np.ones(5), 0.1), 0.1)
     matrix = ScoreMatrix(np.eye(3), np.arange(3))
     with pytest.raises(UsageError, match="holds no trial"):

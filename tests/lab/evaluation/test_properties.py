@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from monitor.lab.evaluation import comparisons as module
-from monitor.lab.evaluation.comparisons import Comparisons, ScoreMatrix, resamples
+from monitor.lab.evaluation.comparisons import Comparisons, ScoreMatrix
 from monitor.lab.evaluation.family import EvaluationContext, Family, families
 from monitor.lab.evaluation.lid import figures as lid_figures
+from monitor.lab.evaluation.resampling import resamples
 from monitor.lab.report.model import Figure
 from monitor.types import FloatArray
 from tests.lab.evaluation.matrices import (

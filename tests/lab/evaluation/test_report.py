@@ -16,23 +16,18 @@ import pytest
 
 from monitor.errors import StoreError, UsageError
 from monitor.lab.evaluation import lid, linkage, srd, verification, zebra
-from monitor.lab.evaluation.comparisons import (
-    Comparisons,
-    ScoreMatrix,
-    leaving_out,
-    resamples,
-)
-from monitor.lab.evaluation.report.comparing import all_pairs, by_group, compare
-from monitor.lab.evaluation.report.document import Evaluation, pairs_csv, save_page
-from monitor.lab.evaluation.report.report import (
+from monitor.lab.evaluation.comparisons import Comparisons, ScoreMatrix
+from monitor.lab.evaluation.document import Evaluation, pairs_csv, save_page
+from monitor.lab.evaluation.report import (
     choose_figures,
     entries,
     main_figures,
     meaning,
 )
-from monitor.lab.report.export import escape_latex, figure_json
-from monitor.lab.report.html import render_html
+from monitor.lab.evaluation.resampling import leaving_out, resamples
+from monitor.lab.evaluation.systems import all_pairs, by_group, compare
 from monitor.lab.report.model import format_limits
+from monitor.lab.report.renderers import escape_latex, figure_json, render_html
 from tests.lab.evaluation.made import EVIL, report
 from tests.lab.evaluation.matrices import constant, leading, perfect, report_of
 from tests.lab.reading import read_alone
@@ -92,8 +87,8 @@ def test_small_and_odd_matrices_are_reported_as_far_as_they_go():
     assert flat["zebra.d_ece_bits"].value == 0.0
     assert flat["verification.eer_rocch"].value == 0.5
     sure = report_of(leading(30, 6, 60.0))
-    assert "as if only 1 were left" in meaning(sure)[0]
-    assert "nothing that can be measured" in meaning(report_of(leading(30, 6, 0.0)))[0]
+    assert "to about 1 on average" in meaning(sure)[0]
+    assert "nothing measurable" in meaning(report_of(leading(30, 6, 0.0)))[0]
     for each in (one_trial, one_speaker, flat, sure):
         json.dumps(each.to_json(), allow_nan=False)
     with pytest.raises(UsageError, match="give 0 or more"):
@@ -208,7 +203,7 @@ def test_a_page_stands_alone_and_names_are_never_markup(alone, several):
     assert '<b class="differs">*</b>' in several
     assert "different numbers of speakers" in several
     text = read_alone(alone).text
-    for words in ("as if only 31 were left", "1,000 trials of 100 speakers", "1.510 to 1.890",
+    for words in ("to about 31 on average", "1,000 trials of 100 speakers", "1.510 to 1.890",
                   "27.9 %", "Where each metric misleads", "A note.", "Needs 10 trials.",
                   "On average.", "Equal scores: spread (MeanD, rank model).", "inf"):  # fmt: skip
         assert words in text, words

@@ -15,14 +15,7 @@ from hypothesis import strategies as st
 
 from monitor.errors import UsageError
 from monitor.lab.evaluation.comparisons import Comparisons, ScoreMatrix
-from monitor.lab.evaluation.input.attributes import Attribute, read_conditions
-from monitor.lab.evaluation.report.validating import (
-    curves,
-    save_validation,
-    validation_csv,
-    validation_json,
-    validation_page,
-)
+from monitor.lab.evaluation.input.lists import Attribute, read_conditions
 from monitor.lab.evaluation.validation import (
     MEASURES,
     Criterion,
@@ -30,10 +23,17 @@ from monitor.lab.evaluation.validation import (
     _crosswise,
     validate,
 )
+from monitor.lab.evaluation.validation_document import (
+    curves,
+    save_validation,
+    validation_csv,
+    validation_json,
+    validation_page,
+)
 from monitor.lab.evaluation.verbal import TERMS, degrees_of_support, describe_degree
 from monitor.lab.evaluation.verification import cllr, min_cllr
-from monitor.lab.report.html import render_html
 from monitor.lab.report.model import format_value
+from monitor.lab.report.renderers import render_html
 from tests.lab.evaluation.made import EVIL
 from tests.lab.evaluation.matrices import separated
 from tests.lab.reading import Reader, read_alone
@@ -162,7 +162,7 @@ def test_lengths_fall_into_ranges_in_their_order(tmp_path):
 
 def test_what_is_no_criterion_is_refused():
     for text in ("cllr", "cllr=1", "nonsense<1", "cllr<x", "cllr<inf", "<1", "cllr<1<2", ""):
-        with pytest.raises(UsageError, match="give a measure"):
+        with pytest.raises(UsageError, match=r"invalid criterion .*cllr<=0.3"):
             Criterion.of(text)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from monitor.lab.evaluation.comparisons import ScoreMatrix
-from monitor.lab.evaluation.input.scores import ScoreCell, write_score_file
+from monitor.lab.evaluation.input.score_file import ScoreCell, write_score_file
 
 Law = tuple[float, float]
 RankModels = Mapping[tuple[float, float], Law | None]

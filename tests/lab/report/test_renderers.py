@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 from monitor.cli.options import made_console
-from monitor.lab.report.export import render_csv, render_latex
-from monitor.lab.report.html import render_html
 from monitor.lab.report.model import (
     Block,
     Bullets,
@@ -16,7 +14,7 @@ from monitor.lab.report.model import (
     Section,
     Table,
 )
-from monitor.lab.report.terminal import print_document
+from monitor.lab.report.renderers import print_document, render_csv, render_html, render_latex
 from tests.lab.reading import read_alone
 
 EVIL = "</title><script>alert(1)</script>"

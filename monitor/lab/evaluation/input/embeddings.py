@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import json
 import os
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from monitor.errors import StoreError, UsageError
-from monitor.lab.evaluation.comparisons import Comparisons, ScoreList, natural
-from monitor.lab.evaluation.input.files import array_at, arrays_at, kind_of
-from monitor.lab.evaluation.input.labels import RawScores
-from monitor.lab.evaluation.input.layout import SPEAKER, role_of
+from monitor.errors import UsageError
+from monitor.lab.evaluation.comparisons import natural
+from monitor.lab.evaluation.input.files import (
+    Progress,
+    Rows,
+    arrays_at,
+    kind_of,
+    text_lines,
+)
+from monitor.lab.evaluation.input.lists import SPEAKER, RawScores, role_of
 from monitor.lab.evaluation.input.matching import SCORINGS
-from monitor.lab.evaluation.input.rows import Progress, Rows, text_lines
-from monitor.lab.evaluation.input.scores import EvaluationInput, check_list, check_matrix
+from monitor.lab.evaluation.input.scores import EvaluationInput, check_matrix
 from monitor.lab.evaluation.memory import scratch
 from monitor.maths.scores import OF_VECTORS, near_one
 from monitor.phrases import plural
-from monitor.safe_text import printable
 from monitor.types import AnyArray, FloatArray
 
 _SESSION = frozenset({"session", "session_id", "chapter"})
@@ -31,7 +33,7 @@ _SESSION = frozenset({"session", "session_id", "chapter"})
 
 @dataclass(frozen=True)
 class Vectors:
-    """Embeddings (n, d) of a file, as messages call it; n names of speakers, and of sessions."""
+    """Embeddings (n, d) of a file, with n speakers and n or no sessions."""
 
     label: str
     values: FloatArray
@@ -49,14 +51,14 @@ class Vectors:
             raise UsageError(f"{self.label} has no embedding in it")
         if count != len(values) or len(self.sessions) not in (0, count):
             raise UsageError(
-                f"{self.label}: {plural(len(values), 'embedding')}, {plural(count, 'speaker')} and "
-                f"{plural(len(self.sessions), 'session')}; give one of each for each embedding"
+                f"{self.label} has {plural(len(values), 'embedding')}, {plural(count, 'speaker')} "
+                f"and {plural(len(self.sessions), 'session')}; give one of each for each embedding"
             )
         finite = np.logical_and.reduce(np.isfinite(values), axis=1)
         if not finite.all():
             i = int(np.argmin(finite))
             raise UsageError(
-                f"{self.label}: embedding {i + 1} (speaker {self.speakers[i]}) is not finite: "
+                f"{self.label}: embedding {i + 1} (speaker {self.speakers[i]}) is not finite; "
                 "drop it"
             )
         if "" in self.speakers:
@@ -67,13 +69,13 @@ class Vectors:
 def read_vectors(path: Path) -> Vectors:
     """Read embeddings.
 
-    An ``.npz`` with ``embeddings`` (n, d), ``speakers`` (n,) and perhaps ``sessions`` (n,); JSON
-    lines ``{"speaker": "ann", "session": "1", "embedding": [0.1, ...]}``; or a table with the
-    columns ``speaker``, perhaps ``session``, and d numbers.
+    Formats are an ``.npz`` with ``embeddings`` (n, d) and ``speakers`` (n,), JSON lines
+    ``{"speaker": "ann", "session": "1", "embedding": [0.1, ...]}``, and a table with a column
+    ``speaker`` and d columns of numbers. Sessions are optional in each.
     """
     kind = kind_of(path)
     if kind == "npy":
-        raise UsageError(f"{path.name} does not say whose embeddings they are; save them as .npz")
+        raise UsageError(f"{path.name} has no speakers; save them with the embeddings as .npz")
     if kind == "npz":
         arrays = arrays_at(path)
         if not {"embeddings", "speakers"} <= arrays.keys():
@@ -107,7 +109,7 @@ def _json_lines(path: Path) -> Iterator[_Line]:
         except (ValueError, RecursionError):
             value = None
         if not isinstance(value, dict):
-            raise UsageError(f"{where}: is no JSON object; correct it")
+            raise UsageError(f"{where} is not a JSON object; correct it")
         speaker, session = value.get("speaker"), value.get("session", "")
         values = value.get("embedding")
         if type(speaker) not in (str, int) or type(session) not in (str, int):
@@ -167,7 +169,7 @@ def read_embeddings(
         ...     read = read_embeddings(path, path)
         >>> read.matrix.scores.tolist(), read.notes
         ([[1.0, 0.0], [0.0, 1.0]],
-         ('2 of 2 trials are enrolled themselves (first: trial 1): every figure is biased
+         ('2 of 2 trials are enrolled themselves (first: trial 1), which biases every figure
          upwards',))
     """
     if scoring not in SCORINGS:
@@ -183,7 +185,7 @@ def read_embeddings(
     if zero.size:
         i = int(zero[0])
         raise UsageError(
-            f"{enrolled.label}: embedding {i + 1} (speaker {enrolled.speakers[i]}) is all zero: "
+            f"{enrolled.label}: embedding {i + 1} (speaker {enrolled.speakers[i]}) is all zero; "
             "drop it"
         )
     speakers = tuple(sorted(set(enrolled.speakers), key=natural))
@@ -223,14 +225,14 @@ def _cosines(
 
 
 def _shared(trials: Vectors, enrolment: Vectors) -> list[str]:
-    """Describe trials and sessions that the two files share and should not."""
+    """Describe trials and sessions that both files contain."""
     notes = []
     enrolled_rows = set(_bytes(enrolment.values))
     same = [i for i, row in enumerate(_bytes(trials.values), 1) if row in enrolled_rows]
     if same:
         notes.append(
             f"{len(same)} of {len(trials.values)} trials are enrolled themselves (first: trial "
-            f"{same[0]}): every figure is biased upwards"
+            f"{same[0]}), which biases every figure upwards"
         )
     if trials.sessions and enrolment.sessions:
         met = set(zip(enrolment.speakers, enrolment.sessions, strict=True))
@@ -239,405 +241,10 @@ def _shared(trials: Vectors, enrolment: Vectors) -> list[str]:
         if same:
             notes.append(
                 f"{len(same)} of {len(trials.values)} trials share a session with the enrolment of "
-                f"their speaker (first: trial {same[0]}): that favours the attacker"
+                f"their speaker (first: trial {same[0]}), which favours the attacker"
             )
     return notes
 
 
 def _bytes(values: FloatArray) -> Iterator[bytes]:
     return (row.tobytes() for row in np.asarray(values, np.float64))
-
-
-# ------------------------------------------------------------------------------------- voiceprivacy
-# Reads what the evaluation of the VoicePrivacy Challenges of 2024 and 2026 leaves behind.
-#
-# A folder of results (``exp/asv_orig``, ``exp/asv_anon_SUFFIX``) keeps the embeddings of each data
-# set under ``cosine_out/emb_xvect/SET/utt-level`` and ``spk-level``: ``id2idx`` (an identifier and
-# its row), ``idx2spk`` (a row and its speaker), and ``speaker_vectors.npy``, converted
-# from the pickle ``.pt``, which is not read. The lists of trials lie in
-# ``data/SET_trials_f/trials``. docs/evaluate-input.md shows it.
-
-SCENARIOS = ("oo", "oa", "aa")
-"""Enrolment and trials, original or anonymised: unprotected, ignorant and informed attackers."""
-_VECTORS, _PICKLED = "speaker_vectors.npy", "speaker_vectors.pt"
-_CONVERT = (
-    'python -c \'import glob, numpy, torch; [numpy.save(p[:-2] + "npy", torch.load(p, "cpu")) '
-    f'for p in glob.glob("exp/**/{_PICKLED}", recursive=True)]\''
-)
-_ENROLS = re.compile(r"(?P<set>.+)_enrolls(?P<suffix>_.+)?")
-_TRIALS = re.compile(
-    r"(?P<set>.+)_trials(?:_(?P<part>all|mixed|[fm](?:_(?:all|common))?))?(?P<suffix>_.+)?"
-)
-_CLEAR = ("asv_orig", "asv_ssl")
-_NEAR = 1e-3
-_WAV = ".wav"
-"""Of the names of utterances, in some files of the kit of 2026."""
-
-
-def read_map(path: Path) -> dict[str, str]:
-    """Read a name and a word a line, as ``utt2spk``."""
-    if kind_of(path) != "text":
-        raise UsageError(f"{path.name} is no text")
-    words_by_name: dict[str, str] = {}
-    rows = Rows.at(path, blanks=True)
-    for number, (name, word) in rows.read(width=2, shape="a name and a word"):
-        if words_by_name.setdefault(name, word) != word:
-            raise rows.refuse(number, f"{name} is listed twice")
-    return words_by_name
-
-
-def read_trials(path: Path) -> tuple[tuple[str, str, bool], ...]:
-    """Read ``SPEAKER UTTERANCE target|nontarget`` lines, the last as a bool."""
-    targets: dict[tuple[str, str], bool] = {}
-    rows, shape = Rows.at(path, blanks=True), "SPEAKER UTTERANCE target|nontarget"
-    for number, (speaker, utterance, word) in rows.read(width=3, shape=shape):
-        if word not in ("target", "nontarget"):
-            raise rows.refuse(number, f"{printable(word)[:40]!r} is not target or nontarget")
-        target = word == "target"
-        if targets.setdefault((speaker, utterance.removesuffix(_WAV)), target) != target:
-            raise rows.refuse(number, f"{utterance} is both target and nontarget")
-    return tuple((*pair, target) for pair, target in targets.items())
-
-
-@dataclass(frozen=True)
-class SpeakerVectors:
-    """Cached embeddings (n, d) of a data set: row of each identifier, speaker of each row."""
-
-    label: str
-    row: Mapping[str, int]
-    values: FloatArray
-    speakers: Mapping[int, str]
-
-    @classmethod
-    def at(cls, folder: Path) -> SpeakerVectors:
-        """Read a folder of ``id2idx`` and ``speaker_vectors.npy``."""
-        label = f"{folder.parent.name}/{folder.name}"
-        if not (folder / _VECTORS).exists() and (folder / _PICKLED).exists():
-            raise StoreError(f"{label}: {_PICKLED} is a pickle, which is never loaded: {_CONVERT}")
-        stored = array_at(folder / _VECTORS)
-        if stored.dtype.kind not in "fiu" or stored.ndim != 2 or not stored.size:
-            raise UsageError(f"{label}: {_VECTORS} has shape {stored.shape}, not (n, d) numbers")
-        with np.errstate(invalid="ignore"):  # what is not finite is refused below
-            values = np.asarray(stored, dtype=np.float64)
-        row = {name.removesuffix(_WAV): _index(word, label, "id2idx")
-               for name, word in read_map(folder / "id2idx").items()}  # fmt: skip
-        beyond = [name for name, index in row.items() if index >= len(values)]
-        if beyond or len(set(row.values())) < len(row):
-            raise UsageError(
-                f"{label}: id2idx has {len(row)} identifiers of {plural(len(values), 'embedding')}"
-                + (f" ({beyond[0]}: row {row[beyond[0]]})" if beyond else ", two of one row")
-            )
-        for name, index in row.items():
-            if not np.isfinite(values[index]).all() or not values[index].any():
-                what = "all zero" if np.isfinite(values[index]).all() else "not finite"
-                raise UsageError(f"{label}: the embedding of {name} is {what}")
-        speakers = {}
-        if (folder / "idx2spk").is_file():
-            listed = read_map(folder / "idx2spk")
-            speakers = {_index(word, label, "idx2spk"): name for word, name in listed.items()}
-        return cls(label, row, values, speakers)
-
-
-def _has_vectors(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in (_VECTORS, _PICKLED))
-
-
-def _index(word: str, label: str, file: str) -> int:
-    if not (word.isdecimal() and word.isascii() and len(word) < 10):
-        raise UsageError(f"{label}: {word!r} in {file} is no row")
-    return int(word)
-
-
-@dataclass(frozen=True)
-class VoicePrivacyEntry:
-    """A list of trials in one scenario: ``libri_dev``, ``f``, ``aa``.
-
-    Attributes:
-        dataset, part, scenario, anonymiser: what it is chosen by; `part` is empty where there is
-            but one list, `anonymiser` (the suffix of the folders) where trials are original.
-        enrolment, trials: folders of embeddings.
-        listed: the list of trials; None where it is missing.
-    """
-
-    dataset: str
-    part: str
-    scenario: str
-    anonymiser: str
-    enrolment: Path
-    trials: Path
-    listed: Path | None
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """Words that it is chosen by; empty where there is nothing."""
-        return self.dataset, self.part, self.scenario, self.anonymiser
-
-
-@dataclass(frozen=True)
-class VoicePrivacyResults:
-    """A folder of results, whose embeddings are read when they are asked for."""
-
-    path: Path
-    data: Path | None
-    entries: tuple[VoicePrivacyEntry, ...]
-
-    @classmethod
-    def at(cls, path: Path, data: Path | None = None) -> VoicePrivacyResults:
-        """Find the results there; lists of trials are below `data`, by default as in the kit."""
-        root = next(filter(Path.is_dir, (path / "cosine_out" / "emb_xvect", path / "emb_xvect")),
-                    path if path.name == "emb_xvect" else None)  # fmt: skip
-        if root is None:
-            plda = "; PLDA's are not" if (path / "plda_out").is_dir() else ""
-            raise UsageError(
-                f"{path.name} is a folder without cosine_out/emb_xvect, where VoicePrivacy's "
-                f"evaluation keeps its embeddings{plda}: give such a folder, or a file of scores"
-            )
-        lists = data or next(
-            filter(Path.is_dir, (up / "data" for up in path.resolve().parents[:4])), None
-        )
-        folders = sorted(folder for folder in root.iterdir() if folder.is_dir())
-        enrols = {(m["set"], m["suffix"] or ""): folder for folder in folders
-                  if (m := _ENROLS.fullmatch(folder.name))}  # fmt: skip
-        entries = []
-        for folder in folders:
-            match = _TRIALS.fullmatch(folder.name)
-            if match is None or not (folder / "utt-level").is_dir():
-                continue
-            name, part, suffix = match["set"], match["part"] or "", match["suffix"] or ""
-            where = None if lists is None else lists / f"{name}_trials{'_' * bool(part)}{part}"
-            listed = where / "trials" if where and (where / "trials").is_file() else None
-            pairs = (("oo", ""),) if not suffix else (("oa", ""), ("aa", suffix))
-            entries += [
-                VoicePrivacyEntry(
-                    name, part, scenario, suffix.removeprefix("_"), enrols[name, whose], folder,
-                    listed,
-                )
-                for scenario, whose in pairs
-                if (name, whose) in enrols
-            ]  # fmt: skip
-        if not entries:
-            raise UsageError(
-                f"{root.parent.name}/{root.name} has no SET_enrolls beside a SET_trials_...: "
-                "nothing to compare"
-            )
-        order = {scenario: i for i, scenario in enumerate(SCENARIOS)}
-        entries.sort(key=lambda e: (e.dataset, e.part, order[e.scenario], e.anonymiser))
-        return cls(path, lists, tuple(entries))
-
-    def choose(self, words: Sequence[str]) -> tuple[VoicePrivacyEntry, ...]:
-        """Return entries that fit the words; words of one sort are alternatives."""
-        asked = set(words)
-        sorts = [asked & {entry.words[i] for entry in self.entries} for i in range(4)]
-        entries = tuple(
-            entry
-            for entry in self.entries
-            if all(not sort or word in sort for sort, word in zip(sorts, entry.words, strict=True))
-        )
-        if not entries or asked - set().union(*sorts):
-            raise UsageError(
-                f"{self.path.name} has no {' '.join(words)}; it has {self.describe_choices()}"
-            )
-        return entries
-
-    def describe_choices(self) -> str:
-        """List the words to choose by."""
-        return " ".join(dict.fromkeys(w for entry in self.entries for w in entry.words if w))
-
-    def read(
-        self, entry: VoicePrivacyEntry, name: str, *, unmated: str = "count",
-        clear: Path | None = None,
-    ) -> EvaluationInput:  # fmt: skip
-        """Compute the cosines of one list of trials, as the challenge has them.
-
-        Against `clear`, results of a network trained on clear speech (by default ``asv_orig`` or
-        ``asv_ssl`` beside these), an attacker whose network tells too little of clear speech is
-        marked.
-        """
-        notes: list[str] = []
-        listed = self._list_comparisons(entry, notes)
-        scores = check_list(listed, name, notes=notes, unmated=unmated)
-        warnings = [*self._compare_eer(entry, scores)]
-        messages = list(scores.notes)
-        if entry.scenario != "oo" and self.path.name not in _CLEAR:
-            mark, note = self._judge_training(entry, clear)
-            warnings += [mark] * bool(mark)
-            messages += [note] * bool(note)
-        return EvaluationInput(scores.comparisons, tuple(messages), tuple(warnings))
-
-    def _compare_eer(self, entry: VoicePrivacyEntry, scores: EvaluationInput) -> Iterable[str]:
-        """Warn where the challenge's own EER is another."""
-        from monitor.lab.evaluation.verification import eer
-
-        folder = f"{entry.enrolment.name}-{entry.trials.name}"
-        file = self.path / folder / "EER"
-        if not file.is_file():
-            return
-        try:
-            reported = float(Rows.at(file).first)
-        except ValueError:
-            raise UsageError(f"{folder}/EER holds no number") from None
-        comparisons = scores.comparisons
-        others = np.concatenate([block.ravel() for _, block in comparisons.non_mated_blocks()])
-        measured = eer(comparisons.mated, others, "nearest")
-        if not abs(measured - reported) < _NEAR:
-            yield (
-                f"{folder}/EER reads {100 * reported:.3f} %, these embeddings and lists "
-                f"{100 * measured:.3f} %: they are not of one run"
-            )
-
-    def _judge_training(self, entry: VoicePrivacyEntry, clear: Path | None) -> tuple[str, str]:
-        """Mark an attacker that looks undertrained; else note what is known of it."""
-        from monitor.lab.evaluation.srd import is_undertrained
-
-        neighbours = [self.path.parent / name for name in _CLEAR]
-        reference = clear or next(filter(Path.is_dir, neighbours), None)
-        bits = self._clear_bits(entry)
-        if reference is None or bits is None:
-            lacks = "its embeddings of clear speech" if bits is None else "results of asv_orig"
-            return "", (
-                f"Whether the attacker is trained well enough cannot be told without {lacks} "
-                "(--clear-results)."
-            )
-        reference_bits = VoicePrivacyResults.at(reference, self.data)._clear_bits(entry)
-        if reference_bits is None:
-            return "", (
-                f"Whether the attacker is trained well enough cannot be told: {reference.name} "
-                f"has no clear {entry.dataset}."
-            )
-        dataset = " ".join(filter(None, (entry.dataset, entry.part)))
-        sentence = f"of clear {dataset} its network tells {bits:.2f} bits (MeanD), "
-        sentence += f"{reference.name} {reference_bits:.2f}"
-        if is_undertrained(bits, reference_bits):
-            return (
-                f"the attacker looks undertrained: {sentence}: its figures are no measure of the "
-                "anonymiser; train it longer, or on more speakers"
-            ), ""
-        return "", f"The attacker is trained: {sentence}."
-
-    def _clear_bits(self, entry: VoicePrivacyEntry) -> float | None:
-        """MeanD of the clear side of a list, all its trials against all its speakers."""
-        from monitor.lab.evaluation.evaluating import evaluate
-        from monitor.lab.evaluation.family import EvaluationSettings
-
-        same = (entry.dataset, entry.part, "oo")
-        entries = [e for e in self.entries if (e.dataset, e.part, e.scenario) == same]
-        if not entries:
-            return None
-        listed = self._list_comparisons(entries[0], [], complete=True)
-        comparisons = Comparisons.of(listed)
-        if comparisons.matrix is None:
-            return None
-        report = evaluate(
-            comparisons.matrix, settings=EvaluationSettings(replicates=0, only=("srd",))
-        )
-        return report["srd.mean_bits_model"].value
-
-    def _list_comparisons(
-        self, entry: VoicePrivacyEntry, notes: list[str], complete: bool = False
-    ) -> ScoreList:
-        """Compute the listed comparisons, or all of their trials with all of their speakers."""
-        trials = SpeakerVectors.at(entry.trials / "utt-level")
-        enrolled = self._read_templates(entry.enrolment, notes)
-        if trials.values.shape[1] != enrolled.values.shape[1]:
-            raise UsageError(
-                f"{trials.label} has {trials.values.shape[1]} dimensions and {enrolled.label} "
-                f"{enrolled.values.shape[1]}; take both from one network"
-            )
-        if entry.listed is None:
-            raise UsageError(
-                f"{entry.trials.name} has no list of trials: say where lists are (--data FOLDER)"
-            )
-        listed = read_trials(entry.listed)
-        missing = [pair for pair in listed
-                   if pair[0] not in enrolled.row or pair[1] not in trials.row]  # fmt: skip
-        if missing:
-            gone = set(missing)
-            listed = tuple(pair for pair in listed if pair not in gone)
-            notes.append(
-                f"{len(missing)} of {len(missing) + len(listed)} listed pairs have no embedding "
-                f"(first: {missing[0][0]} {missing[0][1]}): left out"
-            )
-        if not listed:
-            raise UsageError(f"{entry.trials.name}: no listed pair has embeddings; check the lists")
-        speakers = tuple(sorted({speaker for speaker, _, _ in listed}, key=natural))
-        if complete:
-            own = {utterance: speaker for speaker, utterance, target in listed if target}
-            listed = tuple(
-                (name, utterance, name == who)
-                for utterance, who in own.items()
-                for name in speakers
-            )
-        utterances = tuple(dict.fromkeys(utterance for _, utterance, _ in listed))
-        column = {name: i for i, name in enumerate(speakers)}
-        place = {name: i for i, name in enumerate(utterances)}
-        speaker = np.array([column[name] for name, _, _ in listed], dtype=np.intp)
-        trial = np.array([place[name] for _, name, _ in listed], dtype=np.intp)
-        mated = np.array([target for _, _, target in listed])
-        rows = np.array([trials.row[name] for name in utterances])
-        templates = enrolled.values[np.array([enrolled.row[name] for name in speakers])]
-        tests, templates = (near_one(vectors) for vectors in (trials.values[rows], templates))
-        tests = tests / np.linalg.norm(tests, axis=1, keepdims=True)
-        cosines = tests @ (templates / np.linalg.norm(templates, axis=1, keepdims=True)).T
-        # of target pairs, utt2spk, else idx2spk
-        spoken = {name: trials.speakers.get(row, name) for name, row in trials.row.items()}
-        spoken |= self._utt2spk(entry.trials.name)
-        spoken |= {utterance: who for who, utterance, target in listed if target}
-        names = [spoken.get(name, name) for name in utterances]
-        people = tuple(dict.fromkeys(names))
-        whose = {name: i for i, name in enumerate(people)}
-        return ScoreList(
-            cosines[trial, speaker], mated, trial, speaker,
-            np.array([whose[name] for name in names], dtype=np.intp), speakers, people, utterances,
-        )  # fmt: skip
-
-    def _utt2spk(self, dataset: str) -> dict[str, str]:
-        """Read the speakers of the data folder of that name, or of its clear one."""
-        match = _ENROLS.fullmatch(dataset) or _TRIALS.fullmatch(dataset)
-        suffix = match["suffix"] or "" if match else ""
-        names = (dataset, dataset.removesuffix(suffix) if suffix else dataset)
-        files = [] if self.data is None else [self.data / name / "utt2spk" for name in names]
-        file = next(filter(Path.is_file, files), None)
-        words = {} if file is None else read_map(file)
-        return {name.removesuffix(_WAV): speaker for name, speaker in words.items()}
-
-    def _read_templates(self, folder: Path, notes: list[str]) -> SpeakerVectors:
-        """Average each speaker's utterances as they are, as the kit does."""
-        by_utterance = None
-        if _has_vectors(folder / "utt-level"):
-            by_utterance = SpeakerVectors.at(folder / "utt-level")
-        speaker_folder = folder / "spk-level"
-        means = None if by_utterance is None else self._average(folder, by_utterance)
-        if not _has_vectors(speaker_folder):
-            if means is None:
-                raise UsageError(f"{folder.name} has neither spk-level nor utt-level embeddings")
-            return means
-        vectors = SpeakerVectors.at(speaker_folder)
-        if means is not None:
-            wrong = [
-                name
-                for name, row in vectors.row.items()
-                if (at := means.row.get(name)) is None
-                or not np.allclose(vectors.values[row], means.values[at], rtol=1e-3, atol=1e-4)
-            ]
-            if wrong:
-                notes.append(
-                    f"{vectors.label}: the vectors of {len(wrong)} of "
-                    f"{plural(len(vectors.row), 'speaker')} (first: {wrong[0]}) are not the means "
-                    "of their utterances (the scripts of 2024 mix speakers up where they read "
-                    "embeddings back): they are taken as they are; remove spk-level to have it "
-                    "made anew"
-                )
-        return vectors
-
-    def _average(self, folder: Path, vectors: SpeakerVectors) -> SpeakerVectors:
-        spoken = self._utt2spk(folder.name)
-        rows: dict[str, list[int]] = {}
-        for name, row in vectors.row.items():
-            speaker = spoken.get(name) or vectors.speakers.get(row)
-            if speaker is None:
-                raise UsageError(f"{vectors.label}: nobody says whose {name} is (utt2spk, idx2spk)")
-            rows.setdefault(speaker, []).append(row)
-        values = np.stack([vectors.values[row].mean(axis=0) for row in rows.values()])
-        return SpeakerVectors(
-            folder.name, {name: i for i, name in enumerate(rows)}, values, dict(enumerate(rows))
-        )

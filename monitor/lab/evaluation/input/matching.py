@@ -1,4 +1,4 @@
-"""Brings scores and who spoke together."""
+"""Matches scores with the speakers of trials and enrolments."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import numpy as np
 
 from monitor.errors import UsageError
 from monitor.lab.evaluation.comparisons import ScoreList, natural
-from monitor.lab.evaluation.input.labels import Labels, RawScores, labels_of_pairs, numbered
-from monitor.lab.evaluation.input.pairs import Pairs
-from monitor.lab.evaluation.input.rows import check_names
+from monitor.lab.evaluation.input.files import check_names
+from monitor.lab.evaluation.input.lists import Labels, Pairs, RawScores, labels_of_pairs, numbered
 from monitor.lab.evaluation.memory import JOIN_BYTES, refuse_beyond_memory, scratch
 from monitor.phrases import plural
 from monitor.types import AnyArray, IntArray
@@ -25,10 +24,10 @@ def match(
     raw: RawScores | Pairs, stated: Labels | None, owners: Labels | None, label: str, scoring: str,
     notes: list[str],
 ) -> ScoreList | tuple[RawScores, IntArray, Sequence[str]]:  # fmt: skip
-    """Bring scores and who spoke together; stated labels take the place of those beside scores.
+    """Match scores with labels; stated labels replace those of the file of scores.
 
     Returns:
-        a list; or a matrix, the column of each trial's speaker, and who spoke, as `_find_targets`.
+        a list; or a matrix with the column and name of each trial's speaker, as `_find_targets`.
     """
     if isinstance(raw, Pairs):
         if stated is not None:
@@ -36,7 +35,7 @@ def match(
         elif raw.target is not None:
             who_spoke = replace(labels_of_pairs(raw), pairs=raw)
         else:
-            raise UsageError(f"{raw.label} does not say who spoke: give labels, or a trial list")
+            raise UsageError(f"{raw.label} has no speakers: give labels, or a trial list")
         return _label_pairs(raw, who_spoke, notes, owners, scoring)
     raw = raw if stated is None else replace(raw, labels=stated)
     who_spoke = _labels_of_matrix(raw, label)
@@ -57,14 +56,14 @@ def match(
 
 
 def _labels_of_matrix(raw: RawScores, label: str) -> Labels:
-    """Return who spoke in each trial of a matrix of scores; refuse anything else."""
+    """Check a matrix of scores, and return its labels."""
     if raw.scores.ndim != 2 or raw.scores.dtype.kind not in "fiu":
         raise UsageError(
             f"{label} holds {raw.scores.dtype} of shape {raw.scores.shape}; scores are "
             "numbers, trials x speakers"
         )
     if raw.labels is None:
-        raise UsageError(f"{label} does not say who spoke: give labels, or a trial list")
+        raise UsageError(f"{label} has no speakers: give labels, or a trial list")
     if not raw.scores.shape[0]:
         raise UsageError(f"{label} has no trial in it")
     return raw.labels
@@ -90,19 +89,18 @@ def _with_speakers(
 def _find_targets(
     raw: RawScores, labels: Labels, label: str, notes: list[str]
 ) -> tuple[IntArray, tuple[str, ...], Sequence[str]]:
-    """Return the column of each trial, the names of the columns, and who spoke.
+    """Return each trial's column, the columns' names, and each trial's speaker; add notes.
 
-    Shape (T,), -1 where the speaker is not among the columns; N names, or none; the name of each
-    trial's speaker, empty where nobody says, or no names at all. What a person should know of the
-    scores, as messages call them, is added to the notes.
+    Columns have shape (T,), -1 for a speaker without a column. Names may be missing; an unknown
+    speaker is empty.
     """
     trials, count = raw.scores.shape
     if raw.speakers and len(raw.speakers) != count:
         raise UsageError(f"{label}: {len(raw.speakers)} names for {plural(count, 'column')}")
     if labels.several:
         raise UsageError(
-            f"{labels.label}: {labels.several}; say whose enrolments they are, or give the scores "
-            "as a list of pairs"
+            f"{labels.several} in {labels.label}: name the speakers of enrolments, or give the "
+            "scores as a list of pairs"
         )
     names = _order_speakers(raw, labels, label, notes)
     count_labels = trials if names and raw.trials and labels.trials else len(names)
@@ -123,19 +121,19 @@ def _find_targets(
         if outside.size:
             i = int(outside[0])
             raise UsageError(
-                f"{labels.label}: label {columns[i]} of trial {i + 1} is no column; they go from "
-                f"0 to {count - 1}"
+                f"invalid label {columns[i]} of trial {i + 1} in {labels.label}: use columns 0 to "
+                f"{count - 1}"
             )
         return columns, speakers, ()
     index = {name: i for i, name in enumerate(speakers)}
     if len(index) < count:
         again = next(name for i, name in enumerate(speakers) if index[name] != i)
-        raise UsageError(f"{label}: speaker {again} has two columns; merge them")
+        raise UsageError(f"{label} has two columns of speaker {again}; merge them")
     return np.fromiter((index.get(n, -1) for n in names), np.intp, len(names)), speakers, names
 
 
 def _order_speakers(raw: RawScores, labels: Labels, label: str, notes: list[str]) -> Sequence[str]:
-    """Return the speaker of each trial, in their order; empty where nobody is enrolled."""
+    """Return the speaker of each trial in order; empty for impostors."""
     if labels.listed and not raw.trials:
         raise UsageError(
             f"{label} names no trial, so {labels.label} cannot be matched with its rows: give one "
@@ -151,8 +149,8 @@ def _order_speakers(raw: RawScores, labels: Labels, label: str, notes: list[str]
     missing = [name for name in raw.trials if name not in listed_trials]
     if missing:
         raise UsageError(
-            f"{labels.label} does not say who spoke in {len(missing)} of {len(raw.trials)} trials "
-            f"(first: {missing[0]}); add them"
+            f"{labels.label} lacks {len(missing)} of {len(raw.trials)} trials (first: "
+            f"{missing[0]}); add them"
         )
     if len(set(raw.trials)) < len(raw.trials):
         seen = sorted(raw.trials)
@@ -179,8 +177,8 @@ def _name_columns(
     by_number = sorted(order, key=lambda name: _DIGITS.sub(lambda m: m[0].zfill(99), name))
     if order != by_number:
         raise UsageError(
-            f"{label} names no column, and the speakers of {source} sort differently as "
-            "numbers and as words: give column numbers from 0, or a table with a header"
+            f"{label} names no column, and the order of the speakers of {source} is ambiguous "
+            "(numbers or words): give column numbers from 0, or a table with a header"
         )
     notes.append(f"columns have no names: taken for {order[0]} to {order[-1]}, in this order")
     index = {name: i for i, name in enumerate(order)}
@@ -196,14 +194,14 @@ _BLOCK = 1 << 20
 def _find_owners(
     models: Sequence[str], labels: Labels, owner_labels: Labels | None
 ) -> tuple[str, ...]:
-    """Find the speaker of each enrolled model: as given, or as labels of the trials say."""
+    """Find the speaker of each enrolled model, from its own labels or those of the trials."""
     if owner_labels is not None and owner_labels.trials:
         owners = owner_labels.by_trial()
         missing = [name for name in models if name not in owners]
         if missing:
             raise UsageError(
-                f"{owner_labels.label} does not say whose {len(missing)} of {len(models)} "
-                f"enrolments are (first: {missing[0]}); add them"
+                f"{owner_labels.label} lacks {len(missing)} of {len(models)} enrolments (first: "
+                f"{missing[0]}); add them"
             )
         return tuple(owners[name] for name in models)
     if owner_labels is not None:
@@ -251,10 +249,10 @@ def _merge_columns(
 def _label_pairs(
     pairs: Pairs, labels: Labels, notes: list[str], models: Labels | None, scoring: str
 ) -> ScoreList:
-    """Bring scores and labels together; notes gain what one should know.
+    """Label the pairs of a list, and add notes.
 
-    Where labels list target and nontarget pairs, these alone count. Models say whose each enrolled
-    model is, where speakers have several, whose scores become one.
+    A trial list with nontarget pairs selects its pairs. `models` has the speakers of enrolled
+    models; scores of several models of a speaker are merged.
     """
     key = labels.pairs
     _check(pairs)
@@ -264,7 +262,7 @@ def _label_pairs(
     whose = _find_owners(pairs.speakers, labels, models)
     speakers = tuple(sorted(set(whose), key=natural))
     pairs = replace(pairs, speakers=speakers, speaker=_places(whose, speakers)[pairs.speaker])
-    names = list(pairs.trials)  # of people whom nobody names
+    names = list(pairs.trials)  # of unnamed speakers
     if key is None:
         nothing = np.broadcast_to(0.0, (len(pairs.trials), len(speakers)))
         raw = RawScores(nothing, speakers, pairs.trials)
@@ -298,16 +296,16 @@ def _check(pairs: Pairs) -> None:
 
     if not (good := np.isfinite(pairs.scores)).all():
         raise UsageError(
-            f"{pairs.label}: the score of {pair(int(np.argmin(good)))} is not a finite number: "
-            "drop that trial"
+            f"{pairs.label}: the score of {pair(int(np.argmin(good)))} is not finite; drop that "
+            "trial"
         )
     codes = np.sort(pairs.codes)
     if twice := int(np.count_nonzero(codes[1:] == codes[:-1])):
         later = np.ones(codes.size, bool)
         later[np.unique(pairs.codes, return_index=True)[1]] = False
         raise UsageError(
-            f"{pairs.label}: {pair(int(np.argmax(later)))} is listed twice "
-            f"({plural(twice, 'line')} too many); keep one score for each pair"
+            f"{pairs.label} lists {pair(int(np.argmax(later)))} twice "
+            f"({plural(twice, 'line')} too many); keep one score per pair"
         )
 
 
@@ -370,7 +368,7 @@ def _merge(pairs: Pairs, scoring: str) -> Pairs:
     torn = np.flatnonzero((hits > 0) & (hits < many))
     if torn.size:
         raise UsageError(
-            f"trial {pairs.trials[trial[torn[0]]]} is a target of one enrolment of speaker "
-            f"{pairs.speakers[speaker[torn[0]]]} and not of another; check whose the enrolments are"
+            f"trial {pairs.trials[trial[torn[0]]]} is a target of only some enrolments of speaker "
+            f"{pairs.speakers[speaker[torn[0]]]}; check the enrolment labels"
         )
     return replace(pairs, trial=trial, speaker=speaker, scores=scores, target=hits > 0)

@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from monitor.arrays import names_or_numbers, real_numbers
-from monitor.errors import StoreError, UsageError
+from monitor.errors import UsageError
 from monitor.features.registry import caveats
-from monitor.files import atomic_write, not_written
 from monitor.lab.evaluation.comparisons import (
     Comparisons,
     ScoreList,
     ScoreMatrix,
     describe_balance,
 )
-from monitor.lab.evaluation.input.attributes import Attribute
-from monitor.lab.evaluation.input.files import array_at, arrays_at, kind_of
-from monitor.lab.evaluation.input.labels import (
+from monitor.lab.evaluation.input.files import Progress, array_at, arrays_at, kind_of
+from monitor.lab.evaluation.input.lists import (
     Labels,
+    Layout,
+    Pairs,
     RawScores,
     labels_of_array,
+    layout_of,
+    pairs_of_records,
     read_labels,
+    read_pairs,
 )
-from monitor.lab.evaluation.input.layout import Layout, layout_of
 from monitor.lab.evaluation.input.matching import SCORINGS, match
-from monitor.lab.evaluation.input.pairs import Pairs, pairs_of_records, read_pairs
-from monitor.lab.evaluation.input.rows import Progress
+from monitor.lab.evaluation.input.score_file import ScoreFile
 from monitor.lab.evaluation.input.tables import (
     column_names,
     match_columns,
@@ -43,9 +43,7 @@ from monitor.lab.evaluation.input.tables import (
 from monitor.lab.evaluation.memory import scratch
 from monitor.lab.report.model import OneLine
 from monitor.phrases import plural
-from monitor.safe_text import is_name
-from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
-from monitor.version import __version__
+from monitor.types import AnyArray, BoolArray, IntArray
 
 UNMATED = ("count", "drop", "refuse")
 """What becomes of impostor trials, whose speaker is not enrolled: they count where no rank is
@@ -68,8 +66,8 @@ class EvaluationInput(OneLine):
         """The trials that ranks can stand on."""
         if self.comparisons.matrix is None:
             raise UsageError(
-                f"{self.comparisons.name}: no trial was compared with every enrolled speaker, its "
-                "own among them: there are no ranks"
+                f"{self.comparisons.name} has no ranks: no trial was compared with every enrolled "
+                "speaker"
             )
         return self.comparisons.matrix
 
@@ -98,14 +96,14 @@ def check_matrix(
         called = tuple(called[row] for row in keep.tolist())
     named = called if raw.trials and len(set(called)) == len(called) else ()
     matrix = ScoreMatrix(scores, target, speakers, name, tuple(named))
-    comparisons, balance = Comparisons.with_notes(matrix, rest, called)
-    return EvaluationInput(comparisons, (*messages, *balance))
+    comparisons = Comparisons(matrix.speakers, matrix, rest, matrix.name)
+    return EvaluationInput(comparisons, (*messages, *describe_balance(matrix, called)))
 
 
 def check_list(
     listed: ScoreList, name: str, *, notes: Sequence[str], unmated: str
 ) -> EvaluationInput:
-    """Take the trials that ranks can stand on out of a list, and say what is beside them."""
+    """Collect the complete trials of a list into a matrix, and describe the rest."""
     messages = list(notes)
     impostor = listed.hits == 0
     if not _impostors(impostor, listed.trials, name, unmated, messages):
@@ -114,8 +112,8 @@ def check_list(
     if several.size:
         messages.append(
             f"{plural(several.size, 'trial')} with several targets (first: "
-            f"{listed.trials[several[0]]}): each counts by itself; to take the enrolments of a "
-            "speaker together, say whose they are (--enrolment-labels)"
+            f"{listed.trials[several[0]]}) count once per target. To merge the enrolments of a "
+            "speaker, use --enrolment-labels"
         )
     count, met = len(listed.speakers), listed.met
     short = np.flatnonzero(met < count)
@@ -124,8 +122,8 @@ def check_list(
         missing = np.setdiff1d(np.arange(count), listed.speaker[listed.trial == row])[0]
         messages.append(
             f"{short.size} of {plural(met.size, 'trial')} were not compared with every speaker "
-            f"(first: trial {listed.trials[row]}, not with {listed.speakers[missing]}): ranks "
-            "leave them out"
+            f"(first: trial {listed.trials[row]}, not with {listed.speakers[missing]}) and have no "
+            "ranks"
         )
     comparisons = Comparisons.of(listed, name)
     if comparisons.matrix is not None:
@@ -144,11 +142,11 @@ def _impostors(
         return True
     first = f"first: trial {trials[int(np.argmax(impostor))]}"
     if unmated == "refuse" or lost == impostor.size:
-        cure = "say whose the enrolments are (--enrolment-labels)"
+        cure = "name the speakers of enrolments (--enrolment-labels)"
         cure = cure if lost == impostor.size else "let impostors count (--unmated count)"
         raise UsageError(
-            f"{name}: {lost} of {impostor.size} trials have no mated score, their speaker is not "
-            f"enrolled ({first}); check the names, or {cure}"
+            f"{lost} of {impostor.size} trials of {name} have no mated score, because their "
+            f"speaker is not enrolled ({first}); check the names, or {cure}"
         )
     have = "has" if lost == 1 else "have"
     many = (
@@ -166,7 +164,7 @@ def _list_impostors(
     scores: AnyArray, rows: IntArray, speakers: tuple[str, ...], trials: Sequence[str],
     spoken: Sequence[str],
 ) -> ScoreList:  # fmt: skip
-    """Impostor trials as a list; one whose speaker nobody names is its own speaker."""
+    """Convert impostor trials to a list; unnamed speakers are named by their trial."""
     if not np.isfinite(scores).all():
         row = int(np.argwhere(~np.isfinite(scores))[0, 0])
         raise UsageError(
@@ -205,27 +203,26 @@ def read_scores(
     choose: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> EvaluationInput:
-    r"""Read scores and who really spoke; what kind of file it is shows in its content.
+    r"""Read scores and the speakers of trials; the format is detected.
 
     Args:
-        path: ``.npy`` (a matrix, mapped and never held in memory whole, or records of a list),
-            ``.npz``, Parquet, a table (CSV, TSV, blanks), or a list of pairs (Kaldi, ZEBRA,
-            VoicePrivacy, or CSV). See docs/evaluate-input.md.
-        labels: columns, names, names by trial, or a trial list; not needed where the scores say it.
-        name: of the system; the file's without its ending where not given.
-        unmated: impostor trials, whose speaker is not enrolled: ``"count"`` them where no rank is
-            needed, ``"drop"`` or ``"refuse"`` them.
-        enrolment_labels: whose each enrolled model is, in any form of `labels`, where speakers
-            have several; an utt2spk of trials may speak of them as well.
-        scoring: ``"average"`` or ``"max"``: the mean or the largest score of a speaker's models.
-        choose: of a file of `monitor score`, which matrix: ``voice``, ``cross``, ``T=10``, ``D=30``
-            as far as needed. Other files need none.
-        progress: called with how much of the text is read, and its length.
+        path: ``.npy`` (a memory-mapped matrix, or records of a list), ``.npz``, Parquet, a table,
+            or a list of pairs (Kaldi, ZEBRA, VoicePrivacy, CSV). See docs/evaluate-input.md.
+        labels: columns, names, names by trial, or a trial list; optional if the scores have them.
+        name: of the system, by default of the file without its ending.
+        unmated: ``"count"`` impostor trials for figures of pooled scores, ``"drop"`` or
+            ``"refuse"`` them.
+        enrolment_labels: speakers of enrolled models, in any form of `labels`, if speakers have
+            several; an utt2spk of trials may include them.
+        scoring: ``"average"`` or ``"max"``: mean or maximum score of a speaker's models.
+        choose: words that select one matrix of a file of `monitor score`: ``voice``, ``cross``,
+            ``T=10``, ``D=30``.
+        progress: called with the characters read, and their total.
 
     Returns:
-        The comparisons, checked, and notes. Columns are as the file has them; of a list, in the
-        order of their names. Of a list that has not every pair the rest counts where no rank is
-        needed; pairs that a trial list with nontarget pairs does not have are left out.
+        The checked comparisons, and notes. Columns keep the order of the file; speakers of a list
+        are sorted. Incomplete trials of a list have no ranks. A trial list with nontarget pairs
+        selects its pairs.
 
     Example:
         >>> import tempfile
@@ -244,7 +241,7 @@ def read_scores(
     held = ScoreFile.at(path) if kind_of(path) == "npz" else None
     if held is not None:
         if labels is not None or enrolment_labels is not None:
-            raise UsageError(f"{path.name} says itself who spoke: give no labels beside it")
+            raise UsageError(f"{path.name} includes the speakers: leave out labels")
         return _read_matrix(held, choose, called)
     raw = _read_raw(path, progress)
     stated = None if labels is None else _read_labels(Path(labels))
@@ -266,19 +263,15 @@ def scores_in_memory(scores: Any, labels: Any = None, name: str = "scores") -> E
     stated = None
     if labels is None and (raw.labels if isinstance(raw, RawScores) else raw.target) is None:
         raise UsageError(
-            "an array of scores does not say who spoke: give labels=, the column (from 0) or the "
-            "name of each trial's speaker"
+            "an array of scores has no speakers: give labels=, the column (from 0) or name of each "
+            "trial's speaker"
         )
     if labels is not None:
         is_frame = column_names(labels) is not None
-        stated = (read_labels_of if is_frame else _labels_of)(labels, "labels")
+        stated = read_labels_of(labels, "labels") if is_frame else labels_of_array("labels", labels)
         if written is not None and isinstance(raw, RawScores):
             stated = match_columns(stated, raw, written)
     return _compare(raw, stated, None, name, name)
-
-
-def _labels_of(values: object, label: str) -> Labels:
-    return labels_of_array(label, values)
 
 
 def _read_labels(path: Path) -> Labels:
@@ -361,194 +354,3 @@ def _archive(path: Path) -> RawScores:
     key = next((key for key in ("target", "labels") if key in arrays), None)
     labels = None if key is None else labels_of_array(f"{path.name} {key}", arrays[key])
     return RawScores(arrays["scores"], tuple(map(str, names.tolist())), (), labels)
-
-
-# --------------------------------------------------------------------------------------- score_file
-# Score files: matrices of several features and lengths in one ``.npz``, with all that is known.
-#
-# `monitor score` writes them, `monitor evaluate` reads them; docs/evaluate-input.md has the arrays.
-
-SCHEMA = 1
-_KIND = "scores"
-_SESSIONS = ("same", "cross")
-_MOST_LISTED = 6
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreCell:
-    """Matrices of one length of test and template, T and D, which share trials and speakers.
-
-    By name of the system: a feature, ``FEATURE-max``, or ``joint`` of such features. Of each trial
-    the session that it begins in, and where in it, in seconds of speech, (T,).
-    """
-
-    session: str
-    test_seconds: float
-    template_seconds: float
-    matrices: Mapping[str, ScoreMatrix]
-    sessions: Sequence[str]
-    start_seconds: FloatArray
-    joint: tuple[str, ...] = ()
-
-    @property
-    def matrix(self) -> ScoreMatrix:
-        """Any of them, for what they share."""
-        return next(iter(self.matrices.values()))
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreEntry:
-    """One matrix of a score file: its system, lengths, `ScoreCell` by number, and features."""
-
-    system: str
-    session: str
-    test_seconds: float
-    template_seconds: float
-    cell: int
-    features: tuple[str, ...] = ()
-
-    @property
-    def words(self) -> tuple[str, str, str, str]:
-        """Words that it is chosen by."""
-        lengths = f"T={self.test_seconds:g}", f"D={self.template_seconds:g}"
-        return (self.system, self.session, *lengths)
-
-
-def write_score_file(
-    path: Path, cells: Iterable[ScoreCell], groups: Attribute | None = None
-) -> None:
-    """Write cells as a score file, mode 0600, whole or not at all."""
-    arrays: dict[str, AnyArray] = {}
-    listed: list[dict[str, object]] = []
-    for i, cell in enumerate(cells):
-        shared = cell.matrix
-        facts = {key: getattr(cell, key) for key in ("session", "test_seconds", "template_seconds")}
-        listed.append(facts | {"systems": list(cell.matrices), "joint": list(cell.joint)})
-        held: dict[str, AnyArray] = {
-            "target": shared.target, "speakers": np.array(shared.speakers),
-            "trials": np.array(shared.trial_names), "sessions": np.array(cell.sessions),
-            "start_seconds": cell.start_seconds,
-            **{f"scores_{name}": matrix.scores for name, matrix in cell.matrices.items()},
-        }  # fmt: skip
-        arrays |= {f"{i}_{name}": array for name, array in held.items()}
-    header: dict[str, object] = {
-        "schema": SCHEMA, "kind": _KIND, "program": __version__, "cells": listed,
-    }  # fmt: skip
-    if groups is not None:
-        header["groups"] = {"name": groups.name, "of": dict(groups.of)}
-    try:
-        with atomic_write(path) as file:
-            np.savez(file, header=np.array(json.dumps(header)), **arrays)  # type: ignore[arg-type]
-    except OSError as error:
-        raise not_written(path, error) from None
-
-
-@dataclass(frozen=True, repr=False)
-class ScoreFile(OneLine):
-    """A score file, whose matrices are read when they are asked for."""
-
-    path: Path
-    entries: tuple[ScoreEntry, ...]
-    groups: Attribute | None = field(default=None)
-
-    @classmethod
-    def at(cls, path: Path) -> ScoreFile | None:
-        """Read the score file there; None where there is another ``.npz``."""
-        array = arrays_at(path, "header").get("header")
-        if array is None or array.ndim or array.dtype.kind != "U":
-            return None
-        try:
-            header = json.loads(str(array))
-        except (ValueError, RecursionError):
-            return None
-        if not isinstance(header, dict) or header.get("kind") != _KIND:
-            return None
-        if header.get("schema") != SCHEMA:
-            raise StoreError(f"{path.name} was written by another version; make it again")
-        try:
-            entries = tuple(
-                ScoreEntry(
-                    _text(system),
-                    _text(cell["session"], _SESSIONS),
-                    float(cell["test_seconds"]),
-                    float(cell["template_seconds"]),
-                    i,
-                    tuple(map(_text, cell.get("joint", ()))) if system == "joint" else (system,),
-                )
-                for i, cell in enumerate(header["cells"])
-                for system in cell["systems"]
-            )
-            attribute = header.get("groups")
-            groups = attribute and Attribute(
-                path.name,
-                _text(attribute["name"]),
-                {_text(k): _text(v) for k, v in attribute["of"].items()},
-            )
-        except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
-            raise _incomplete(path) from None
-        return cls(path, entries, groups)
-
-    def choose(self, words: Sequence[str]) -> tuple[ScoreEntry, ...]:
-        """Find matrices that fit the words: systems, ``same`` or ``cross``, ``T=``, ``D=``.
-
-        Words of one sort are alternatives; of each sort that is given one must fit.
-        """
-        sorts: dict[str, set[str]] = {}
-        for word in words:
-            name, equals, value = word.partition("=")
-            sort = name if equals else "session" if word in _SESSIONS else "system"
-            if equals:
-                word = f"{name}={_number(value, word)}"
-            sorts.setdefault(sort, set()).add(word)
-        entries = tuple(e for e in self.entries if all(s & set(e.words) for s in sorts.values()))
-        if not entries:
-            raise UsageError(
-                f"{self.path.name} has no scores of {' '.join(words)}; it has "
-                f"{self.describe_choices()}"
-            )
-        return entries
-
-    def describe_choices(self) -> str:
-        """List the words to choose by."""
-        sorts = [dict.fromkeys(e.words[i] for e in self.entries) for i in range(4)]
-        parts = []
-        for sort in sorts:
-            shown = list(sort)[:_MOST_LISTED]
-            more = f" and {len(sort) - len(shown)} more" if len(sort) > len(shown) else ""
-            parts.append(" ".join(shown) + more)
-        return "; ".join(parts)
-
-    def matrix(self, entry: ScoreEntry, name: str) -> ScoreMatrix:
-        """Read one of its matrices, by a name of its own."""
-        target = self._array(entry, "target")
-        speakers, trials = self._array(entry, "speakers"), self._array(entry, "trials")
-        scores = self._array(entry, f"scores_{entry.system}")
-        try:
-            columns, rows = (tuple(map(str, names.tolist())) for names in (speakers, trials))
-            return ScoreMatrix(scores, target, columns, name, rows)
-        except (UsageError, ValueError, TypeError) as error:
-            raise StoreError(f"{self.path.name}: {error}; make it again") from None
-
-    def _array(self, entry: ScoreEntry, name: str) -> AnyArray:
-        member = f"{entry.cell}_{name}"
-        array = arrays_at(self.path, member).get(member)
-        if array is None or not array.ndim:
-            raise _incomplete(self.path)
-        return array
-
-
-def _text(value: Any, among: Sequence[str] = ()) -> str:
-    if not isinstance(value, str) or not is_name(value) or (among and value not in among):
-        raise TypeError(value)
-    return value
-
-
-def _number(text: str, word: str) -> str:
-    try:
-        return f"{float(text):g}"
-    except ValueError:
-        raise UsageError(f"{word!r}: T and D are seconds, such as T=10") from None
-
-
-def _incomplete(path: Path) -> StoreError:
-    return StoreError(f"{path.name} is incomplete; make it again")

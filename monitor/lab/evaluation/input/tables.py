@@ -13,9 +13,19 @@ from monitor.arrays import name_of, names_or_numbers, real_numbers
 from monitor.datasets.parquet_pages import declared_bytes
 from monitor.errors import StoreError, UsageError
 from monitor.files import FREE_BYTES, MOST_RATIO
-from monitor.lab.evaluation.input.labels import Labels, RawScores, labels_of_array, labels_of_pairs
-from monitor.lab.evaluation.input.layout import SCORE, SPEAKER, TARGET, TRIAL, WORDS, role_of
-from monitor.lab.evaluation.input.pairs import Pairs
+from monitor.lab.evaluation.input.lists import (
+    SCORE,
+    SPEAKER,
+    TARGET,
+    TRIAL,
+    WORDS,
+    Labels,
+    Pairs,
+    RawScores,
+    labels_of_array,
+    labels_of_pairs,
+    role_of,
+)
 from monitor.safe_text import printable
 from monitor.tables import need
 from monitor.types import AnyArray, BoolArray, IntArray

@@ -106,15 +106,15 @@ def without(text, *lines):
 
 CONTENT = {
     "empty": (b"", UTT2SPK, "s is empty"),
-    "no labels": (NPY, None, "s does not say who spoke: give labels"),
+    "no labels": (NPY, None, "s has no speakers: give labels"),
     "vector": (saved(SCORES[0]), COLUMNS, "holds float64 of shape (3,)"),
     "words": (saved(np.array([["a", "b"]])), COLUMNS, "holds <U1 of shape (1, 2)"),
     "no trial": (saved(SCORES[:0]), saved(np.array([], int)), "has no trial in it"),
     "one speaker": (saved(SCORES[:, :1]), saved(np.zeros(4, int)), "1 speaker; a comparison"),
-    "nan": (saved(NAN), COLUMNS, "the score of trial 3 with speaker 1 is not a finite number"),
+    "nan": (saved(NAN), COLUMNS, "the score of trial 3 with speaker 1 is not finite"),
     "nan in a table": (table().replace("0.8", "nan"), UTT2SPK, "trial 3 with speaker bob is not"),
     "nan in a list": (LISTED.replace("0.8", "nan"), KEY, "score of trial b-1 with speaker bob is"),
-    "short row": (without(table(), 3) + "d-1,0.5,0.5\n", UTT2SPK, "line 5: has 3 columns and"),
+    "short row": (without(table(), 3) + "d-1,0.5,0.5\n", UTT2SPK, "line 5: has 3 columns"),
     "bad score": (table().replace("0.8", "x"), UTT2SPK, "s line 4: the score 'x' is not a number"),
     "comment": (f"# made by us\n{table()}", UTT2SPK, "s line 1: is a comment (#): remove it"),
     "commented header": (f"#trial speaker score\n{LISTED}", KEY, "s line 1: is a comment (#)"),
@@ -127,7 +127,7 @@ CONTENT = {
         "the first line of s has decimal commas: use decimal points",
     ),
     "open header": (table().replace("\n", ",\n"), UTT2SPK, "lines of s end with a separator"),
-    "open row": (table().replace("0.4\n", "0.4,\n"), UTT2SPK, "5 columns and not 4: remove the"),
+    "open row": (table().replace("0.4\n", "0.4,\n"), UTT2SPK, "5 columns, not 4: remove the"),
     "empty cell": (LISTED.replace("bob", "nan"), KEY, "a speaker of s is called 'nan'"),
     "empty cell in labels": (
         LISTED,
@@ -157,14 +157,14 @@ CONTENT = {
         "s and l: trial 7.0 is also written 7",
     ),
     "endless field": ('"' + "x" * 200_000 + '",b\n', UTT2SPK, "is no line of a table"),
-    "short line": (LISTED + "ann d-1\n", KEY, "s line 13: has 2 columns and not 3"),
+    "short line": (LISTED + "ann d-1\n", KEY, "s line 13: has 2 columns"),
     "hardly a pair": (
         "".join(f"s{i} u{i} 0.5\n" for i in range(2000)),
         "".join(f"u{i} s{i}\n" for i in range(2000)),
-        "no comparison is of two speakers: nothing to tell apart",
+        "s has no non-mated comparison",
     ),
-    "repeated pair": (LISTED + LISTED[:40], KEY, "trial a-1 with speaker ann is listed twice"),
-    "repeated column": (table().replace("bob", "ann"), UTT2SPK, "speaker ann has two columns"),
+    "repeated pair": (LISTED + LISTED[:40], KEY, "s lists trial a-1 with speaker ann twice"),
+    "repeated column": (table().replace("bob", "ann"), UTT2SPK, "two columns of speaker ann"),
     "repeated row": (
         table().replace("a-2", "a-1"),
         without(UTT2SPK, 1),
@@ -182,11 +182,11 @@ CONTENT = {
     "empty labels": (NPY, "", "l is empty"),
     "few labels": (NPY, saved(np.array([0, 1])), "l has 2 labels for the 4 trials of s"),
     "turned": (saved(SCORES.T.copy()), COLUMNS, "s may be turned, trials are its rows"),
-    "label outside": (NPY, saved(np.array([0, 1, 2, 3])), "label 3 of trial 4 is no column"),
+    "label outside": (NPY, saved(np.array([0, 1, 2, 3])), "label 3 of trial 4 in l: use"),
     "label fraction": (NPY, saved(np.array([0.0, 0.5, 2, 1])), "number 2 is 0.5. Give a name or"),
     "too few names": (NPY, "ann\nann\nbob\nbob\n", "l has 2 speakers for its 3 columns"),
-    "names in doubt": (NPY, "84\n174\n1272\n84\n", "sort differently as numbers and as words"),
-    "unknown trial": (LISTED, without(UTT2SPK, 1, 2), "in 2 of 4 trials (first: a-2); add them"),
+    "names in doubt": (NPY, "84\n174\n1272\n84\n", "ambiguous (numbers or words)"),
+    "unknown trial": (LISTED, without(UTT2SPK, 1, 2), "2 of 4 trials (first: a-2); add them"),
     "no score of the key": (
         LISTED,
         KEY.replace("ann", "dot").replace("bob", "eve").replace("cid", "fay"),
@@ -195,9 +195,9 @@ CONTENT = {
     "nobody known": (
         LISTED,
         "".join(f"{t} x{t}\n" for t in ("a-1", "a-2", "b-1", "c-1")),
-        "4 of 4 trials have no mated score",
+        "4 of 4 trials of s have no mated score",
     ),
-    "trial twice": (LISTED, UTT2SPK + "a-1 bob\n", "l: trial a-1 is listed twice"),
+    "trial twice": (LISTED, UTT2SPK + "a-1 bob\n", "l lists trial a-1 twice"),
     "two targets": (
         LISTED,
         KEY.replace("bob a-1 nontarget", "bob a-1 target").replace("c-1", "a-1"),
@@ -208,12 +208,12 @@ CONTENT = {
     "all numbers": (
         "12 7 0.5\n12 8 0.4\n",
         UTT2SPK,
-        "write a header above it, 'trial speaker score' (or target) for a list",
+        "Write a header: 'trial speaker score' (or target) for a list",
     ),
     "records of 1 and -1": (
         saved(np.array([(0, 0, 0.5, 1), (0, 1, 0.2, -1)], SIGNED)),
         None,
-        "s: a target is neither 1 nor 0: write 0 of nontarget",
+        "s has a target other than 1 and 0",
     ),
     "records that do not count": (
         saved(np.array([(0, -1, 0.5)], [("trial", int), ("speaker", int), ("score", float)])),
@@ -231,7 +231,7 @@ def test_content_that_makes_no_sense(tmp_path, case):
     refused(UsageError, message, tmp_path / "s", None if labels is None else tmp_path / "l")
 
 
-WHICH = "write a header above it, 'trial speaker score' (or target) for a list, 'trial' and"
+WHICH = "Write a header: 'trial speaker score' (or target) for a list, or 'trial' and"
 POINT = "without a header, columns are speaker, trial and score"
 WIDE, LIST = table("\t"), FORMS["list.csv"]
 
@@ -249,16 +249,16 @@ WIDE, LIST = table("\t"), FORMS["list.csv"]
         (",trial,ann,bob\n0,u1,0.9,0.1\n", UTT2SPK, WHICH),
         ("84 17 0.5\n", UTT2SPK, WHICH),
         # turned: without its header it would be read, with wrong figures
-        (pairs("{t} {s} {x} {w}"), None, "write the header 'trial speaker score target' above it"),
-        (TURNED, pairs("{t} {s} {w}"), "write the header 'trial speaker target'"),
-        (LISTED, pairs("{t} {s} {w}"), "write the header 'trial speaker target'"),
+        (pairs("{t} {s} {x} {w}"), None, "the header 'trial speaker score target' above it"),
+        (TURNED, pairs("{t} {s} {w}"), "the header 'trial speaker target'"),
+        (LISTED, pairs("{t} {s} {w}"), "the header 'trial speaker target'"),
         (TURNED, KEY, "l has none of the pairs of s"),
-        (TURNED, UTT2SPK, "l does not say who spoke in 3 of 3 trials"),
-        (LISTED, without(LABELS["turned"], 0), "write the header 'speaker trial' above it"),
+        (TURNED, UTT2SPK, "l lacks 3 of 3 trials"),
+        (LISTED, without(LABELS["turned"], 0), "the header 'speaker trial' above it"),
         (
             "e1 u1 0.9\ne2 u1 0.8\ne1 u2 0.1\ne2 u2 0.2\n",
             "u1 ann\nu2 bob\n",
-            "say whose the enrolments are (--enrolment-labels)",
+            "(--enrolment-labels)",
         ),
     ],
 )

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from monitor.errors import UsageError
-from monitor.lab.evaluation.input.attributes import read_attribute, read_conditions
-from monitor.lab.evaluation.input.embeddings import read_map, read_trials, read_vectors
-from monitor.lab.evaluation.input.labels import read_labels
+from monitor.lab.evaluation.input.embeddings import read_vectors
+from monitor.lab.evaluation.input.lists import read_attribute, read_conditions, read_labels
 from monitor.lab.evaluation.input.scores import read_scores
+from monitor.lab.evaluation.voiceprivacy import read_map, read_trials
 from tests.test_layers import MODULES, imported
 
 KINDS: dict[str, tuple[Callable[[Path], object], str]] = {
@@ -70,8 +70,7 @@ def test_embeddings_of_a_speaker_that_is_written_in_two_ways(tmp_path):
 
 
 FLOORS = [
-    "files", "rows", "layout", "pairs", "labels", "attributes", "tables", "matching", "scores",
-    "embeddings",
+    "files", "lists", "tables", "matching", "score_file", "scores", "embeddings",
 ]  # fmt: skip
 
 

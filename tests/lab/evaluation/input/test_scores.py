@@ -16,9 +16,10 @@ from monitor.lab.evaluation import memory
 from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
-from monitor.lab.evaluation.input import rows as lines
-from monitor.lab.evaluation.input.attributes import Attribute
-from monitor.lab.evaluation.input.scores import ScoreCell, ScoreFile, read_scores, write_score_file
+from monitor.lab.evaluation.input import files
+from monitor.lab.evaluation.input.lists import Attribute
+from monitor.lab.evaluation.input.score_file import ScoreCell, ScoreFile, write_score_file
+from monitor.lab.evaluation.input.scores import read_scores
 
 SPEAKERS = ("ann", "bob", "cid")
 TRIALS = ("a-1", "a-2", "b-1", "c-1")
@@ -250,7 +251,7 @@ def test_lists_are_read_in_parts_of_any_size(tmp_path_factory, drawn, merged, pa
     mated = {pair: owner_of(pair[1], owner) == said[int(pair[0][1:])] for pair in expected}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(memory, "_MOST", 1 << 28 if part > 4 else 0)
-        patch.setattr(lines, "_CHUNK", 20)
+        patch.setattr(files, "_CHUNK", 20)
         whose = folder / "m" if merged else None
         try:
             every = read_scores(folder / "s", folder / "k", enrolment_labels=whose).comparisons
@@ -274,14 +275,14 @@ def test_trials_of_impostors_are_dropped_on_demand(file):
     # VoicePrivacy's lists hold trials of speakers who are not enrolled
     path = file("s", FORMS["kaldi"].replace("cid", "dot"))
     key = file("k", KEY.replace("cid c-1 target", "cid c-1 nontarget").replace("cid", "dot"))
-    with pytest.raises(UsageError, match=r"1 of 4 trials have no mated .*first: trial c-1"):
+    with pytest.raises(UsageError, match=r"1 of 4 trials of s have no mated .*first: trial c-1"):
         read_scores(path, key, unmated="refuse")
     read = read_scores(path, key, unmated="drop")
     assert read.matrix.target.tolist() == [0, 0, 1]
     assert read.matrix.scores.tolist() == SCORES[:3].tolist()
     assert "1 of 4 trials has no score with the right speaker" in read.notes[0]
     assert "dropped" in read.notes[0]
-    assert "1 of 3 speakers has no trial (first: dot)" in read.notes[1]
+    assert "1 of 3 speakers has no trial" in read.notes[1]
 
 
 def test_evaluate_takes_a_file_and_an_array_in_memory(file):
@@ -347,7 +348,7 @@ def test_what_was_written_is_read(path):
     # words of one sort are alternatives
     for words, count in (("", 4), ("f0", 2), ("f0 voice T=10", 2), ("same cross", 4)):
         assert len(file.choose(words.split())) == count
-    with pytest.raises(UsageError, match="says itself who spoke"):
+    with pytest.raises(UsageError, match="includes the speakers"):
         read_scores(path, path, choose=["f0", "same"])
 
 

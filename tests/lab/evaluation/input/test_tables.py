@@ -67,10 +67,10 @@ def test_a_frame_gives_the_scores_of_each_speaker(scores, labels):
 @pytest.mark.parametrize(
     ("scores", "labels", "words"),
     [
-        (MATRIX, None, "does not say who spoke: give labels"),
-        (pd.DataFrame(SCORES), None, "does not say who spoke"),
-        (LIST.drop(columns="target"), None, "does not say who spoke"),
-        (MATRIX.astype("Float64").mask(MATRIX > 3), SPOKEN, "trial .* is not a finite number"),
+        (MATRIX, None, "no speakers: give labels"),
+        (pd.DataFrame(SCORES), None, "has no speakers"),
+        (LIST.drop(columns="target"), None, "has no speakers"),
+        (MATRIX.astype("Float64").mask(MATRIX > 3), SPOKEN, "trial .* is not finite"),
         (MATRIX.assign(who=SPOKEN, where="x"), None, "who and where are text"),
         (TABLE.astype({"bob": str}), None, "column bob are text"),
         (TABLE.assign(target=[None, *SPOKEN[1:]]), None, "number 1 is"),

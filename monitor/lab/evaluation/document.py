@@ -9,16 +9,9 @@ from functools import cached_property
 from pathlib import Path
 
 from monitor.files import write_text
+from monitor.lab.evaluation.curves import pictures
 from monitor.lab.evaluation.family import families, family_of
-from monitor.lab.evaluation.report.comparing import (
-    Comparison,
-    Grouped,
-    Pair,
-    compare,
-    explain_pairs,
-    p_text,
-)
-from monitor.lab.evaluation.report.report import (
+from monitor.lab.evaluation.report import (
     Report,
     by_family,
     fact_list,
@@ -29,9 +22,14 @@ from monitor.lab.evaluation.report.report import (
     tie_rules,
     title_of,
 )
-from monitor.lab.plots.evaluation import pictures
-from monitor.lab.report.export import render_csv, render_latex
-from monitor.lab.report.html import render_html
+from monitor.lab.evaluation.systems import (
+    Comparison,
+    Grouped,
+    Pair,
+    compare,
+    explain_pairs,
+    p_text,
+)
 from monitor.lab.report.model import (
     Block,
     Bullets,
@@ -46,6 +44,7 @@ from monitor.lab.report.model import (
     format_limits,
     format_value,
 )
+from monitor.lab.report.renderers import render_csv, render_html, render_latex
 
 _MAIN = "The figures that matter"
 _FOOT = (
@@ -101,10 +100,9 @@ class Evaluation:
         return json.dumps(document, allow_nan=False, indent=1)
 
     def csv(self, shown: Sequence[str] | None = None) -> str:
-        """Format one line a figure, those shown or all, systems and their groups in turn.
+        """Format one line per figure, for each system and its groups.
 
-        Shares are 0 to 1, numbers have all of their digits, what does not exist is empty, what is
-        infinite reads ``inf``.
+        Shares are 0 to 1. Numbers have all digits. Missing values are empty, infinite ones ``inf``.
         """
         rows: list[Sequence[Cell]] = []
         for report in self.reports:
@@ -131,8 +129,6 @@ class Evaluation:
             tables.append(_latex_table(part.comparison, keys, caption))
         return "% needs \\usepackage{booktabs}\n" + "\n".join(tables)
 
-    # ------------------------------------------------------------------------------------- terminal
-
     def summary(self, shown: Sequence[str] | None = None, every: bool = False) -> Document:
         """Make what a terminal shows.
 
@@ -149,7 +145,7 @@ class Evaluation:
             *(Section("", [table]) for table in blocks[1:]),
         ]
         if shown is None and not every:
-            more = f"All {len(have)} figures: --figures all. What each one says: --figures help."
+            more = f"All {len(have)} figures: --figures all. Descriptions: --figures help."
             sections.append(Section("", [Paragraphs([more])]))
         if self.pairs:
             keys = list(self.pairs[0].differences)
@@ -179,8 +175,6 @@ class Evaluation:
                 systems_by_note.setdefault(note, []).append(report.name)
         for note, names in systems_by_note.items():
             yield note if len(names) == len(self.reports) else f"{', '.join(names)}: {note}"
-
-    # ----------------------------------------------------------------------------------------- page
 
     def page(self) -> Document:
         """Make the page: what it means, pictures, all figures, and where each misleads.
@@ -233,7 +227,7 @@ class Evaluation:
         )
 
     def _meaning_section(self) -> Section:
-        """Explain each system, and say what all have in common once."""
+        """Explain each system, with shared notes once."""
         several = len(self.reports) > 1
         shared = [note for note in self.reports[0].notes
                   if all(note in report.notes for report in self.reports)]  # fmt: skip
@@ -247,8 +241,6 @@ class Evaluation:
     def _warnings(self) -> list[str]:
         return [warning for report in self.reports for warning in report.warnings]
 
-    # ---------------------------------------------------------------------------------------- pairs
-
     @property
     def _replicates(self) -> int:
         return min(report.replicates for report in self.reports)
@@ -257,7 +249,7 @@ class Evaluation:
         return list(explain_pairs(self.pairs, self._replicates))
 
     def _pair_tables(self, keys: Iterable[str]) -> Iterator[Table]:
-        """Yield the differences of pairs, a table a figure, of those with limits."""
+        """Yield a table of differences per figure with limits."""
         smallest = len(self.pairs) / max(self._replicates, 1)
         figures = {key: figure for report in self.reports for key, figure in report.figures.items()}
         for key in keys:
@@ -282,9 +274,9 @@ class Evaluation:
 
 
 def figure_table(comparison: Comparison, keys: Iterable[str], title: str = "") -> Table:
-    """Tabulate figures: of one system value, limits and ceiling, of several a column each.
+    """Tabulate value, limits and ceiling of one system, or a column per system.
 
-    Of more than three systems there are no limits.
+    Limits are shown for at most three systems.
     """
     names = comparison.names
     by_key = {row.key: row for row in comparison.rows}
@@ -359,7 +351,7 @@ def _csv_rows(
 
 
 def pairs_csv(pairs: Sequence[Pair]) -> str:
-    """Format one line a pair of systems and figure."""
+    """Format one line per pair of systems and figure."""
     rows = [
         (pair.other, pair.first, short_name(key), difference.value, difference.low,
          difference.high, pair.p[key], "yes" if pair.paired else "no")

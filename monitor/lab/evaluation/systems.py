@@ -13,9 +13,9 @@ from monitor.errors import UsageError
 from monitor.files import finite
 from monitor.lab.evaluation.comparisons import Comparisons, within
 from monitor.lab.evaluation.family import rule_of
-from monitor.lab.evaluation.report.report import Report
-from monitor.lab.report.export import figure_json
+from monitor.lab.evaluation.report import Report
 from monitor.lab.report.model import Figure, OneLine
+from monitor.lab.report.renderers import figure_json
 from monitor.maths.statistics import Estimate, difference_reach
 from monitor.phrases import format_best_feature, plural
 
@@ -74,9 +74,6 @@ def _estimate(figure: Figure, speakers: int) -> Estimate | None:
         return None
     estimate = Estimate(figure.value, figure.replicates, figure.left_out, speakers, speakers)
     return estimate if estimate.exists else None
-
-
-# --------------------------------------------------------------------------------------- comparing
 
 
 @dataclass(frozen=True, repr=False)
@@ -179,14 +176,13 @@ class Comparison(OneLine):
 def compare(reports: Sequence[Report]) -> Comparison:
     """Compare systems with the first of them; one alone has its figures and no differences.
 
-    Systems tested on the same speakers, by name, were resampled together (equal seed and
-    replicates): their difference is taken in every resample, and its limits are Student's with the
-    spread of these. Spreads of systems with other speakers add up (Welch, 1947). Figures without
-    limits of their own are not compared: benchmarks/results/coverage.md has how often equal systems
-    are told apart.
+    Systems with the same speakers, seed and replicates are compared in every resample, with Student
+    limits. Variances of other systems add up (Welch, 1947). Figures without limits are not
+    compared.
+    False positive rates: benchmarks/results/coverage.md.
 
     Raises:
-        UsageError: no report, or two of one name.
+        UsageError: if there is no report, or two have the same name.
     """
     if not reports:
         raise UsageError("a comparison needs a system")
@@ -222,8 +218,8 @@ def _notes(reports: Sequence[Report], paired: Sequence[bool], error: float) -> I
     together = f" (95 % for all {len(reports) - 1} together, Bonferroni)" * (len(reports) > 2)
     yield (
         f"* differs from {first.name}: the {100 * (1 - error):.4g} % limits of the difference "
-        f"leave zero out{together}; rows are not corrected for each other, so that one in twenty "
-        "that do not differ is marked by chance."
+        f"exclude zero{together}. Rows are not corrected for each other, so that one in twenty "
+        "equal figures is marked by chance."
     )
     yield (
         "Figures without limits, LID- and the mean rank of the most exposed are not compared so: "
@@ -242,8 +238,8 @@ def _notes(reports: Sequence[Report], paired: Sequence[bool], error: float) -> I
         yield "Nothing was resampled: no difference can be called significant."
     elif error / 2 * (replicates - 1) < 0.5:
         yield (
-            f"{replicates} resamples are few for so many systems: give {int(4 / error)} or more "
-            "replicates."
+            f"{replicates} resamples are few for {len(reports)} systems: use at least "
+            f"{int(4 / error)}."
         )
 
 
@@ -251,7 +247,7 @@ _SIZES = "have different numbers of speakers N: bits, ranks and ceilings do not 
 
 
 def _weaker_joints(reports: Sequence[Report]) -> Iterator[str]:
-    """Name systems whose best feature discloses more than all features together."""
+    """Name systems with a feature that discloses more than all features together."""
     bits = {
         tuple(report.name.split()): float(mean.value)
         for report in reports
@@ -282,20 +278,17 @@ def _describe_speakers(first: Report, other: Report, paired: bool) -> Iterator[s
             f"{plural(len(other_people - first_people), 'other')}"
         )
         yield (
-            f"{other.name}: tested on {whom}; the difference is of independent resamples. With the "
-            "same speakers it would be of pairs."
+            f"{other.name} was tested on {whom}. Its difference is of independent resamples, not "
+            "of pairs."
         )
     elif first.named_trials and other.named_trials and first.named_trials != other.named_trials:
         both = len(first.named_trials & other.named_trials)
         yield (
-            f"{other.name}: {both} of its {plural(len(other.named_trials), 'trial')} are among "
-            f"the {len(first.named_trials)} of {first.name}: speakers are compared in pairs, "
-            "trials are not all the same."
+            f"{other.name} shares {both} of its {plural(len(other.named_trials), 'trial')} with "
+            f"the {len(first.named_trials)} of {first.name}. Speakers are compared in pairs, but "
+            "trials differ."
         )
 
-
-# ---------------------------------------------------------------------------------------- pairwise
-# Differences of all pairs of systems, with limits and p-values corrected for their number.
 
 _STEPS = 24
 
@@ -304,8 +297,8 @@ _STEPS = 24
 class Pair(OneLine):
     """One system less the first.
 
-    Limits hold for all pairs of a figure together in 95 % of cases; p is times the number of pairs
-    (Bonferroni, as the limits), None where there are none.
+    Limits hold for all pairs of a figure together in 95 % of cases (Bonferroni). So p is multiplied
+    by the number of pairs; None without limits.
     """
 
     first: str
@@ -348,7 +341,7 @@ def all_pairs(reports: Sequence[Report], keys: Sequence[str] | None = None) -> t
 def p_value(first: Report, other: Report, key: str) -> float | None:
     """Compute the smallest error with which the limits of a difference leave zero out.
 
-    At least one in the number of resamples, which tell no more; None where there are no limits.
+    The resolution is one in the number of resamples. None without limits.
     """
     least = 1 / max(min(first.replicates, other.replicates), 1)
     widest = compute_difference(first, other, key, least)
@@ -386,27 +379,25 @@ def explain_pairs(pairs: Sequence[Pair], replicates: int) -> Iterator[str]:
         else "limits are 95 %"
     )
     yield (
-        f"Differences of pairs (of shares in points of a percent): {together}; figures are not "
+        f"Differences of pairs (shares in percentage points): {together}. Figures are not "
         "corrected for each other."
     )
     if not replicates:
         yield "Nothing was resampled: there are no limits and no p."
     elif count / replicates > ERROR:
         yield (
-            f"{replicates} resamples cannot tell p below {count / replicates:.2g} of so many "
-            f"pairs: give {int(4 * count / ERROR)} or more replicates."
+            f"{replicates} resamples cannot resolve p below {count / replicates:.2g} for {count} "
+            f"pairs: use at least {int(4 * count / ERROR)}."
         )
 
 
-# ---------------------------------------------------------------------------------------- grouping
-
 AVERAGE = "average"
-"""What the column beside the groups is called."""
+"""Title of the column beside the groups."""
 
 
 @dataclass(frozen=True, repr=False)
 class Grouped(OneLine):
-    """One system: a report of each group and, last, their average; and which comparisons count."""
+    """Reports of one system's groups, with their average last, and notes on the comparisons."""
 
     name: str
     comparison: Comparison
@@ -434,7 +425,7 @@ def by_group(
 ) -> Grouped:
     """Measure each group of speakers, by their names, by itself, as the whole was measured.
 
-    Messages say `label` of what the groups come from.
+    `label` names the source of the groups in messages.
 
     Raises:
         UsageError: no speaker is in any group, or fewer than two groups can be measured.

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.lab.evaluation.comparisons import cost_bits
+from monitor.lab.evaluation.counts import cost_bits
+from monitor.lab.evaluation.curves import Line
 from monitor.lab.evaluation.validation import (
     MEASURES,
     Criterion,
@@ -30,9 +31,6 @@ from monitor.lab.evaluation.verbal import (
 )
 from monitor.lab.evaluation.verification import det_curve, paint_det
 from monitor.lab.evaluation.zebra import ece_profile
-from monitor.lab.plots.evaluation import Line
-from monitor.lab.report.export import curve_json, figure_json, render_csv, save_with_figures
-from monitor.lab.report.html import render_html
 from monitor.lab.report.model import (
     Block,
     Bullets,
@@ -49,7 +47,14 @@ from monitor.lab.report.model import (
     format_limits,
     format_value,
 )
-from monitor.maths.likelihood_ratios import calibrated_by_pav
+from monitor.lab.report.renderers import (
+    curve_json,
+    figure_json,
+    render_csv,
+    render_html,
+    save_with_figures,
+)
+from monitor.maths.ratio_checks import calibrated_by_pav
 from monitor.phrases import plural
 from monitor.plots.canvas import COLOURS, MUTED, inline_svg, legend_above, percents
 from monitor.types import FloatArray, Record
@@ -120,11 +125,8 @@ def save_validation(
     )
 
 
-# -------------------------------------------------------------------------------------- CSV, JSON
-
-
 def validation_csv(validations: Iterable[Validation], statement: ValidationStatement) -> str:
-    """Format one line a measure; what does not exist is empty."""
+    """Format one line per measure, with empty missing values."""
     rows: list[list[Cell]] = []
     for validation in validations:
         parts = [("", validation.total)]
@@ -155,7 +157,7 @@ def _verdict(figure: Figure, criteria: Sequence[Criterion]) -> str:
 
 
 def reservations(figure: Figure, criteria: Sequence[Criterion]) -> list[str]:
-    """Say of each criterion that is met by the value and not by its interval how far that goes."""
+    """Describe criteria that the value meets and its interval does not."""
     return [
         f"{criterion} is met, but the interval reaches {format_value(end, figure.unit)}"
         for criterion in criteria
@@ -221,9 +223,6 @@ def _part_json(part: ValidationPart, criteria: Sequence[Criterion] = ()) -> dict
     }  # fmt: skip
 
 
-# ---------------------------------------------------------------------------------------- in words
-
-
 def rows_in_words(validation: Validation) -> Sequence[VerbalRow]:
     """Count comparisons by the verbal scale, within what the data support."""
     mated, others = validation.mated / _TENS, validation.others / _TENS
@@ -231,13 +230,13 @@ def rows_in_words(validation: Validation) -> Sequence[VerbalRow]:
 
 
 def bounds_in_words(validation: Validation) -> str:
-    """Say the strongest words that the data support, in both directions."""
+    """Format the strongest words that the data support, in both directions."""
     bounds = validation.total.supported_bits
     least, most = (describe_degree(degree) for degree in degrees_of_support(bounds).tolist())
     low, high = (f"{2.0 ** abs(bits):,.3g}" for bits in bounds)
     return (
-        f"In words (ENFSI 2015): at most {most} (LR {high}), at most {least} (LR 1/{low}); the "
-        "data support no larger ratios, and one beyond a bound has the word of the bound."
+        f"In words (ENFSI 2015): at most {most} (LR {high}), at most {least} (LR 1/{low}). The "
+        "data support no larger ratios, and those beyond a bound have its word."
     )
 
 
@@ -265,16 +264,12 @@ def _verbal_scale(validation: Validation) -> Section:
     )
 
 
-# ---------------------------------------------------------------------------------------- pictures
-
-
 def curves(validation: Validation) -> dict[str, Line]:
     """Compute lines to draw, against or of log10 likelihood ratios, some hundred points each.
 
     ``tippett_same`` is the share of same-speaker ratios up to x, ``tippett_different`` that of
-    different-speaker ratios from x on; ``pav`` are finite calibrated ratios; ``ece``,
-    ``ece_calibrated`` and ``ece_nothing`` stand against log10 prior odds; ``det`` is misses against
-    false alarms.
+    different-speaker ratios from x on. ``pav`` has finite calibrated ratios. ``ece``,
+    ``ece_calibrated`` and ``ece_nothing`` are functions of log10 prior odds, ``det`` of misses.
     """
     mated, others = validation.mated, validation.others
     low = max(min(mated[0], others[0]), -_FARTHEST)
@@ -353,13 +348,13 @@ def _pictures(validation: Validation, number: int) -> Columns:
 
     drawings = (
         ("tippett", "Tippett plot", tippett, "Rising: same-speaker LRs up to x. Falling: "
-         "different-speaker LRs from x on. What lies on the wrong side of 0 misleads."),
+         "different-speaker LRs from x on. LRs on the wrong side of 0 mislead."),
         ("lrs", "Histograms of LRs",
          partial(_paint_histogram, validation=validation, ends=lines["tippett_same"].x),
          "Each kind by itself."),
         ("pav", "PAV plot", partial(_paint_pav, line=lines["pav"], ends=lines["tippett_same"].x),
-         "What the best monotone calibration makes of each LR; on the line the LRs are calibrated. "
-         "Triangles: only one kind of comparison is there."),
+         "Each LR after the best monotone calibration; LRs on the line are calibrated. "
+         "Triangles: LRs of only one kind of comparison."),
         ("ece", "ECE plot", ece, "Below the dotted line LRs help, at these prior odds; at 0 the "
          "solid line reads Cllr, the dashed one min Cllr."),
         ("det", "DET curve", partial(paint_det, lines=[(_SAME, lines["det"])]),
@@ -409,9 +404,6 @@ def _paint_histogram(axes: Axes, validation: Validation, ends: FloatArray) -> No
     legend_above(axes, columns=2)
 
 
-# ---------------------------------------------------------------------------------------- document
-
-
 def validation_page(
     validations: Sequence[Validation],
     statement: ValidationStatement,
@@ -445,15 +437,11 @@ def validation_page(
         for by, parts in validation.parts.items():
             part_table = _part_table(by, [(part.name, part) for part in parts])
             sections.append(Section(f"{validation.name}, by {by}", [part_table]))
-    sections.append(
-        Section(
-            "What guidelines ask for, and where it stands", [_guidelines(validations, statement)]
-        )
-    )
+    sections.append(Section("Requirements of guidelines", [_guidelines(validations, statement)]))
     sections.append(_methods(sources or {}))
     facts = [
-        "Forensic validation of likelihood ratios of voices. It holds for the speakers and the "
-        "conditions below, and says nothing of others.",
+        "Forensic validation of likelihood ratios of voices. It holds only for the speakers "
+        "and conditions below.",
         " · ".join([", ".join(names), resampled]) if len(names) > 1 else resampled,
     ]
     return Document(title, facts, sections)
@@ -475,7 +463,7 @@ def validation_summary(
     ]
     missing = [option for _, option, text in _list_statements(statement) if not text]
     if missing:
-        text = f"Not stated, and the document says so: {', '.join(missing)}."
+        text = f"Marked as not stated in the document: {', '.join(missing)}."
         sections.append(Section("", [Paragraphs([text])]))
     return Document("", [], sections)
 
@@ -492,7 +480,7 @@ def _list_statements(statement: ValidationStatement) -> list[tuple[str, str, str
 
 
 def _by_length(validation: Validation) -> tuple[tuple[str, ...], float]:
-    """Split a system's facts into all others and the length of its trials, else NaN."""
+    """Split a system's facts into the length of its trials (NaN if unknown) and all others."""
     facts = dict(validation.facts or {})
     seconds = facts.pop("T", "").removesuffix(" s")
     other = (f"D {value}" if key == "D" else value for key, value in facts.items())
@@ -604,7 +592,7 @@ _MET = {True: "met", False: "not met", None: "not decided"}
 
 
 def _guidelines(validations: Sequence[Validation], statement: ValidationStatement) -> Table:
-    """Tabulate what guidelines ask for, by whom, and where it stands."""
+    """Tabulate requirements of guidelines, their source, and how they are met."""
 
     def of_each(describe: Callable[[Validation], str]) -> str:
         if len(validations) == 1:

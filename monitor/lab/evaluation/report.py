@@ -13,18 +13,16 @@ import numpy as np
 
 from monitor.errors import UsageError
 from monitor.lab.evaluation.comparisons import Usage
+from monitor.lab.evaluation.curves import CrowdRates, Curves, Line
 from monitor.lab.evaluation.family import FigureEntry, families, family_of
-from monitor.lab.plots.evaluation import CrowdRates, Curves, Line
-from monitor.lab.report.export import curve_json, figure_json
 from monitor.lab.report.model import Figure, format_limits
+from monitor.lab.report.renderers import curve_json, figure_json
 from monitor.phrases import plural
 from monitor.tables import Column, data_frame
 from monitor.types import Record
 
 if TYPE_CHECKING:
     import pandas
-
-# --------------------------------------------------------------------------------------- catalogue
 
 
 def entries() -> tuple[FigureEntry, ...]:
@@ -39,7 +37,7 @@ def optional_entries() -> tuple[tuple[str, FigureEntry], ...]:
 
 
 def list_catalogue() -> list[tuple[str, str]]:
-    """List the name of every figure, with what it says."""
+    """List every figure with its description."""
     optional = [(entry.name, f"with {name}: {entry.says}") for name, entry in optional_entries()]
     return [(entry.name, entry.says) for entry in entries()] + optional
 
@@ -126,9 +124,6 @@ def choose_figures(names: Sequence[str], keys: Iterable[str] = ()) -> tuple[str,
     return tuple(selected)
 
 
-# ------------------------------------------------------------------------------------------ report
-
-
 _COLUMNS = (
     *(Column(name, "text") for name in ("key", "name", "label")),
     *(Column(name, "number") for name in ("value", "low", "high")),
@@ -148,14 +143,14 @@ class Report:
         speakers: N.
         trials: how many there are.
         tested: names of the speakers that have trials, sorted.
-        replicates, seed: of the resamples of speakers behind the limits; 0 where there are none.
-        notes: what was done differently from what one might expect, one sentence each.
+        replicates, seed: of the resamples of speakers behind the limits; 0 without resampling.
+        notes: unexpected choices, one sentence each.
         figures: by key, families together.
         curves: for the pictures.
-        warnings: what makes all figures doubtful, one sentence each: it comes first.
-        usage: which comparisons there are, and which ranks stand on.
-        named_trials: speaker and name of each trial that ranks stand on, where trials have names.
-        about: the family of figures that a note is about, where it is about one.
+        warnings: reasons to doubt all figures, one sentence each; shown first.
+        usage: numbers of comparisons, and of trials with ranks.
+        named_trials: speaker and name of each trial with a rank, if trials have names.
+        about: the family of figures of a note, if it has one.
     """
 
     name: str
@@ -251,7 +246,7 @@ class Report:
         return data_frame(_COLUMNS, rows).set_index("key")
 
     def trials_of(self, key: str) -> int:
-        """Count the trials that a figure stands on."""
+        """Count the trials behind a figure."""
         family = family_of(key)
         if self.usage is None or (family is not None and family.pooled(key)):
             return self.trials
@@ -296,9 +291,6 @@ def _encode(value: object) -> object:
     if isinstance(value, Mapping):
         return {key: _encode(part) for key, part in value.items()}
     return curve_json(value) if isinstance(value, np.ndarray) else value
-
-
-# ----------------------------------------------------------------------------------------- wording
 
 
 def fact_list(report: Report) -> tuple[str, ...]:

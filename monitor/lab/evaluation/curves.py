@@ -16,8 +16,6 @@ from monitor.types import FloatArray, Record
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# --- Recognition rate in crowds of increasing size, measured and extrapolated.
-
 _DASHES = ("-", "--", "-.", ":")
 
 
@@ -100,10 +98,7 @@ def _decades(axes: Axes) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-# --- The pictures of an evaluation, one system or several in each, for a page of its own.
-#
 # Each family of metrics declares its pictures, with title and caption, as `Drawing`.
-
 POINTS = 240
 """Points per curve; more would not be visible."""
 
