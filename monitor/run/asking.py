@@ -26,7 +26,7 @@ class AskedRules:
     Args:
         rules: as they begin.
         split: the people; None of one stream.
-        labels: of the people that the rules are asked about; none for everybody.
+        labels: of the people that the rules are asked about; empty for all.
 
     Attributes:
         raised: seconds of alerts by label, where the source is split.
@@ -40,7 +40,7 @@ class AskedRules:
         self.raised: dict[str, list[float]] = {}
 
     def begin(self, standing: Reading) -> Iterator[Alert]:
-        """Yield the alerts of budgets that earlier streams have spent, by the standing figures."""
+        """Yield the alerts of budgets that earlier streams have spent, by the reading so far."""
         for rule in self._rules:
             yield from rule.begin(standing) if isinstance(rule, Budget) else ()
 
@@ -60,7 +60,7 @@ class AskedRules:
         if self._split is None:
             return [(None, rule) for rule in self._rules]
         if label is None or (self._labels and not find_name(label, self._labels)):
-            return []  # start and end are nobody's
+            return []  # start and end have no label
         several = self._split.watched
         rules = []
         for name in several if several and watch is None else (watch,):

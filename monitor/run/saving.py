@@ -25,16 +25,16 @@ CHECKPOINT_SECONDS = 1.0
 
 
 class Saves:
-    """Saves of a run, where its source can be heard again.
+    """Saves of a run, to resume it with its source from the start.
 
     Args:
-        log: with what it was opened as.
-        parts: what the source is made of; None where it cannot be heard again.
+        log, file: of the run, opened, and its description.
+        source: resumable if its provenance is known.
         configure: composes the settings that must be the same for the run to be resumed.
         clock: wall seconds.
 
     Raises:
-        UsageError: the run is to be resumed, and its source cannot be heard again.
+        UsageError: the run is to be resumed, and its source cannot be repeated.
     """
 
     def __init__(

@@ -23,16 +23,15 @@ _NO_GUIDES = Guides(0.0, 0.0)
 class Assessment:
     """The attacker's assessment of one moment, independent of those before it.
 
-    Named as in a `Reading`. What the evidence says is None where there is none. What follows
-    ``waits`` is of a moment of a stream, and is added by its `ReadingBuilder`.
+    Named as in a `Reading`. Figures of evidence are None without evidence. A `ReadingBuilder`
+    adds the fields after ``waits``.
 
     Attributes:
-        posterior: probability of everybody, (N,).
-        ratios: log2 of everybody's likelihood ratio, (N,).
+        posterior: probability of each speaker, (N,).
+        ratios: log2 of each speaker's likelihood ratio, (N,).
         waits: speech is too short for a speaker embedding, so there is no figure yet.
         speech: seconds of all speech.
-        excluded_seconds: of these, seconds of segments that were not chosen; None of one voice,
-            or nobody's.
+        excluded_seconds: of these, seconds of segments that were not chosen; None without segments.
         chosen: which of the choices, as of `SpeakerSegments.parts`.
     """
 
@@ -126,7 +125,7 @@ class Assessor:
         return replace(nothing, posterior=nothing.posterior.copy())
 
     def _assess_silence(self) -> Assessment:
-        """Assess what nothing was heard of: everybody is as likely, in any crowd."""
+        """Assess a stream before any speech: all speakers are as likely, in any crowd."""
         model, own = self._model, ZERO if self._model.watched else None
         posterior = np.full(model.speakers, 1.0 / model.speakers)
         (top,) = most_probable(posterior[None], model.names, model.top)
@@ -223,7 +222,7 @@ class Assessor:
         ]
 
     def _explain_enrolled(self, model: PosteriorModel, area: float) -> tuple[str, ...]:
-        """Explain why these features cannot tell whether the speaker is enrolled."""
+        """Explain why these features give no probability that the speaker is enrolled."""
         measured = "not measured" if math.isnan(area) else f"{area:.2f}"
         reason = (
             f"{'+'.join(model.features)} cannot tell impostors from enrolled speakers (area under "

@@ -71,16 +71,16 @@ class AttackerModel:
     Attributes:
         rank_model: of all features.
         session: kind of session that it is of.
-        same_session_biased: whether a same-session rank model stands in for a cross-session one.
+        same_session_biased: whether a same-session rank model replaces a cross-session one.
         length: common length of the templates.
-        names, left_out: the N speakers compared, and those whose templates are too short.
+        names, left_out: the N speakers compared, and those with too short templates.
         place: the watched speaker's index among them; None where local bits are not measured.
         evidence_model: rank model of the likelihood ratios, without features of words where those
             have none; None without ratios.
         no_evidence_reason: why the rank model of all features has no ratios; empty if it has.
         models: posterior model of each set of features that has one.
         frame_seconds: seconds of a frame of each feature.
-        discerning: features that can tell impostors from enrolled speakers.
+        discerning: features that separate impostors from enrolled speakers.
         among: sizes of crowds.
         enrolled_prior: probability, before any speech, that one of the N speaks.
         top: how many of the most probable speakers to name.

@@ -472,9 +472,9 @@ class Weighed(NamedTuple):
         model: the rank model. Every moment has frames of all its features, or it is the joint one.
         rows: which of the moments, (R,).
         seconds: T at each, (R,).
-        posterior: probability of everybody, shape (R, N).
-        local, gain: bits with limits, shape (R, 3); local is NaN where nobody is watched, a limit
-            where none was asked for.
+        posterior: probability of each speaker, shape (R, N).
+        local, gain: bits with limits, shape (R, 3); local is NaN without a watched speaker. Limits
+            that were not asked for are NaN.
         scores: raw scores of the best session of each, shape (R, F, N).
         ranks: of one feature, how many are better than the watched speaker, and as good, (R,) each.
         ratios: evidence; None where the rank model has none, or a moment lacks a feature.

@@ -20,8 +20,8 @@ class Scorer:
     """Scorer of the totals of each feature against all templates.
 
     Attributes:
-        sessions: owners of further sessions, whose templates follow those of the first sessions;
-            None where everybody has one session.
+        sessions: owners of further sessions, which follow the first sessions in ``templates``;
+            None without further sessions.
         templates: of each feature, prepared for its similarity, shape (N + K, M).
     """
 
@@ -42,8 +42,8 @@ class Scorer:
     def score(self, name: str, totals: AnyArray) -> FloatArray:
         """Score totals of a feature, (R, M), against every template: (R, N + K).
 
-        The ranks of the watched speaker and the order of the most probable are exact: templates in
-        single precision that lie within its error of either are rescored in double precision.
+        The ranks of the watched speaker and the order of the most probable are exact. Templates in
+        single precision are rescored in double precision within its error of either.
         """
         templates, similarity = self.templates[name], self._similarities[name]
         scores = similarity.score_each(templates, totals)
@@ -75,7 +75,7 @@ class Scorer:
         return self._similarities[name].score(templates, sketch.total)
 
     def select_best_session(self, scores: FloatArray) -> FloatArray:
-        """Select everybody's best session, (R, N), from scores of every template, (R, N + K)."""
+        """Select each speaker's best session, (R, N), from scores of every template, (R, N + K)."""
         if self.sessions is None:
             return scores
         return np.take_along_axis(scores, self.sessions.mix(scores)[1], axis=1)

@@ -9,7 +9,7 @@ from numpy.testing import assert_array_equal
 from monitor.errors import UsageError
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.maths.scores import OF_COUNTS, OF_VECTORS
-from monitor.population import population as module
+from monitor.population import templates as module
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.people import Speaker
 from monitor.population.population import Population
