@@ -205,6 +205,7 @@ def effective_pairs(
     bits.
 
     Example:
+        >>> from monitor.maths.likelihood_ratios import ScorePairs
         >>> one, other = np.triu_indices(10, 1)
         >>> pairs = TemplateComparisons(np.zeros((45, 1)), ScorePairs(one, other))
         >>> one_voice, apart = np.where(one == 0, 9.0, 0.0), np.where(other - one == 5, 9.0, 0.0)

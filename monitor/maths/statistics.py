@@ -224,7 +224,9 @@ def clopper_pearson(hits: int, trials: int, tail: float = 0.025) -> tuple[float,
     if not 0 <= hits <= trials or trials < 1:
         raise UsageError(f"{hits} hits in {trials} trials: give counts of at least one trial")
     if not 0 < tail < 0.5:
-        raise UsageError("the error on each side of an interval lies between 0 and 0.5")
+        raise UsageError(
+            "invalid error on each side of an interval: use more than 0 and less than 0.5"
+        )
     low = betaincinv(hits, trials - hits + 1, tail) if hits else 0.0
     high = betaincinv(hits + 1, trials - hits, np.subtract(1, tail)) if hits < trials else 1.0
     return float(low), float(high)

@@ -94,7 +94,7 @@ def test_export_and_forget(replay, run, talk, ledger, tmp_path):
         name, *options = part.split()
         other = run("ledger", name, ledger, *options, "000003")
         assert (other.code, other.out) == (1, "")
-        assert "is called 000003" in other.complaint
+        assert "000003" in other.complaint
         assert "monitor ledger show" in other.complaint
 
 

@@ -78,7 +78,7 @@ USAGE = {
           for url in ("ntfys://ann:secret@host/topic", "discord://41742162/JHMHI8qBe7bk2ZwO5U7",
                       "tgram://123456789:AAabcdefghijklmnopqrstuvwxyz123456/12345")),
         ("--web 0 :web-token=@letter.txt", "@letter.txt: "),
-        ("--alert 'bits>3' --webhook @/nowhere", "--webhook @/nowhere: cannot be read: No such"),
+        ("--alert 'bits>3' --webhook @/nowhere", "--webhook @/nowhere"),
         ("--alert 'protected.bits>2'", "needs a protected side"),
         ("--budget 8bits", "needs --ledger FILE.db"),
         ("--ledger x.db --on-change reset", "a ledger adds up one voice"),
@@ -263,8 +263,8 @@ USAGE = {
 TROUBLE = {
     "replay": [
         ("no.wav", "cannot open no.wav (No such file or directory): check the name"),
-        ("empty", "empty is a folder; give a recording"),
-        ("talks --features f0", "is a folder; give a recording, or measure each in it"),
+        ("empty", "empty is a folder"),
+        ("talks --features f0", "is a folder"),
         ("empty.wav", "empty.wav is empty"),
         ("letter.wav", "letter.wav is not a readable recording"),
         ("pipe.wav", "pipe.wav is not a plain file"),
@@ -331,7 +331,7 @@ TROUBLE = {
         ("-o a.npz -p us.npz", "enrolled as 000000"),
     ],
     "": [
-        ("score alone -o new.npz", "nobody to be taken for"),
+        ("score alone -o new.npz", "at least two"),
         ("attack voices -o letter.txt/out", "letter.txt is not a folder"),
         ("audit nothing -o a.html", "nothing does not exist"),
     ],

@@ -175,7 +175,7 @@ def test_channels_are_averaged_or_chosen(speech, layout):
     ],
 )
 def test_what_cannot_be_heard_is_refused(samples, rate, channel):
-    told = "must be|cannot be heard" if channel is None else f"no channel {channel}: .* has 2"
+    told = f"channel {channel}: " if channel else rf"rate {rate}|\({samples.shape[0]}, "
     with pytest.raises(SourceError, match=told) as caught:
         Extractor([F0()], channel).process(Block(samples, rate))
     assert "\n" not in str(caught.value)

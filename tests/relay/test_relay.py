@@ -286,7 +286,7 @@ def test_an_outlet_whose_device_has_gone_says_so(output):
     outlet = Outlet("meeting", lambda _: output)
     outlet.start()
     output.end()
-    with pytest.raises(SourceError, match="gone"):
+    with pytest.raises(SourceError, match="meeting"):
         outlet.write(np.ones(100, np.float32), RATE)
 
 

@@ -500,7 +500,7 @@ def refusals(folder: Path) -> list[tuple[dict[str, Any], type[Exception], str]]:
         ({"log": done}, UsageError, r"overwrite it \(LogFile\(path, replace=True\)\)"),
         ({"log": unfinished}, UsageError, r"continue it \(LogFile\(path, resume=True\)\)"),
         ({"log": LogFile("-", resume=True)}, UsageError, "resume=True needs the file of the inter"),
-        ({"log": LogFile(done, replace=True, resume=True)}, UsageError, "replace=True begins it"),
+        ({"log": LogFile(done, replace=True, resume=True)}, UsageError, "replace=True"),
         ({"log": over}, UsageError, "is read by this run"),
         ({"log": LogFile(done, resume=True)}, StoreError, "leave out resume=True"),
         ({"source": folder / "no.wav"}, SourceError, "cannot open no.wav"),

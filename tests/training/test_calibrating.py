@@ -97,7 +97,7 @@ def test_refusals(voices, simulated):
     few = brief[:9] + simulated(12, 2, 30.0)[9:]  # three of twelve are long enough
     wrong: list[Any] = [
         (CalibrationError, r"too few speakers \(9\) .* at least 10", voices[:9], {}),
-        (CalibrationError, r"a test of 1 s and a template of 6 s .* shorter", brief, {}),
+        (CalibrationError, r"a test of 1 s and a template of 6 s.* shorter", brief, {}),
         (CalibrationError, "fewer than 10 speakers", few, {}),
         *(
             (UsageError, r"positive multiple of 0\.1 s", voices, {name: [1.0, length]})

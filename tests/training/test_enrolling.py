@@ -130,7 +130,7 @@ def test_what_does_not_fit_is_named_or_refused(tmp_path, frames_file):
     made = enrol(find(tmp_path))
     assert made.population.names == ("ann",)
     assert made.population.features["f0"].slices[0, 7] == 70_000  # beyond sixteen bits
-    assert "2.npz: its 'f0' is not like" in made.problems[0]
+    assert "2.npz: its 'f0'" in made.problems[0]
     # a corpus may have problems of its own
     made = enrol(Corpus((Recording("ann", "1", path),), ("3.npz is missing",)))
     assert made.problems == ("3.npz is missing",)

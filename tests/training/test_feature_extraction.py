@@ -81,7 +81,7 @@ def test_what_cannot_be_heard_is_named_once(tmp_path, frames_file, flac):
         Listener(["f1"]).extract(flac(tmp_path / "a.flac", 1.0))
     listener = Listener()
     listener.extract(frames_file(tmp_path / "a.npz", np.ones(9), [1], [5], size=200))
-    with pytest.raises(SourceError, match=r"b\.npz: its 'f0' is not like"):
+    with pytest.raises(SourceError, match=r"b\.npz: its 'f0'"):
         listener.extract(frames_file(tmp_path / "b.npz", np.ones(9), [1], [5], size=201))
     listener = Listener()  # of an own feature fewer bins may have been heard
     listener.extract(frames_file(tmp_path / "a.npz", np.ones(9), [1], [5], size=6))

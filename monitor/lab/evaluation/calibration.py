@@ -31,7 +31,7 @@ def normalise_rows(scores: FloatArray, ddof: int) -> FloatArray:
     """
     scores = real_numbers(scores, "scores", np.float64)
     if ddof not in (0, 1):
-        raise UsageError(f"no ddof {ddof}: take 0 (the paper) or 1 (the authors' later code)")
+        raise UsageError(f"invalid ddof {ddof}: use 0 (the paper) or 1 (the authors' later code)")
     if scores.ndim == 0 or scores.shape[-1] < 2:
         raise UsageError("a row of scores needs at least two candidates")
     if not np.isfinite(scores).all():
@@ -49,7 +49,7 @@ def log_likelihood_ratios(
     """Compute calibrated scores ``w z + b - ln(prior odds)``, nats, shape (..., N).
 
     Prior odds are target over non-target trials that the logistic regression was fitted on; None
-    where it was fitted on balanced classes.
+    if it was fitted on balanced classes.
     """
     if prior_odds is not None and not prior_odds > 0:
         raise UsageError("prior odds are targets over non-targets: give a positive number")
@@ -78,7 +78,7 @@ def local_information_bits(
     if column.dtype.kind not in "iu" or (
         column.size and (column.min() < 0 or column.max() >= ratios.shape[-1])
     ):
-        raise UsageError(f"a target is outside the {ratios.shape[-1]} columns of the scores")
+        raise UsageError(f"invalid target: use 0 to {ratios.shape[-1] - 1}, a column of the scores")
     return softmax_bits(ratios, column)
 
 
