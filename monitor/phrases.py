@@ -208,6 +208,19 @@ def _describe_condition(name: str, value: float) -> str:
     return ""
 
 
+def second_voice_in_words(seconds: float, bits: float, whole_bits: float) -> str:
+    """Warn that another voice takes turns with the watched one, by what its stretches read alone.
+
+    Example:
+        >>> second_voice_in_words(4.5, 7.52, -3.0)[:36]
+        'another voice is mixed in: the watch'
+    """
+    return (
+        f"another voice is mixed in: the watched voice's stretches alone ({seconds:.0f} s of "
+        f"speech) read {bits:.1f} bits, the whole {whole_bits:.1f}. The larger counts"
+    )
+
+
 def mismatch_in_words(
     which: Sequence[str],
     stream: Conditions,

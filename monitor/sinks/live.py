@@ -216,6 +216,9 @@ class LiveView(TerminalSink):
         from rich.text import Text
 
         text = Text(" ")
+        if mixed := phrases.mixed_voices(self.reading, self.watch):
+            text.append(f" {mixed} ", style="bold reverse yellow")
+            text.append(" ")
         if self.doubt:
             text.append(f" {self.doubt} ", style="bold reverse yellow")
             text.append("   alerts rest" if self._rules or self._forecasts else "", style="yellow")

@@ -128,8 +128,8 @@ def _bits(last: Reading, start: RunStart, events: Sequence[Event]) -> _Rows:
     if last.bits is None:
         yield label, f"withheld: {clean(last.withheld, 300)}"
         return
-    if doubt:
-        yield "take care", doubt
+    for caution in filter(None, (doubt, phrases.mixed_voices(last, who))):
+        yield "take care", caution
     if changes:  # with the last of them the evidence began afresh
         yield "of the last voice", phrases.voice_since(changes[-1])
     if nobody := phrases.nobody_speaks(last):

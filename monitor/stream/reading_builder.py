@@ -38,6 +38,8 @@ class MomentAssessment(NamedTuple):
         excluded_seconds: of these, seconds of segments that were not chosen; None of one voice,
             or nobody's.
         chosen: which of the choices, as of `SpeakerSegments.parts`.
+        stretches: seconds and evidence of the watched voice's stretches, once another is mixed in.
+        is_of_stretches: whether the figures are of these stretches.
     """
 
     assessment: Assessment
@@ -47,6 +49,8 @@ class MomentAssessment(NamedTuple):
     guides: Guides
     evidence_guides: Guides | None
     bystanders: tuple[Bystander, ...] | None
+    stretches: tuple[float, float | None] | None
+    is_of_stretches: bool
 
 
 def _guides(
@@ -86,11 +90,17 @@ class ReadingBuilder(Forking):
         moments: Moments,
         stretches: SpeakerSegments | None = None,
         conditions: Sequence[Condition | None] | None = None,
+        own: SegmentSelection | None = None,
     ) -> list[MomentAssessment]:
-        """Assess these moments together, by the segments with the most of the watched speaker."""
+        """Assess these moments together, by the segments with the most of the watched speaker.
+
+        ``own`` are its stretches where another voice is mixed in.
+        """
         attacker = self._attacker
         speech = moments.speech / TICKS_PER_SECOND
         parts = [SegmentSelection.whole(moments)] if stretches is None else stretches.parts(moments)
+        segments = len(parts)
+        parts += [] if own is None else [own]
         with one_thread():
             by_part = [
                 attacker.assess_each(part.totals, part.speech / TICKS_PER_SECOND, conditions)
@@ -104,7 +114,18 @@ class ReadingBuilder(Forking):
             chosen.append(able[index])
         seconds = np.array([parts[k].speech[r] for r, k in enumerate(chosen)]) / TICKS_PER_SECOND
         nothing: list[None] = [None] * len(assessments)
-        excluded = (speech - seconds).tolist() if len(parts) > 1 else nothing
+        is_mixed = np.zeros(speech.size, np.bool_) if own is None else own.enough
+        excluded = [
+            left_out if segments > 1 or mixed else None
+            for left_out, mixed in zip((speech - seconds).tolist(), is_mixed.tolist(), strict=True)
+        ]
+        alone: list[tuple[float, float | None] | None] = [
+            (float(parts[-1].speech[r]) / TICKS_PER_SECOND, _bits_of(by_part[-1][r]))
+            if mixed
+            else None
+            for r, mixed in enumerate(is_mixed.tolist())
+        ]
+        are_alone = [k >= segments for k in chosen]
         frames = np.sum([running.frames for running in moments.totals.values()], axis=0)
         for running in moments.totals.values():
             frames = frames + (0 if running.early_seconds is None else running.early_seconds)
@@ -119,8 +140,9 @@ class ReadingBuilder(Forking):
         if self._bystanders is not None:
             others = self._bystanders.find([a.crowd_evidence.ratios for a in assessments])
         rows = zip(
-            assessments, speech.tolist(), excluded, chosen, closed, evident, others, strict=True
-        )
+            assessments, speech.tolist(), excluded, chosen, closed, evident, others, alone,
+            are_alone, strict=True,
+        )  # fmt: skip
         return [MomentAssessment(*row) for row in rows]
 
     def _strongest(self, choices: Sequence[Assessment]) -> tuple[Assessment, int]:
@@ -176,6 +198,8 @@ class ReadingBuilder(Forking):
             seconds=tick / TICKS_PER_SECOND,
             speech=assessed.speech,
             excluded_seconds=assessed.excluded_seconds,
+            stretches_seconds=None if assessed.stretches is None else assessed.stretches[0],
+            stretches_bits=None if assessed.stretches is None else assessed.stretches[1],
             spread_low=None if spread is None else spread.low,
             spread_high=None if spread is None else min(spread.high, support),
             spread_others=None if spread is None else spread.others,
@@ -209,6 +233,11 @@ class ReadingBuilder(Forking):
             conditions=conditions.now,
             differs=conditions.differs,
         )
+
+
+def _bits_of(assessment: Assessment) -> float | None:
+    evidence = assessment.crowd_evidence.evidence
+    return None if evidence is None or assessment.waits else evidence.value
 
 
 def _value(bits: Bits | None) -> float:
