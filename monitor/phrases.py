@@ -221,6 +221,25 @@ def second_voice_in_words(seconds: float, bits: float, whole_bits: float) -> str
     )
 
 
+def budget_in_words(
+    budget_bits: float, sent_bits: float, kept_bits: float, held_bits: float, *, is_muted: bool
+) -> str:
+    """Format what a relay has sent of its budget, what it keeps back, and what it held.
+
+    Example:
+        >>> budget_in_words(8.0, 5.0, 1.5, 0.0, is_muted=False)
+        'sent 5.0 of 8 bits; 1.5 kept back'
+        >>> budget_in_words(8.0, 5.0, 1.5, 7.2, is_muted=True)
+        'muted: the next word could pass your 8 bits (sent so far 5.0; 1.5 kept back; held at 7.2)'
+    """
+    if is_muted and held_bits:
+        return (
+            f"muted: the next word could pass your {budget_bits:g} bits (sent so far "
+            f"{sent_bits:.1f}; {kept_bits:g} kept back; held at {held_bits:.1f})"
+        )
+    return f"sent {sent_bits:.1f} of {budget_bits:g} bits; {kept_bits:g} kept back"
+
+
 def mismatch_in_words(
     which: Sequence[str],
     stream: Conditions,
