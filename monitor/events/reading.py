@@ -405,8 +405,8 @@ class Reading(Event):
     )
     stretches_bits: float | None = key(
         "bits",
-        "only once another voice is mixed in: evidence of the watched voice's stretches alone; "
-        "`bits` is the larger of it and the evidence of the whole",
+        "only once another voice is mixed in: the evidence of the watched voice's stretches alone. "
+        "`bits` is the larger of this and the whole stream's",
         sparse=True,
         default=None,
     )

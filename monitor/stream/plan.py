@@ -57,8 +57,8 @@ class MonitorSettings(AttackerSettings):
         template_seconds: D to cut all templates to; None for their common length, or the watched
             speaker's where that is shorter.
         rank_models: rank models to use instead of the population's own.
-        second_voice: look for another voice that takes turns with the watched one, if there is
-            evidence and one feature that is embedded: 0.03 s of processor a second of speech.
+        second_voice: look for another voice that takes turns with the watched one. It needs
+            evidence and an embedding, and takes 0.03 s of processor a second of speech.
     """
 
     channel: int | None = None
@@ -279,7 +279,7 @@ class Plan:
     def _create_second_voice(
         self, front_end: FrontEnd, heard: Mapping[str, FeatureSpec]
     ) -> SecondVoice | None:
-        """Create what looks for another voice among the turns; None where nothing could tell."""
+        """Create the search for another voice; None without evidence or an embedding."""
         embedded = [name for name, spec in heard.items() if spec.kind is EMBEDDING]
         if not (self.settings.second_voice and self.headline == "evidence" and len(embedded) == 1):
             return None

@@ -29,7 +29,7 @@ from monitor.types import (
 )
 
 _SLOT = 50  # ticks of speech, of one voice
-_LOOK = 3  # slots whose evidence is weighed together
+_LOOK = 3  # slots that are weighed together
 _FAR = 1 << 62
 _VOICES = ("ends with the other", "ends with the watched")
 _LEAST = 2  # slots of a run that the network makes something of
@@ -59,14 +59,16 @@ class Turns(NamedTuple):
 
 
 class Mixture(NamedTuple):
-    """What is known of the two voices up to a tick, by who speaks there: the other, the watched.
+    """The two voices up to a tick: turns that end with the other, and with the watched one.
 
-    ``stands``: whether another voice is certain.
+    ``stands``: whether another voice is certain. ``most``: the bits of the most
+    revealing look and the tick at which it ends.
     """
 
     tick: int
     turns: tuple[Turns, Turns]
     stands: bool
+    most: tuple[float, int] | None = None
 
     @property
     def likeliest(self) -> Turns:
@@ -83,17 +85,17 @@ class SecondVoiceState(TypedDict):
     chosen: bool
     bits: list[float]
     counts: list[int]
+    most: tuple[float, int] | None
 
 
 class SecondVoice(Forking):
     """Finder of another voice that takes turns with the watched one.
 
-    The slots of each window of speech are of one voice or the other, by the evidence of the looks
-    that contain them; the likeliest turns are found by Viterbi's search over two states. Of either
-    way that ends now only the totals are kept.
+    Each slot of speech belongs to one of two voices. Its evidence comes from the looks that
+    contain it. Viterbi's search over two states finds the likeliest turns and keeps their totals.
 
     Args:
-        attacker: who watches somebody, with evidence.
+        attacker: with a watched speaker and evidence.
         specs: of its features.
         embedded: the one of them that is embedded.
         embed: embeds a part of a window of its speech, shape (n, s), to (1, d).
@@ -129,7 +131,7 @@ class SecondVoice(Forking):
         self._windows = [w for w in self._windows if w[0].ticks[0] > tick]
 
     def add(self, frames: Frames) -> None:
-        """Take in further frames; those learnt before a stop are dropped."""
+        """Take in further frames; those from before a stop are dropped."""
         for name in self._specs:
             track = frames.tracks.get(name)
             if track is None or track.is_empty:
@@ -142,7 +144,7 @@ class SecondVoice(Forking):
                 self._tracks[name] = track if before is None else join_tracks(before, track)
 
     def look_ahead(self, ticks: Sequence[int]) -> list[Mixture]:
-        """Return what is known at each of these ticks, increasing; nothing is learnt."""
+        """Return what is known at each of these ticks, increasing; nothing changes."""
         self._follow(ticks[-1])
         known = [self.now, *self._ahead]
         return [[m for m in known if m.tick <= tick][-1] for tick in ticks]
@@ -171,7 +173,7 @@ class SecondVoice(Forking):
     def select(
         self, mixtures: Sequence[Mixture], before: FeatureTotals | None
     ) -> SegmentSelection | None:
-        """Select the watched voice's stretches at moments, after earlier streams, if any stands."""
+        """Select the watched voice's stretches at moments, with earlier streams, once noticed."""
         if not any(mixture.stands for mixture in mixtures):
             return None
         owned = [mixture.likeliest.own for mixture in mixtures]
@@ -192,6 +194,7 @@ class SecondVoice(Forking):
             "chosen": self.is_chosen,
             "bits": [turns.bits for turns in self.now.turns],
             "counts": [turns.others for turns in self.now.turns],
+            "most": self.now.most,
         }
         arrays: dict[str, AnyArray] = {}
         for voice, turns in zip(_VOICES, self.now.turns, strict=True):
@@ -212,7 +215,8 @@ class SecondVoice(Forking):
         for voice, bits, number in zip(_VOICES, plain["bits"], plain["counts"], strict=True):
             own, other = unpack_marks(f"{voice}/", arrays, self._nothing)
             turns.append(Turns(float(bits), own.totals, other.totals, int(number)))
-        self.now = Mixture(int(plain["heard"]), (turns[0], turns[1]), bool(plain["stands"]))
+        most = None if plain["most"] is None else (float(plain["most"][0]), int(plain["most"][1]))
+        self.now = Mixture(int(plain["heard"]), (turns[0], turns[1]), bool(plain["stands"]), most)
         for name in self._specs:
             if (ticks := arrays.get(f"ticks of {name}")) is not None:
                 values, spans = arrays[f"values of {name}"], arrays.get(f"spans of {name}")
@@ -230,9 +234,14 @@ class SecondVoice(Forking):
         slots = self._cut(before.tick, window, value)
         if slots.count < _LEAST:
             return before._replace(tick=end)
-        mixture = Mixture(end, find_turns(before.turns, self._weigh(slots), slots), before.stands)
+        looks = self._look(slots)
+        size = slots.count - len(looks) + 1
+        best = max(looks)
+        last = int(window.ticks[(looks.index(best) + size) * _SLOT - 1])
+        most = max(filter(None, (before.most, (best, last))), key=lambda look: look[0])
+        mixture = Mixture(end, find_turns(before.turns, _share(looks, size), slots), before.stands)
         stands = before.stands or self._is_certain(mixture.likeliest)
-        return mixture._replace(stands=stands)
+        return mixture._replace(stands=stands, most=most)
 
     def _cut(self, start: int, window: SpeechWindow, value: AnyArray) -> _Slots:
         """Cut a window of speech, which begins after a tick, into slots."""
@@ -254,15 +263,10 @@ class SecondVoice(Forking):
             len(ends), counted, self._embedded, window.samples, value, self._embed, self._nothing
         )
 
-    def _weigh(self, slots: _Slots) -> list[float]:
-        """Return the bits of each slot: the mean over the looks that contain it, a slot's share."""
+    def _look(self, slots: _Slots) -> list[float]:
+        """Return the bits of each look: of all slots in a row, or of the only one."""
         size = min(_LOOK, slots.count)
-        starts = range(slots.count - size + 1)
-        bits = self.bits([slots.sum(range(k, k + size)) for k in starts])
-        return [
-            float(np.mean([bits[k] for k in starts if k <= slot < k + size])) / size - _OFF_BITS
-            for slot in range(slots.count)
-        ]
+        return self.bits([slots.sum(range(k, k + size)) for k in range(slots.count - size + 1)])
 
     def _is_certain(self, turns: Turns) -> bool:
         """Return whether two voices take turns."""
@@ -323,8 +327,16 @@ def _runs(slots: Sequence[int]) -> list[tuple[int, int]]:
     return [(k, next(n for n in count(k) if n not in slots)) for k in begins]
 
 
+def _share(looks: Sequence[float], size: int) -> list[float]:
+    """Return the bits of each slot: its share of the looks of that size which contain it."""
+    return [
+        float(np.mean(looks[max(0, slot - size + 1) : slot + 1])) / size - _OFF_BITS
+        for slot in range(len(looks) + size - 1)
+    ]
+
+
 class _Way(NamedTuple):
-    """A way through the slots of a window: its bits, whose turns it goes on from, and its own."""
+    """A way through the slots of a window: its bits, its origin and its watched slots."""
 
     bits: float
     origin: int
@@ -335,7 +347,7 @@ class _Way(NamedTuple):
 def find_turns(
     before: tuple[Turns, Turns], bits: Sequence[float], slots: _Slots
 ) -> tuple[Turns, Turns]:
-    """Return the likeliest turns that end with either voice after further slots of so many bits."""
+    """Return the likeliest turns that end with either voice, after slots with these bits."""
     other, own = (_Way(turns.bits, origin, (), 0) for origin, turns in enumerate(before))
     for slot, gain in enumerate(bits):
         left = own._replace(bits=own.bits - _CHANGE_BITS, others=own.others + 1)

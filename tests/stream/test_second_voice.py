@@ -89,6 +89,15 @@ def test_one_voice_reads_as_without_the_search(shared):
     assert _figures(_readings(events)) == _figures(without)
 
 
+def test_the_most_revealing_speech_is_the_watched_voices(mixed):
+    monitor = _monitor()
+    assert monitor.most_revealing is None
+    readings = _readings(_events(monitor, mixed))
+    bits, seconds = monitor.most_revealing
+    assert bits > readings[-1].bits - 6 > 0
+    assert 3.5 < seconds % 4.5 or seconds % 4.5 < 0.5  # within a turn of 3 to 4.5 s, and its look
+
+
 def test_blocks_of_any_length_read_the_same(mixed):
     events, others = (_events(_monitor(), mixed, size) for size in (777, 10 * RATE))
     assert _noticed(events) == _noticed(others)
@@ -99,7 +108,8 @@ def test_blocks_of_any_length_read_the_same(mixed):
 
 @pytest.mark.parametrize("seconds", [7, 14])
 def test_a_stream_that_was_stopped_goes_on_alike(mixed, seconds):
-    whole = _events(_monitor(), mixed)
+    heard = _monitor()
+    whole = _events(heard, mixed)
     stopped, resumed, before = _monitor(), _monitor(), []
     for at in range(0, seconds * RATE, RATE):
         before = stopped.push(Block(mixed[at : at + RATE], RATE)) or before
@@ -109,3 +119,4 @@ def test_a_stream_that_was_stopped_goes_on_alike(mixed, seconds):
     assert [r.seconds for r in rest] == [r.seconds for r in expected]
     assert [r.bits for r in rest] == pytest.approx([r.bits for r in expected], abs=1e-6)
     assert [r.stretches_seconds for r in rest] == [r.stretches_seconds for r in expected]
+    assert resumed.most_revealing == pytest.approx(heard.most_revealing)
