@@ -91,8 +91,8 @@ def test_one_voice_reads_as_without_the_search(shared):
 
 def test_the_most_revealing_speech_is_the_watched_voices(mixed):
     monitor = _monitor()
-    assert monitor.most_revealing is None
     readings = _readings(_events(monitor, mixed))
+    assert monitor.most_revealing is not None
     bits, seconds = monitor.most_revealing
     assert bits > readings[-1].bits - 6 > 0
     assert 3.5 < seconds % 4.5 or seconds % 4.5 < 0.5  # within a turn of 3 to 4.5 s, and its look
@@ -110,7 +110,8 @@ def test_blocks_of_any_length_read_the_same(mixed):
 def test_a_stream_that_was_stopped_goes_on_alike(mixed, seconds):
     heard = _monitor()
     whole = _events(heard, mixed)
-    stopped, resumed, before = _monitor(), _monitor(), []
+    stopped, resumed = _monitor(), _monitor()
+    before: list[Reading] = []
     for at in range(0, seconds * RATE, RATE):
         before = stopped.push(Block(mixed[at : at + RATE], RATE)) or before
     resumed.restore(*stopped.state())
