@@ -95,7 +95,7 @@ def test_the_most_revealing_speech_is_the_watched_voices(mixed):
     assert monitor.most_revealing is not None
     bits, seconds = monitor.most_revealing
     assert bits > readings[-1].bits - 6 > 0
-    assert 3.5 < seconds % 4.5 or seconds % 4.5 < 0.5  # within a turn of 3 to 4.5 s, and its look
+    assert seconds % 4.5 > 3.5 or seconds % 4.5 < 0.5  # within a turn of 3 to 4.5 s, and its look
 
 
 def test_blocks_of_any_length_read_the_same(mixed):
