@@ -206,6 +206,38 @@ def _describe_condition(name: str, value: float) -> str:
     return ""
 
 
+def second_voice_in_words(seconds: float, bits: float, whole_bits: float) -> str:
+    """Warn that another voice takes turns with the watched one, by what its stretches read alone.
+
+    Example:
+        >>> second_voice_in_words(4.5, 7.52, -3.0)[:36]
+        'another voice is mixed in: the watch'
+    """
+    return (
+        f"another voice is mixed in: the watched voice's stretches alone ({seconds:.0f} s of "
+        f"speech) read {bits:.1f} bits, the whole {whole_bits:.1f}. The larger counts"
+    )
+
+
+def budget_in_words(
+    budget_bits: float, sent_bits: float, kept_bits: float, held_bits: float, *, is_muted: bool
+) -> str:
+    """Format what a relay has sent of its budget, what it keeps back, and what it held.
+
+    Example:
+        >>> budget_in_words(8.0, 5.0, 1.5, 0.0, is_muted=False)
+        'sent 5.0 of 8 bits; 1.5 kept back'
+        >>> budget_in_words(8.0, 5.0, 1.5, 7.2, is_muted=True)
+        'muted: the next word could pass your 8 bits (sent so far 5.0; 1.5 kept back, 7.2 held)'
+    """
+    if is_muted and held_bits:
+        return (
+            f"muted: the next word could pass your {budget_bits:g} bits (sent so far "
+            f"{sent_bits:.1f}; {kept_bits:g} kept back, {held_bits:.1f} held)"
+        )
+    return f"sent {sent_bits:.1f} of {budget_bits:g} bits; {kept_bits:g} kept back"
+
+
 def mismatch_in_words(
     which: Sequence[str],
     stream: Conditions,

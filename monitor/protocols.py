@@ -485,6 +485,10 @@ class RelayControl(Protocol):
     def kept_bits(self) -> float:
         """Bits of the budget that are kept back."""
 
+    @property
+    def held_bits(self) -> float:
+        """Bits that an attacker would have had of the sound that spent the budget; 0 before."""
+
 
 class ThresholdForecast(Protocol):
     """Forecast of how long a threshold of a field is away, as `monitor.alerts.Forecast`."""

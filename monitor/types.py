@@ -101,6 +101,7 @@ NOTICE_KINDS: Mapping[str, str] = {
     "channels cancel": "the mean of the channels is far weaker than each of them",
     "turns": "a fault in the speaker turns",
     "no speech": "a recording has no speech",
+    "another voice": "another voice takes turns with the watched one, and lowers the whole figure",
     "another person": "a recording sounds like another person than those before it",
     "evidence against": "the voice is not the watched speaker's, or was changed",
 }

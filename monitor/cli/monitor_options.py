@@ -165,6 +165,7 @@ class MonitorOptions:
                 bystanders=self.bystanders,
                 template_seconds=self.template_seconds,
                 rank_models=rank_models,
+                second_voice=True,
             ),
         )
         if source.stream_info.words and "words" not in map(takes, monitor.features):

@@ -430,6 +430,14 @@ def another_voice(reading: Reading, watch: str | None) -> str:
     return f"{voice_since(reading.change)}: {format_attribution(reading, watch)}"
 
 
+def mixed_voices(reading: Reading, watch: str | None) -> str:
+    """Format what the watched voice's stretches read alone, once another voice is mixed in."""
+    if reading.stretches_bits is None or reading.stretches_seconds is None:
+        return ""
+    stretches = f"{watch}'s stretches alone ({reading.stretches_seconds:.0f} s of speech)"
+    return f"another voice is mixed in: {stretches} read {number(reading.stretches_bits)} bits"
+
+
 def format_attribution(reading: Reading, watch: str | None) -> str:
     """Format the speaker of the bits during an open change."""
     if watch is not None and reading.excluded_seconds:

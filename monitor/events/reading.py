@@ -403,6 +403,19 @@ class Reading(Event):
         sparse=True,
         default=None,
     )
+    stretches_bits: float | None = key(
+        "bits",
+        "only once another voice is mixed in: the evidence of the watched voice's stretches alone. "
+        "`bits` is the larger of this and the whole stream's",
+        sparse=True,
+        default=None,
+    )
+    stretches_seconds: float | None = key(
+        "seconds",
+        "with `stretches_bits`: speech in these stretches",
+        sparse=True,
+        default=None,
+    )
     change: OpenChange | None = text_key(
         "only while a noted change is open: its `since_seconds` and `features`",
         sparse=True,

@@ -386,6 +386,16 @@ class RunEnd(Event):
         sparse=True,
         default=None,
     )
+    revealing_bits: float | None = key(
+        "bits",
+        "only with `watch` and an embedding: the evidence of the most revealing 1.5 s of speech, "
+        "which a short recording could disclose",
+        sparse=True,
+        default=None,
+    )
+    revealing_seconds: float | None = key(
+        "seconds", "with `revealing_bits`: where these end", sparse=True, default=None
+    )
     transcripts: tuple[TranscriptEnd, ...] | None = text_key(
         "only with words. One entry per `recording`, with the number of `words` and three "
         "fractions: of their time in speech (`words_in_speech`), of speech with words "

@@ -77,6 +77,7 @@ class Gate:
 
     Attributes:
         bits: the most that any attacker knows of what went out.
+        held_bits: the most that any would have known with the sound that was held back; 0 before.
         closings: ways that were closed so far.
         muted: whether a person has muted it for now; what is silent tells nobody anything.
         uncharged_seconds: sound that was silenced because it could not be charged.
@@ -100,7 +101,7 @@ class Gate:
                 "back, as other recordings may read more; give more"
             )
         self.budget_bits, self.step_seconds, self.hold = budget_bits, step_seconds, hold
-        self.bits = 0.0
+        self.bits = self.held_bits = 0.0
         self.closings: list[Closing] = []
         self.muted = False
         self.uncharged_seconds = 0.0
@@ -196,6 +197,7 @@ class Gate:
             silence = Block(np.zeros(round(TAIL_SECONDS * key[0]), np.float32), *key)
             bits += [self._windows[id(m)].bits(silence) for m in way.monitors]
             if self._exceeds(bits):
+                self.held_bits = max(value or 0.0 for value in bits)
                 return False
             self.bits = max(self.bits, *(value or 0.0 for value in bits))
             step = np.concatenate(self._step)

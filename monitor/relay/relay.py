@@ -140,6 +140,11 @@ class Relay(BaseRule):
         return MARGIN_BITS
 
     @property
+    def held_bits(self) -> float:
+        """Bits that an attacker would have had of the sound that spent the budget; 0 before."""
+        return 0.0 if self.gate is None else self.gate.held_bits
+
+    @property
     def system(self) -> InputSystem:
         """Inputs that send sound at once, without buffering."""
 

@@ -13,8 +13,8 @@ from monitor.events.declaration import Event
 from monitor.events.phrases import clean, enrolment, number
 from monitor.events.reading import Reading
 from monitor.events.run import Alert, GapEvent, RunStart
-from monitor.phrases import VOICED, clock_time, plural
-from monitor.protocols import RelayControl, ThresholdForecast
+from monitor.phrases import VOICED, budget_in_words, clock_time, plural
+from monitor.protocols import MUTED, RelayControl, ThresholdForecast
 from monitor.sinks.terminal import (
     LINEAR,
     PLATEAU,
@@ -142,8 +142,8 @@ class LiveView(TerminalSink):
         relay = self._relay
         if relay is None or relay.budget_bits is None:
             return ""
-        sent = f"sent {number(relay.sent_bits)} of {relay.budget_bits:g} bits"
-        return f"{sent}, {relay.kept_bits:g} kept back"
+        bits = relay.budget_bits, relay.sent_bits, relay.kept_bits, relay.held_bits
+        return budget_in_words(*bits, is_muted=relay.way == MUTED and not relay.muted)
 
     def _lag(self) -> str:
         lag = self.reading.lag
@@ -220,6 +220,9 @@ class LiveView(TerminalSink):
         from rich.text import Text
 
         text = Text(" ")
+        if mixed := phrases.mixed_voices(self.reading, self.watch):
+            text.append(f" {mixed} ", style="bold reverse yellow")
+            text.append(" ")
         if self.doubt:
             text.append(f" {self.doubt} ", style="bold reverse yellow")
             text.append("   alerts rest" if self._rules or self._forecasts else "", style="yellow")

@@ -128,8 +128,8 @@ def _bits(last: Reading, start: RunStart, events: Sequence[Event]) -> _Rows:
     if last.bits is None:
         yield label, f"withheld: {clean(last.withheld, 300)}"
         return
-    if doubt:
-        yield "take care", doubt
+    for caution in filter(None, (doubt, phrases.mixed_voices(last, who))):
+        yield "take care", caution
     if changes:  # the evidence restarted at the last of them
         yield "of the last voice", phrases.voice_since(changes[-1])
     if nobody := phrases.nobody_speaks(last):
@@ -223,6 +223,9 @@ def _happened(event: Event) -> _Rows:
         case Alert(state="raised"):
             yield clean(event.level, 10), f"{clean(event.rule, 60)} at {clock_time(event.seconds)}"
         case RunEnd():
+            if event.revealing_bits is not None:
+                bits, at = event.revealing_bits, event.revealing_seconds or 0.0
+                yield "most revealing", f"{bits:.1f} bits in 1.5 s of speech, at {clock_time(at)}"
             for line in event.failures or ():
                 yield "not done", clean(line, 300)
             if event.stopped:

@@ -33,6 +33,8 @@ class Assessment:
         speech: seconds of all speech.
         excluded_seconds: of these, seconds of segments that were not chosen; None without segments.
         chosen: which of the choices, as of `SpeakerSegments.parts`.
+        stretches: seconds and evidence of the watched voice's stretches, once another is mixed in.
+        is_of_stretches: whether the figures are of these stretches.
     """
 
     features: Mapping[str, FeatureReading]
@@ -56,6 +58,8 @@ class Assessment:
     guides: Guides = _NO_GUIDES
     evidence_guides: Guides | None = None
     bystanders: tuple[Bystander, ...] | None = None
+    stretches: tuple[float, float | None] | None = None
+    is_of_stretches: bool = False
 
 
 def most_probable(

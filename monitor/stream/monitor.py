@@ -27,7 +27,7 @@ from monitor.stream.plan import DEFAULTS, MonitorSettings, Plan
 from monitor.stream.speaker_changes import CopiedChanges
 from monitor.stream.stream import Event, StreamState
 from monitor.stream.totals import FeatureTotals
-from monitor.types import AnyArray, Block, Frames, Item, Notice, Tracks, Words
+from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Item, Notice, Tracks, Words
 
 
 class Monitor:
@@ -244,6 +244,18 @@ class Monitor:
         left out (``on_change="note"``).
         """
         return self._stream.totals
+
+    @property
+    def most_revealing(self) -> tuple[float, float] | None:
+        """Bits of the most revealing 1.5 s of speech, and the second at which it ends.
+
+        None unless another voice is looked for (`MonitorSettings.second_voice`), and before any.
+        """
+        second = self._stream.observers.second
+        if second is None or second.now.most is None:
+            return None
+        bits, tick = second.now.most
+        return bits, tick / TICKS_PER_SECOND
 
     @property
     def own_totals(self) -> FeatureTotals:

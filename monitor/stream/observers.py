@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from monitor.stream.conditions import StreamConditions
 from monitor.stream.copies import CopyFinder
 from monitor.stream.repeats import RepeatFinder, RepeatGate
+from monitor.stream.second_voice import SecondVoice
 from monitor.stream.segments import SpeakerSegments
 from monitor.stream.speaker_changes import Recordings, SpeakerChanges
 from monitor.types import AnyArray
@@ -35,6 +36,7 @@ class Observers:
         recordings: those that it consists of.
         changes: of speaker or channel.
         segments: between them; None where all is weighed as one voice.
+        second: another voice that takes turns; None where it is not looked for.
     """
 
     copies: CopyFinder
@@ -44,6 +46,7 @@ class Observers:
     recordings: Recordings
     changes: SpeakerChanges
     segments: SpeakerSegments | None
+    second: SecondVoice | None = None
 
     def _kept(self) -> dict[str, Observer]:
         """Return those by name that a replay would not restore; it finds the others again."""
@@ -52,6 +55,7 @@ class Observers:
             "recordings": self.recordings,
             "changes": self.changes,
             "segments": self.segments,
+            "second": self.second,
         }
         return {name: observer for name, observer in kept.items() if observer is not None}
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from monitor.errors import UsageError
 from monitor.events.keys import HEADLINES
 from monitor.features.registry import FeatureSetup, superseded
-from monitor.kinds import FeatureSpec
+from monitor.kinds import EMBEDDING, FeatureSpec
 from monitor.population.false_alarms import FalseAlarms, false_alarms
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
@@ -28,6 +28,7 @@ from monitor.stream.observers import Observers
 from monitor.stream.posterior import Bystanders
 from monitor.stream.reading_builder import ReadingBuilder
 from monitor.stream.repeats import RepeatFinder, RepeatGate
+from monitor.stream.second_voice import SecondVoice
 from monitor.stream.segments import SpeakerSegments
 from monitor.stream.speaker_changes import (
     ON_CHANGE,
@@ -57,12 +58,15 @@ class MonitorSettings(AttackerSettings):
         template_seconds: D to cut all templates to; None for their common length, or the watched
             speaker's where that is shorter.
         rank_models: rank models to use instead of the population's own.
+        second_voice: look for another voice that takes turns with the watched one. It needs
+            evidence and an embedding, and takes 0.03 s of processor a second of speech.
     """
 
     channel: int | None = None
     bystanders: float | None = None
     template_seconds: float | None = None
     rank_models: RankModels | None = None
+    second_voice: bool = False
 
     def __post_init__(self) -> None:
         AttackerSettings.__post_init__(self)
@@ -264,6 +268,7 @@ class Plan:
             Recordings(None if changes.begins_afresh else partial(are_different_people, specs)),
             changes,
             segments,
+            self._create_second_voice(front_end, heard),
         )
         builder = ReadingBuilder(
             self.attacker, self.watch is not None, self.headline, self.bystanders, self.peak_bits
@@ -271,6 +276,17 @@ class Plan:
         intake = Intake(front_end, specs, self.settings.channel, levels=changes.is_active)
         step_ticks = _count_step_ticks(self.step_seconds)
         return Stream(intake, evidence, builder, observers, step_ticks)
+
+    def _create_second_voice(
+        self, front_end: FrontEnd, heard: Mapping[str, FeatureSpec]
+    ) -> SecondVoice | None:
+        """Create the search for another voice; None without evidence or an embedding."""
+        embedded = [name for name, spec in heard.items() if spec.kind is EMBEDDING]
+        if not (self.settings.second_voice and self.headline == "evidence" and len(embedded) == 1):
+            return None
+        specs = {name: self.population.features[name].spec for name in self.features}
+        embed = partial(front_end.embed_part, embedded[0])
+        return SecondVoice(self.attacker, specs, embedded[0], embed)
 
     def _create_changes(self, front_end: FrontEnd) -> SpeakerChanges:
         """Create what looks for changes of speaker."""

@@ -67,11 +67,17 @@ class ReadingBuilder:
         moments: Moments,
         stretches: SpeakerSegments | None = None,
         conditions: Sequence[Condition | None] | None = None,
+        own: SegmentSelection | None = None,
     ) -> list[Assessment]:
-        """Assess these moments together, by the segments with the most of the watched speaker."""
+        """Assess these moments together, by the segments with the most of the watched speaker.
+
+        ``own`` are its stretches where another voice is mixed in.
+        """
         attacker = self._attacker
         speech = moments.speech / TICKS_PER_SECOND
         parts = [SegmentSelection.whole(moments)] if stretches is None else stretches.parts(moments)
+        segments = len(parts)
+        parts += [] if own is None else [own]
         with one_thread():
             by_part = [
                 attacker.assess_each(part.totals, part.speech / TICKS_PER_SECOND, conditions)
@@ -84,8 +90,6 @@ class ReadingBuilder:
             assessments.append(strongest)
             chosen.append(able[index])
         seconds = np.array([parts[k].speech[r] for r, k in enumerate(chosen)]) / TICKS_PER_SECOND
-        nothing: list[None] = [None] * len(assessments)
-        excluded = (speech - seconds).tolist() if len(parts) > 1 else nothing
         frames = np.sum([running.frames for running in moments.totals.values()], axis=0)
         for running in moments.totals.values():
             frames = frames + (0 if running.early_seconds is None else running.early_seconds)
@@ -93,24 +97,34 @@ class ReadingBuilder:
         expected = attacker.joint.expected
         first_seconds = float(attacker.joint.rank_model.lengths[0])
         closed = _guides(length, first_seconds, expected.first_bits, attacker.ceiling)
+        nothing: list[None] = [None] * len(assessments)
         evident: Sequence[Guides | None] = nothing
         if self._headline == "evidence" and attacker.first_evidence is not None:
             evident = _guides(length, *attacker.first_evidence, attacker.support_bits or 0.0)
         others: Sequence[tuple[Bystander, ...] | None] = nothing
         if self._bystanders is not None:
             others = self._bystanders.find([a.ratios for a in assessments])
-        return [
-            replace(
-                assessment,
-                speech=float(speech[r]),
-                excluded_seconds=excluded[r],
-                chosen=chosen[r],
-                guides=closed[r],
-                evidence_guides=evident[r],
-                bystanders=others[r],
+        made = []
+        for r, assessment in enumerate(assessments):
+            is_mixed = own is not None and bool(own.enough[r])
+            alone = None
+            if own is not None and is_mixed:
+                alone = float(own.speech[r]) / TICKS_PER_SECOND, _bits_of(by_part[-1][r])
+            left_out = float(speech[r] - seconds[r]) if segments > 1 or is_mixed else None
+            made.append(
+                replace(
+                    assessment,
+                    speech=float(speech[r]),
+                    excluded_seconds=left_out,
+                    chosen=chosen[r],
+                    guides=closed[r],
+                    evidence_guides=evident[r],
+                    bystanders=others[r],
+                    stretches=alone,
+                    is_of_stretches=chosen[r] >= segments,
+                )
             )
-            for r, assessment in enumerate(assessments)
-        ]
+        return made
 
     def _strongest(self, choices: Sequence[Assessment]) -> tuple[Assessment, int]:
         """Choose the assessment highest for the watched speaker, and the headline's index.
@@ -163,6 +177,8 @@ class ReadingBuilder:
             seconds=tick / TICKS_PER_SECOND,
             speech=assessment.speech,
             excluded_seconds=assessment.excluded_seconds,
+            stretches_seconds=None if assessment.stretches is None else assessment.stretches[0],
+            stretches_bits=None if assessment.stretches is None else assessment.stretches[1],
             spread_low=None if spread is None else spread.low,
             spread_high=None if spread is None or support is None else min(spread.high, support),
             spread_others=None if spread is None else spread.others,
@@ -196,6 +212,11 @@ class ReadingBuilder:
             conditions=conditions.now,
             differs=conditions.differs,
         )
+
+
+def _bits_of(assessment: Assessment) -> float | None:
+    evidence = assessment.evidence
+    return None if evidence is None or assessment.waits else evidence.value
 
 
 def _value(bits: Bits | None) -> float:

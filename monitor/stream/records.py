@@ -244,9 +244,12 @@ class RunTotals:
         ranked = sorted(self.bystanders.values(), key=lambda bystander: -bystander.probability)
         empty = {"seconds": 0.0, "speech": 0.0, "bits": 0.0, "peak_bits": 0.0, "top": ()}
         last = {**empty, **self.last}
+        revealing_bits, revealing_seconds = monitor.most_revealing or (None, None)
         return RunEnd(
             time=_now(),
             **{**last, "top": tuple((name, share) for name, share in last["top"])},
+            revealing_bits=revealing_bits,
+            revealing_seconds=revealing_seconds,
             readings=self.readings,
             conditions=monitor.conditions.now,
             differs=tuple(monitor.conditions.differs),

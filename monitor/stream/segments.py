@@ -34,6 +34,12 @@ class SegmentSelection:
         """Select the whole stream."""
         return cls(moments.totals, moments.speech, np.ones(len(moments.ticks), np.bool_))
 
+    def only(self, r: int) -> SegmentSelection:
+        """Select moment r."""
+        rows = slice(r, r + 1)
+        totals = {name: running.select(rows) for name, running in self.totals.items()}
+        return SegmentSelection(totals, self.speech[rows], self.enough[rows])
+
 
 class SegmentsState(TypedDict):
     """Plain values of `SpeakerSegments`, in a checkpoint."""

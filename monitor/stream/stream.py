@@ -167,6 +167,8 @@ class Stream:
         arrived = evidence.arrived + frames.speech.size
         counted = self._let_in(frames, observers.repeats.update(frames, arrived))
         observers.conditions.add(counted.tracks.get(CONDITION))
+        if observers.second is not None:
+            observers.second.add(frames)
         # all of the recording before it has been learnt
         observers.recordings.begin_recording(frames.recording, lambda: self.evidence.own_totals)
         observers.recordings.add_speech(int(np.count_nonzero(frames.speech)))
@@ -211,7 +213,11 @@ class Stream:
         """Assess these moments together, then learn and yield them one by one."""
         observers, builder, segments = self.observers, self.builder, self.observers.segments
         sounds = observers.conditions.look_ahead(moments.ticks)
-        for r, assessed in enumerate(builder.assess(moments, segments, sounds)):
+        own = None
+        if observers.second is not None:
+            mixtures = observers.second.look_ahead(moments.ticks)
+            own = observers.second.select(mixtures, self.evidence.carried)
+        for r, assessed in enumerate(builder.assess(moments, segments, sounds, own)):
             self._learn(moments, r)
             self._compare_voicing(moments, r)
             yield from self._pop_events()
@@ -221,7 +227,8 @@ class Stream:
                 if segments is not None:
                     end = self.evidence.past.find(round(change.since_seconds * TICKS_PER_SECOND))
                     segments.change(end, partial(builder.choose_best, condition=sounds[r]))
-                    (assessed,) = builder.assess(moments.only(r), segments, [sounds[r]])
+                    own = None if own is None else own.only(r)
+                    (assessed,) = builder.assess(moments.only(r), segments, [sounds[r]], own)
             is_cut = change is not None and segments is not None
             is_afresh = change is not None and observers.changes.begins_afresh
             reading = self._read_out(assessed)
@@ -235,8 +242,9 @@ class Stream:
         """Learn everything up to moment r, and compare its sound with the templates'."""
         self.observers.changes.follow(moments, r)
         self.evidence.learn(moments, r)
-        for tick, notice in self.observers.conditions.advance(self.evidence.tick):
-            self._note(tick, notice)
+        for observer in (self.observers.conditions, self.observers.second):
+            for tick, notice in () if observer is None else observer.advance(self.evidence.tick):
+                self._note(tick, notice)
 
     def _compare_voicing(self, moments: Moments, r: int) -> None:
         """Compare the share of this voice's speech that has pitch with the templates'."""
@@ -259,7 +267,9 @@ class Stream:
         self._read = self.evidence.tick
         self.evidence.mark()
         if self.observers.segments is not None:
-            self.observers.segments.chosen = assessed.chosen
+            self.observers.segments.chosen = 0 if assessed.is_of_stretches else assessed.chosen
+        if self.observers.second is not None:
+            self.observers.second.is_chosen = assessed.is_of_stretches
         return self._build(self.builder, assessed)
 
     def _build(self, builder: ReadingBuilder, assessed: Assessment) -> Reading:
@@ -276,6 +286,8 @@ class Stream:
         """Begin another voice in the same stream."""
         self.evidence.forget()
         self.observers.conditions.begin_afresh()
+        if self.observers.second is not None:
+            self.observers.second.begin_afresh(self.evidence.tick)
         if self.observers.changes.begins_another:
             self.builder.begin_another_stream()
 
@@ -289,7 +301,11 @@ class Stream:
         """Return the reading so far, before the next one is due."""
         builder = copy(self.builder)  # the peak is of readings that are due
         moments = self.evidence.moments([self.evidence.tick])
-        (assessed,) = builder.assess(moments, conditions=[self.observers.conditions.now])
+        own = None
+        if (second := self.observers.second) is not None:
+            own = second.select([second.now], self.evidence.carried)
+        sounds = [self.observers.conditions.now]
+        (assessed,) = builder.assess(moments, conditions=sounds, own=own)
         return self._build(builder, assessed)
 
     @property
@@ -301,6 +317,9 @@ class Stream:
     def totals(self) -> FeatureTotals:
         """Totals of this voice, with those that the stream began with."""
         totals, segments = self.evidence.totals, self.observers.segments
+        second, carried = self.observers.second, self.evidence.carried
+        if second is not None and (own := second.own_totals) is not None:
+            return own if carried is None else carried + own
         return totals if segments is None else segments.get_totals(totals)
 
     def state(self) -> tuple[StreamState, dict[str, AnyArray]]:

@@ -131,6 +131,8 @@ def _words_of_reading(reading: Reading, start: RunStart) -> _Words:
     if closed is not None and ceiling is not None:
         words["odds"] = odds(closed, ceiling, assumed=watch is None)
         words["verdict"] = phrases.verdict_now(reading, watch)
+    if mixed := phrases.mixed_voices(reading, watch):
+        words["mixed"] = mixed
     if reading.change is not None:
         words["voice"] = phrases.voice_since(reading.change)
         words["whose"] = phrases.format_attribution(reading, watch)

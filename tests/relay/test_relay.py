@@ -71,6 +71,7 @@ def test_nothing_beyond_the_budget_goes_out(monitor, voice):
     assert 0 < clear < len(voice) / 2
     assert gate.way == way == MUTED
     assert gate.left_bits == 0.0
+    assert gate.bits <= BUDGET - MARGIN_BITS < gate.held_bits
     assert np.array_equal(sent[:clear], voice[:clear])
     assert not sent[clear:].any()
     assert bits_of(monitor, sent) <= BUDGET

@@ -35,7 +35,7 @@ class FakeRelay:
     """What a relay lets out."""
 
     budget_bits, left_bits, muted = 8.0, 5.5, False
-    sent_bits, kept_bits = 2.5, 1.5
+    sent_bits, kept_bits, held_bits = 2.5, 1.5, 0.0
     spent = False
 
     @property

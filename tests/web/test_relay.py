@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
+from monitor.phrases import budget_in_words
 from monitor.web.page import Page
 from tests.web import records
 from tests.web.conftest import SECRET
@@ -20,6 +21,7 @@ OVERLAY = "a token for the overlay"
 @pytest.fixture
 def relay() -> SimpleNamespace:
     bits = {"budget_bits": 8.0, "left_bits": 5.5, "sent_bits": 2.5, "kept_bits": 1.5}
+    bits["held_bits"] = 0.0
     return SimpleNamespace(way="clear", muted=False, **bits)
 
 
@@ -33,7 +35,10 @@ def page(relay) -> Iterator[Page]:
 def test_who_has_the_token_sees_what_is_left_and_mutes(page, relay):
     address, bearer = page.url + "relay", {"authorization": f"Bearer {SECRET}"}
     assert httpx.get(address).status_code == 401
-    assert httpx.get(address, headers=bearer).json() == vars(relay)
+    assert httpx.get(address, headers=bearer).json() == {
+        **vars(relay),
+        "words": budget_in_words(8.0, 2.5, 1.5, 0.0, is_muted=False),
+    }
     ours = {**bearer, "origin": page.url.rstrip("/")}
     assert httpx.post(address, params={"muted": "yes"}, headers=ours).json()["muted"]
     assert relay.muted
@@ -71,7 +76,7 @@ def test_a_spent_budget_is_told_once_and_never_as_exceeded(browser, relay):
         rules = [{"rule": "budget of 8 bits spent", "field": "bits", "threshold": 8.0}]
         ways = ("mcadams:random", "muted")
         closed = [{**spent, "rule": f"{rules[0]['rule']}: {way}", "way": way} for way in ways]
-        relay.way, relay.left_bits, relay.sent_bits = "muted", 0.0, 5.4
+        relay.way, relay.left_bits, relay.sent_bits, relay.held_bits = "muted", 0.0, 5.4, 7.3
         give(shown, records.start(alerts=rules), records.reading(6.0, 1.6), *closed)
         tab = browser.new_page()
         tab.goto(shown.url)
@@ -80,6 +85,7 @@ def test_a_spent_budget_is_told_once_and_never_as_exceeded(browser, relay):
         (banner,) = tab.locator("#banners .danger").all_text_contents()
         assert "5.4" in banner
         whole = " ".join(tab.inner_text(part) for part in ("#banners", "#threshold", "#relay"))
+        assert all(bits in tab.inner_text("#relay-left") for bits in ("5.4", "1.5", "7.3"))
         assert not re.search(r"More than|[Ee]xceeded|0\.0 of 8", whole)
         tab.close()
 
@@ -93,7 +99,7 @@ def test_in_a_browser_a_key_mutes(browser, relay):
         tab.goto(shown.url)
         tab.wait_for_selector("#relay:not([hidden])")
         left = tab.inner_text("#relay-left")
-        assert "5.5 of 8" in left
+        assert "2.5 of 8" in left
         assert "1.5" in left
         tab.keyboard.press("m")
         tab.wait_for_selector("#relay-switch[aria-pressed=false]")

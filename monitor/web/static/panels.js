@@ -52,6 +52,7 @@ export function banners(run, reading) {
         `${capital(reading.said.whose)}` +
         `${reading.excluded_seconds ? "" : ": they include both voices"}. Alerts are paused.`));
     }
+    if (reading.said.mixed) made.push(banner("warn", "Two voices:", `${reading.said.mixed}.`));
     if (reading.said.others) {
       const [title, names] = reading.said.others;
       made.push(banner("warn", `${capital(title)}:`, names));

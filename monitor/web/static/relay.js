@@ -1,5 +1,6 @@
 // The outgoing audio: remaining budget and a mute switch.
 import { $, text } from "./dom.js";
+import { capital } from "./words.js";
 
 const MILLISECONDS = 500;
 let muted = false;
@@ -22,10 +23,7 @@ function draw(relay) {
   if (relay.budget_bits !== null) {
     $("relay-bar").max = relay.budget_bits;
     $("relay-bar").value = relay.left_bits;
-    const kept = `${relay.kept_bits} of them kept back`;
-    text("relay-bits", relay.left_bits > 0
-      ? `${relay.left_bits.toFixed(1)} of ${relay.budget_bits} bits left, ${kept}`
-      : `${relay.sent_bits.toFixed(1)} of ${relay.budget_bits} bits sent, ${relay.kept_bits} kept back`);
+    text("relay-bits", capital(relay.words));
   }
   const button = $("relay-switch");
   button.setAttribute("aria-pressed", String(!muted));

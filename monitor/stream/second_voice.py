@@ -1,0 +1,367 @@
+"""Another voice that takes turns with the watched one, and the watched voice's stretches alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count, pairwise
+from typing import NamedTuple, TypedDict
+
+import numpy as np
+
+from monitor.features.framing import join_tracks
+from monitor.jobs import one_thread
+from monitor.kinds import FeatureSpec
+from monitor.phrases import second_voice_in_words
+from monitor.stream.attacker import Attacker
+from monitor.stream.evidence import Mark, pack_marks, unpack_marks
+from monitor.stream.segments import SegmentSelection
+from monitor.stream.totals import FeatureTotals, stack_totals
+from monitor.types import (
+    TICKS_PER_SECOND,
+    AnyArray,
+    FloatArray,
+    Frames,
+    Notice,
+    SpeechWindow,
+    Track,
+)
+
+_SLOT = 50  # ticks of speech, of one voice
+_LOOK = 3  # slots that are weighed together
+_FAR = 1 << 62
+_VOICES = ("ends with the other", "ends with the watched")
+_LEAST = 2  # slots of a run that the network makes something of
+_OFF_BITS = 0.3  # a slot, by which the watched voice must stand out
+_CHANGE_BITS = 0.5  # that a change of voice costs
+LEAST_SPEECH = 150
+"""Ticks of speech of either voice."""
+LEAST_TURNS = 2
+"""Turns of the other voice."""
+OWN_BITS, OTHER_BITS = 5.0, -3.0
+"""The watched voice's stretches read this at least, and the others' this at most."""
+
+
+class Turns(NamedTuple):
+    """The likeliest turns of two voices that end with one of them.
+
+    Attributes:
+        bits: how much likelier they are than that the watched voice never spoke.
+        own, other: totals of the stretches of the watched voice, and of the other.
+        others: turns of the other voice.
+    """
+
+    bits: float
+    own: FeatureTotals
+    other: FeatureTotals
+    others: int
+
+
+class Mixture(NamedTuple):
+    """The two voices up to a tick: turns that end with the other, and with the watched one.
+
+    ``stands``: whether another voice is certain. ``most``: the bits of the most
+    revealing look and the tick at which it ends.
+    """
+
+    tick: int
+    turns: tuple[Turns, Turns]
+    stands: bool
+    most: tuple[float, int] | None = None
+
+    @property
+    def likeliest(self) -> Turns:
+        """The likelier turns."""
+        return max(self.turns, key=lambda turns: turns.bits)
+
+
+class SecondVoiceState(TypedDict):
+    """Plain values of a `SecondVoice`, in a checkpoint."""
+
+    tick: int
+    heard: int
+    stands: bool
+    chosen: bool
+    bits: list[float]
+    counts: list[int]
+    most: tuple[float, int] | None
+
+
+class SecondVoice:
+    """Finder of another voice that takes turns with the watched one.
+
+    Each slot of speech belongs to one of two voices. Its evidence comes from the looks that
+    contain it. Viterbi's search over two states finds the likeliest turns and keeps their totals.
+
+    Args:
+        attacker: with a watched speaker and evidence.
+        specs: of its features.
+        embedded: the one of them that is embedded.
+        embed: embeds a part of a window of its speech, shape (n, s), to (1, d).
+
+    Attributes:
+        now: what is known up to the last reading.
+        is_chosen: whether that reading is of the watched voice's stretches alone.
+    """
+
+    def __init__(
+        self,
+        attacker: Attacker,
+        specs: Mapping[str, FeatureSpec],
+        embedded: str,
+        embed: Callable[[FloatArray], AnyArray],
+    ) -> None:
+        self._attacker, self._embedded, self._embed = attacker, embedded, embed
+        self._specs = {name: specs[name] for name in attacker.features}
+        none = {name: spec.sketch().total for name, spec in self._specs.items()}
+        counts = dict.fromkeys(none, 0)
+        self._nothing = FeatureTotals(0, none, counts, counts)
+        self._windows: list[tuple[SpeechWindow, AnyArray]] = []
+        self._tracks: dict[str, Track] = {}
+        self._tick = 0
+        self.begin_afresh(0)
+
+    def begin_afresh(self, tick: int) -> None:
+        """Begin another voice after a tick."""
+        start = Turns(0.0, self._nothing, self._nothing, 0)
+        self.now = Mixture(tick, (start._replace(others=1), start), stands=False)
+        self.is_chosen = False
+        self._ahead: list[Mixture] = []
+        self._windows = [w for w in self._windows if w[0].ticks[0] > tick]
+
+    def add(self, frames: Frames) -> None:
+        """Take in further frames; those from before a stop are dropped."""
+        for name in self._specs:
+            track = frames.tracks.get(name)
+            if track is None or track.is_empty:
+                continue
+            track = track.within(self._tick, _FAR)
+            if name == self._embedded:
+                self._windows += zip(track.windows or (), track.values, strict=False)
+            else:
+                before = self._tracks.get(name)
+                self._tracks[name] = track if before is None else join_tracks(before, track)
+
+    def look_ahead(self, ticks: Sequence[int]) -> list[Mixture]:
+        """Return what is known at each of these ticks, increasing; nothing changes."""
+        self._follow(ticks[-1])
+        known = [self.now, *self._ahead]
+        return [[m for m in known if m.tick <= tick][-1] for tick in ticks]
+
+    def advance(self, tick: int) -> Iterator[tuple[int, Notice]]:
+        """Learn what is known by a tick; yield the notice that it brings, and its tick."""
+        self._follow(tick)
+        while self._ahead and self._ahead[0].tick <= tick:
+            before, self.now = self.now, self._ahead.pop(0)
+            if self.now.stands and not before.stands:
+                yield self.now.tick, self._describe()
+        self._tick = tick
+        self._tracks = {n: track.within(self.now.tick, _FAR) for n, track in self._tracks.items()}
+
+    def _describe(self) -> Notice:
+        """Describe both voices: what each reads."""
+        turns = self.now.likeliest
+        own, whole = self.bits([turns.own, turns.own + turns.other])
+        text = second_voice_in_words(turns.own.speech_seconds, own, whole)
+        seconds = turns.own.speech_seconds, turns.other.speech_seconds
+        names = "stretches_seconds", "other_seconds", "stretches_bits", "whole_bits"
+        return Notice(
+            "another voice", text, fields=dict(zip(names, (*seconds, own, whole), strict=True))
+        )
+
+    def select(
+        self, mixtures: Sequence[Mixture], before: FeatureTotals | None
+    ) -> SegmentSelection | None:
+        """Select the watched voice's stretches at moments, with earlier streams, once noticed."""
+        if not any(mixture.stands for mixture in mixtures):
+            return None
+        owned = [mixture.likeliest.own for mixture in mixtures]
+        running, speech = stack_totals([own if before is None else before + own for own in owned])
+        return SegmentSelection(running, speech, np.array([m.stands for m in mixtures]))
+
+    @property
+    def own_totals(self) -> FeatureTotals | None:
+        """Totals of the watched voice's stretches, where the last reading is of these."""
+        return self.now.likeliest.own if self.is_chosen else None
+
+    def state(self) -> tuple[SecondVoiceState, dict[str, AnyArray]]:
+        """Return what a replay of the stream would not restore: plain values and arrays."""
+        plain: SecondVoiceState = {
+            "tick": self._tick,
+            "heard": self.now.tick,
+            "stands": self.now.stands,
+            "chosen": self.is_chosen,
+            "bits": [turns.bits for turns in self.now.turns],
+            "counts": [turns.others for turns in self.now.turns],
+            "most": self.now.most,
+        }
+        arrays: dict[str, AnyArray] = {}
+        for voice, turns in zip(_VOICES, self.now.turns, strict=True):
+            marks = [Mark(0, turns.own), Mark(0, turns.other)]
+            packed = pack_marks(marks, self._nothing)
+            arrays |= {f"{voice}/{name}": array for name, array in packed.items()}
+        for name, track in self._tracks.items():
+            waiting = track.within(self.now.tick, self._tick)
+            arrays |= {f"ticks of {name}": waiting.ticks, f"values of {name}": waiting.values}
+            if waiting.spans is not None:
+                arrays[f"spans of {name}"] = waiting.spans
+        return plain, arrays
+
+    def restore(self, plain: SecondVoiceState, arrays: Mapping[str, AnyArray]) -> None:
+        """Restore a ``state``; KeyError or ValueError where it does not fit."""
+        self._tick, self.is_chosen = int(plain["tick"]), bool(plain["chosen"])
+        turns = []
+        for voice, bits, number in zip(_VOICES, plain["bits"], plain["counts"], strict=True):
+            own, other = unpack_marks(f"{voice}/", arrays, self._nothing)
+            turns.append(Turns(float(bits), own.totals, other.totals, int(number)))
+        most = None if plain["most"] is None else (float(plain["most"][0]), int(plain["most"][1]))
+        self.now = Mixture(int(plain["heard"]), (turns[0], turns[1]), bool(plain["stands"]), most)
+        for name in self._specs:
+            if (ticks := arrays.get(f"ticks of {name}")) is not None:
+                values, spans = arrays[f"values of {name}"], arrays.get(f"spans of {name}")
+                self._tracks[name] = Track(ticks, values, spans)
+
+    def _follow(self, tick: int) -> None:
+        """Look at the windows that are complete by a tick."""
+        while self._windows and self._windows[0][0].ticks[-1] <= tick:
+            last = self._ahead[-1] if self._ahead else self.now
+            self._ahead.append(self._hear(last, *self._windows.pop(0)))
+
+    def _hear(self, before: Mixture, window: SpeechWindow, value: AnyArray) -> Mixture:
+        """Return what is known with a further window of speech, embedded as this value."""
+        end = int(window.ticks[-1])
+        slots = self._cut(before.tick, window, value)
+        if slots.count < _LEAST:
+            return before._replace(tick=end)
+        looks = self._look(slots)
+        size = slots.count - len(looks) + 1
+        best = max(looks)
+        last = int(window.ticks[(looks.index(best) + size) * _SLOT - 1])
+        most = max(filter(None, (before.most, (best, last))), key=lambda look: look[0])
+        mixture = Mixture(end, find_turns(before.turns, _share(looks, size), slots), before.stands)
+        stands = before.stands or self._is_certain(mixture.likeliest)
+        return mixture._replace(stands=stands, most=most)
+
+    def _cut(self, start: int, window: SpeechWindow, value: AnyArray) -> _Slots:
+        """Cut a window of speech, which begins after a tick, into slots."""
+        ends = window.ticks[_SLOT - 1 :: _SLOT]
+        counted: dict[str, tuple[list[AnyArray], list[int], list[int]]] = {}
+        for name, track in self._tracks.items():
+            spec = self._specs[name]
+            parts = [track.within(a, b) for a, b in pairwise((start, *ends.tolist()))]
+            totals = [spec.kind.total(part.values, spec.size) for part in parts]
+            counts = [len(part.ticks) for part in parts]
+            ticks = [
+                round(count * spec.frame_seconds * TICKS_PER_SECOND)
+                if part.spans is None
+                else int(np.diff(part.spans, axis=1).sum())
+                for part, count in zip(parts, counts, strict=True)
+            ]
+            counted[name] = totals, counts, ticks
+        return _Slots(
+            len(ends), counted, self._embedded, window.samples, value, self._embed, self._nothing
+        )
+
+    def _look(self, slots: _Slots) -> list[float]:
+        """Return the bits of each look: of all slots in a row, or of the only one."""
+        size = min(_LOOK, slots.count)
+        return self.bits([slots.sum(range(k, k + size)) for k in range(slots.count - size + 1)])
+
+    def _is_certain(self, turns: Turns) -> bool:
+        """Return whether two voices take turns."""
+        if turns.others < LEAST_TURNS or min(turns.own.speech, turns.other.speech) < LEAST_SPEECH:
+            return False
+        own, other = self.bits([turns.own, turns.other])
+        return own >= OWN_BITS and other <= OTHER_BITS
+
+    def bits(self, parts: Sequence[FeatureTotals]) -> list[float]:
+        """Return the evidence of each of these totals, whatever their sound."""
+        running, speech = stack_totals(parts)
+        with one_thread():
+            figures = self._attacker.figures(running, speech / TICKS_PER_SECOND, {})
+        bits: list[float] = np.nan_to_num(figures["evidence_bits"]).tolist()
+        return bits
+
+
+@dataclass
+class _Slots:
+    """A window of speech in slots: what was counted of each feature in each, and its sound."""
+
+    count: int
+    counted: Mapping[str, tuple[list[AnyArray], list[int], list[int]]]
+    embedded: str
+    samples: FloatArray
+    value: AnyArray  # of the whole window
+    embed: Callable[[FloatArray], AnyArray]
+    nothing: FeatureTotals
+
+    def __post_init__(self) -> None:
+        self._made: dict[tuple[int, int], AnyArray] = {}
+
+    def sum(self, slots: Sequence[int]) -> FeatureTotals:
+        """Return the totals of some of the slots; each run of them is embedded at one go."""
+        totals, frames = dict(self.nothing.totals), dict(self.nothing.frames)
+        usable = dict(self.nothing.usable)
+        for name, (sums, counts, ticks) in self.counted.items():
+            totals[name] = sum((sums[k] for k in slots), totals[name])
+            frames[name], usable[name] = sum(counts[k] for k in slots), sum(ticks[k] for k in slots)
+        name = self.embedded
+        for begin, end in _runs(slots):
+            if end - begin >= _LEAST:
+                totals[name] = totals[name] + self._value(begin, end)
+                frames[name], usable[name] = frames[name] + 1, usable[name] + (end - begin) * _SLOT
+        return FeatureTotals(len(slots) * _SLOT, totals, frames, usable)
+
+    def _value(self, begin: int, end: int) -> AnyArray:
+        if (begin, end) == (0, self.count):
+            return self.value
+        if (begin, end) not in self._made:
+            (self._made[begin, end],) = self.embed(self.samples[begin * _SLOT : end * _SLOT])
+        return self._made[begin, end]
+
+
+def _runs(slots: Sequence[int]) -> list[tuple[int, int]]:
+    """Return runs of successive slots as (begin, end)."""
+    begins = [k for k in slots if k - 1 not in slots]
+    return [(k, next(n for n in count(k) if n not in slots)) for k in begins]
+
+
+def _share(looks: Sequence[float], size: int) -> list[float]:
+    """Return the bits of each slot: its share of the looks of that size which contain it."""
+    return [
+        float(np.mean(looks[max(0, slot - size + 1) : slot + 1])) / size - _OFF_BITS
+        for slot in range(len(looks) + size - 1)
+    ]
+
+
+class _Way(NamedTuple):
+    """A way through the slots of a window: its bits, its origin and its watched slots."""
+
+    bits: float
+    origin: int
+    own: tuple[int, ...]
+    others: int  # turns of the other voice that begin in it
+
+
+def find_turns(
+    before: tuple[Turns, Turns], bits: Sequence[float], slots: _Slots
+) -> tuple[Turns, Turns]:
+    """Return the likeliest turns that end with either voice, after slots with these bits."""
+    other, own = (_Way(turns.bits, origin, (), 0) for origin, turns in enumerate(before))
+    for slot, gain in enumerate(bits):
+        left = own._replace(bits=own.bits - _CHANGE_BITS, others=own.others + 1)
+        came = other._replace(bits=other.bits - _CHANGE_BITS)
+        other, own = max(other, left), max(own, came)
+        own = own._replace(bits=own.bits + gain, own=(*own.own, slot))
+    return _go_on(before, other, slots), _go_on(before, own, slots)
+
+
+def _go_on(before: tuple[Turns, Turns], way: _Way, slots: _Slots) -> Turns:
+    origin = before[way.origin]
+    rest = [slot for slot in range(slots.count) if slot not in way.own]
+    return Turns(
+        way.bits,
+        origin.own + slots.sum(way.own),
+        origin.other + slots.sum(rest),
+        origin.others + way.others,
+    )

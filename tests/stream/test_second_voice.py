@@ -1,0 +1,123 @@
+"""Tests of another voice that takes turns with the watched one."""
+
+import numpy as np
+import pytest
+import soundfile
+
+from monitor import Monitor, Population
+from monitor.events.reading import Reading
+from monitor.events.run import NoticeEvent
+from monitor.stream.plan import MonitorSettings
+from monitor.types import Block
+
+pytestmark = pytest.mark.slow
+RATE = 16_000
+OWN, OTHER = "2035/152373", "1988/147956"
+FINDING = MonitorSettings(second_voice=True)
+
+
+@pytest.fixture(scope="module")
+def mixed(shared):
+    """Another woman for 3 s, the watched one for 1.5 s, alternating."""
+    return _mix(shared, 3.0, 1.5)
+
+
+def _mix(shared, other_seconds, own_seconds, seconds=18.0):
+    own, other = _speech(shared, OWN), _speech(shared, OTHER)
+    mine, theirs = round(own_seconds * RATE), round(other_seconds * RATE)
+    turns = range(round(seconds * RATE) // (mine + theirs))
+    return np.concatenate(
+        [
+            np.concatenate([other[k * theirs : (k + 1) * theirs], own[k * mine : (k + 1) * mine]])
+            for k in turns
+        ]
+    )
+
+
+def _speech(shared, chapter):
+    sound, rate = soundfile.read(shared / f"speech/dev-clean/{chapter}.opus", stop=30 * RATE)
+    assert rate == RATE
+    return sound.astype(np.float32)
+
+
+def _monitor(settings=FINDING):
+    return Monitor(Population.reference(), watch="2035", settings=settings)
+
+
+def _events(monitor, sound, size=RATE):
+    events = []
+    for at in range(0, len(sound), size):
+        events += monitor.take(Block(sound[at : at + size], RATE))
+    return events + list(monitor.take(None))
+
+
+def _readings(events):
+    return [event for event in events if isinstance(event, Reading)]
+
+
+def _noticed(events):
+    return [e.seconds for e in events if isinstance(e, NoticeEvent) and e.kind == "another voice"]
+
+
+def _figures(readings):
+    return [(r.seconds, r.bits, r.stretches_bits, r.stretches_seconds) for r in readings]
+
+
+def test_another_voice_does_not_hide_the_watched_one(mixed):
+    without = _readings(_events(_monitor(MonitorSettings()), mixed))
+    monitor = _monitor()
+    events = _events(monitor, mixed)
+    (noticed,) = _noticed(events)
+    assert noticed <= 4.5 + 10  # its second turn begins at 4.5 s
+    for before, reading in zip(without, _readings(events), strict=True):
+        if reading.seconds < noticed:
+            assert reading.bits == before.bits
+            assert reading.stretches_bits is reading.excluded_seconds is None
+        else:
+            assert reading.bits >= before.bits
+            assert reading.bits >= reading.stretches_bits
+    assert reading.bits > before.bits + 3
+    assert reading.stretches_seconds < 0.6 * reading.speech
+    assert monitor.own_totals.speech_seconds == reading.stretches_seconds  # for a ledger
+
+
+def test_one_voice_reads_as_without_the_search(shared):
+    sound = _speech(shared, OWN)
+    events = _events(_monitor(), sound)
+    assert not _noticed(events)
+    without = _readings(_events(_monitor(MonitorSettings()), sound))
+    assert _figures(_readings(events)) == _figures(without)
+
+
+def test_the_most_revealing_speech_is_the_watched_voices(mixed):
+    monitor = _monitor()
+    readings = _readings(_events(monitor, mixed))
+    assert monitor.most_revealing is not None
+    bits, seconds = monitor.most_revealing
+    assert bits > readings[-1].bits - 6 > 0
+    assert seconds % 4.5 > 3.5 or seconds % 4.5 < 0.5  # within a turn of 3 to 4.5 s, and its look
+
+
+def test_blocks_of_any_length_read_the_same(mixed):
+    events, others = (_events(_monitor(), mixed, size) for size in (777, 10 * RATE))
+    assert _noticed(events) == _noticed(others)
+    for one, other in zip(_readings(events), _readings(others), strict=True):
+        assert one.bits == (None if other.bits is None else pytest.approx(other.bits, abs=1e-6))
+        assert one.stretches_seconds == other.stretches_seconds
+
+
+@pytest.mark.parametrize("seconds", [7, 14])
+def test_a_stream_that_was_stopped_goes_on_alike(mixed, seconds):
+    heard = _monitor()
+    whole = _events(heard, mixed)
+    stopped, resumed = _monitor(), _monitor()
+    before: list[Reading] = []
+    for at in range(0, seconds * RATE, RATE):
+        before = stopped.push(Block(mixed[at : at + RATE], RATE)) or before
+    resumed.restore(*stopped.state())
+    rest = _readings(_events(resumed, mixed))
+    expected = [r for r in _readings(whole) if r.seconds > before[-1].seconds]
+    assert [r.seconds for r in rest] == [r.seconds for r in expected]
+    assert [r.bits for r in rest] == pytest.approx([r.bits for r in expected], abs=1e-6)
+    assert [r.stretches_seconds for r in rest] == [r.stretches_seconds for r in expected]
+    assert resumed.most_revealing == pytest.approx(heard.most_revealing)
