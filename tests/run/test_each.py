@@ -217,7 +217,7 @@ def test_what_another_run_holds_stays(tmp_path):
                 SummaryFile(table, "one", **how)
         assert sorted(tmp_path.iterdir()) == before
     os.mkfifo(tmp_path / "pipe.csv")
-    with pytest.raises(UsageError, match="pipe.csv is not a"):
+    with pytest.raises(UsageError, match=r"pipe.csv is not a"):
         SummaryFile(tmp_path / "pipe.csv", "one")
     assert (tmp_path / "pipe.csv").is_fifo()
 

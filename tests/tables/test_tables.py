@@ -31,7 +31,8 @@ from tests.sounds import RATE, synthetic
 
 WATCH = "4406"
 SPARSE = (
-    "change.", "conditions.", "differs", "enrolled_w", "excluded_", "lag", "spread_", "withheld",
+    "change.", "conditions.", "differs", "enrolled_w", "excluded_", "lag", "spread_", "stretches_",
+    "withheld",
 )  # fmt: skip
 """Columns of keys that a run without audio, and without a change of speaker, leaves empty."""
 
