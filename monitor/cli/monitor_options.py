@@ -105,6 +105,13 @@ class MonitorOptions:
         "as 1%.",
         type=Share(),
     )
+    second_voice: bool | None = setting(
+        "second-voice",
+        "Whether to find a voice that takes short turns with --watch NAME. It takes twice as long as "
+        "the rest. [default: true for listen]",
+        default=None,
+        show_default=False,
+    )
     step: float = setting("step", "Audio seconds between readings.", type=Seconds(), default="1")
     channel: int | None = option("--channel N", "Channel, from 1. [default: all, mixed]", least=1)
     template_seconds: float | None = setting(
@@ -165,7 +172,9 @@ class MonitorOptions:
                 bystanders=self.bystanders,
                 template_seconds=self.template_seconds,
                 rank_models=rank_models,
-                second_voice=True,
+                second_voice=(
+                    source.stream_info.live if self.second_voice is None else self.second_voice
+                ),
             ),
         )
         if source.stream_info.words and "words" not in map(takes, monitor.features):
