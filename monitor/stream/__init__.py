@@ -1,4 +1,4 @@
-"""Follows one stream: sums what is heard of a voice, and makes a reading of it every second."""
+"""Follows one stream: sums the frames of a voice, and makes a reading every second."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from monitor.types import (
 
 
 def check_frames(frames: Frames, features: Mapping[str, FeatureSpec]) -> None:
-    """Refuse (UsageError) frames that could not be learnt, before anything of a stream changes."""
+    """Refuse (UsageError) invalid frames, before anything of a stream changes."""
     speech = real_numbers(frames.speech, "decisions of speech")
     if speech.ndim != 1 or speech.dtype != np.bool_:
         raise UsageError(
@@ -66,12 +66,12 @@ _NOTHING = Track(np.empty(0, np.intp), np.empty(0, np.intp))
 class FrameAccumulator:
     """Accumulator of frames that looks ahead to the next readings and learns up to each in turn.
 
-    Looking ahead and learning are apart so that many readings can be worked out together while
-    the sketches stand, at every reading that is given, where they would have stood alone.
+    Looking ahead is separate from learning, so that many readings can be computed together. At each
+    reading the sketches have the state that one reading at a time would give them.
 
     Attributes:
-        arrived, tick: ticks that came in, and those that were learnt.
-        carried: totals it began with, from earlier streams.
+        arrived, tick: ticks received, and ticks added to the sketches.
+        carried: totals from earlier streams that it began with.
     """
 
     def __init__(self, features: Mapping[str, FeatureSpec], followed: Collection[str] = ()) -> None:
@@ -83,7 +83,7 @@ class FrameAccumulator:
         self.arrived = self.tick = 0
         self._ahead: BoolArray = np.empty(0, np.bool_)  # decisions on the ticks between the two
         self._waiting: dict[str, Track] = {}  # frames that came before their tick
-        self._early: dict[str, EarlyFrames] = {}  # the one that stands, and those that wait
+        self._early: dict[str, EarlyFrames] = {}  # the current one, and those that wait
         self._begins = True  # whether the sketches hold the stream from its first tick
         self._speech = 0
         self._usable: dict[str, int] = {}
@@ -118,8 +118,8 @@ class FrameAccumulator:
             total = totals.totals.get(name)
             if total is None or total.shape != sketch.total.shape:
                 raise StoreError(
-                    f"the earlier streams do not fit: they have no such sketch of {name}; "
-                    "make both with the same program and features"
+                    f"the earlier streams have no such sketch of {name}: "
+                    "use the same program and features for both"
                 )
             sketch.total[:] = total
             sketch.frames = totals.frames[name]
@@ -132,7 +132,7 @@ class FrameAccumulator:
 
     @property
     def waiting(self) -> int:
-        """Ticks that arrived and were not learnt."""
+        """Ticks that arrived and are not in the sketches yet."""
         return int(self._ahead.shape[0])
 
     def check(self, frames: Frames) -> None:
@@ -163,20 +163,20 @@ class FrameAccumulator:
                 self._add_early(name, track.early, start + 1)
 
     def _add_early(self, name: str, early: EarlyFrames, first: int) -> None:
-        """Keep early frames while one may stand in for a whole frame."""
+        """Keep early frames while one may replace a whole frame."""
         if not self._begins or self.sketches[name].frames > 1:
             return
         usable = self._features[name].kind.counting(early.values)
         early = early if usable is None else early.some(usable)
         early = replace(early, ticks=np.maximum(early.ticks, first))
-        early = early.some(early.ticks > self.tick)  # a resumed stream has the one that stands
+        early = early.some(early.ticks > self.tick)  # a resumed stream has the current one
         before = self._early.get(name)
         self._early[name] = early if before is None else before.joined(early)
 
     def moments(self, ticks: list[int], *, everything: bool = False) -> Moments:
         """Compute the totals at these ticks, increasing, all of which came in.
 
-        ``everything``: frames after the last tick count as heard then: the stream is over.
+        With ``everything`` the stream is over, and frames after the last tick count at that tick.
         """
         ahead = self._ahead[: ticks[-1] - self.tick]
         speech = self._speech + np.concatenate(([0], np.cumsum(ahead)))
@@ -294,7 +294,7 @@ class FrameAccumulator:
                 self._early[name] = reduce(EarlyFrames.joined, parts)
 
     def forget(self) -> None:
-        """Reset the sketches and the clock of speech; the stream goes on."""
+        """Reset the sketches and the clock of speech; the stream continues."""
         self.uncorrected = self.tick
         for sketch in self.sketches.values():
             sketch.total[:] = 0
@@ -303,7 +303,7 @@ class FrameAccumulator:
         self._early, self._begins = {}, False  # a window that grows may be of what is forgotten
 
     def tidy(self, *, everything: bool = False) -> None:
-        """Drop what was learnt; copy, so that a long block is not kept by its last tick."""
+        """Drop what is in the sketches. Copy, so that a last tick does not keep its long block."""
         self._ahead = self._ahead.copy()
         self._early = self._select_early()
         for name, track in self._waiting.items():
@@ -311,7 +311,7 @@ class FrameAccumulator:
             self._waiting[name] = track.some(left)
 
     def state(self) -> tuple[AccumulatorState, dict[str, AnyArray]]:
-        """Return what was learnt: plain values and arrays."""
+        """Return the accumulated state: plain values and arrays."""
         plain: AccumulatorState = {
             "tick": self.tick,
             "speech": self._speech,
@@ -341,7 +341,7 @@ class FrameAccumulator:
             sketch.frames = int(plain["frames"][name])
         self.tick, self._speech = int(plain["tick"]), int(plain["speech"])
         self._usable = {name: int(ticks) for name, ticks in plain["usable"].items()}
-        self._begins = bool(plain.get("begins", False))  # older ones do not say
+        self._begins = bool(plain.get("begins", False))  # older checkpoints lack this
         for name in self.sketches:
             if (value := arrays.get(f"early/{name}")) is not None:
                 tick, seconds = arrays[f"early_at/{name}"].tolist()

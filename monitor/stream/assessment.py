@@ -229,12 +229,12 @@ class Assessor:
         """Explain why these features give no probability that the speaker is enrolled."""
         measured = "not measured" if math.isnan(area) else f"{area:.2f}"
         reason = (
-            f"{'+'.join(model.features)} cannot tell impostors from enrolled speakers (area under "
-            f"the ROC curve {measured}, {GOOD_AREA:g} is needed)"
+            f"{'+'.join(model.features)} cannot distinguish impostors from enrolled speakers (area "
+            f"under the ROC curve {measured}, {GOOD_AREA:g} is needed)"
         )
         discerning = self._model.discerning
         if silent := discerning.difference(model.features):
-            return reason, f"{', '.join(sorted(silent))} has not said anything yet"
+            return reason, f"no {', '.join(sorted(silent))} frames yet"
         if not discerning:
             return reason, "it takes a speaker embedding (voice)"
         return (reason,)

@@ -35,8 +35,8 @@ class Attacker(AttackerModel):
         population: templates, and rank models unless ``rank_models`` are given.
         features: names, in any order: that of the rank model counts.
         watch: the speaker to follow, or None.
-        session: ``"cross"`` or ``"same"``: which rank model to use. Where there is no cross-session
-            rank model the same-session one stands in, and ``same_session_biased`` is True.
+        session: ``"cross"`` or ``"same"``: which rank model to use. Without a cross-session rank
+            model the same-session one is used, and ``same_session_biased`` is True.
         rank_models, template_seconds: as of `MonitorSettings`.
 
     Raises:
@@ -84,7 +84,7 @@ class Attacker(AttackerModel):
         for running in totals.values():
             columns += [running.frames, running.usable_seconds]
             columns += [] if running.early_seconds is None else [running.early_seconds]
-        new = np.ones(speech_seconds.size, np.bool_)  # a pause says nothing new
+        new = np.ones(speech_seconds.size, np.bool_)  # a pause adds nothing new
         new[1:] = [a != b for a, b in pairwise(sounds)]
         new[1:] |= np.any([column[1:] != column[:-1] for column in columns], axis=0)
         rows, step = np.flatnonzero(new), max(1, _BATCH // self.speakers)
@@ -115,7 +115,7 @@ class Attacker(AttackerModel):
     ) -> dict[str, FloatArray]:
         """Compute figures of ``assess_each``, named as in a reading, without limits: (R,) each.
 
-        NaN where there is none. ``rank_bits`` needs a rank model of one feature. The cache serves
+        Missing figures are NaN. ``rank_bits`` needs a rank model of one feature. The cache serves
         attackers with the same templates and the same R moments.
         """
         return self._weigher.figures(totals, speech_seconds, cache, conditions)

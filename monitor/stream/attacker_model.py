@@ -42,7 +42,7 @@ from monitor.stream.posterior import (
 from monitor.types import FloatArray
 
 MOST_COMPARED = 300
-"""Most enrolled people for whom `AttackerModel.contradiction` compares everybody."""
+"""Most enrolled people that `AttackerModel.contradiction` compares with each other."""
 _FIRST_SECONDS = 0.1
 """Shorter than any length that is calibrated."""
 MATCHING_SECONDS = 10.0
@@ -215,7 +215,7 @@ class AttackerModel:
 
     @property
     def support_bits(self) -> float | None:
-        """The most bits of evidence that calibration can support; None where there is none."""
+        """Most bits of evidence that calibration can support; None without evidence."""
         ratios = self.joint.ratios
         return None if ratios is None else float(ratios.rank_model.support.max())
 
@@ -241,14 +241,14 @@ class AttackerModel:
         """Create the finder of bystanders in the largest crowd; UsageError without evidence."""
         if self.support_bits is None:
             reason = self.withheld or self.no_evidence_reason
-            raise UsageError(f"bystanders cannot be told: {reason}")
+            raise UsageError(f"bystanders cannot be named: {reason}")
         watched = None if self.place is None else self.names[self.place]
         return Bystanders(self.names, watched, self.among[-1], level)
 
     def matching_bits(self, condition: Condition) -> float | None:
         """Return the mean evidence of a voice's first 10 s if templates sounded as the stream does.
 
-        Bits; None where calibration says nothing of that length.
+        In bits; None if calibration does not cover that length.
         """
         ratios, cell = self.joint.ratios, self._find_nearest_cell(MATCHING_SECONDS)
         if ratios is None or cell is None:
@@ -299,7 +299,7 @@ class AttackerModel:
         if last not in ("closed_set_bits", "local_bits", "gain_bits"):
             return math.inf
         used = [model] if name else self.models.values()
-        spread = min(each.rank_model.least_floor for each in used)  # everybody keeps a share e
+        spread = min(each.rank_model.least_floor for each in used)  # each person keeps a share e
         best = np.full(self.speakers, spread / self.speakers)
         best[0] += 1.0 - spread
         if last == "gain_bits" or not self.watched:

@@ -159,7 +159,7 @@ _TALLY: Mapping[str, object] = {
 }
 
 _EARLY = {"early": "f", "early_at": "i"}
-"""What no fresh monitor has, and its kind of number: a frame of a window that still grows."""
+"""Arrays that a fresh monitor lacks, by kind of number: a frame of a window that still grows."""
 
 
 def check_state(
@@ -168,10 +168,10 @@ def check_state(
     fresh: Mapping[str, AnyArray],
     tally: Collection[str],
 ) -> None:
-    """Refuse (StoreError) a state that no run has: anybody may have written the file.
+    """Refuse (StoreError) a state that no run has: the file may be forged.
 
-    ``fresh`` are the arrays of a new monitor, ``tally`` the keys of a tally. What is missing raises
-    KeyError, TypeError or ValueError.
+    ``fresh`` are the arrays of a new monitor, ``tally`` the keys of a tally. A missing
+    entry raises KeyError, TypeError or ValueError.
     """
     wrong = misfit(header, _HEADER) or misfit(counted := orjson.loads(header["tally"]), _TALLY)
     if wrong is None and set(counted) != set(tally):
@@ -260,9 +260,9 @@ class Checkpoint:
         """
         if not self.path.exists():
             resume, run = Argument("resume", "True"), self.path.with_suffix("").name
-            nothing = f"{self.path.name}: there is nothing to resume; leave out ", resume
-            raise StoreError(Message(*nothing, ", with ", _REPLACE, f" to overwrite {run}"))
-        check_private(self.path)  # whoever wrote it would know what an anonymiser draws
+            nothing = f"{self.path.name}: nothing to resume. Leave out ", resume
+            raise StoreError(Message(*nothing, ". Add ", _REPLACE, f" to overwrite {run}"))
+        check_private(self.path)  # its writer would know what an anonymiser draws
         header, arrays = read_store(self.path, _KIND)
         try:
             saved = header["configuration"]
@@ -270,9 +270,13 @@ class Checkpoint:
             differs = [key for key in {**now, **saved} if now.get(key) != saved.get(key)]
             if differs:
                 what = printable(", ".join(differs)).replace("_", " ")
-                old = "with the transcript as it was it goes on; " if differs == ["words"] else ""
-                text = f"{self.path.name}: is of another run (not the same: {what}); {old}run with "
-                raise StoreError(Message(text, _REPLACE, " to start anew"))
+                old = (
+                    "Resume with its transcript, or run with "
+                    if differs == ["words"]
+                    else "Run with "
+                )
+                text = f"{self.path.name} is of another run (not the same: {what}). {old}"
+                raise StoreError(Message(text, _REPLACE, " to start again"))
             check_state(header, arrays, monitor.state()[1], vars(tally))
             monitor.restore(header["monitor"], arrays)
             tally.restore(header["tally"])
@@ -282,15 +286,15 @@ class Checkpoint:
         except MonitorError:
             raise
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            text = f"{self.path.name}: is damaged; run with "
+            text = f"{self.path.name} is damaged. Run with "
             raise StoreError(Message(text, _REPLACE)) from error
 
     def check(self) -> None:
         """Refuse to overwrite, and later to remove, another program's file."""
         if self._is_foreign():
             raise StoreError(
-                f"{self.path.name} lies where the checkpoint belongs and is none; move it away, or "
-                "give the run another name"
+                f"{self.path.name} has the name of the checkpoint but is another file. Move it, or "
+                "rename the run"
             )
 
     def remove(self) -> None:

@@ -1,4 +1,4 @@
-"""The choice of features, rank model and template length, or the reason why there is none."""
+"""Choice of features, rank model and template length, or the reason why that is impossible."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def choose_features(
 ) -> tuple[str, ...]:
     """Choose the largest set of features that has a rank model.
 
-    Of two as large, the one without a feature that another does better. ``available`` are features
-    of ready-made frames, None for audio; with ``words`` timed words come with the audio.
+    If two are as large, take the one without a feature that another does better. ``available`` are
+    features of ready-made frames, None for audio; with ``words`` timed words come with the audio.
 
     Raises:
         StoreError: there is no rank model, or none for the available features.
@@ -111,8 +111,8 @@ def choose_rank_model(
 
 def _create_error(features: str = "") -> StoreError:
     return StoreError(
-        f"the population has no rank model{features}; "
-        "learn one with: monitor calibrate CORPUS -o POPULATION.npz"
+        f"the population has no rank model{features}. "
+        "Calibrate one: monitor calibrate CORPUS -o POPULATION.npz"
     )
 
 
@@ -150,7 +150,7 @@ def explain_missing_ratios(population: Population, rank_model: RankModel) -> str
     """Explain why population and rank model give no likelihood ratios; empty where they do."""
     about, cohort = "+".join(rank_model.features), population.cohort
     if rank_model.evidence is None:
-        return f"the rank model of {about} was learnt without evidence; calibrate again"
+        return f"the rank model of {about} was calibrated without evidence; calibrate again"
     if cohort is None:
         return (
             "the population has no cohort of background speakers to set scores against; "
@@ -161,7 +161,7 @@ def explain_missing_ratios(population: Population, rank_model: RankModel) -> str
             return f"the cohort has nothing of {name}; calibrate against one that has (--cohort)"
         if cohort.compute_digest(name) != mark:
             return (
-                f"the rank model of {about} was learnt against another cohort than the "
+                f"the rank model of {about} was calibrated against another cohort than the "
                 f"population's; calibrate again"
             )
     return ""
@@ -220,7 +220,7 @@ class CommonLength:
 def choose_length(
     population: Population, rank_model: RankModel, watch: str | None, seconds: float | None
 ) -> CommonLength:
-    """Choose D: ``seconds`` if given, else the length of the shortest or the watched template.
+    """Choose D: ``seconds`` if given, otherwise the shortest or the watched template's length.
 
     All templates are cut to the same D. Far below the rank model's own lengths there are no
     figures.
@@ -229,7 +229,7 @@ def choose_length(
     have = np.inf if watch is None else float(population.template_seconds[population.index(watch)])
     short = f"template_mismatch: {watch} has {have:g} s of enrolled speech, "
     if seconds is None and have < min(usual, MISMATCH * least):
-        reason = f"too little: the rank model knows no templates under {least:g} s; enrol more"
+        reason = f"but the rank model covers no templates under {least:g} s. Enrol more"
         return CommonLength(population.scoring(usual), short + reason)
     scoring = population.scoring(seconds, watch=watch)
     if have < scoring.seconds:
@@ -251,7 +251,7 @@ def choose_length(
 def _describe_cut(
     population: Population, rank_model: RankModel, name: str, scoring: Scoring
 ) -> str:
-    """State the cost of comparing everybody by less speech than most have."""
+    """State the cost of comparing all people by less speech than most have."""
     usual, speakers = population.common_seconds, int(scoring.members.sum())
     similarities = population.scorers(rank_model).values()
     additive = np.array([similarity.additive for similarity in similarities])
@@ -273,7 +273,7 @@ def _describe_cut(
 
 
 def _describe_stand_in(rank_model: RankModel, seconds: float) -> str:
-    """Name the calibrated lengths that stand in for D; empty where D is one of them."""
+    """Name the calibrated lengths that replace D; empty if D is one of them."""
     grid = rank_model.template_lengths
     if np.isclose(grid, seconds).any():
         return ""

@@ -16,7 +16,7 @@ from monitor.types import TICKS_PER_SECOND, Block, Frames, Track, Tracks, Words
 
 
 class BlocksToTicks:
-    """Converter of blocks of audio to runs of ticks, with each recording's place on the stream.
+    """Converter from audio blocks to runs of ticks, with each recording's place on the stream.
 
     Args:
         features: those of audio.
@@ -99,7 +99,7 @@ class BesideClock:
         self.begun = False
 
     def check(self, item: Words | Tracks) -> None:
-        """Refuse what could not be learnt, before anything of the stream changes."""
+        """Refuse invalid words or tracks, before anything of the stream changes."""
         if isinstance(item, Words):
             check_words(item)
         else:
@@ -116,7 +116,7 @@ class BesideClock:
 
     def process(self, item: Words | Tracks) -> Frames:
         """Return frames at ticks of the stream; they take no time."""
-        if not self.begun:  # what makes frames of words may have heard another stream
+        if not self.begun:  # features of words may keep the state of another stream
             for feature in self._front_end.word_features():
                 feature.reset()
         self.begun = True

@@ -25,15 +25,16 @@ from monitor.phrases import (
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Notice, Track
 
 _SLOWLY = 1.05
-"""The longer a stream, the less a second changes: it is estimated anew at 5 % more."""
+"""Growth between two estimates of the sound, 5 %: a second changes a longer stream less."""
 _UNKNOWN_SECONDS = 20.0
-"""Of sound in which no speech rises above its noise: then that is said."""
+"""Seconds of sound without speech above its noise, after which a notice reports that."""
 _TIMES = 3
-"""Estimates on end that must agree before something is said."""
+"""Consecutive estimates that must agree before a notice."""
 VOICED = "voiced_share"
 _LEAST_VOICED_RATIO, _VOICED_SPEECH = 1 / 3, 8 * TICKS_PER_SECOND
-"""Of the smaller share of speech with pitch to the larger, after so much speech. Of 59 people at
-their own microphones who calibrate one had less in another session with nothing done."""
+"""Least ratio of the smaller share of speech with pitch to the larger, and ticks of speech needed.
+One of 59 people who calibrate at their own microphones had less in another session, with no change
+made to the voice."""
 
 
 class ConditionsState(TypedDict):

@@ -21,11 +21,11 @@ from monitor.types import TICKS_PER_SECOND, Frames, IntArray, Notice
 
 WINDOW_TICKS = 10 * TICKS_PER_SECOND
 LEAST = ((16, 4), (30, 3))
-"""Pairs of landmarks that agree in ten seconds of a copy, and half seconds in which they lie: of
-other audio 18 did at most, within one second (benchmarks/copies.py)."""
+"""Least pairs of landmarks that agree in ten seconds of a copy, and half seconds that hold them.
+In other audio at most 18 agreed, within one second (benchmarks/copies.py)."""
 ABOVE_CHANCE = 4.0
 MOST_LANDMARKS = 1_000_000
-"""Looked up at most: a day of enrolled audio. Of more speakers the watched one and the first."""
+"""Most looked up: a day of enrolled audio. With more, the watched speaker and the first ones."""
 SLOW_OR_FAST = tuple(1 + sign * percent / 100 for percent in (1, 2, 3, 4) for sign in (1, -1))
 _OTHERS = (-1.0, *SLOW_OR_FAST)
 _TURNS = 5
@@ -160,7 +160,7 @@ def _create_notice(name: str, speed: float) -> Notice:
         how = f", {abs(speed - 1):.0%} {'faster' if speed > 1 else 'slower'}"
     return Notice(
         "copy",
-        f"this is a copy of audio that {name} was enrolled from{how}: the figures are far too "
-        "high; give other recordings, or enrol others",
+        f"this is a copy of audio that {name} was enrolled from{how}. The figures are far too "
+        "high. Give other recordings, or enrol others",
         fields={"name": name, "speed": speed},
     )

@@ -8,7 +8,7 @@ from monitor.events.run import GapEvent, NoticeEvent
 from monitor.types import TICKS_PER_SECOND, Gap, Notice
 
 MOST_NOTICES = 100
-"""Of a stream; what comes after them is left out, so that a run that ends says all that it said."""
+"""Most notices of a stream. Later ones are dropped, so that the end of a run repeats them all."""
 
 
 class EventOrder:
@@ -29,7 +29,7 @@ class EventOrder:
         return max(self._passed, self.emitted_count)
 
     def add(self, tick: int, event: Gap | Notice, *, again: bool = True) -> None:
-        """Add an event, to be emitted once so many ticks have been learnt.
+        """Add an event, to be emitted once this many ticks have been processed.
 
         ``again``: True if a replay of the stream brings it again.
         """

@@ -94,7 +94,7 @@ class Evidence(FrameAccumulator):
         self.past = PrefixSums()
 
     def state(self) -> tuple[AccumulatorState, dict[str, AnyArray]]:
-        """Return what was learnt: plain values and arrays."""
+        """Return the accumulated state: plain values and arrays."""
         plain, arrays = super().state()
         marks = pack_marks(self.past.marks, self.totals)
         return plain, arrays | {f"marks/{name}": array for name, array in marks.items()}

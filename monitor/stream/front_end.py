@@ -24,7 +24,7 @@ class FrontEnd:
 
     A feature, or a source of ready-made frames, is refused (UsageError) unless its frames are of
     the same kind, size and network as the templates'. ``own`` are objects to use instead of the
-    program's; a `FeatureSpec` for one whose frames come ready-made.
+    program's; give a `FeatureSpec` for one with ready-made frames.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class FrontEnd:
         self.reset()
 
     def reset(self) -> None:
-        """Expect of the next source only what every source was said to bring."""
+        """Expect from the next source only the features that every source brings ready-made."""
         self._ready_made = set(self._stated)  # they come ready-made
 
     @property
@@ -150,8 +150,8 @@ class FrontEnd:
         own = self.population.features[spec.name].spec
         if spec.kind is not own.kind or not own.kind.fits(spec.size, own.size):
             raise UsageError(
-                f"{label}: {spec.name} comes as {spec}, the population has it "
-                f"as {own}; make both with the same program"
+                f"{label}: {spec.name} comes as {spec}, but as {own} in the "
+                "population. Make both with the same program"
             )
         self._compare_networks(label, spec)
 
@@ -159,8 +159,8 @@ class FrontEnd:
         enrolled = self.population.features[spec.name].spec.network
         if spec.network != enrolled and spec.takes == "words":
             raise UsageError(
-                f"{spec.name} of the population was counted by another list of words than that of "
-                f"{label}: give the one that it was made with (--word-list FILE), or enrol again"
+                f"{spec.name} has different word lists in the population and in {label}. "
+                "Give the one used at enrolment (--word-list FILE), or enrol again"
             )
         if spec.network != enrolled:
             what = unlike_networks(spec.name, label, spec.network, "the population", enrolled)

@@ -119,7 +119,7 @@ class Intake:
     def _split_first(self, block: Block) -> Iterator[Block]:
         """Split a stream's first block, so that its first reading need not wait for all of it."""
         if self._reader is None:
-            columns_of(block, None)  # a SourceError where it is none
+            columns_of(block, None)  # raises SourceError for an invalid block
             first = round(_FIRST_SECONDS * block.rate)
             if len(block.samples) > first:
                 yield replace(block, samples=block.samples[:first])
@@ -127,7 +127,7 @@ class Intake:
         yield block
 
     def _begin_recording(self, recording: int) -> Iterator[Frames]:
-        """Begin a recording: what lies beside it counts from here."""
+        """Begin a recording. The words and tracks beside it count from here."""
         last = self._beside.begin_recording(recording, self.ticks)
         if last is not None:
             yield self._placed(last, self._recording)

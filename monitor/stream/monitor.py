@@ -33,31 +33,31 @@ from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Item, Notic
 class Monitor:
     """Monitor of one voice: how many bits of identity it has disclosed, second by second.
 
-    One stream is heard by one monitor, from a source (`stream`) or as it comes (`push`, `finish`);
-    after `reset` it hears another.
+    A monitor processes one stream, from a source (`stream`) or as it comes (`push`, `finish`).
+    After `reset` it processes another.
 
     Args:
         population: the N enrolled speakers, with rank models. A `Plan` replaces all arguments.
-        features: names, or features of your own, or a `FeatureSpec` for one whose frames come
-            ready-made beside audio; None takes every feature that the population has a rank model
-            for and that can be computed here, together.
-        watch: the enrolled speaker to follow: then the headline is the evidence, where there is a
+        features: names, or features of your own, or a `FeatureSpec` for one with ready-made frames
+            beside audio. None takes together all features that can be computed here and that the
+            population has a rank model for.
+        watch: the enrolled speaker to follow: then the headline is the evidence, if there is a
             rank model of it. Without one it is the attacker's confidence, which assumes that the
             speaker is enrolled.
         step_seconds: audio seconds from one reading to the next, a multiple of 0.01.
-        on_change: what to do when another person, or channel, takes over: ``"ignore"`` (do not
-            look), ``"note"`` (report it and go on), ``"reset"`` (begin the evidence afresh; the
-            peak stays) or ``"split"`` (what follows is another stream, with its own peak).
-        session: of the rank model: ``"same"`` where the templates come from another part of this
-            very recording, else ``"cross"``. None goes by what a source is made of (`fit_to`), and
-            is ``"cross"`` for what is pushed.
+        on_change: what to do when another person, or channel, takes over. ``"ignore"`` does not
+            look for it. ``"note"`` reports it and continues. ``"reset"`` restarts the evidence and
+            keeps the peak. ``"split"`` starts another stream, with its own peak.
+        session: of the rank model: ``"same"`` if the templates come from another part of this
+            very recording, otherwise ``"cross"``. None decides by a source's recordings (`fit_to`),
+            and is ``"cross"`` for pushed blocks.
         setup: from where features are made.
         settings: rarer ones.
 
     Attributes:
         plan (Plan): what is measured, of whom, against whom.
         skipped_features: features of the population that cannot be computed of this stream.
-        noise: what the source says was added to its embeddings; empty where nothing was.
+        noise: noise that was added to the embeddings, as the source reports it; empty if none was.
         recordings (Recordings): of the stream so far.
         conditions (StreamConditions): of the stream so far.
         coverage (WordCoverage | None): where words come.
@@ -171,10 +171,10 @@ class Monitor:
     def fresh(
         self, population: Population | None = None, *, step_seconds: float | None = None
     ) -> Monitor:
-        """Create a monitor with the same settings for the same voice, which has heard nothing yet.
+        """Create an unused monitor with the same settings for the same voice.
 
-        It goes on from the same earlier streams, and names no bystanders. ``population`` has other
-        templates of the same people, with rank models; None for the same.
+        It continues from the same earlier streams, and names no bystanders. ``population`` has
+        other templates of the same people, with rank models; None for the same.
         """
         plan = self.plan.again(population)
         return Monitor(replace(plan, step_seconds=step_seconds or self.step_seconds))
@@ -190,7 +190,7 @@ class Monitor:
     def create_sibling(self) -> Monitor:
         """Create a monitor of another voice in the same recording, sharing what was prepared."""
         if not self.front_end.by_name:
-            raise UsageError("features of one's own hear one voice: name features that are known")
+            raise UsageError("custom features support one voice only: name built-in features")
         return Monitor(replace(self.plan, carried=None, peak_bits=0.0))
 
     def begin_with(self, totals: FeatureTotals, peak_bits: float = 0.0) -> None:
@@ -218,17 +218,17 @@ class Monitor:
 
     @property
     def phase(self) -> str:
-        """``"opened"``; ``"running"`` from the first block on; ``"ended"`` after the last."""
+        """``"opened"``, ``"running"`` from the first block on, or ``"ended"`` after the last."""
         return self._stream.phase
 
     @property
     def repeated_seconds(self) -> float:
-        """Speech that repeats what was heard before in this stream, and was left out so far."""
+        """Seconds of speech left out so far because they repeat earlier audio of this stream."""
         return self._stream.observers.gate.seconds
 
     @property
     def ticks(self) -> int:
-        """Ticks of the stream that were learnt."""
+        """Ticks of the stream that have been processed."""
         return self._stream.evidence.tick
 
     @property
@@ -240,8 +240,8 @@ class Monitor:
     def totals(self) -> FeatureTotals:
         """Totals of this voice, with those that the stream began with.
 
-        Of a watched speaker, what the last reading is of: stretches that are another voice's are
-        left out (``on_change="note"``).
+        For a watched speaker, these are the totals behind the last reading: stretches of another
+        voice are left out (``on_change="note"``).
         """
         return self._stream.totals
 
@@ -264,14 +264,14 @@ class Monitor:
 
     @property
     def all_totals(self) -> FeatureTotals:
-        """Totals of this stream alone, whoever spoke."""
+        """Totals of this stream alone, of all voices in it."""
         return self._stream.evidence.own_totals
 
     def __reduce_ex__(self, protocol: Any, /) -> Any:
         """Refuse: a running stream holds detectors that cannot be copied."""
         raise UsageError(
-            "a Monitor cannot be copied or pickled: it is in the middle of a stream; make another "
-            "one of the same population, and hand over state() to its restore()"
+            "a Monitor cannot be copied or pickled: it is in the middle of a stream. Make another "
+            "one of the same population, and pass state() to its restore()"
         )
 
     def stream(
@@ -345,10 +345,10 @@ class Monitor:
         return self._stream.end() if item is None else self._stream.push(item)
 
     def push(self, block: Block | Frames | Words | Tracks) -> list[Reading]:
-        """Process one more block, of any length, or what lies beside it: in time, before it.
+        """Process one more block, of any length, or words or tracks, which go before their block.
 
-        Returns the readings that fell due. SourceError or UsageError, and the stream as it was,
-        where the block makes no sense, keeps another clock, or comes after the end.
+        Returns the readings that fell due. Raises SourceError or UsageError, and leaves the stream
+        as it was, if the block makes no sense, keeps another clock, or comes after the end.
         """
         return self._collect(self._stream.alone(self._stream.push(block)))
 
@@ -370,7 +370,7 @@ class Monitor:
         return self._stream.intake.create_block_reader()
 
     def state(self) -> tuple[StreamState, dict[str, AnyArray]]:
-        """Return everything needed to go on after the last reading: plain values and arrays."""
+        """Return everything needed to resume after the last reading: plain values and arrays."""
         return self._stream.state()
 
     def restore(self, plain: StreamState, arrays: Mapping[str, AnyArray]) -> None:

@@ -29,9 +29,9 @@ from monitor.types import Notice
 def session_of(
     population: Population, parts: Iterable[Provenance], *, allow_overlap: bool = False
 ) -> str:
-    """Return ``"same"`` where one of these recordings was enrolled too, else ``"cross"``.
+    """Return ``"same"`` if one of these recordings was enrolled too, otherwise ``"cross"``.
 
-    OverlapError where enrolled audio would be measured, and that is not allowed.
+    Raises OverlapError if enrolled audio would be measured, and that is not allowed.
     """
     session = "cross"
     for part in parts:
@@ -56,7 +56,7 @@ def _refuse_overlap(part: Provenance, enrolled: Iterable[tuple[Speaker, SourceNo
         raise OverlapError(
             Message(
                 f"{part.label}: seconds {note.start_seconds:g} to {note.end_seconds:g} were "
-                f"enrolled as {speaker.name}; start after them (",
+                f"enrolled as {speaker.name}. Start after them (",
                 Argument("start_seconds", f"{after:g}"),
                 "), or insist with ",
                 Argument("allow_overlap", "True"),
@@ -99,7 +99,7 @@ class NoticedMonitor(Protocol):
 
     @property
     def all_totals(self) -> FeatureTotals:
-        """Totals of everybody in this stream."""
+        """Totals of all voices in this stream."""
 
 
 def setup_notices(monitor: NoticedMonitor) -> list[Notice]:
@@ -108,7 +108,7 @@ def setup_notices(monitor: NoticedMonitor) -> list[Notice]:
 
 
 def protected_recordings(source: Source) -> Iterator[Notice]:
-    """Explain the bits of recordings whose voice this program changed."""
+    """Explain the bits of recordings with a voice that this program changed."""
     for how in source.stream_info.protected:
         if how.endswith((", cut)", ", silence)")):
             yield Notice(
@@ -143,22 +143,22 @@ def _template_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
     if names := [name for name in attacker.left_out if name != monitor.watch]:
         have = [float(population.template_seconds[population.index(name)]) for name in names]
         length = f"{min(have):g}" if min(have) == max(have) else f"{min(have):g} to {max(have):g}"
-        advice = "" if monitor.watch else ", or --watch one, and all are cut to that length"
+        advice = "" if monitor.watch else ", or --watch one, which cuts all to that length"
         yield Notice(
             "not compared",
             f"{some_of(names)} {'is' if len(names) == 1 else 'are'} not among the "
-            f"{attacker.speakers} compared: {length} s of speech are enrolled, all are compared by "
-            f"{attacker.scoring.seconds:g} s; enrol more (monitor enrol --add){advice}",
+            f"{attacker.speakers} compared: {length} s of speech enrolled, "
+            f"{attacker.scoring.seconds:g} s needed. Enrol more (monitor enrol --add){advice}",
             fields={"speakers": names},
         )
-    if attacker.length_notice and not _lacks_enrolled(monitor):  # else both are one notice
+    if attacker.length_notice and not _lacks_enrolled(monitor):  # otherwise both are one notice
         fields = {"template_seconds": attacker.scoring.seconds}
         yield Notice("template length", attacker.length_notice, fields=fields)
     for name in monitor.features:
         if nothing := population.empty(name):
             yield Notice(
                 "empty templates",
-                f"the templates hold no {name} of {some_of(nothing)}: it says nothing of them",
+                f"the templates have no {name} of {some_of(nothing)}: {name} cannot identify them",
                 fields={"speakers": list(nothing)},
             )
 
@@ -174,21 +174,21 @@ def _feature_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
     of_words = [name for name in monitor.skipped_features if takes(name) == "words"]
     of_sound = [name for name in monitor.skipped_features if name not in of_words]
     for names, reason in (
-        (of_sound, "an attacker who does may learn more (choose with --features)"),
-        (of_words, "an attacker who knows what is said may learn more (it takes the words: "
+        (of_sound, "An attacker who uses them may learn more (choose with --features)"),
+        (of_words, "An attacker who knows the words may learn more (give them: "
                    "--transcript FILE)"),
     ):  # fmt: skip
         if names:
-            yield Notice("feature not used", f"not used: {', '.join(names)}; {reason}")
+            yield Notice("feature not used", f"not used: {', '.join(names)}. {reason}")
     support, bystanders = monitor.attacker.support_bits, monitor.bystanders
     if bystanders is not None and support is not None and (text := bystanders.notice(support)):
         yield Notice("crowd unsupported", text, fields={"support_bits": support})
     if monitor.noise:
         yield Notice(
             "noisy frames",
-            f"these frames have noise ({monitor.noise}): whoever knows its rank model may learn "
-            "more than this attacker, who takes them for clear speech; changes of the voice are "
-            "not looked for",
+            f"these frames have noise ({monitor.noise}). This attacker takes them for clear "
+            "speech. One with a rank model of noisy frames may learn more. Changes of the voice "
+            "are not looked for",
         )
     elif monitor.on_change != "ignore" and not monitor.front_end.get_change_sensitivities():
         used = ", ".join(monitor.features)
@@ -205,25 +205,24 @@ def _rank_model_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
     if weaker := _describe_weaker_joint(attacker):
         yield Notice("one feature alone", weaker)
     if rank_model.forgotten:
-        verb = "has" if rank_model.forgotten == 1 else "have"
+        verb = "is" if rank_model.forgotten == 1 else "are"
         yield Notice(
             "forgotten",
-            f"of those calibrated on, {plural(rank_model.forgotten, 'speaker')} {verb} been "
-            "deleted since, and the rank model is still an average with them: calibrate again "
-            "(monitor calibrate) without those recordings",
+            f"{plural(rank_model.forgotten, 'deleted speaker')} {verb} still averaged into the "
+            "rank model. Calibrate again (monitor calibrate) without those recordings",
             fields={"speakers": rank_model.forgotten},
         )
     reason, evidence_model = attacker.no_evidence_reason, attacker.evidence_model
     if reason and evidence_model is not None:
         yield Notice(
             "evidence partial",
-            f"evidence, and what is said of other crowds, is of "
+            "evidence, and bits in other crowds, use "
             f"{'+'.join(evidence_model.features)} alone: {reason} (monitor calibrate --cohort, of "
-            "people with words); an attacker who weighs what is said too may learn more",
+            "people with words). An attacker who also weighs the words may learn more",
             fields={"features": list(evidence_model.features)},
         )
     elif reason:
-        text = f"nothing can be said beyond the {attacker.speakers} enrolled: {reason}"
+        text = f"bits apply only among the {attacker.speakers} enrolled: {reason}"
         yield Notice("no evidence", f"{text} (monitor calibrate)")
     if attacker.speakers > 10 * rank_model.candidates:
         yield Notice(
@@ -303,9 +302,9 @@ def _calibration_notices(monitor: NoticedMonitor, bias: Callable[[], str]) -> It
         if evidence > _CONTRADICTED:
             yield Notice(
                 "calibration contradicted",
-                f"those enrolled contradict this rank model: on average they show {ratio:.3g} "
-                "times as much evidence of each other as chance allows (1); calibrate on 10 of "
-                "them or more",
+                "the enrolled speakers contradict this rank model: their likelihood ratios for "
+                f"each other average {ratio:.3g}, and chance allows 1. Calibrate on at least 10 "
+                "of them",
                 fields={"e_value": evidence, "mean_ratio": ratio},
             )
             yield from _twin_notices(monitor)
@@ -341,7 +340,7 @@ def recording_notices(monitor: NoticedMonitor, labels: Sequence[str]) -> list[No
     if mismatches:
         shared = find_shared_features({name: specs[name] for name in monitor.features})
         text = (
-            "sounds like another person than what was heard before it, judged by "
+            "sounds like another person than the audio before it, judged by "
             f"{describe_criterion(shared)}"
         )
         texts += [(number, "another person", text) for number in mismatches]

@@ -76,5 +76,5 @@ class Observers:
 
 
 def select_arrays(prefix: str, arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
-    """Select arrays whose names begin so, by the rest of their names."""
+    """Select arrays by the start of their names; the keys are the rest of the names."""
     return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}

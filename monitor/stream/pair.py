@@ -23,10 +23,10 @@ from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Item, Words
 IGNORANT = "ignorant"
 """Knows clear speech alone: templates and rank models of the clear side."""
 INFORMED = "lazy-informed"
-"""Has enrolled protected speech, and learnt what a rank among it means."""
+"""Has enrolled protected speech, and has rank models calibrated on it."""
 
 _ONE_KIND = (
-    "one of clear and protected population has no rank model of evidence: both sides show the "
+    "the clear or the protected population has no rank model of evidence. Both sides show the "
     "closed-set figure, so that they compare (calibrate with a cohort)"
 )
 Protecting: TypeAlias = Callable[[Iterable[Item]], Iterator[Block]]
@@ -62,7 +62,7 @@ class MonitorPair:
         self, clear: Monitor, protect: Protecting, population: Population | None = None
     ) -> None:
         if not clear.front_end.by_name:
-            raise UsageError("features of one's own hear one stream: name features that are known")
+            raise UsageError("custom features support one stream only: name built-in features")
         self.clear, self._protect = clear, protect
         self.notices: list[str] = []
         twins = {IGNORANT: clear.twin()}
@@ -152,11 +152,11 @@ class MonitorPair:
     def _frames(self, items: Iterable[Item]) -> Iterator[Frames | Words]:
         """Compute frames of the protected audio; losses are reported on the clear side.
 
-        Words are as they were: an anonymiser of sound changes nothing of what is said.
+        Words stay as they are: an anonymiser of sound does not change them.
         """
         hearing = BlocksToTicks(
             self._features,
-            None,  # what is protected is the channel that is heard
+            None,  # only the monitored channel is protected
             next(iter(self.attackers.values())).skipped_ticks,
             levels=self.clear.on_change != "ignore",  # the same rates keep the same clock
             conditions=True,  # an anonymiser may sound like a telephone: that is its own sound
@@ -189,7 +189,7 @@ class MonitorPair:
             yield replace(hearing.flush(), recording=recording, gaps=(), notices=())
 
     def state(self) -> tuple[PairState, dict[str, AnyArray]]:
-        """Return what all monitors need to go on after the last reading."""
+        """Return what all monitors need to resume after the last reading."""
         plain, arrays = self.clear.state()
         protected: dict[str, StreamState] = {}
         for name, monitor in self.attackers.items():

@@ -31,16 +31,16 @@ from monitor.stream.totals import FeatureTotals
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, FloatArray, Gap, Notice
 
 LEAST_SECONDS = 1.0
-"""Of a person alone: with less nothing can be said, and no monitor is made."""
+"""Least seconds of a person alone. With less there is no monitor and no figure."""
 STRETCH_SECONDS = 5.0
-"""Of speech: by stretches as long it is judged how pure a label is."""
+"""Seconds of speech in a stretch; the purity of a label is judged by stretches."""
 _MOST_STRETCHES = 256
 _ALL_STRETCHES = 2048
-"""Of all voices together: of more than eight each one's are fewer, so that memory is bounded."""
+"""Most of all voices together. With more than eight, each keeps fewer, which bounds memory."""
 _LEAST_STRETCHES = 8
 _MOST_PIECES = 4096
 _HALF_SECONDS = 25.0
-"""Of speech in each half of a label: with less, nothing is said of whether they are one voice."""
+"""Least seconds of speech in each half of a label, to judge whether both are one voice."""
 _MOST_COMPARED = 32
 
 
@@ -49,16 +49,16 @@ class Person:
     """Disclosure of one person in a recording.
 
     Attributes:
-        label: what the turns call the voice.
-        person: whom of the enrolled it is matched to, one to one; None for nobody of them.
-        probability: that it is so, given that the others are matched rightly; None without speech.
-        enrolled: probability that it is one of the enrolled at all; None where nobody can tell.
-        seconds: that are theirs alone by the turns; None where nobody knows (channels).
-        overlap_seconds: of their turns, excluded since somebody else speaks too.
-        watch: of whom the figures of ``reading`` are, where somebody is watched.
+        label: name of the voice in the turns.
+        person: the enrolled person that it is matched to, one to one; None if it matches no one.
+        probability: that the match is right, given that the others are; None without speech.
+        enrolled: probability that it is one of the enrolled at all; None if unknown.
+        seconds: of the turns, in which only this voice speaks; None if unknown (channels).
+        overlap_seconds: of the turns, excluded because another voice speaks too.
+        watch: the watched speaker that ``reading`` is about; None if no speaker is watched.
         reading: the last one; None without speech.
-        purity: the share of the speech, by stretches of `STRETCH_SECONDS`, that is more like the
-            rest of this label than like any other; None where nobody can tell.
+        purity: share of the speech, by stretches of `STRETCH_SECONDS`, that is more like the rest
+            of this label than like any other; None if unknown.
         changes: how often the voice seemed to change.
     """
 
@@ -112,7 +112,7 @@ class SideBySide:
         watched: who is watched, where several are.
 
     Raises:
-        UsageError: the monitors watch the same person, or nobody beside others.
+        UsageError: two monitors watch the same person, or one of several watches none.
 
     Example:
         >>> from monitor import Population
@@ -128,7 +128,7 @@ class SideBySide:
         if len(monitors) > 1 and (None in watched or len({*watched}) < len(watched)):
             raise UsageError("watch each person once")
         for monitor in monitors:
-            monitor.create_sibling()  # refuses what cannot hear several
+            monitor.create_sibling()  # refuses features that support one voice only
         self._source, self._monitors = source, tuple(monitors)
         self.watched = [name for name in watched if name is not None] if watched[1:] else []
         self._voices: dict[int, _Voice] = {}
@@ -149,8 +149,8 @@ class SideBySide:
         if self._silent:
             names = [printable(source.people[place]) for place in self._silent]
             text = (
-                f"{plural(len(names), 'label')} with less than {LEAST_SECONDS:g} s alone, of which "
-                f"nothing is said: {some_of(names)}"
+                f"{plural(len(names), 'label')} not measured, with less than "
+                f"{LEAST_SECONDS:g} s alone: {some_of(names)}"
             )
             notices.append(Notice("turns", text, fields={"labels": names}))
         return notices
@@ -185,7 +185,7 @@ class SideBySide:
         return self._voices[place]
 
     def list_people(self) -> list[Person]:
-        """List everybody, in the order of the source's labels, with the best matches."""
+        """List all people, in the order of the source's labels, with the best matches."""
         voices, source = self._voices, self._source
         places = [place for place, voice in sorted(voices.items()) if voice.last[0] is not None]
         matched = dict(zip(places, self._match_voices(places), strict=True))
@@ -257,7 +257,7 @@ class SideBySide:
     def complete_end(
         self, end: RunEnd, people: Sequence[Person], raised: Mapping[str, Sequence[float]]
     ) -> RunEnd:
-        """Add a row a person; ``raised`` has seconds of alerts by label."""
+        """Add one row per person; ``raised`` has seconds of alerts by label."""
         last = max((person.reading for person in people), key=_bits)
         return replace(
             end,
@@ -330,7 +330,7 @@ class _Voice:
         ]
 
     def choose_reading(self, person: str | None) -> tuple[str | None, Reading | None]:
-        """Return the last reading of the matched person, else the highest of the watched."""
+        """Return the last reading of the matched person, otherwise the highest of the watched."""
         by_name = {
             view.watch: last for view, last in zip(self._views, self.last, strict=True) if last
         }
@@ -383,7 +383,7 @@ class _Voice:
                 if not place:
                     self.stretches.advance(self._views[0])
                 yield reading
-            elif place:  # the first view says what happens to the voice
+            elif place:  # the first view reports what happens to the voice
                 continue
             elif isinstance(event, Change):
                 self.changes += not event.back
@@ -417,14 +417,14 @@ class _Stretches:
         return len(self._stretches)
 
     def limit(self, most: int) -> None:
-        """Keep fewer than so many."""
+        """Keep fewer than this many."""
         self._most = most
         self._thin()
 
     def advance(self, monitor: Monitor) -> None:
         """Add what came since the last stretch."""
         now = monitor.all_totals
-        if now.speech < self.latest.speech:  # it began afresh at a change
+        if now.speech < self.latest.speech:  # it restarted at a change
             self.latest, self._stretches = now, []
         if (now.speech - self.latest.speech) / TICKS_PER_SECOND < self._seconds:
             return
@@ -459,18 +459,18 @@ _LEAST = 1e-300
 
 
 def one_to_one(shares: FloatArray) -> list[tuple[int | None, float]]:
-    """Find the likeliest match of voices to people, each person to one voice at most.
+    """Find the likeliest match of voices to people, each person to at most one voice.
 
     The product of the probabilities is the largest (the assignment problem; H. W. Kuhn, Naval
-    Research Logistics Quarterly 1955); any number of voices may be nobody's.
+    Research Logistics Quarterly 1955). Any number of voices may match no person.
 
     Args:
-        shares: shape (L, N), the probability that voice l is person j; what a row lacks of 1 is
-            that it is nobody of them.
+        shares: shape (L, N), the probability that voice l is person j. The rest of a row to
+            1 is the probability that the voice is another person.
 
     Returns:
-        for each voice its person, None for nobody, and the probability that it is so, given that
-        the other voices are matched rightly.
+        for each voice its person, or None for no match, and the probability that this is right,
+        given that the other matches are.
 
     Example:
         >>> matches = one_to_one(np.array([[0.8, 0.1], [0.7, 0.2], [0.1, 0.0]]))

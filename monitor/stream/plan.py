@@ -45,7 +45,7 @@ from monitor.types import TICKS_PER_SECOND
 
 @dataclass(frozen=True, slots=True)
 class MonitorSettings(AttackerSettings):
-    """Rarer settings of a `Monitor`; UsageError where they make no sense.
+    """Rarer settings of a `Monitor`; UsageError if they make no sense.
 
     Attributes:
         top: how many of the most probable speakers a reading names.
@@ -53,13 +53,13 @@ class MonitorSettings(AttackerSettings):
             enrolled and a million.
         enrolled_prior: probability, before any speech, that one of the N speaks.
         channel: the channel to process, counted from 1; None mixes all of them.
-        bystanders: name everybody enrolled, but the watched speaker, whose probability in the
-            largest of these crowds lies above this level; None names nobody.
+        bystanders: name all enrolled people, but the watched speaker, with a probability above this
+            level in the largest of these crowds; None names no one.
         template_seconds: D to cut all templates to; None for their common length, or the watched
             speaker's where that is shorter.
         rank_models: rank models to use instead of the population's own.
         second_voice: look for another voice that takes turns with the watched one. It needs
-            evidence and an embedding, and takes 0.03 s of processor a second of speech.
+            evidence and an embedding, and takes 0.03 s of processor per second of speech.
     """
 
     channel: int | None = None
@@ -264,7 +264,7 @@ class Plan:
                 self.attacker.matching_bits,
                 self.population.voiced_shares(pitch, self.watch) if pitch else (),
             ),
-            # where the evidence begins afresh nothing adds up over recordings
+            # nothing adds up over recordings if the evidence restarts at a change
             Recordings(None if changes.begins_afresh else partial(are_different_people, specs)),
             changes,
             segments,

@@ -47,10 +47,10 @@ from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 
 class Bystanders:
-    """Finder of other enrolled people whose probability among M people exceeds a level.
+    """Finder of other enrolled people with a probability among M people above a level.
 
-    Everybody enrolled loses when anybody speaks (docs/method.md section 10). ``people`` is M, at
-    least N; UsageError where the level is no probability, or one that everybody begins with.
+    All enrolled people lose when any person speaks (docs/method.md section 10). ``people`` is M, at
+    least N. Raises UsageError if the level is no probability, or at most the initial 1 in M.
     """
 
     def __init__(
@@ -59,14 +59,14 @@ class Bystanders:
         if not 1.0 / people < level < 1.0:
             raise UsageError(
                 f"bystanders={level:g} must be a probability under 1 and over 1 in "
-                f"{people:,}, which everybody begins with"
+                f"{people:,}, the probability before any speech"
             )
         self.people, self.level = people, level
         self._names = tuple(names)
         self._watched = None if watched is None else self._names.index(watched)
 
     def find(self, ratios: Sequence[FloatArray | None]) -> list[tuple[Bystander, ...] | None]:
-        """List them at each of R moments, the most probable first, by everybody's bits, (N,)."""
+        """List them at each of R moments, the most probable first, by bits of all people, (N,)."""
         bystanders: list[tuple[Bystander, ...] | None] = [None] * len(ratios)
         rows = [r for r, row in enumerate(ratios) if row is not None]
         if not rows:
@@ -91,9 +91,9 @@ class Bystanders:
         enough = ratio * (1.0 / self.level - 1.0)
         size = 10.0 ** math.floor(math.log10(max(enough, 10.0)))
         return (
-            f"no bystander can come to a probability of {one_in(self.level)} among "
-            f"{people(self.people)}: calibration supports {support_bits:.1f} bits of evidence, "
-            f"{one_in(most)} there; state a smaller crowd (--among {size:g}) or level"
+            f"no bystander can reach a probability of {one_in(self.level)} among "
+            f"{people(self.people)}. Calibration supports {support_bits:.1f} bits of evidence, "
+            f"{one_in(most)} there. State a smaller crowd (--among {size:g}) or level"
         )
 
 
@@ -128,14 +128,14 @@ def compute_crowds(
     crowds: Sequence[int],
     names: Sequence[str],
 ) -> list[tuple[Among, ...]]:
-    """Compute the figures of R moments in each crowd, by everybody's evidence, shape (R, N).
+    """Compute the figures of R moments in each crowd, from the evidence of N people, shape (R, N).
 
-    ``watched`` is the watched speaker's with its limits at each moment, whose ``place`` is given.
+    ``watched`` is the evidence of the watched speaker, at ``place``, with its limits.
     """
     if place is None:
         series = [_compute_gains(bits, m, names) for m in crowds]
         return list(zip(*series, strict=True))
-    # the limits of a figure that is held to the support, about one that keeps everybody's odds
+    # the limits of a figure that is held to the support, about one that keeps all odds
     own = np.array([[0.0, b.low - b.value, b.high - b.value] for b in watched if b is not None])
     own += bits[:, place, None]
     # rows as they lie alone: a sum depends on the order in memory
@@ -170,19 +170,19 @@ Levels: TypeAlias = tuple[FloatArray, FloatArray]
 
 
 class RatioBits(NamedTuple):
-    """Evidence of R moments of a stream about everybody enrolled.
+    """Evidence of R moments of a stream about all enrolled people.
 
     Attributes:
-        bits: log2 of the likelihood ratios, shape (R, N): all of a moment lowered alike until the
-            mean of all but the best is at most 1, and the best at most ``support``, so that odds
+        bits: log2 of the likelihood ratios, shape (R, N). All ratios of a moment are lowered alike:
+            the mean of all but the best becomes at most 1, the best at most ``support``. So odds
             among the enrolled are as the scores have them.
         watched: evidence of the watched speaker with its limits, shape (R, 3), held to the support;
-            NaN where nobody is.
+            NaN without a watched speaker.
         support: the most bits that the calibration can support, shape (R,).
-        at_least: where the figure (the best candidate's where nobody is watched) was cut, shape
+        at_least: where the figure (the best candidate's without a watched speaker) was cut, shape
             (R,).
-        area: of ``enrolled_share``, telling impostors from enrolled speakers in calibration: area
-            under the ROC curve, shape (R,).
+        area: of ``enrolled_share``, area under the ROC curve between impostors and enrolled
+            speakers in calibration, shape (R,).
     """
 
     bits: FloatArray
@@ -195,8 +195,8 @@ class RatioBits(NamedTuple):
 class _Effect(NamedTuple):
     """Effect of conditions on the ratios of N people at R moments.
 
-    ``shift``, (R, N), is bits more; ``slope``, (R, F, N), the factor of each feature's part;
-    ``support``, (R, N), the most bits.
+    ``shift``, (R, N), is added to the bits. ``slope``, (R, F, N), multiplies each feature's part.
+    ``support``, (R, N), is the most bits.
     """
 
     shift: FloatArray
@@ -315,7 +315,7 @@ class LikelihoodRatioScorer:
     def _effect(
         self, point: EvidencePoint, conditions: Sequence[Condition | None]
     ) -> _Effect | None:
-        """Compute the effect on everybody at each moment; None where the model has none."""
+        """Compute the effect on all people at each moment; None without one in the model."""
         if self.rank_model.conditions is None:
             return None
         # one path, whatever is known: a moment must not depend on those worked out beside it
@@ -324,7 +324,7 @@ class LikelihoodRatioScorer:
         return _Effect(shift * intercept_bits(point)[:, None], slope, support)
 
     def _effect_of(self, condition: Condition | None) -> _Effect:
-        """Compute the effect on everybody at one moment."""
+        """Compute the effect on all people at one moment."""
         assert self.rank_model.conditions is not None
         is_new = condition is not None and condition.snr_db is None
         q = unlike(degradation(condition)[None], self._sounds, is_new=is_new)[0]
@@ -342,7 +342,7 @@ class LikelihoodRatioScorer:
         scores: FloatArray,
         effect: _Effect | None = None,
     ) -> FloatArray:
-        """Compute bits of everybody, (R, N), by mean and spread of the cohort's scores."""
+        """Compute the bits of N people, (R, N), by mean and spread of the cohort's scores."""
         mean, spread = (np.stack(parts, axis=1) for parts in zip(*levels, strict=True))
         # a + sum_f b_f (s_fj - mean_f) / spread_f, in one product over the candidates
         scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
@@ -406,9 +406,9 @@ _NODES_PER_OCTAVE, _NODES_PER_OCTAVE_MIXED = 6, 12
 class ExpectedBits:
     """MeanD(T, D) of a rank model at N speakers, along a stream.
 
-    The figure is exact at every T. Its limits, dear for thousands of speakers, are computed at six
-    lengths an octave (twelve beside a degenerate rank model) when first needed, and interpolated in
-    log T between (``benchmarks/scale.py``).
+    The figure is exact at every T. Its limits are costly for thousands of speakers. So they are
+    computed when first needed, at six lengths per octave (twelve beside a degenerate rank model).
+    Between these they are interpolated in log T (``benchmarks/scale.py``).
     """
 
     def __init__(self, rank_model: LengthModel, speakers: int) -> None:
@@ -530,8 +530,8 @@ class PosteriorModel:
     ) -> Weighed:
         """Weigh raw scores, (R, F, N), of some moments (rows) at T, (R,).
 
-        With sessions these are scores of every template: the best one's count for each person, and
-        beside them, as a feature of weight 1, what the others leave of it.
+        With sessions these are scores of every template. Each person's best one counts. The rest
+        of their mixture counts beside it, as a feature of weight 1.
         """
         features = scores.shape[1]
         weights, spread = self.rank_model.weighing(seconds, slice(None) if limits else _MODEL)

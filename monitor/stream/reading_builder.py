@@ -26,7 +26,7 @@ _MOST_SCORES = 1 << 16
 """Readings worked out together: enough to be cheap, few enough to stay in the cache
 (benchmarks/runs.py)."""
 _CLOSED_SET = ("features", "local", "gain", "expected", "posterior", "top", "beyond_grid")
-"""What an assessment says among the enrolled alone."""
+"""Figures of an assessment among the enrolled alone."""
 _EVIDENCE = ("support_bits", "at_least", "among", "ratios")
 
 
@@ -40,8 +40,8 @@ def _guides(
 class ReadingBuilder:
     """Builder of readings: headline, peak, guides (docs/method.md sections 5 and 6).
 
-    The closed-set figure is the local bits where somebody is watched (``watching``), else the
-    attacker's confidence; it is the ``headline`` as long as there is no evidence. At most
+    The closed-set figure is the local bits of the watched speaker (``watching``), otherwise the
+    attacker's confidence. It is the ``headline`` as long as there is no evidence. At most
     ``together`` moments are assessed at one go. ``peak_bits`` is the peak of earlier streams.
     """
 
@@ -129,8 +129,8 @@ class ReadingBuilder:
     def _strongest(self, choices: Sequence[Assessment]) -> tuple[Assessment, int]:
         """Choose the assessment highest for the watched speaker, and the headline's index.
 
-        Of equals the first. Evidence and closed-set figures may be of different choices, since
-        evidence ends at what calibration supports.
+        The first of equals is chosen. Evidence and closed-set figures may be of different choices,
+        since evidence ends at what calibration supports.
         """
         if len(choices) == 1:
             return choices[0], 0

@@ -75,7 +75,7 @@ def coverage_notices(
             sentence = recording.coverage.sentence(name)
         else:
             none = "no words came: the average and the plateau are still those of voices with words"
-            reason = "nobody speaks in its recording" if recording.words else none
+            reason = "its recording has no speech" if recording.words else none
             sentence = f"{name}: {reason}"
         yield Notice("transcript", sentence)
 
@@ -156,11 +156,11 @@ class RunTotals:
     """Totals of a run, for its end; they survive a checkpoint.
 
     Attributes:
-        failures: what could not be done with the run, a line each.
+        failures: what could not be done with the run, one line each.
         lost: why audio was lost, the first few of these lines.
-        silent: names of the recordings in which nobody spoke.
-        noticed, notices: what was said in the middle of the stream, and of its recordings.
-        undecided: alert rules of which a stream so short says nothing, a line each.
+        silent: names of the recordings without speech.
+        noticed, notices: notices in the middle of the stream, and about its recordings.
+        undecided: alert rules that need a longer stream, one line each.
         bystanders: the most that each of them came to, by name.
         last: figures of the last reading.
         against: the last reading's bits where they are strong evidence against the watched speaker.

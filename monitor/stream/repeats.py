@@ -382,7 +382,7 @@ class RepeatGate:
         self._repeated += int(np.count_nonzero(repeated))
         if repeated.any() and self._recording not in self._noticed:
             self._noticed.add(self._recording)
-            text = "this stream has had this audio before: it tells nothing new, and is left out"
+            text = "this stream has had this audio before. It adds nothing new, and is left out"
             self._notices.append((decision.tick, Notice("repeated", text)))
         counts = self._status == _NEW
         changed = np.flatnonzero((counts != (before == _NEW)) & self._speech)

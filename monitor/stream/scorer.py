@@ -53,11 +53,11 @@ class Scorer:
         margin, most = 2.0 * similarity.bound(totals.shape[1]), self._most
         for row, total in zip(scores, totals, strict=True):
             if not total.any():
-                continue  # everybody scores zero
+                continue  # all score zero
             if not (np.isfinite(row).all() and row.any()):
                 raise StoreError(
-                    f"templates of {name} are no numbers any more: the store was changed, or "
-                    "somebody was forgotten, while it was in use; start again"
+                    f"templates of {name} are not numbers any more: the store was changed, or "
+                    "a person was deleted, while it was in use. Start again"
                 )
             near = row >= np.partition(row, row.size - most)[row.size - most] - margin
             if self._watched is not None:

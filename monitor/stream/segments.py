@@ -13,8 +13,8 @@ from monitor.stream.totals import FeatureTotals, Moments, RunningTotals, stack_t
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, IntArray
 
 LEAST_SPEECH = 5 * TICKS_PER_SECOND
-"""Ticks of speech of a choice that leaves something out: with less, nothing said of anybody would
-count for more than what was heard against it."""
+"""Least ticks of speech of a choice that leaves something out. With less, almost no evidence would
+count for more than evidence against the watched speaker."""
 _GROUPS = ("kept", "begun")
 
 
@@ -49,13 +49,12 @@ class SegmentsState(TypedDict):
 
 
 class SpeakerSegments:
-    """Segments weighed for a watched speaker where somebody else may have spoken too.
+    """Segments weighed for a watched speaker when another person may have spoken too.
 
-    An attacker who hears that the speaker changes knows where to cut. So totals can be cut where
-    each voice seems to have begun, and the segment, or sum of segments, is weighed that says most
-    of the watched speaker: another voice does not lower the figure, and neither does a false
-    change. Of closed segments the best sum is kept: each that ends is left out, added or takes its
-    place.
+    An attacker who notices a change of speaker knows where to cut. So totals can be cut where each
+    voice seems to have begun. The segment, or sum of segments, with the most evidence of the
+    watched speaker is weighed. Neither another voice nor a false change lowers the figure. The best
+    sum of closed segments is kept: each one that ends is left out, added to it or replaces it.
 
     Attributes:
         before: totals of earlier streams of the watched voice, part of every choice.
@@ -99,7 +98,7 @@ class SpeakerSegments:
             totals[name] = RunningTotals(
                 running.totals - begun.totals[name] + base.totals[name],
                 running.frames + (base.frames[name] - begun.frames[name]),
-                np.maximum(usable, 0.0),  # whose halves of a tick were rounded
+                np.maximum(usable, 0.0),  # halves of a tick were rounded in these
             )
         speech = moments.speech + (base.speech - begun.speech)
         return SegmentSelection(totals, speech, self._is_enough(speech))

@@ -1,10 +1,11 @@
 """Separability of enrolled people: any two of them compared, by their templates alone.
 
 Each session of a person serves as a stream under the template of each session of another, and the
-other way round: the evidence, in bits, that both are one voice. Calibration's speakers say what
-that evidence is between two sessions of one person (below `SpeakerRange.low` in 1 of 20) and
-between two people (above `SpeakerRange.others` in 1 of 20), each of readers whom the fit had not
-seen. So two people can be judged without a calibration of their own: docs/method.md section 10.
+other way round. The result is the evidence, in bits, that both are one voice. Calibration's
+speakers give its usual range, from readers that the fit had not seen. Between two sessions of one
+person it is below `SpeakerRange.low` in 1 of 20. Between two people it is above
+`SpeakerRange.others` in 1 of 20. So two people can be judged without a calibration of their own:
+docs/method.md section 10.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ APART_BITS = -2.0
 one person two is the worse mistake (chosen on readers: benchmarks/results/separability.md)."""
 
 LEAST_SECONDS = 30.0
-"""Speech of both below which nobody is called inseparable: people in one room seem so too often."""
+"""Least seconds of speech of both to be inseparable: people in one room seem so too often."""
 
 
 class Verdict(StrEnum):
@@ -69,8 +70,8 @@ class Separability:
     Attributes:
         name: the person.
         own_bits: evidence between the person's own sessions; None with one.
-        nearest: the most alike first; of those told apart, the first alone. Empty where nobody
-            could be compared.
+        nearest: the most alike first; of those told apart, the first alone. Empty if no
+            one could be compared.
         apart: how many are told apart.
         not_compared: how many could not be compared: too little speech, of either.
     """
@@ -91,7 +92,7 @@ def compare_people(
     name: str | None = None,
     progress: Callable[[str, float], None] = lambda _label, _share: None,
 ) -> list[Separability]:
-    """Compare everybody enrolled with everybody else; with a name, that person alone.
+    """Compare all enrolled people with each other; with a name, that person with the others.
 
     Args:
         population: two people or more.
@@ -99,12 +100,12 @@ def compare_people(
         progress: called with a label and the share of the work, of 1, that was done since.
 
     Raises:
-        UsageError: nobody is called so; or there are more sessions than `MOST_COMPARED` and no
+        UsageError: the name is unknown; or there are more sessions than `MOST_COMPARED` and no
             name, or fewer than two people.
         StoreError: there is no calibration for these features, not even the shipped one.
     """
     if len(population) < 2:
-        raise UsageError("one person alone is enrolled: nobody to be told apart from")
+        raise UsageError("fewer than two people are enrolled: there is no one to compare with")
     places = np.arange(len(population))
     if name is None:
         sessions = list(_sessions_of(population, places))
@@ -245,7 +246,7 @@ def _judge(
 def _compare(
     sessions: Sequence[_Session], calibrated: Population, model: RankModel, seconds: float
 ) -> Iterator[tuple[int, FloatArray]]:
-    """Yield evidence of sessions as streams under all sessions, each cut to so many seconds."""
+    """Yield evidence of sessions as streams under all sessions, each cut to ``seconds``."""
     size = round(seconds / SLICE_SECONDS)
     rows = np.concatenate([session.rows[:size] for session in sessions])
     speakers = [Speaker(str(i), sound=one.speaker.sound) for i, one in enumerate(sessions)]

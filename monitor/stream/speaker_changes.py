@@ -22,7 +22,8 @@ from monitor.types import TICKS_PER_SECOND, AnyArray, Record
 
 _LARGEST_DELTA = 0.95
 FEWEST = 25
-"""Of fewer speakers hardly one is like an impostor: a change would be missed."""
+"""Fewest speakers to compare with. With fewer, hardly one resembles an impostor, and a change would
+be missed."""
 
 
 @once
@@ -82,9 +83,9 @@ def score_likeness(
 ) -> float:
     """Score how alike two voices are, in standard deviations beyond a cohort's likeness.
 
-    The symmetric score normalisation of speaker verification (S-norm; Shum, Dehak, Dehak & Glass,
-    Odyssey 2010): each, shape (M,), is scored against the other, less the mean over a cohort, shape
-    (N, M), of about as much speech, by its spread.
+    This is the symmetric score normalisation of speaker verification (S-norm; Shum, Dehak, Dehak &
+    Glass, Odyssey 2010). Each voice, shape (M,), is scored against the other. The mean over a
+    cohort, shape (N, M), of about as much speech is subtracted, and the rest divided by its spread.
     """
     how = kind.similarity()
 
@@ -98,7 +99,7 @@ def score_likeness(
 def are_different_people(
     features: Mapping[str, FeatureSpec], first: FeatureTotals, second: FeatureTotals
 ) -> bool:
-    """Return whether two voices sound like two people, as far as these features tell."""
+    """Return whether two voices sound like two people, as far as these features show."""
     names = _choose_criterion(find_shared_features(features))
     if not names or not all(voice.frames[name] for voice in (first, second) for name in names):
         return False
@@ -167,7 +168,7 @@ class Recordings:
         self._speech += speech
 
     def begin_recording(self, number: int, get_totals: Callable[[], FeatureTotals]) -> None:
-        """Begin the next recording, with the totals before it; do nothing where it goes on."""
+        """Begin the next recording, with the totals before it; do nothing if it continues."""
         if self._begun and number == self.number:
             return
         if self._begun:
@@ -180,7 +181,7 @@ class Recordings:
 
     @property
     def silent_now(self) -> list[int]:
-        """The present recording, if nobody has spoken in it."""
+        """The present recording, if it has no speech yet."""
         return [] if self._speech else [self.number]
 
     def find_mismatch(self, totals: FeatureTotals) -> list[int]:
@@ -223,7 +224,7 @@ class Recordings:
 
 
 ON_CHANGE = ("ignore", "note", "reset", "split")
-"""What a monitor can do at a change: not look, say so, forget the evidence, begin a new stream."""
+"""Actions at a change: not look for it, report it, forget the evidence, begin a new stream."""
 
 
 class DetectorState(TypedDict):
@@ -256,7 +257,7 @@ class SpeakerChanges:
 
     @property
     def begins_afresh(self) -> bool:
-        """True if the evidence begins afresh at a change."""
+        """True if the evidence restarts at a change."""
         return self._on_change in ("reset", "split")
 
     @property
@@ -288,7 +289,7 @@ class SpeakerChanges:
         return change
 
     def _note(self, change: Change) -> None:
-        """Open or close the doubt about whose voice it is."""
+        """Open or close the doubt about the identity of the voice."""
         if change.back:
             self.open = None
         elif not self.begins_afresh and self.open is None:
@@ -343,18 +344,18 @@ class ChangeDetector:
     """Detector of another person, or another channel.
 
     Each feature has a margin (`monitor.maths.scores`): how much better the voice since the last
-    change explains its newest frames than the population does; levels are compared with their own
-    past alone. Frames are joined to units, one margin each: neighbouring frames are alike. Of
-    embeddings evidence is added up (`monitor.maths.scores.page_cusum`); of others
-    `river.drift.ADWIN` looks for a moment from which on the mean is lower: it weighs a drop by the
+    change explains its newest frames than the population does. Levels are compared with their own
+    past alone. Frames are joined to units, one margin each: neighbouring frames are alike. For
+    embeddings, evidence is added up (`monitor.maths.scores.page_cusum`). For other features,
+    `river.drift.ADWIN` looks for a moment from which on the mean is lower. It weighs a drop by the
     margins' variance, so that one setting serves every voice (``benchmarks/change.py
-    --detectors``). `Sensitivity.delta` is a setting whose price was measured, not a probability of
+    --detectors``). `Sensitivity.delta` is a setting with a measured price, not a probability of
     false alarm.
 
-    The first feature that notices reports; then all start afresh with the new voice. With
-    ``returns`` the voice that was left is remembered, and reported when it is ``back``: when an
-    embedding says so, else all features that had noticed; where those were levels alone, any other
-    feature may say that the voice has stayed the same.
+    The first feature that notices reports; then all restart with the new voice. With ``returns``
+    the previous voice is remembered, and reported when it is ``back``. An embedding decides this;
+    without one, all features that had noticed must agree. If those were levels alone, any other
+    feature may report that the voice has stayed the same.
 
     Args:
         followed: by name; others are not followed.
@@ -451,7 +452,7 @@ class ChangeDetector:
             voice.reset()
 
     def state(self) -> tuple[DetectorState, dict[str, AnyArray]]:
-        """Return everything needed to go on as if never stopped: plain values and arrays."""
+        """Return everything needed to resume as if never stopped: plain values and arrays."""
         arrays = {
             f"{name}/{key}": value
             for name, voice in self._voices.items()
@@ -489,5 +490,5 @@ def create_change_detector(
     voices = {"channel": FollowedFeature(Channel.spec.kind, nobody, Channel.follow)}
     for name, others in collect_others(population, attacker.scoring, follow).items():
         voices[name] = FollowedFeature(population.features[name].spec.kind, others, follow[name])
-    returns = on_change == "note"  # fresh evidence needs nobody to be back
+    returns = on_change == "note"  # evidence that restarts needs no returns
     return ChangeDetector(voices, returns=returns)

@@ -31,7 +31,7 @@ from monitor.types import TICKS_PER_SECOND, AnyArray, Frames, Gap, Item, Notice
 
 Event: TypeAlias = "Reading | GapEvent | NoticeEvent | Change"
 _RUNNING = "this Monitor is in the middle of a stream: make another one, or end it by reset()"
-_ENDED = "this Monitor has heard its stream to the end: make another one, or reset() it"
+_ENDED = "this Monitor has ended its stream: make another one, or reset() it"
 
 
 class StreamState(AccumulatorState):
@@ -81,7 +81,7 @@ class Stream:
 
     @property
     def phase(self) -> str:
-        """``"opened"``; ``"running"`` from the first block on; ``"ended"`` after the last."""
+        """``"opened"``, ``"running"`` from the first block on, or ``"ended"`` after the last."""
         if self.is_over:
             return "ended"
         return "running" if self._of_source or self.intake.has_begun else "opened"
@@ -169,7 +169,7 @@ class Stream:
         observers.conditions.add(counted.tracks.get(CONDITION))
         if observers.second is not None:
             observers.second.add(frames)
-        # all of the recording before it has been learnt
+        # all of the recording before it is in the totals
         observers.recordings.begin_recording(frames.recording, lambda: self.evidence.own_totals)
         observers.recordings.add_speech(int(np.count_nonzero(frames.speech)))
 
@@ -323,7 +323,7 @@ class Stream:
         return totals if segments is None else segments.get_totals(totals)
 
     def state(self) -> tuple[StreamState, dict[str, AnyArray]]:
-        """Return everything needed to go on after the last reading: plain values and arrays."""
+        """Return everything needed to resume after the last reading: plain values and arrays."""
         sums, arrays = self.evidence.state()
         observers, more = self.observers.state()
         plain: StreamState = {

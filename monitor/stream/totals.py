@@ -83,7 +83,7 @@ class RunningTotals:
         frames, usable_seconds: shape (R,), behind them.
         early: shape (R, M), what an early frame adds to the totals where there is one frame at
             most; None where none ever does.
-        early_seconds: shape (R,), of speech that both were made of; 0 where there is none.
+        early_seconds: shape (R,), of speech behind both; 0 without an early frame.
     """
 
     totals: AnyArray
@@ -93,7 +93,7 @@ class RunningTotals:
     early_seconds: IntArray | None = None
 
     def with_early(self, first_seconds: float) -> RunningTotals:
-        """Add the early frame where it is of so much speech at least."""
+        """Add the early frame where it has at least this much speech."""
         if self.early is None or self.early_seconds is None:
             return self
         is_covered = self.early_seconds >= first_seconds
@@ -127,8 +127,8 @@ class Moments:
         ticks, speech: shape (R,), where, and ticks of speech by then.
         totals: by feature.
         usable: shape (R,), ticks behind the frames, of the features that give spans.
-        fresh: by feature the frames that have not been learnt, and how many of them each moment
-            will have heard, shape (R,).
+        fresh: by feature the frames that are not in the totals yet, and how many of them each
+            moment will include, shape (R,).
     """
 
     ticks: list[int]

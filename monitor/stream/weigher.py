@@ -26,7 +26,7 @@ class Weigher:
         self._model, self._scorer = model, scorer
 
     def add_early_frames(self, totals: Mapping[str, RunningTotals]) -> dict[str, RunningTotals]:
-        """Add early frames where the rank model covers so short speech."""
+        """Add early frames where the rank model covers speech this short."""
         first = {name: model.rank_model.lengths[0] for name, model in self._model.alone.items()}
         return {name: totals[name].with_early(first[name]) for name in self._model.features}
 
@@ -35,7 +35,7 @@ class Weigher:
     ) -> BoolArray:
         """Return at which moments, (R,), the first frame of an embedding is still to come.
 
-        Pitch and phones alone would say that a voice is harmless which the embedding knows.
+        Pitch and phones alone would rate a voice as harmless that the embedding recognises.
         """
         waits = np.zeros(speech_seconds.size, np.bool_)
         for name in self._model.discerning:

@@ -24,9 +24,9 @@ from monitor.stream.totals import FeatureTotals, RunningTotals
 from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, IntArray, Track
 
 BACK_SECONDS = 20.0
-"""Of sound: later starts are looked at one by one, earlier ones as the beginning alone."""
+"""Seconds of sound. Later starts are examined one by one, earlier ones as the beginning alone."""
 CLOSE_SECONDS = 6.0
-"""Of speech: parts up to here are also cut as a listener cuts them, in every phase."""
+"""Seconds of speech. Parts up to here are also cut as a listener cuts them, in every phase."""
 RATE = 16_000
 _TICK = RATE // TICKS_PER_SECOND
 _GRID = 50  # ticks of speech from one window to the next
@@ -61,7 +61,7 @@ class _Speech(AudioFeature):
         return self.process(np.zeros(-self._rest.size % _TICK, np.float32))
 
     def reset(self) -> None:
-        """Start afresh: the next sample is the first of a recording."""
+        """Restart: the next sample is the first of a recording."""
         super().reset()
         self.activity.reset()
         self._rest = self._rest[:0]
@@ -135,7 +135,7 @@ class WindowEvidence:
     """Evidence of every part of a recording that ends now, foreseen to its end.
 
     Args:
-        monitor: of the same voice, which hears the same; its headline is what is computed.
+        monitor: of the same voice, fed with the same audio; its headline is computed.
     """
 
     def __init__(self, monitor: Monitor) -> None:
@@ -151,7 +151,7 @@ class WindowEvidence:
 
     @property
     def totals(self) -> FeatureTotals:
-        """Totals of what was heard, whole, as if it ended where its figure was last computed."""
+        """Totals of the whole audio so far, as if it ended where its figure was last computed."""
         return self.before if self._end is None else self.before + self._end
 
     def reset(self) -> None:
@@ -167,11 +167,11 @@ class WindowEvidence:
         return self._monitor.population.features[name].spec.size
 
     def take(self, block: Block) -> None:
-        """Hear further sound, one channel."""
+        """Process further sound, one channel."""
         self._sound.take(block)
 
     def mark(self) -> None:
-        """Let a part begin here: somebody may begin to listen."""
+        """Let a part begin here: a listener may begin here."""
         sound = self._sound
         oldest = sound.tick - round(BACK_SECONDS * TICKS_PER_SECOND)
         beginning, *rest = self._starts
@@ -255,7 +255,7 @@ class WindowEvidence:
             begin = self._counted * _GRID
         at = list(range(begin, last + 1, _GRID))
         if last >= begin and (not at or at[-1] != last) and last > self._sound.spoken - _SHORT:
-            at.append(last)  # the last second, wherever it lies
+            at.append(last)  # the last second, wherever it is
         for place in at:
             total += self._embed(name, end, place, _SHORT)
             count += 1

@@ -10,7 +10,7 @@ from monitor.transcripts.transcript import Coverage, measure_coverage
 from monitor.types import TICKS_PER_SECOND, BoolArray, IntArray, Words
 
 KEPT_TICKS = 6 * 3600 * TICKS_PER_SECOND
-"""Of a recording, or of a microphone, the last hours are looked at: 2 MB."""
+"""Ticks examined at the end of a recording or microphone stream: six hours, 2 MB."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,7 +188,7 @@ def test_a_run_says_what_the_voice_is_worth_among_so_many(heard):
     assert last["enrolled"] < default.readings[-1]["enrolled"]
     plain = heard(store="plain.npz")
     assert plain.code == 0
-    assert "nothing can be said beyond the 6 enrolled: the rank model of f0+timbre" in plain.err
+    assert "the 6 enrolled: the rank model of f0+timbre" in plain.err
     assert all(reading["among"] is None for reading in plain.readings)
 
 

@@ -320,7 +320,7 @@ def test_nothing_of_a_person_is_left(run, people, calibrated):
     assert any(rank_model.evidence for rank_model in after.rank_models)
     assert "Calibrate again" in result.err
     heard = run("replay", people / "000002/s1.npz", "-p", calibrated, "--watch", after.names[0])
-    assert any("has been deleted since" in notice for notice in heard.records[0]["notices"])
+    assert any("1 deleted speaker " in notice for notice in heard.records[0]["notices"])
 
 
 def test_one_of_the_cohort_is_forgotten_with_the_evidence(run, calibrated):

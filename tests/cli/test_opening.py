@@ -107,7 +107,7 @@ def test_a_file_of_somebody_elses_beside_the_run_is_left_alone(run, talk, popula
     notes.write_text("my notes")
     result = run("replay", talk, "-p", population, "--jsonl", tmp_path / "run.jsonl")
     assert result.code == 1
-    assert "run.jsonl.state lies where the checkpoint belongs" in result.complaint
+    assert "run.jsonl.state" in result.complaint
     assert notes.read_text() == "my notes"
     assert not (tmp_path / "run.jsonl").exists()
 

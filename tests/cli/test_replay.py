@@ -278,7 +278,7 @@ def test_interrupted_it_ends_every_process_and_goes_on(command, run, tmp_path):
     assert not state_path(path).exists()
     nothing = run(*shell, "--resume")
     assert nothing.code == 1
-    assert f"with --replace to overwrite {path.name}" in nothing.complaint
+    assert f"--replace to overwrite {path.name}" in nothing.complaint
 
 
 @pytest.mark.slow

@@ -59,7 +59,8 @@ def test_without_a_transcript_nothing_said_is_used_and_that_is_told(run, us, tal
     done = run("replay", talk, "-p", us)
     assert done.records[0]["features"] == ["f0"]
     assert "transcripts" not in done.records[0]
-    assert "not used: style; an attacker who knows what is said may learn more" in done.err
+    assert "not used: style" in done.err
+    assert "--transcript FILE" in done.err
     assert STYLE_CAVEAT not in done.err
 
 
@@ -69,7 +70,7 @@ def test_another_list_of_words_is_refused(run, us, talk, tmp_path, monkeypatch):
     monkeypatch.setenv("MONITOR_WORD_LIST", str(own))
     done = run("replay", talk, "-p", us, "--features", "f0,style")
     assert done.code == 2
-    assert "by another list of words" in done.complaint
+    assert "--word-list" in done.complaint
 
 
 def test_words_of_a_pipe(run, us, talk, monkeypatch):
@@ -135,7 +136,7 @@ def test_a_run_goes_on_with_the_same_words_and_with_no_others(us, talk, tmp_path
             if record.get("seconds") == 7.0:
                 break
     talk.with_suffix(".words").write_text('{"word": "no", "begin": 1, "end": 2}')
-    told = "with the transcript as it was it goes on"
+    told = "not the same: words"
     with pytest.raises(StoreError, match=told), opened(LogFile(part, resume=True), ".words"):
         pass
     with opened(LogFile(part, resume=True)) as run:

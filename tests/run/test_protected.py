@@ -241,7 +241,7 @@ def test_what_cannot_be_protected_is_refused(tmp_path):
         (listed(items()), "mcadams", {}, "invalid setting"),
         (listed(items()), "hush:3", {}, "unknown anonymiser 'hush'"),
         (listed(items()), "none", {"ledger": tmp_path / "a.db"}, "a ledger adds up one voice"),
-        (listed(items()), "none", {"monitor": Monitor(reference(), [F0()])}, "of one's own"),
+        (listed(items()), "none", {"monitor": Monitor(reference(), [F0()])}, "built-in features"),
         (listed(items()), Protection("none", renamed), {}, "holds other people than the clear one"),
     ]
     for source, protection, options, words in wrong:

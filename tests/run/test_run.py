@@ -502,7 +502,7 @@ def refusals(folder: Path) -> list[tuple[dict[str, Any], type[Exception], str]]:
         ({"log": LogFile("-", resume=True)}, UsageError, "resume=True needs the file of the inter"),
         ({"log": LogFile(done, replace=True, resume=True)}, UsageError, "replace=True"),
         ({"log": over}, UsageError, "is read by this run"),
-        ({"log": LogFile(done, resume=True)}, StoreError, "leave out resume=True"),
+        ({"log": LogFile(done, resume=True)}, StoreError, "resume=True"),
         ({"source": folder / "no.wav"}, SourceError, "cannot open no.wav"),
         ({"source": Bare()}, UsageError, lacks),
         ({"source": Bare}, UsageError, lacks),

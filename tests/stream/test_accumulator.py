@@ -161,7 +161,7 @@ def test_features_may_be_given_and_their_failure_is_not_swallowed():
         monitor.push(Block(np.zeros(20_000), 8000))
     wide = Broken()
     wide.spec = replace(wide.spec, size=11)
-    with pytest.raises(UsageError, match="f0 comes as histogram of size 11, the population has"):
+    with pytest.raises(UsageError, match=r"f0 .*histogram of size 11"):
         Monitor(two_features(), [wide])
 
 

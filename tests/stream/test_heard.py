@@ -188,7 +188,7 @@ def test_a_second_stream_is_refused_until_it_is_reset():
         lambda: list(monitor.stream(Listed([simulated(3.0)]))),
         lambda: monitor.push(simulated(1.0)),
     ):
-        with pytest.raises(UsageError, match="to the end: make another one"):
+        with pytest.raises(UsageError, match="ended its stream"):
             wrong()
     assert monitor.own_totals.speech_seconds <= 3.0
     monitor.reset()

@@ -105,7 +105,7 @@ def test_everything_comes_back_and_goes_away(saved, tmp_path):
     for _ in range(2):
         checkpoint.remove()
         assert not checkpoint.path.exists()
-    with pytest.raises(StoreError, match=r"run.*\.state: there is nothing to resume; leave out"):
+    with pytest.raises(StoreError, match=r"run.*\.state: nothing to resume"):
         checkpoint.load(*parts())
 
 

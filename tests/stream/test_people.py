@@ -219,7 +219,7 @@ def test_what_does_not_go_together_is_refused(tmp_path):
         (call, monitor, {"settings": RunSettings(protect="mcadams:0.8")}, "anonymiser goes with"),
         (call, [monitor, again], {}, "watch each person once"),
         (one, [monitor, nobody], {}, "several are watched where"),
-        (call, Monitor(reference(), [F0()]), {}, "features of one's own hear one voice"),
+        (call, Monitor(reference(), [F0()]), {}, "built-in features"),
         (call, nobody, {"log": LogFile(log, resume=True)}, "in one go"),
         (
             diarised(),

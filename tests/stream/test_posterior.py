@@ -171,12 +171,13 @@ def test_the_prior_moves_the_odds_of_being_enrolled():
     # where they did not tell impostors in calibration nothing is said
     assert 0 < len(odds(0.5, known)) < 9
     why = readings(hear([heard_by_both()], population=known))[0]["enrolled_withheld"]
-    assert why.startswith("f0 cannot tell impostors")
+    assert why.startswith("f0 ")
+    assert "area under the ROC curve" in why
 
 
 def test_a_population_without_evidence_says_why_once():
     record = start_event(Monitor(two_features(), watch="s1"), ["a.flac"]).record()
-    (notice,) = [n for n in record["notices"] if n.startswith("nothing can be said beyond the 6")]
+    (notice,) = [n for n in record["notices"] if "the 6 enrolled" in n]
     assert "calibrate" in notice
     assert record["support_bits"] is None
     monitor = fresh(with_evidence(), watch="s1", enrolled_prior=0.2)
@@ -247,9 +248,9 @@ def test_bystanders_that_cannot_be_told():
         *(None, ["ann"], None)
     ]
     for level in (0.0, 0.01, 1.0, np.nan):
-        with pytest.raises(UsageError, match="over 1 in 100, which everybody begins with"):
+        with pytest.raises(UsageError, match="over 1 in 100"):
             Bystanders(FOUR, None, 100, level)
-    with pytest.raises(UsageError, match=r"bystanders cannot be told: .*calibrate again"):
+    with pytest.raises(UsageError, match=r"bystanders .*calibrate again"):
         Monitor(two_features(), ["f0"], "s0", settings=MonitorSettings(bystanders=0.01))
 
 
@@ -310,7 +311,7 @@ def test_where_calibration_supports_too_little_it_is_said_beforehand():
     monitor, (start, *_) = heard(level=0.5, among=(6, 1_000_000))
     assert monitor.attacker.support_bits is not None
     (said,) = [notice for notice in start["notices"] if "bystander" in notice]
-    assert "no bystander can come to a probability of 1 in 2 among a million" in said
+    assert "1 in 2 among a million" in said
     enough = float(said.partition("--among ")[2].partition(")")[0])
     _, (start, *_) = heard(level=0.5, among=(max(6.0, enough),))
     assert not [notice for notice in start["notices"] if "bystander" in notice]

@@ -219,7 +219,7 @@ def test_a_moment_depends_neither_on_the_others_nor_its_scores_on_the_amount_hea
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda p, own: (p, replace(own, evidence=None)), "learnt without evidence"),
+        (lambda p, own: (p, replace(own, evidence=None)), "without evidence"),
         (lambda p, own: (changed(p, cohort=None), own), "no cohort"),
         (lambda p, own: (changed(p, cohort=cohort(seed=1)), own), "another cohort"),
         (lambda p, own: (changed(p, cohort=cohort(features=("f0",))), own), "nothing of phones"),
@@ -261,14 +261,13 @@ def test_a_transcript_does_not_take_the_evidence_of_the_voice():
     assert both.support_bits == alone.support_bits
     monitor = Monitor(people, names, "s2")
     (notice,) = [line for line in map(str, setup_notices(monitor)) if "evidence" in line]
-    said = "evidence, and what is said of other crowds, is of f0 alone: the rank model"
-    assert notice.startswith(said)
-    assert "learnt without evidence" in notice
+    assert "f0 alone: the rank model" in notice
+    assert "without evidence" in notice
     assert "may learn more" in notice
     own = RankModels(replace(each, evidence=None) for each in people.rank_models)
     mute = Monitor(changed(people, rank_models=own), names, "s2")
     assert mute.attacker.support_bits is None
-    assert any("nothing can be said beyond" in line for line in map(str, setup_notices(mute)))
+    assert "no evidence" in [notice.kind for notice in setup_notices(mute)]
     assert fingerprint(monitor)["rank_model"] != fingerprint(mute)["rank_model"]
     # where words have evidence it counts
     people = of_voice_and_words(words_too=True)

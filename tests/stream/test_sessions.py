@@ -76,7 +76,7 @@ def test_the_very_audio_that_was_enrolled_is_refused(enrolled, talk, start, end)
     with pytest.raises(OverlapError) as caught:
         session_of(enrolled, [part])
     assert str(caught.value) == (
-        "me.flac: seconds 10 to 40 were enrolled as me; start after them (start_seconds=40), or "
+        "me.flac: seconds 10 to 40 were enrolled as me. Start after them (start_seconds=40), or "
         "insist with allow_overlap=True"
     )
     assert session_of(enrolled, [part], allow_overlap=True) == "same"
@@ -118,9 +118,9 @@ def test_frames_are_recognised_by_their_bytes(tmp_path):
 def test_the_advice_clears_every_interval(talk):
     notes = {"a": (note(talk, 0.0, 30.0), note(talk, 50.0, 80.5)), "b": (note(talk, 30.0, 45.0),)}
     population = with_speakers(reference(), **notes)
-    with pytest.raises(OverlapError, match=r"0 to 30 were enrolled as a; .*start_seconds=80\.5"):
+    with pytest.raises(OverlapError, match=r"0 to 30 were enrolled as a\. .*start_seconds=80\.5"):
         session_of(population, [provenance_of(talk)])
-    with pytest.raises(OverlapError, match=r"30 to 45 were enrolled as b; .*start_seconds=45"):
+    with pytest.raises(OverlapError, match=r"30 to 45 were enrolled as b\. .*start_seconds=45"):
         session_of(population, [provenance_of(talk, 30.0, 50.0)])
     assert session_of(population, [provenance_of(talk, 45.0, 50.0)]) == "same"
     assert session_of(population, [provenance_of(talk, 80.5)]) == "same"

@@ -509,10 +509,8 @@ def test_two_people_are_told_and_one_is_not():
     assert end_of(one, names)["notices"] == []
     two = [one[0], pitched(60, 75, 1, 60.0), one[2]]
     (notice,) = end_of(two, names)["notices"]
-    assert notice == (
-        "b: sounds like another person than what was heard before it, judged by f0, which misses "
-        "most of the same sex"
-    )
+    assert notice.startswith("b: ")
+    assert "judged by f0, which misses most of the same sex" in notice
     for action, count in (("note", 1), ("ignore", 1), ("reset", 0), ("split", 0)):
         assert len(end_of(two, names, on_change=action)["notices"]) == count
     # a few seconds are not judged
