@@ -112,6 +112,6 @@ def compose_configuration(
         "words": [note.mark for note in source.transcripts],
     }
     if protect is not None and start.protected is not None:
-        attackers = to_json(start.protected)["attackers"]  # records do not tell a command
+        attackers = to_json(start.protected)["attackers"]  # records omit an anonymiser's command
         configuration["protect"] = [protect.method, protect.speaker, attackers]
     return configuration
