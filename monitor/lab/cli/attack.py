@@ -245,7 +245,7 @@ def command(asked: AttackOptions) -> int:
 
 
 def _check_options(asked: AttackOptions) -> tuple[int, ...]:
-    """Check what options say together; return how many segments to enrol."""
+    """Check combinations of options; return the numbers of segments to enrol."""
     from monitor.errors import UsageError
     from monitor.lab.attacks.readers import SEGMENT_SECONDS
 
@@ -285,7 +285,7 @@ def _make_config(
 
 
 def _read_board(path: Path | None) -> Scoreboard | None:
-    """Read the scoreboard to extend; the one that ships where there is none."""
+    """Read the scoreboard to extend, or the shipped one without a file."""
     from monitor.lab.attacks.scoreboard import Scoreboard, check_suffix
 
     if path is None:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from monitor.lab.evaluation.systems import Grouped
     from monitor.lab.evaluation.voiceprivacy import VoicePrivacyEntry
 
-_WIDE = 80  # where nobody looks at a terminal and COLUMNS does not say
+_WIDE = 80  # without a terminal and COLUMNS
 
 MOST_SYSTEMS = 12
 """That one score file puts side by side."""
@@ -441,11 +441,11 @@ _OF_FIGURES = {
     "figures": "--figures", "html": "--html", "latex_to": "--latex",
     "pairs": "--pairs", "query": "query", "reference": "reference",
 }  # fmt: skip
-"""Options that say something of the papers' metrics alone."""
+"""Options that affect only the papers' metrics."""
 
 
 def write_validation(options: EvaluateOptions, path: Path) -> None:
-    """Write the validation of all systems, and say the main measures."""
+    """Write the validation of all systems, and print the main measures."""
     import hashlib
 
     from monitor.lab.evaluation.input.lists import read_conditions

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 LENGTHS = (10.0,)
 SECONDS = 120.0
-"""Of each speaker's enrolment in a folder with lists."""
+"""Seconds of each speaker's enrolment in a folder with lists."""
 
 
 @dataclass(frozen=True, slots=True)

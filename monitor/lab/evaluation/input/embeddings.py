@@ -69,9 +69,9 @@ class Vectors:
 def read_vectors(path: Path) -> Vectors:
     """Read embeddings.
 
-    Formats are an ``.npz`` with ``embeddings`` (n, d) and ``speakers`` (n,), JSON lines
-    ``{"speaker": "ann", "session": "1", "embedding": [0.1, ...]}``, and a table with a column
-    ``speaker`` and d columns of numbers. Sessions are optional in each.
+    One format is an ``.npz`` with ``embeddings`` (n, d) and ``speakers`` (n,). Another is JSON
+    lines ``{"speaker": "ann", "session": "1", "embedding": [0.1, ...]}``. The third is a table with
+    a column ``speaker`` and d columns of numbers. Sessions are optional in each.
     """
     kind = kind_of(path)
     if kind == "npy":
