@@ -62,12 +62,12 @@ def restored(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
 
 
 class BlockStream:
-    """Stream through a network in blocks of one size, equal to the bit however its input is
-    divided.
+    """Stream through a network in blocks of one size, however its input is divided.
 
-    A subclass resets its state in `_begin`. It computes the output of a block in `_block`, or of
-    several in `_through`. ``silence`` is a silent block, and ``none`` is an empty output. ``ratio``
-    has a number of input rows and the number of output rows that they give.
+    The output is equal to the bit for every division. A subclass resets its state in `_begin`. It
+    computes the output of a block in `_block`, or of several in `_through`. ``silence`` is a silent
+    block, and ``none`` is an empty output. ``ratio`` has a number of input rows and the number of
+    output rows that they give.
     """
 
     def __init__(self, silence: FloatArray, none: AnyArray, ratio: tuple[int, int]) -> None:

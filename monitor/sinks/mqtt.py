@@ -165,8 +165,9 @@ class HouseDevice:
     """A device with entities, announced to Home Assistant and kept up to date through a broker.
 
     Everything is published from separate threads, and only `drain` and `close` wait for the broker.
-    Only the newest continuous states wait, while all events wait in order. After an interruption
-    the device is announced again and all states are repeated. A last will marks it as offline.
+    A continuous state waits with its newest value only, while all events wait in order. After an
+    interruption the device is announced again and all states are repeated. A last will marks it as
+    offline.
 
     Args:
         broker: the broker, tried immediately for at most `FIRST_SECONDS`.

@@ -121,8 +121,7 @@ class SessionFrames:
 
     @staticmethod
     def _next_early(early: EarlyFrames, start: int, length: int) -> EarlyFrames:
-        """Return the next early frame, circular, of the most whole seconds that fit, or an empty
-        one."""
+        """Return the next early frame, circular, of the most whole seconds, or an empty one."""
         fits = early.seconds[early.seconds * UNITS_PER_SECOND <= length]
         if not fits.size:
             return early.some(slice(0))

@@ -96,8 +96,10 @@ class LidBits:
 
 
 def information_bits(matrix: ScoreMatrix, calibration: AnyCalibration) -> FloatArray:
-    """Compute LID of every trial: ``log2(N p)`` in bits, shape (T,), with p the true speaker's
-    posterior."""
+    """Compute LID of every trial in bits, shape (T,).
+
+    It is ``log2(N p)``, with p the true speaker's posterior.
+    """
     fold = np.zeros(matrix.trials, np.intp) if calibration.fold is None else calibration.fold
     if len(fold) != matrix.trials:
         raise UsageError(
