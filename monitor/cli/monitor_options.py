@@ -107,8 +107,8 @@ class MonitorOptions:
     )
     second_voice: bool | None = setting(
         "second-voice",
-        "Whether to find a voice that takes short turns with --watch NAME. It takes twice as long as "
-        "the rest. [default: true for listen]",
+        "Whether to find a voice that takes short turns with --watch NAME. It takes twice as long "
+        "as the rest. [default: true for listen]",
         default=None,
         show_default=False,
     )

@@ -98,8 +98,8 @@ class Gate:
     ) -> None:
         if not budget_bits > MARGIN_BITS:
             raise UsageError(
-                f"a budget of {budget_bits:g} bits lets nothing out: {MARGIN_BITS:g} are kept "
-                "back, as other recordings may read more; give more"
+                f"invalid budget {budget_bits:g}: use more than {MARGIN_BITS:g} bits, which are "
+                "kept back because other recordings may read more"
             )
         self.budget_bits, self.step_seconds, self.hold = budget_bits, step_seconds, hold
         self.bits = self.held_bits = 0.0

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 _NOT_OPENED = "a Run is opened by a with statement: with Run(...) as run"
-_CLOSED = "this Run is closed: make another one; its log, if it has one, holds its records"
+_CLOSED = "this Run is closed: make another one. Its log, if any, has its records"
 Until: TypeAlias = Callable[[Alert], bool]
 
 
@@ -67,9 +67,9 @@ class RunSettings:
         protect: name of an anonymiser for a second, protected side, or a `Protection`.
         alert_labels: if the source is split by person, the labels that the rules apply to; empty
             for all.
-        jobs: processes that compute features of recordings; None chooses the number. Records do not
-            depend on it. With more than one, a script must begin under ``if __name__ ==
-            "__main__":``. With an anonymiser it is one.
+        jobs: processes that compute features of recordings; None for as many as are worthwhile.
+            Records do not depend on it. With more than one, a script must begin under ``if __name__
+            == "__main__":``. With an anonymiser it is one.
         clock: returns wall seconds.
     """
 
@@ -189,7 +189,7 @@ class Run(Managed):
 
     def __enter__(self) -> Self:
         if self.phase != "made":
-            raise UsageError("a Run is entered once: make another one to hear the source again")
+            raise UsageError("a Run is entered once: make another one to process the source again")
         try:
             self._open()
         except BaseException:

@@ -47,7 +47,7 @@ class Saves:
     ) -> None:
         parts = None if isinstance(source, LiveSource) else source.provenance()
         if file.resume and parts is None:
-            raise UsageError(Message(f"{source.label} cannot be heard again: leave out ", RESUME))
+            raise UsageError(Message(f"{source.label} cannot be read again: leave out ", RESUME))
         self._can_resume, self._log = parts is not None, log
         configuration = {} if parts is None else configure(parts)
         self._checkpoint = Checkpoint(state_path(Path(file.path)), configuration)

@@ -235,7 +235,7 @@ def warning(matrix: ScoreMatrix, what: str = "") -> str:
         return ""
     first = float((1.0 / matrix.tied * (matrix.better == 0)).mean())
     return (
-        f"{what or matrix.name} looks like distances: the right person came first in "
+        f"{what or matrix.name} looks like distances. The right person came first in "
         f"{100 * first:.3g} % of the trials (chance: {100 / matrix.population:.3g} %) and late in "
         "most. Higher scores must mean more alike: give the negatives of distances."
     )

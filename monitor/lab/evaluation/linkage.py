@@ -153,8 +153,7 @@ def isolated(calibration: AnyArray, test: AnyArray, passing: IntArray) -> NDArra
 
 
 def pi_sing(calibration: AnyArray, test: AnyArray, passing: IntArray) -> float:
-    """Compute the probability that an enrolled speaker's predicate singles out one of S test
-    speakers.
+    """Compute how often an enrolled speaker's predicate singles out one of S test speakers.
 
     The arguments are those of `isolated`. Scores without information give `CHANCE_SING`, 37 %.
 
@@ -332,7 +331,7 @@ FAMILY = Family(
     key="linkage",
     place=60,
     title="Linking two recordings",
-    caveat="Linkability means three things in the literature. D_sys depends on its bins: few "
+    caveat="Linkability means three things in the literature. D_sys depends on its bins. Few "
     "perfectly separated scores can read 0, and chance reads above 0. pi_link depends on the "
     "number of people to choose from, so quote both.",
     needs=("pool",),

@@ -437,7 +437,7 @@ FAMILY = Family(
     place=90,
     title="At few false positives (VoxGuard)",
     caveat="A true positive rate at 1e-4 needs at least ten thousand non-mated scores, and ties "
-    "change the realised rate. epsilon is a lower bound on the leakage: a small one proves "
+    "change the realised rate. The epsilon is a lower bound on the leakage: a small one proves "
     "nothing.",
     needs=("pool",),
     figures=tuple(entry.at(rate=rate) for rate in ("1e-2", "1e-3", "1e-4") for entry in _AT_A_RATE),

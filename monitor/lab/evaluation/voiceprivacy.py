@@ -83,7 +83,7 @@ class SpeakerVectors:
         label = f"{folder.parent.name}/{folder.name}"
         if not (folder / _VECTORS).exists() and (folder / _PICKLED).exists():
             raise StoreError(
-                f"{label}: pickles such as {_PICKLED} are never loaded; run {_CONVERT}"
+                f"{label}: pickles such as {_PICKLED} are never loaded. Run {_CONVERT}"
             )
         stored = array_at(folder / _VECTORS)
         if stored.dtype.kind not in "fiu" or stored.ndim != 2 or not stored.size:

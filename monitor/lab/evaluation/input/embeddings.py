@@ -58,8 +58,8 @@ class Vectors:
         if not finite.all():
             i = int(np.argmin(finite))
             raise UsageError(
-                f"{self.label}: embedding {i + 1} (speaker {self.speakers[i]}) is not finite; "
-                "drop it"
+                f"{self.label}: embedding {i + 1} (speaker {self.speakers[i]}) is not finite. "
+                "Drop it"
             )
         if "" in self.speakers:
             nobody = self.speakers.index("") + 1
@@ -185,8 +185,8 @@ def read_embeddings(
     if zero.size:
         i = int(zero[0])
         raise UsageError(
-            f"{enrolled.label}: embedding {i + 1} (speaker {enrolled.speakers[i]}) is all zero; "
-            "drop it"
+            f"{enrolled.label}: embedding {i + 1} (speaker {enrolled.speakers[i]}) is all zero. "
+            "Drop it"
         )
     speakers = tuple(sorted(set(enrolled.speakers), key=natural))
     if len(speakers) < 2:
