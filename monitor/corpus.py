@@ -240,10 +240,9 @@ def find(
 
     Layouts are tried in this order: a manifest (``.csv`` or ``.tsv``, or a folder with
     ``manifest.csv``), Kaldi (``wav.scp``), Common Voice (``validated.tsv``), lhotse manifests,
-    Hugging Face (Parquet, or audio with metadata), LibriSpeech. The last is one folder per
-    speaker. A folder
-    with any other table of recordings is refused. Folders with names of splits (``train``) or of
-    audio (``clips``) are refused as well.
+    Hugging Face (Parquet, or audio with metadata), LibriSpeech. The last layout is one folder per
+    speaker. A folder with any other table of recordings is refused. Folders with names of splits
+    (``train``) or of audio (``clips``) are refused as well.
 
     With a ``speaker``, all recordings belong to that speaker, in any number of files and folders.
     Each sub-folder, or otherwise each file, is a session.

@@ -290,9 +290,8 @@ class MelBanks:
 
     Pre-emphasis 0.97 applies to the whole sound. Frames use Hamming's window of 25 ms every 10 ms
     and 512 points. They are centred, and the ends are mirrored. Powers are weighted by 72 triangles
-    in Hz between mels from 20 to 7600
-    Hz. The natural logarithm of the energy plus 1e-6 is taken, and
-    each band's mean over the window is subtracted. The result equals
+    in Hz between mels from 20 to 7600 Hz. The natural logarithm of the energy plus 1e-6 is taken,
+    and each band's mean over the window is subtracted. The result equals
     ``torchaudio.transforms.MelSpectrogram`` in its place to 1e-3. ``normalised`` sound first has
     its mean subtracted and is divided by its deviation (``norm_signal``).
     """

@@ -18,11 +18,10 @@ from monitor.maths.logistic import descend
 from monitor.types import BoolArray, DoubleArray, FloatArray, IntArray
 
 # Consider a sum ``sum_i w_i f(i)`` over thousands of ranks. It needs few values of f if f is smooth
-# on the scale of i itself. Examples are log(a + i) and 1 / (a + i) for every a >
-# 0. The first values are
-# nodes one by one, followed by blocks of doubling width with 16 Chebyshev nodes each. On such a
-# block the interpolation error falls by 5.8 with every node, so that 16 nodes leave about 1e-12.
-# ``benchmarks/scale.py`` shows its use, a reading among tens of thousands.
+# on the scale of i itself. Examples are log(a + i) and 1 / (a + i) for every a > 0. The first
+# values are nodes one by one, followed by blocks of doubling width with 16 Chebyshev nodes each. On
+# such a block the interpolation error falls by 5.8 with every node, so that 16 nodes leave about
+# 1e-12. ``benchmarks/scale.py`` shows its use, a reading among tens of thousands.
 EXACT = 48
 ORDER = 16
 
@@ -426,9 +425,8 @@ def _in_bits(entropy: DoubleArray, speakers: int) -> DoubleArray:
 
 
 # In the corrected equation (3), log gamma_k sums log(alpha + i) over i < j and log(beta + i) over i
-# < n - j. The likelihood therefore depends on a histogram only through the
-# number of trials above and below each i. Those sums can be thinned, so 11696 ranks cost about as
-# much as 200.
+# < n - j. The likelihood therefore depends on a histogram only through the number of trials above
+# and below each i. Those sums can be thinned, so 11696 ranks cost about as much as 200.
 LOWEST, HIGHEST = 1e-9, 1e12
 """Where alpha and beta are held; a rank model that reaches either end has no finite optimum."""
 _ENDS = float(np.log(LOWEST)), float(np.log(HIGHEST))

@@ -130,9 +130,8 @@ def freedom(left_out: FloatArray) -> float:
     """Estimate degrees of freedom of a variance over units, from their unequal influence.
 
     This is Satterthwaite's method (1946). A variance of n values varies like a chi-square. With
-    kurtosis k it has ``2 n / (k - (n - 3) / (n - 1))``
-    degrees. That is n - 1 for normal values, and
-    about 2 for a single outlier. The values are the figures with each unit left out (the
+    kurtosis k it has ``2 n / (k - (n - 3) / (n - 1))`` degrees. That is n - 1 for normal values,
+    and about 2 for a single outlier. The values are the figures with each unit left out (the
     jackknife), which are linear in the unit's influence.
 
     Example:

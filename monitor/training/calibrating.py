@@ -102,7 +102,7 @@ def _place(units: IntArray, speech: BoolArray) -> IntArray:
 # section 11).
 
 FIELDS = ("closed_set_bits", "gain_bits", "sum_bits", "rank_bits", "evidence_bits")
-"""Fields of a reading; ``rank_bits`` is for a single feature with its own rank model."""
+"""Fields of a reading; ``rank_bits`` only for a rank model of one feature."""
 MOST_STREAMS = 100  # enough for one false alarm in a hundred streams
 FEWEST_TEMPLATES = 3  # two are left to choose from when the speaker's own is taken out
 
@@ -411,8 +411,8 @@ def calibrate(
         the argument of `Population.calibrated`; for an enrolment, its ``population`` is calibrated.
 
     Raises:
-        CalibrationError: there are fewer than 10 speakers, fewer whom no network was trained on, or
-            too little of their speech for any cell.
+        CalibrationError: there are fewer than 10 speakers, or fewer on whom no network was trained,
+            or too little of their speech for any cell.
     """
     settings = settings or CalibrationSettings()
     if isinstance(voices, Enrolment):

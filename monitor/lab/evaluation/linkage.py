@@ -168,8 +168,8 @@ def pi_sing(calibration: AnyArray, test: AnyArray, passing: IntArray) -> float:
 def sing_figure(matrix: ScoreMatrix, weights: FloatArray | None = None) -> Figure:
     """Compute pi_sing of a matrix.
 
-    Ten trials of each speaker are drawn by `settled_order`. Each tests once, while the others
-    calibrate. Thresholds are never tested on their own trials, and every speaker takes part.
+    At most ten trials of each speaker are drawn by `settled_order`. Each tests once, while the
+    others calibrate. Thresholds are never tested on their own trials, and every speaker takes part.
     Speakers with one trial are left out. On a resample, predicates of a speaker count as often as
     the speaker, each tested among all speakers.
     """

@@ -76,9 +76,8 @@ def fit_temperature(
     """Fit the temperature under which summed ratios predict their speakers best.
 
     `ratios` are sums (n, N), times `weight`, of at most `trials` trials each. `target` has their
-    columns (n,), and `rows` selects some of
-    them. The loss is convex in ``1 / T``. Its minimum between 0.05 and
-    ``max(100, 4 trials)`` is found by Newton steps within a bracket.
+    columns (n,), and `rows` selects some of them. The loss is convex in ``1 / T``. Its minimum
+    between 0.05 and ``max(100, 4 trials)`` is found by Newton steps within a bracket.
 
     Example:
         >>> ratios = 6 * np.eye(4) + 8 * np.eye(4)[[1, 1, 2, 3]]
@@ -137,8 +136,8 @@ def fit_growing_temperature(
 ) -> tuple[float, float]:
     """Fit tau > 0 and rho in [0, 1] of ``T = tau (1 + rho g)`` that minimise ``-log p_target``.
 
-    `ratios` are sums (n, N) of development speakers after different numbers of trials. `target`
-    has their columns (n,), and `growth` has g of each, (n,), such as k - 1 after k trials.
+    `ratios` are sums (n, N) of development speakers after different numbers of trials. `target` has
+    their columns (n,), and `growth` has g of each, (n,), such as k - 1 after k trials.
     """
     from scipy.special import expit
 
