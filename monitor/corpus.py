@@ -239,10 +239,10 @@ def find(
     """Find the recordings of a corpus and their speakers.
 
     Layouts are tried in this order: a manifest (``.csv`` or ``.tsv``, or a folder with
-    ``manifest.csv``), a Kaldi data folder (``wav.scp``), Common Voice (``validated.tsv``), lhotse
-    manifests, a Hugging Face data set (Parquet, or audio with metadata), LibriSpeech, one folder
-    per speaker. A folder with any other table of recordings is refused. Folders with names of
-    splits (``train``) or of audio (``clips``) are refused as well.
+    ``manifest.csv``), Kaldi (``wav.scp``), Common Voice (``validated.tsv``), lhotse manifests,
+    Hugging Face (Parquet, or audio with metadata), LibriSpeech. The last layout is one folder per
+    speaker. A folder with any other table of recordings is refused. Folders with names of splits
+    (``train``) or of audio (``clips``) are refused as well.
 
     With a ``speaker``, all recordings belong to that speaker, in any number of files and folders.
     Each sub-folder, or otherwise each file, is a session.

@@ -2,13 +2,16 @@
 
 ::
 
-    MonitorError base of all deliberate errors ├── UsageError invalid arguments ├── SourceError a
-    recording or a device cannot be read │ └── ForeignTextError ... because a file beside it is not
-    a transcript ├── StoreError a population, rank model or checkpoint file cannot be used │ └──
-    SchemaError ... because a newer version wrote it ├── CorpusError a folder or manifest cannot be
-    read as a corpus │ └── UnnamedSpeakerError ... because the speakers are unknown ├──
-    CalibrationError too little speech or too few speakers for a rank model └── OverlapError the
-    stream is enrolled audio
+    MonitorError                 base of all deliberate errors
+    ├── UsageError               invalid arguments
+    ├── SourceError              a recording or a device cannot be read
+    │   └── ForeignTextError     ... because a file beside it is not a transcript
+    ├── StoreError               a population, rank model or checkpoint file cannot be used
+    │   └── SchemaError          ... because a newer version wrote it
+    ├── CorpusError              a folder or manifest cannot be read as a corpus
+    │   └── UnnamedSpeakerError  ... because the speakers are unknown
+    ├── CalibrationError         too little speech or too few speakers for a rank model
+    └── OverlapError             the stream is enrolled audio
 
 Every message is one line with the fault and a remedy. A message that names an argument is a
 `Message`, so that the command line can name its option instead.

@@ -228,12 +228,12 @@ def budget_in_words(
         >>> budget_in_words(8.0, 5.0, 1.5, 0.0, is_muted=False)
         'sent 5.0 of 8 bits; 1.5 kept back'
         >>> budget_in_words(8.0, 5.0, 1.5, 7.2, is_muted=True)
-        'muted: the next word could pass your 8 bits (sent so far 5.0; 1.5 kept back, 7.2 held)'
+        'muted: the next word could exceed your 8 bits (5.0 sent, 1.5 kept back, 7.2 held)'
     """
     if is_muted and held_bits:
         return (
-            f"muted: the next word could pass your {budget_bits:g} bits (sent so far "
-            f"{sent_bits:.1f}; {kept_bits:g} kept back, {held_bits:.1f} held)"
+            f"muted: the next word could exceed your {budget_bits:g} bits ({sent_bits:.1f} sent, "
+            f"{kept_bits:g} kept back, {held_bits:.1f} held)"
         )
     return f"sent {sent_bits:.1f} of {budget_bits:g} bits; {kept_bits:g} kept back"
 

@@ -30,8 +30,8 @@ class Ended:
     """The end of a program: status, output and errors.
 
     Attributes:
-        stopped: reason for killing it, or None. It took too long (``"time"``), or wrote too much to
-            standard output (``"printed"``) or standard error (``"said"``).
+        stopped: reason for killing it, or None. ``"time"`` is too long a run. ``"printed"`` is too
+            much standard output, and ``"said"`` is too much standard error.
     """
 
     status: int

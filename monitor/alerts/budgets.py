@@ -25,12 +25,11 @@ NEAR_BITS = 1.0
 class Budget(Threshold):
     """A threshold named as a budget: nearly spent, or spent.
 
-    It covers all sessions if a ledger continues them. The figure is that of one stream of all
-    speech so far, whose length T is that of all sessions together. This is the disclosure to an
-    attacker who kept everything. A sum of the sessions' bits would not be better, because sessions
-    of one voice under one template are not independent, and a small figure does not lower earlier
-    disclosure. The budget uses the headline, ``bits``, never its peak (docs/method.md sections 5
-    and 10).
+    It covers all sessions if a ledger continues them. The figure treats all speech so far as one
+    stream, and its length T is that of all sessions together. This is the disclosure to an attacker
+    who kept everything. A sum of the sessions' bits would not be better. Sessions of one voice
+    under one template are not independent, and a small figure does not lower earlier disclosure.
+    The budget uses the headline, ``bits``, never its peak (docs/method.md sections 5 and 10).
 
     Args:
         budget_bits: the budget.

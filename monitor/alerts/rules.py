@@ -706,8 +706,8 @@ class Forecast:
     def seconds_left(self) -> float | None:
         """Stream seconds until the threshold at this rate; 0 if it is already met.
 
-        None if the figure is not rising, after less than 3 s, if the threshold is more than 10
-        minutes ahead, or if the figure can never reach it.
+        None if the figure is not rising or can never reach the threshold. Also None during the
+        first 3 s, and if the threshold is more than 10 minutes ahead.
         """
         if not self._points or self.beyond_reach:
             return None

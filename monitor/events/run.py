@@ -234,7 +234,7 @@ class RunStart(Event):
     notices: tuple[str, ...] = text_key("notices about the run, one sentence each")
     transcripts: tuple[TranscriptStart, ...] | None = text_key(
         "only with words. One entry per `recording`, with its `transcript`, the number of `words`, "
-        "the `speaker`, and whether times were `spread` over words; null if words are still to "
+        "the `speaker`, and whether times were `spread` over words. Null if words are still to "
         "come",
         sparse=True,
         default=None,
@@ -398,8 +398,8 @@ class RunEnd(Event):
     )
     transcripts: tuple[TranscriptEnd, ...] | None = text_key(
         "only with words. One entry per `recording`, with the number of `words` and three "
-        "fractions: of their time in speech (`words_in_speech`), of speech with words "
-        "(`speech_with_words`), and of other positions where they fit equally well "
+        "fractions. They are of the words' time in speech (`words_in_speech`), of speech with "
+        "words (`speech_with_words`), and of other positions with an equal fit "
         "(`as_well_elsewhere`)",
         sparse=True,
         default=None,

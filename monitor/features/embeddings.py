@@ -233,16 +233,17 @@ _FULL_SCALE = 32768.0
 
 
 class Kaldi:
-    """Energies as ``compute-fbank-feats`` gives them without dither.
+    """Energies equal to those of ``compute-fbank-feats`` without dither.
 
-    Frames of 25 ms every 10 ms that lie wholly inside (snip-edges), each less its mean,
-    pre-emphasis 0.97, 512 points, 80 triangles in mel from 20 to 8000 Hz over powers, natural
-    logarithm. Equal to ``torchaudio.compliance.kaldi.fbank`` to 1e-3.
+    Frames have 25 ms, every 10 ms, and lie entirely inside the sound (snip-edges). Each frame's
+    mean is subtracted, and pre-emphasis 0.97 is applied. The transform has 512 points. Powers are
+    weighted by 80 triangles in mel from 20 to 8000 Hz, and the natural logarithm is taken. The
+    result equals ``torchaudio.compliance.kaldi.fbank`` to 1e-3.
 
     Args:
-        hamming: Hamming's window, as WeSpeaker takes, in place of Povey's.
-        whole_numbers: samples count up to 32768, as in a file of 16 bits, and not up to 1.
-        centred: each band less its mean over the window.
+        hamming: Hamming's window, which WeSpeaker uses, instead of Povey's.
+        whole_numbers: scale samples to 32768, as in a 16-bit file, instead of 1.
+        centred: subtract from each band its mean over the window.
     """
 
     bands = 80
@@ -285,13 +286,14 @@ class Kaldi:
 
 
 class MelBanks:
-    """Energies as the front end of ReDimNet gives them, its class of this name.
+    """Energies equal to those of ReDimNet's front end, its class of this name.
 
-    Pre-emphasis 0.97 over the whole sound, Hamming's window of 25 ms every 10 ms, frames centred
-    and the ends mirrored, 512 points, 72 triangles in Hz between mels from 20 to 7600 Hz over
-    powers, natural logarithm of the energy and 1e-6, each band less its mean over the window. Equal
-    to ``torchaudio.transforms.MelSpectrogram`` in its place to 1e-3. ``normalised`` sound is first
-    less its mean, over its deviation (its ``norm_signal``).
+    Pre-emphasis 0.97 applies to the whole sound. Frames use Hamming's window of 25 ms every 10 ms
+    and 512 points. They are centred, and the ends are mirrored. Powers are weighted by 72 triangles
+    in Hz between mels from 20 to 7600 Hz. The natural logarithm of the energy plus 1e-6 is taken,
+    and each band's mean over the window is subtracted. The result equals
+    ``torchaudio.transforms.MelSpectrogram`` in its place to 1e-3. ``normalised`` sound first has
+    its mean subtracted and is divided by its deviation (``norm_signal``).
     """
 
     bands = 72
@@ -358,17 +360,17 @@ def network_bytes(path: Path) -> bytes:
 
 
 class Network:
-    """A network that makes speaker embeddings, from an ONNX file, run by onnxruntime.
+    """Speaker embedding network from an ONNX file, run by onnxruntime.
 
-    What it takes is told by the shape of its only input: sound (batch, samples) at 16 kHz, or log
-    mel energies, for which the front end is computed: (batch, frames, 80) by `Kaldi`, (batch, 72,
-    frames) by `MelBanks`. Where the shape fixes how many samples or frames, a shorter window is
-    repeated to that length, and of a longer one the mean over the fewest parts that cover it
-    counts.
+    The shape of its only input determines what it accepts. It is sound (batch, samples) at 16 kHz,
+    or log mel energies. For these the front end is computed by `Kaldi` (batch, frames, 80) or by
+    `MelBanks` (batch, 72, frames). If the shape fixes the number of samples or frames, a shorter
+    window is repeated to that length. A longer window gives the mean over the fewest parts that
+    cover it.
 
-    The file may come from anybody: its size is bounded, it is read once, and nothing but
-    onnxruntime looks into it; no custom operators, no other files, and a loop that never ends is
-    ended. StoreError where it is damaged, or takes or gives something else.
+    The file may come from anyone. Its size is bounded, it is read once, and only onnxruntime parses
+    it. It cannot use custom operators or other files, and endless loops are stopped. StoreError if
+    it is damaged, or has other inputs or outputs.
     """
 
     def __init__(self, data: bytes, label: str) -> None:
@@ -510,12 +512,12 @@ def _brief(error: BaseException) -> str:
 
 
 class SpeakerModel(SpeechWindows):
-    """Embeddings of the speech, three seconds at a time, by the network of an ONNX file.
+    """Embeddings of the speech, three seconds at a time, from a network in an ONNX file.
 
-    The feature's name, ``speaker_`` and the first 16 hexadecimal digits of the file's sha256, keeps
-    templates, rank models and streams of two networks apart; ``spec.network`` is the whole sha256.
-    UsageError where the extra ``onnx`` is not installed, StoreError of a file that is no such
-    `Network`.
+    The feature's name is ``speaker_`` and the first 16 hexadecimal digits of the file's sha256. It
+    keeps templates, rank models and streams of two networks apart. ``spec.network`` is the whole
+    sha256. UsageError if the extra ``onnx`` is not installed, StoreError if the file contains no
+    valid `Network`.
     """
 
     # benchmarks/change.py chose it for ECAPA-TDNN, which other strong networks resemble most

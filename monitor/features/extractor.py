@@ -297,20 +297,20 @@ def _correlate(a: FloatArray, b: FloatArray) -> float:
 class Extractor:
     """Feeder of every feature and the voice activity detector, live and over files.
 
-    The output is the same for any cutting of the stream into blocks. A tick comes out once all
-    sample rates in use have reached it and voice activity has decided on it; a feature frame
+    The output is the same for any division of the stream into blocks. A tick comes out once all
+    sample rates in use have reached it and voice activity is decided for it. A feature frame
     complete by that tick is in the same ``Frames`` or an earlier one. Ticks count from the start of
-    the stream: another recording, or another rate, resets everything at the next tick. The last
-    tick of a recording is filled up with silence. Samples that are not finite count as silence and
-    are reported as a ``Gap``, one for each second.
+    the stream. Another recording, or another rate, resets everything at the next tick. The last
+    tick of a recording is padded with silence. Samples that are not finite count as silence and are
+    reported as a ``Gap``, one per second.
 
     Args:
-        features: what to compute; names must differ.
-        channel: which channel to listen to, from 0; None for the mean of all.
-        conditions: describe the sound as well, in the track `CONDITION`.
+        features: features to compute, with different names.
+        channel: channel to process, from 0; None for the mean of all.
+        conditions: also describe the sound, in the track `CONDITION`.
         windows: keep the speech of each embedding with it.
-        template: ticks of speech of each recording that a template takes; nothing but what it is
-            made of is embedded. None: no template is made.
+        template: ticks of speech per recording that a template uses, and only those are embedded;
+            None to make no template.
     """
 
     def __init__(

@@ -28,11 +28,11 @@ _PRIORITY = np.arange(HIGHEST_LAG - _SEARCH_FROM + 1, 0, -1, dtype=np.uint8)[:, 
 
 
 class F0(AudioFeature):
-    """Histogram feature: the YIN lags of voiced frames every 10 ms, as bins from the lowest lag on.
+    """Histogram feature: the YIN lags of voiced frames every 10 ms, as bins from the lowest lag up.
 
-    A. de Cheveigné and H. Kawahara, "YIN, a fundamental frequency estimator for speech and music",
-    JASA 111 (2002): equations (6) to (8) and the absolute threshold of section II.D, without the
-    parabolic interpolation. 104 lags are all there is.
+    Source: de Cheveigné and Kawahara, "YIN, a fundamental frequency estimator for speech and
+    music", JASA 111 (2002). It uses equations (6) to (8) and the absolute threshold of section
+    II.D, without the parabolic interpolation. There are 104 lags.
 
     Example:
         >>> import numpy as np

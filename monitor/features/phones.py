@@ -97,7 +97,8 @@ class Codes(AudioFeature):
         speech, self._speech = self._speech[: codes.size], self._speech[codes.size :]
         frames = self._next + np.flatnonzero(speech)
         begins = frames * self._ticks
-        blocks = -(-(begins + self._late) // self._block_ticks)  # whose last sample completes each
+        # each code is complete at the end of its block
+        blocks = -(-(begins + self._late) // self._block_ticks)
         ticks = np.minimum(blocks * self._block_ticks, self._elapsed)
         is_new = ticks > self._skip
         codes, self._next = codes[frames - self._next], self._next + codes.size

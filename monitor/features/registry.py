@@ -145,7 +145,7 @@ def register(feature: Callable[[], Feature]) -> None:
 
 
 def takes(name: str) -> str:
-    """Return the input of a feature of that name; ``"audio"`` where nobody registered it."""
+    """Return the input of the feature of that name; ``"audio"`` if it is not registered."""
     return FEATURES[name].takes if name in FEATURES else "audio"
 
 
@@ -156,10 +156,10 @@ def caveats(names: Iterable[str]) -> list[str]:
 
 
 def get_change_sensitivity(name: str) -> Sensitivity | None:
-    """Return a feature's own settings for noticing changes of the voice, or None.
+    """Return a feature's own settings for detecting changes of the voice, or None.
 
-    The margins of an unregistered feature, such as ready-made frames, are unknown. Templates of a
-    network of one's own are followed as `SpeakerModel` says.
+    The margins of an unregistered feature, such as ready-made frames, are unknown. For templates of
+    a custom network, see `SpeakerModel`.
     """
     entry = FEATURES.get(name, _MODEL if name.startswith(SPEAKER_PREFIX) else None)
     sensitivity: Sensitivity | None = None if entry is None else entry.load().follow

@@ -121,20 +121,20 @@ class Unit(NamedTuple):
 
 
 class StyleWords:
-    r"""A list of words, and how tokens are found in it.
+    r"""A list of words and the rules that match tokens to it.
 
-    A word that begins with an apostrophe, or is ``n't``, is split off the end of longer ones
-    (``what's`` is ``what`` and ``'s``); one that ends with an apostrophe off their beginning
-    (``l'homme``). UsageError if a line is invalid.
+    A word that begins with an apostrophe, or is ``n't``, is split off the end of longer words:
+    ``what's`` is ``what`` and ``'s``. A word that ends with an apostrophe is split off their
+    beginning (``l'homme``). UsageError if a line is invalid.
 
     Args:
-        text: its lines. ``WORD`` has a bin of its own; ``CLASS WORD...`` share one, named by the
-            class; ``VARIANT = WORD...`` is counted as those words. A ``#`` begins a comment.
-        label: what to call it in messages.
+        text: its lines. ``WORD`` has its own bin. ``CLASS WORD...`` share one, named after the
+            class. ``VARIANT = WORD...`` counts as those words. A ``#`` begins a comment.
+        label: its name in messages.
 
     Attributes:
         bins: the names of its bins, in order.
-        mark: sha256 of all that makes a difference.
+        mark: sha256 of everything that changes the result.
 
     Example:
         >>> words = StyleWords("the\nbe is are\n's\nain't = is not\nnot")

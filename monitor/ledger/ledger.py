@@ -511,11 +511,11 @@ class LedgerSession:
             lock(self._account)
         except BlockingIOError:
             raise UsageError(
-                f"{name}: another run spends the budget of {speaker}; end that run first"
+                f"{name}: another run spends the budget of {speaker}. End that run first"
             ) from None
         now = self._ledger.carried(speaker, self._features)
         if now.sessions != self.carried.sessions:
-            raise UsageError(f"{name}: another run has just ended for {speaker}; start again")
+            raise UsageError(f"{name}: another run has just ended for {speaker}. Start again")
 
     def charge(self, totals: FeatureTotals) -> bool:
         """Write these totals of the session in place of the monitor's, before their sound goes out.

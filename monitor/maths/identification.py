@@ -26,10 +26,10 @@ __all__ = [
     "probit_mass",
 ]
 
-# The first impostor who scores higher takes rank 1. Each form is a model of that probability and
-# therefore of ``rate(n)``, the fraction of trials in which the right one of n people has rank 1.
-# All fit equally well on the measured sizes. Far beyond, they diverge, and their difference is the
-# uncertainty (docs/method.md section 10).
+# The first impostor who scores higher takes rank 1. Each form is a model of that probability. It is
+# therefore a model of ``rate(n)``, the fraction of trials in which the right one of n people has
+# rank 1. All fit equally well on the measured sizes. Far beyond, they diverge, and their difference
+# is the uncertainty (docs/method.md section 10).
 _STEP = 1e-5
 """Step of the central differences for slopes."""
 _STEPS = 60
@@ -81,8 +81,8 @@ def probit(points: FloatArray, sizes: FloatArray) -> DoubleArray:
 def logit(points: FloatArray, sizes: FloatArray) -> DoubleArray:
     """Compute the rate of odds that fall as a power of the crowd.
 
-    ``rate(n) = 1 / (1 + c (n - 1)^b)``, 0 < b < 1. It uses the n - 1 impostors, so that the rate is
-    1 without others, and exactly 1 / n without evidence (c = b = 1).
+    ``rate(n) = 1 / (1 + c (n - 1)^b)``, 0 < b < 1. It uses the n - 1 impostors. The rate is
+    therefore 1 without others, and exactly 1 / n without evidence (c = b = 1).
 
     Points are ``(ln c, logit b)``.
 
@@ -104,11 +104,11 @@ def pitman_yor(points: FloatArray, sizes: FloatArray) -> DoubleArray:
     distinguished by chance. The number of people recognised is therefore the number of distinct
     values K_n among n people, ``rate(n) = E[K_n] / n``. With discount d and concentration t, E[K_n]
     solves ``E[K_n+1] = E[K_n] + (t + d E[K_n]) / (t + n)`` with K_1 = 1. The solution is ``E[K_n] =
-    (G(1 + t) / G(d + t) G(n + d + t) / G(n + t) - t) / d`` with G the gamma function (Pitman,
-    Combinatorial stochastic processes, 2006, equation 3.13). Rocher, Hendrickx and de Montjoye (A
-    scaling rank model to model the effectiveness of identification techniques, Nature
-    Communications 16:347, 2025) extend it to inexact matching. As there, t is at least 0. As d and
-    t approach 0, all people have one value and the rate is 1 / n.
+    (G(1 + t) / G(d + t) G(n + d + t) / G(n + t) - t) / d``. G is the gamma function (Pitman,
+    Combinatorial stochastic processes, 2006, equation 3.13). Rocher, Hendrickx and de Montjoye
+    extend it to inexact matching (A scaling rank model to model the effectiveness of identification
+    techniques, Nature Communications 16:347, 2025). As there, t is at least 0. As d and t approach
+    0, all people have one value and the rate is 1 / n.
 
     Points are ``(logit d, ln t)``.
 

@@ -11,11 +11,11 @@ import numpy as np
 from monitor.errors import CalibrationError
 from monitor.types import BoolArray, DoubleArray, FloatArray, IntArray
 
-# Elsewhere `scipy.special.expit`, ``softmax`` and ``log_softmax`` are used as they are. They may
-# round the last bit otherwise than NumPy's exponential does, and a model or a report shows every
-# digit. The fits here, and the softmaxes of `monitor.maths.posterior_fit` and
-# `monitor.lab.evaluation.calibration`, keep NumPy's, so that published numbers stay the same to the
-# last digit (they would move by some 1e-15 of themselves, a reliability by 1e-13).
+# Other modules use `scipy.special.expit`, ``softmax`` and ``log_softmax``. Their last bit may
+# differ from that of NumPy's exponential, and a model or a report shows every digit. The fits here
+# and two softmaxes (`monitor.maths.posterior_fit`, `monitor.lab.evaluation.calibration`) keep
+# NumPy's. Published numbers therefore stay the same to the last digit. Otherwise they would change
+# by a fraction of some 1e-15, a reliability by 1e-13.
 _FAR = 700.0  # exp does not overflow
 
 
@@ -130,8 +130,8 @@ def fit_ridge(
     return float(coefficients[0] - slopes @ mean), slopes
 
 
-# The weighting and the penalty are scikit-learn's, so that its results can be had without it:
-# ``sum_i s_i log(1 + exp(-y_i (w z_i + b))) + w^2 / (2 C)``, the bias free.
+# The weighting and the penalty are scikit-learn's, so that its results are available without it.
+# The loss is ``sum_i s_i log(1 + exp(-y_i (w z_i + b))) + w^2 / (2 C)``, with an unpenalised bias.
 _PLATT_STEPS = 100
 _LARGE, _MOST = 100, 300
 """Powers of two: of scores that are fitted as they are, and by which a penalty is scaled."""
@@ -235,10 +235,10 @@ def _side(
     )
 
 
-# A posterior over N enrolled speakers cannot say "none of them" (docs/method.md section 5). What
-# can is how well the best candidate fits in absolute terms. Every calibration trial is looked at
-# twice: as it is, and with the true speaker's template taken away, as an impostor would meet it. A
-# logistic regression on the favourite's absolute scores, one number a feature, tells the two apart.
+# A posterior over N enrolled speakers cannot express "none of them" (docs/method.md section 5). The
+# absolute fit of the best candidate can. Every calibration trial is used twice: unchanged, and
+# without the true speaker's template, as for an impostor. A logistic regression on the favourite's
+# absolute scores, one number per feature, separates the two.
 _OPENSET_RIDGE = 1e-3
 _OPENSET_FOLDS = 20
 
@@ -247,9 +247,9 @@ _OPENSET_FOLDS = 20
 class OpenSet:
     """Regression that separates enrolled speakers from impostors, with its cross-validated rates.
 
-    The log odds of being enrolled, at even odds before, are ``bias + slopes @ favourite``. At log
-    odds of 0 such fractions of enrolled trials are kept, and of impostors found; ``area`` is that
-    under the ROC curve: 0.5 is no use, 1 is perfect.
+    The log odds of being enrolled, at even prior odds, are ``bias + slopes @ favourite``. At log
+    odds of 0, these fractions of enrolled trials are kept, and of impostors found. ``area`` is the
+    area under the ROC curve: 0.5 is useless, 1 is perfect.
     """
 
     bias: float

@@ -120,8 +120,8 @@ class Candidates:
     def _batch(
         self, batch: slice, weights: FloatArray, floors: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        # single precision costs 1e-6 bits and takes a fifth of the time; arrays (..., G, B) in
-        # place have the replicates last, because there are more of them than near candidates
+        # Single precision costs 1e-6 bits and takes a fifth of the time. Arrays (..., G, B) in
+        # place have the replicates last, because there are more of them than near candidates.
         floor = floors[batch].astype(np.float32)
         probability = _product(self.scores[batch], weights[batch])
         half_variance = None if self.spread is None else _quadratic(0.5 * self.spread, weights)
@@ -255,11 +255,11 @@ EDGES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0
 class Reliability:
     """Reliability diagram of a posterior, with its errors.
 
-    The arrays, (K,), have the mean probability of each non-empty bin, the fraction of its
-    candidates who are the true speaker, and its fraction of all candidates. The top error is the
-    mean distance between the stated probability of the best guess and its accuracy (ten even bins).
-    The all error is the same over all candidates, times N. It is the misplaced probability of a
-    trial.
+    The arrays, (K,), describe the non-empty bins. They have the mean probability of each, the
+    fraction of its candidates who are the true speaker, and its fraction of all candidates. The top
+    error is the mean distance between the stated probability of the best guess and its accuracy
+    (ten even bins). The all error is the same over all candidates, times N. It is the misplaced
+    probability of a trial.
     """
 
     predicted: FloatArray

@@ -16,8 +16,8 @@ from monitor.types import FloatArray, IntArray
 
 
 # A fit on few speakers can be far off, and so can its bits. Another model, fitted on other
-# speakers, therefore serves as a catalytic prior (Huang, Stein, Rubin and Kou, "Catalytic prior
-# distributions with application to generalized linear models", PNAS 117, 2020). It acts like m
+# speakers, therefore serves as a catalytic prior. See Huang, Stein, Rubin and Kou, "Catalytic prior
+# distributions with application to generalized linear models", PNAS 117, 2020. It acts like m
 # further speakers with trials like ours and true speakers drawn from the other model's posterior.
 # To second order, their mean loss is a paraboloid around the other model. Its curvature is the
 # Fisher information of one trial. With S speakers its weight is m / (S + m), so it fades.
@@ -76,8 +76,8 @@ def information(margins: FloatArray, weights: FloatArray, floor: float) -> Float
     """Compute one trial's Fisher information on lambda and log e under a given model.
 
     ``margins`` are raw scores, (n, F, N), minus those of any one candidate per trial. The result,
-    (F + 1, F + 1), is the mean of ``sum_j p_j g_j g_j'`` over the trials. g is the gradient of
-    ``log p_j``, with ``p = (1 - e) softmax(sum_f lambda_f s_f) + e / N``.
+    (F + 1, F + 1), is the mean of ``sum_j p_j g_j g_j'`` over the trials. Here g is the gradient of
+    ``log p_j``, and ``p = (1 - e) softmax(sum_f lambda_f s_f) + e / N``.
 
     Example:
         >>> information(np.array([[[0.0, 1.0]]]), np.array([0.0]), 1e-9).round(3)
@@ -96,7 +96,7 @@ def information(margins: FloatArray, weights: FloatArray, floor: float) -> Float
     )
 
 
-# A calibration trial with raw scores ``s_fj`` and true speaker w has ``p = (1 - e) / sum_j
+# A calibration trial has raw scores ``s_fj`` and true speaker w. Its ``p = (1 - e) / sum_j
 # exp(sum_f lambda_f (s_fj - s_fw)) + e / N``. The fit minimises the mean of ``-log p``. This
 # maximises the figure that the monitor shows, since mean local bits are log2 N minus that loss in
 # bits. The floor e limits a reading to what the calibration speakers support.

@@ -17,11 +17,11 @@ from monitor.errors import CalibrationError, UsageError
 from monitor.maths.logistic import descend
 from monitor.types import BoolArray, DoubleArray, FloatArray, IntArray
 
-# A sum ``sum_i w_i f(i)`` over thousands of ranks needs few values of f if f is smooth on the scale
-# of i itself, like log(a + i) and 1 / (a + i) for every a > 0. The first values are nodes one by
-# one, followed by blocks of doubling width with 16 Chebyshev nodes each. On such a block the
-# interpolation error falls by 5.8 with every node, so that 16 nodes leave about 1e-12.
-# ``benchmarks/scale.py`` shows its use, a reading among tens of thousands.
+# Consider a sum ``sum_i w_i f(i)`` over thousands of ranks. It needs few values of f if f is smooth
+# on the scale of i itself. Examples are log(a + i) and 1 / (a + i) for every a > 0. The first
+# values are nodes one by one, followed by blocks of doubling width with 16 Chebyshev nodes each. On
+# such a block the interpolation error falls by 5.8 with every node, so that 16 nodes leave about
+# 1e-12. ``benchmarks/scale.py`` shows its use, a reading among tens of thousands.
 EXACT = 48
 ORDER = 16
 
@@ -147,11 +147,11 @@ def sum_nodes(
     return np.concatenate(positions), np.concatenate(sums)
 
 
-# Rank k = 1..N of the true speaker follows from the beta-binomial number of impostors that beat it,
-# j = k - 1 of n = N - 1: ``gamma_k = C(n, j) B(j + alpha, n - j + beta) / B(alpha, beta)``. The
-# paper prints alpha twice and counts j from 1 to N. Neither sums to one (docs/method.md section 3).
-# If (alpha, beta) diverge, the model is Binomial(n, p). Logarithms are natural, except in names
-# that end in ``_bits``.
+# The number of impostors with higher scores, j of n = N - 1, is beta-binomial. The true speaker's
+# rank is k = j + 1, from 1 to N. This gives ``gamma_k = C(n, j) B(j + alpha, n - j + beta) /
+# B(alpha, beta)``. The paper prints alpha twice and counts j from 1 to N. Neither sums to one
+# (docs/method.md section 3). If (alpha, beta) diverge, the model is Binomial(n, p). Logarithms are
+# natural, except in names that end in ``_bits``.
 _FEW = 8
 _LARGE = 1e5
 """Differences of log-gammas above this lose digits that matter: error 1e-10 here."""
@@ -424,10 +424,9 @@ def _in_bits(entropy: DoubleArray, speakers: int) -> DoubleArray:
     return np.asarray(np.clip(np.log2(speakers) - entropy / np.log(2.0), 0.0, np.log2(speakers)))
 
 
-# In the corrected equation (3), log gamma_k is a sum of log(alpha + i) over i < j and of log(beta +
-# i) over i < n - j. The likelihood therefore depends on a histogram only through the number of
-# trials above and below each i. Those sums can be thinned, so 11696 ranks cost about as much as
-# 200.
+# In the corrected equation (3), log gamma_k sums log(alpha + i) over i < j and log(beta + i) over i
+# < n - j. The likelihood therefore depends on a histogram only through the number of trials above
+# and below each i. Those sums can be thinned, so 11696 ranks cost about as much as 200.
 LOWEST, HIGHEST = 1e-9, 1e12
 """Where alpha and beta are held; a rank model that reaches either end has no finite optimum."""
 _ENDS = float(np.log(LOWEST)), float(np.log(HIGHEST))

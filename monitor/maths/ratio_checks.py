@@ -11,8 +11,8 @@ from monitor.types import FloatArray, IntArray
 
 # Ratios of mated comparisons and of other people are in bits, (n,) and (m,). The weights
 # `mated_weight` and `other_weight` give each speaker and each pair of speakers the same weight. If
-# the mean ratio of other people is at most 1, then at most a fraction 2^-k of them shows k bits,
-# for any k (Markov's inequality). That is the meaning of a ratio.
+# the mean ratio of other people is at most 1, at most a fraction 2^-k of them shows k bits, for any
+# k. This inequality by Markov is the meaning of a ratio.
 def cost_bits(
     mated: FloatArray, others: FloatArray, mated_weight: FloatArray, other_weight: FloatArray
 ) -> float:
@@ -59,13 +59,13 @@ def supported_bits(
 ) -> tuple[float, float]:  # fmt: skip
     """Compute the supported bits (ELUB), and the limit up to which data do not contradict them.
 
-    The first is the empirical upper bound of Vergeer, van Es, de Jongh, Alberink and Stoel,
-    "Numerical likelihood ratios outputted by LR systems are often based on extrapolation: When to
-    stop extrapolating?", Science & Justice 56 (2016). One misleading ratio is added on each side.
-    Decisions by the ratios must then cost no more than decisions without them, at every threshold
-    up to the bound. The second is the upper bound of `invariance_bounds_bits`. Each is the first t
-    at which ``P(t bits or more | mated) >= 2^t P(t bits or more | others)`` fails. The ELUB adds
-    one misleading other, the second bound half a comparison on each side.
+    The first is the empirical upper bound of Vergeer, van Es, de Jongh, Alberink and Stoel, Science
+    & Justice 56 (2016). Its title is "Numerical likelihood ratios outputted by LR systems are often
+    based on extrapolation: When to stop extrapolating?". One misleading ratio is added on each
+    side. Decisions by the ratios must then cost no more than decisions without them, at every
+    threshold up to the bound. The second is the upper bound of `invariance_bounds_bits`. Each is
+    the first t at which ``P(t bits or more | mated) >= 2^t P(t bits or more | others)`` fails. The
+    ELUB adds one misleading other, the second bound half a comparison on each side.
 
     The observations are held-out speakers and pairs of people. Pairs that share people count as
     fewer if `comparisons` identifies them (`effective_pairs`).
@@ -107,9 +107,9 @@ def bounds_bits(mated: FloatArray, others: FloatArray) -> tuple[float, float]:
 def invariance_bounds_bits(mated: FloatArray, others: FloatArray) -> tuple[float, float]:
     """Compute bounds within which ratios are valid (invariance verification).
 
-    ``P(t bits or more | mated) >= 2^t P(t bits or more | others)`` is true up to the upper bound,
-    and its inverse down to the lower one. Fractions have Jeffreys' prior (Alberink, Leegwater,
-    Malmborg, Nordgaard, Sjerps and van der Ham, 2025).
+    Up to the upper bound, ``P(t bits or more | mated) >= 2^t P(t bits or more | others)`` is true.
+    Down to the lower bound, its inverse is true. Fractions have Jeffreys' prior (Alberink,
+    Leegwater, Malmborg, Nordgaard, Sjerps and van der Ham, 2025).
 
     Example:
         >>> low, high = invariance_bounds_bits(np.full(30, 9.0), np.full(200, -5.0))

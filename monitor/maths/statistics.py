@@ -129,9 +129,9 @@ nearly perfect scores with few missed speakers.
 def freedom(left_out: FloatArray) -> float:
     """Estimate degrees of freedom of a variance over units, from their unequal influence.
 
-    This is Satterthwaite's method (1946). A variance of n values with kurtosis k varies like a
-    chi-square with ``2 n / (k - (n - 3) / (n - 1))`` degrees. That is n - 1 for normal values, and
-    about 2 for a single outlier. The values are the figures with each unit left out (the
+    This is Satterthwaite's method (1946). A variance of n values varies like a chi-square. With
+    kurtosis k it has ``2 n / (k - (n - 3) / (n - 1))`` degrees. That is n - 1 for normal values,
+    and about 2 for a single outlier. The values are the figures with each unit left out (the
     jackknife), which are linear in the unit's influence.
 
     Example:
@@ -436,10 +436,10 @@ def median_seconds(crossings: Sequence[Crossing]) -> float | None:
 class DisclosureDelay:
     """Delay that an anonymiser gives before a level is reached, over many streams.
 
-    Seconds are the mean times below the level within the first ``horizon_seconds``, and their
-    difference with its 95 % interval (None with fewer than three groups). Shares are the fractions
-    of streams that have reached the level by then. Medians are the times at which half have (None
-    if not observed).
+    Seconds are the mean times below the level within the first ``horizon_seconds``. Their
+    difference has a 95 % interval (None with fewer than three groups). Shares are the fractions of
+    streams that have reached the level by then. Medians are the times at which half have (None if
+    not observed).
     """
 
     streams: int

@@ -62,11 +62,12 @@ def restored(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
 
 
 class BlockStream:
-    """A stream through a network, in blocks of one size: equal to a bit however it is cut.
+    """Stream through a network in blocks of one size, however its input is divided.
 
-    A subclass says in `_begin` what it forgets, and in `_block` what a block gives, or in
-    `_through` what several do. ``silence`` is a block in which nothing is, ``none`` no output at
-    all; ``ratio`` is so many rows of input, and the rows of output that they give.
+    The output is equal to the bit for every division. A subclass resets its state in `_begin`. It
+    computes the output of a block in `_block`, or of several in `_through`. ``silence`` is a silent
+    block, and ``none`` is an empty output. ``ratio`` has a number of input rows and the number of
+    output rows that they give.
     """
 
     def __init__(self, silence: FloatArray, none: AnyArray, ratio: tuple[int, int]) -> None:

@@ -98,12 +98,12 @@ class Token(NamedTuple):
 
 
 class PhoneNetwork(nn.StoredNetwork):
-    """Recogniser of 39 phones of English (`recognise_phones`); the feature counts units instead.
+    """Recogniser of 39 phones of English (`recognise_phones`). The feature counts units instead.
 
-    Separable convolutions at 50 frames a second, in the middle at 25; CTC (Graves et al., ICML
-    2006) on 39 phones, and a trigram of them. `recipes.phones` trained and folded it. Frame i
-    covers samples [320 i, 320 (i + 1)), and depends on ``look_ahead`` seconds more; besides, a
-    stream waits for whole blocks of 0.2 s.
+    It has separable convolutions at 50 frames a second, and at 25 in the middle. CTC (Graves et
+    al., ICML 2006) recognises 39 phones, with a trigram. `recipes.phones` trained and folded it.
+    Frame i covers samples [320 i, 320 (i + 1)), and depends on ``look_ahead`` seconds more. A
+    stream also waits for whole blocks of 0.2 s.
     """
 
     of, classes, frame_seconds = "phones'", PHONES, _FRAME / nn.RATE
@@ -196,9 +196,9 @@ _SILENCE = np.float32(np.log(nn.FLOOR))
 class UnitNetwork(nn.StoredNetwork):
     """Network of the feature ``phones``: one of 256 codes for each 20 ms of a voice.
 
-    The first block of a phone recogniser that `recipes.phones` trained, and codes (k-means) of what
-    it says, as the units of HuBERT are (Hsu et al., TASLP 2021). Frame i covers samples [320 i, 320
-    (i + 1)).
+    It is the first block of a phone recogniser that `recipes.phones` trained. Its output is
+    quantised to codes by k-means, like the units of HuBERT (Hsu et al., TASLP 2021). Frame i covers
+    samples [320 i, 320 (i + 1)).
     """
 
     of, frame_seconds = "units'", _FRAME / nn.RATE

@@ -14,22 +14,22 @@ from monitor.types import AnyArray, FloatArray, IntArray
 
 
 class Codebooks:
-    """Several codebooks one behind the other (residual vector quantisation); the first is C0.
+    """Codebooks applied one after another (residual vector quantisation). The first is C0.
 
     Codes are factorised and compared by direction (Yu et al., "Vector-quantized image modeling with
-    improved VQGAN", ICLR 2022): a latent is projected to few numbers, the code whose direction is
-    nearest is taken, and its projection back is what the next codebook no longer has to say
-    (Zeghidour et al., "SoundStream", TASLP 2021).
+    improved VQGAN", ICLR 2022). A latent is projected to few numbers, and the code nearest in
+    direction is taken. Its projection back is subtracted, and the next codebook encodes the
+    remainder (Zeghidour et al., "SoundStream", TASLP 2021).
 
     Args:
-        weights: for each book i ``book.i.in``, shape (d, channels), and its bias, ``book.i.codes``
-            (size, d), ``book.i.out`` (channels, d) and its bias; ``clip``.
+        weights: for each book i, ``book.i.in``, shape (d, channels), and its bias, ``book.i.codes``
+            (size, d), ``book.i.out`` (channels, d) and its bias. Also ``clip``.
 
     Attributes:
-        size: codes of a book.
-        dimensions: d, of a projection.
-        channels: of a latent.
-        clip: C, the L1 norm that projections of length 1 are clipped to where noise is added.
+        size: number of codes in a book.
+        dimensions: d, the dimensions of a projection.
+        channels: channels of a latent.
+        clip: C, the maximum L1 norm of projections of length 1 when noise is added.
     """
 
     def __init__(self, weights: Mapping[str, AnyArray]) -> None:
@@ -57,12 +57,12 @@ class Codebooks:
         """Encode each latent, (k, channels), in each of the first books: (k, books), int64, from 0.
 
         Args:
-            latents: what else is in a call changes nothing.
-            books: how many of the books, from C0 on; all by default.
-            noise: shape (k, d), added to C0's projections after they were brought to length 1 and
-                clipped to the L1 norm `clip`; with Laplace noise of scale ``2 C / epsilon``
-                (`monitor.maths.composition`) C0 is (epsilon, 0)-private in the local sense, a
-                latent at a time; the other books are not.
+            latents: each is encoded independently of the others in a call.
+            books: number of books, from C0 on; all by default.
+            noise: shape (k, d), added to C0's projections after they are scaled to length 1 and
+                clipped to the L1 norm `clip`. Laplace noise of scale ``2 C / epsilon``
+                (`monitor.maths.composition`) makes C0 (epsilon, 0)-private in the local sense, per
+                latent. The other books are not private.
         """
         books = len(self) if books is None else books
         if latents.ndim != 2 or latents.shape[1] != self.channels:
@@ -104,11 +104,12 @@ _SILENCE = np.float32(np.log(nn.FLOOR))
 
 
 class UscEncoder:
-    """The codec's encoder: one latent of each 40 ms of sound, as the samples come.
+    """The codec's encoder: one latent per 40 ms of sound, as the samples arrive.
 
-    Separable convolutions at 50 frames a second, then at 25, over log mel bands as they are and
-    less their running mean. A latent comes ``late`` whole latents after its own, at the next end of
-    a block, and depends on ``look_ahead`` seconds of audio after its own.
+    It has separable convolutions at 50 frames a second, then at 25. Their input is log mel bands,
+    unchanged and with their running mean subtracted. A latent appears ``late`` whole latents after
+    its own, at the next end of a block. It depends on ``look_ahead`` seconds of audio after its
+    own.
     """
 
     def __init__(self, weights: Mapping[str, AnyArray]) -> None:
@@ -212,8 +213,8 @@ SHA256 = "bc92bb4e696b73e07c7b0b7f095125bae1520206919d5e64accb3830edcfd2fe"
 class UscNetwork(nn.StoredNetwork):
     """Codec with a private first codebook, C0: sound to codes, codes to spectra.
 
-    A small Universal Speech Codec (Tura-Vecino et al., "Universal semantic disentangled
-    privacy-preserving speech representation learning", sections 2.1 to 2.5), by numpy alone:
+    It is a small Universal Speech Codec in NumPy alone. See Tura-Vecino et al., "Universal semantic
+    disentangled privacy-preserving speech representation learning", sections 2.1 to 2.5.
     `recipes.usc` trained and folded it. Latent i covers samples [640 i, 640 (i + 1)). A decoded
     frame depends on ``look_ahead`` seconds of audio after its own.
     """
@@ -237,17 +238,16 @@ def shipped_codec() -> UscNetwork:
 
 
 class TokenStream:
-    """Stream of samples to tokens of C0, one of each 40 ms, however the samples are cut.
+    """Stream of samples to tokens of C0, one per 40 ms, however the samples are divided.
 
     Args:
-        network: of the codebook.
-        epsilon: nats, above 0: Laplace noise of scale 2 C / epsilon is added to what the codebook
-            is asked with, clipped to an L1 norm of C. A token is then (epsilon, 0)-private in the
-            local sense: it is at most exp(epsilon) times as likely for one voice as for any other
-            (USC section 2.5; there the noise is left out once the network is trained, and so is the
-            promise). None for no noise.
-        whose: what the noise is drawn by: a secret seed, and the recording. Anyone who knows it can
-            remove the noise.
+        network: network with the codebook.
+        epsilon: nats, above 0; None for no noise. The codebook's input is clipped to an L1 norm of
+            C, and Laplace noise of scale 2 C / epsilon is added. A token is then (epsilon,
+            0)-private in the local sense. It is at most exp(epsilon) times as likely for one voice
+            as for any other (USC section 2.5). There, noise and guarantee end with training.
+        whose: seed of the noise, from a secret and the recording. Anyone who knows it can remove
+            the noise.
     """
 
     def __init__(self, network: UscNetwork, epsilon: float | None = None, *whose: object) -> None:

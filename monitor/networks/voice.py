@@ -24,8 +24,8 @@ SHA256 = "8c94d103c5722cfe6f17d60cc01fbb7ef5367fdba429551b94dd0706881acf6f"  # o
 SIZE = 192  # numbers in an embedding
 
 # --------------------------------------------------------------------------------------- front end
-# SpeechBrain's Fbank: Hamming's window, 400 points, 80 triangles from 0 to 8000 Hz, decibels that
-# end 80 below the loudest, each band less its mean over the window.
+# SpeechBrain's Fbank: Hamming's window, 400 points, and 80 triangles from 0 to 8000 Hz. Decibels
+# end 80 below the loudest, and each band's mean over the window is subtracted.
 
 _RATE, POINTS, HOP = 16_000, 400, 160
 BANDS = 80

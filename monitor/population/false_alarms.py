@@ -171,18 +171,18 @@ _ROUNDING = 1e-9  # of a share such as 0.07 times a whole number
 
 
 def conformal_threshold(maxima: FloatArray, share: float) -> float:
-    """Return the bound that one more stream's maximum exceeds with probability ``share`` at most.
+    """Return the bound that a further stream's maximum exceeds with probability ``share`` at most.
 
-    This is split conformal prediction with the largest value of a whole stream as the score (Vovk,
-    Gammerman and Shafer, *Algorithmic Learning in a Random World*, 2005; Lei et al., JASA 113,
-    2018, theorem 2). The bound is the ``ceil((n + 1)(1 - q))``-th smallest of n maxima. If n + 1
-    maxima are exchangeable, the last exceeds it with a probability of at most q, over the draw of
-    all. *Equal* values do not count, because maxima that stop at a common bound are ties. A stream
-    without a value counts as -inf.
+    This is split conformal prediction with the largest value of a whole stream as the score. See
+    Vovk, Gammerman and Shafer, *Algorithmic Learning in a Random World*, 2005, and Lei et al., JASA
+    113, 2018, theorem 2. The bound is the ``ceil((n + 1)(1 - q))``-th smallest of n maxima. Let n +
+    1 maxima be exchangeable. The last then exceeds it with a probability of at most q, over the
+    draw of all. Equal values do *not* count, because maxima that stop at a common bound are ties. A
+    stream without a value counts as -inf.
 
     Raises:
-        UsageError: a share not over 0 and under 1, too few maxima for it, or one that is not a
-            number.
+        UsageError: the share is not between 0 and 1, or the maxima are too few for it or not
+            numbers.
 
     Example:
         >>> maxima = np.arange(1.0, 20.0)

@@ -69,7 +69,7 @@ def forget(path: Path, name: str, output: Path | None = None) -> Forgotten:
     """Remove a person from a population, or from a file of rank models.
 
     Raises:
-        UsageError: the name is unknown, or nobody would remain.
+        UsageError: the name is unknown, or is the only one.
         StoreError: the file cannot be read or written, and is unchanged.
     """
     return forget_people(path, [name], output)[spelled(name)]

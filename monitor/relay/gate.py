@@ -18,11 +18,12 @@ from monitor.stream.windows import WindowEvidence
 from monitor.types import Block, FloatArray
 
 MARGIN_BITS = 1.5
-"""By which another recording of the same sound may read more: its windows lie elsewhere."""
+"""Bits that another recording of the same sound may add, because its windows are placed
+differently."""
 TAIL_SECONDS = 0.35
-"""Of silence that may count as speech after the last word, and complete a window of it."""
+"""Longest silence after the last word that may count as speech, and complete a window of it."""
 LEAD_STEPS = 3
-"""Steps of silence before the first word, as an output gives."""
+"""Steps of silence before the first word, as from an output."""
 
 
 Charge: TypeAlias = Callable[[FeatureTotals], bool]
@@ -30,14 +31,14 @@ Charge: TypeAlias = Callable[[FeatureTotals], bool]
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way for sound to go out, and the attackers whom it must not tell more than the budget.
+    """Path for outgoing sound, and the attackers that the budget limits.
 
     Attributes:
-        name: for people and records.
-        attackers: fresh monitors that hear all that goes out, on earlier ways as well. Their
-            readings come once a step of the gate.
-        alone: fresh monitors that hear what goes out on this way alone.
-        protect: blocks to blocks of as much sound, protected; None lets sound out as it is.
+        name: its name in messages and records.
+        attackers: fresh monitors that process everything sent, on earlier ways as well. They give
+            one reading per step of the gate.
+        alone: fresh monitors that process only what is sent on this way.
+        protect: maps blocks to protected blocks of the same length; None sends sound unchanged.
     """
 
     name: str
@@ -47,12 +48,12 @@ class Way:
 
     @property
     def monitors(self) -> Sequence[Monitor]:
-        """All attackers of what is about to go out."""
+        """All attackers of the sound to be sent."""
         return (*self.attackers, *self.alone)
 
 
 class Closing(NamedTuple):
-    """The end of a way: when, in seconds of the stream, the way after it, and the cause."""
+    """End of a way: its time in stream seconds, the next way, and the cause."""
 
     seconds: float
     way: str
@@ -60,30 +61,30 @@ class Closing(NamedTuple):
 
 
 class Gate:
-    """Lets sound out as long as no attacker knows more than a budget.
+    """Gate that sends sound while every attacker stays within a budget.
 
-    Sound waits until its step is complete and was measured, also as the end of a recording: only
-    then may it leave. Where it would take any attacker over the budget the next way is taken, from
-    the first sample that was held back on; after the last way there is silence. The gate never
-    opens again: what was disclosed cannot be taken back. As many samples come out as go in.
+    Sound is sent only after its step is complete and measured, also as the end of a recording. If a
+    step would take any attacker over the budget, the next way starts, from the first sample held
+    back. After the last way there is silence. The gate never opens again, because a disclosure
+    cannot be undone. The number of samples stays the same.
 
     Args:
-        budget_bits: of the headline of each monitor.
-        ways: in order, such as clear sound and then an anonymiser.
-        step_seconds: how much is measured at once, the step of the monitors.
-        hold: False lets clear sound out at once, and closes one step late.
-        charge: records the totals of what has gone out with the step that is about to; False where
-            it could not. Then the step is silent.
+        budget_bits: maximum headline of each monitor.
+        ways: ways in order, such as clear sound and then an anonymiser.
+        step_seconds: sound measured at once, the step of the monitors.
+        hold: False sends clear sound at once, and closes one step late.
+        charge: called before a step is sent, to record the totals of all sound sent, that step
+            included. If it returns False, the step is silent.
 
     Attributes:
-        bits: the most that any attacker knows of what went out.
-        held_bits: the most that any would have known with the sound that was held back; 0 before.
-        closings: ways that were closed so far.
-        muted: whether a person has muted it for now; what is silent tells nobody anything.
+        bits: maximum over attackers, for the sound sent.
+        held_bits: maximum over attackers, had the sound held back been sent; 0 before.
+        closings: ways closed so far.
+        muted: whether a person has muted it for now. Silence discloses nothing.
         uncharged_seconds: sound that was silenced because it could not be charged.
 
     Raises:
-        UsageError: the budget is no more than what is kept back.
+        UsageError: the budget is at most `MARGIN_BITS`.
     """
 
     def __init__(
@@ -97,8 +98,8 @@ class Gate:
     ) -> None:
         if not budget_bits > MARGIN_BITS:
             raise UsageError(
-                f"a budget of {budget_bits:g} bits lets nothing out: {MARGIN_BITS:g} are kept "
-                "back, as other recordings may read more; give more"
+                f"invalid budget {budget_bits:g}: use more than {MARGIN_BITS:g} bits, which are "
+                "kept back because other recordings may read more"
             )
         self.budget_bits, self.step_seconds, self.hold = budget_bits, step_seconds, hold
         self.bits = self.held_bits = 0.0
@@ -111,7 +112,7 @@ class Gate:
         self._closing = False
         self._key = (0, 0)  # rate and recording
         self._sent_seconds = 0.0
-        self._held = np.empty(0, np.float32)  # heard, and neither sent nor given up
+        self._held = np.empty(0, np.float32)  # neither sent nor replaced by silence
         self._begin_way()
         while self._ways and self._exceeds(m.standing().bits for m in self._ways[0].attackers):
             self._leave_way()  # earlier sessions of a ledger have spent it
@@ -123,7 +124,7 @@ class Gate:
 
     @property
     def left_bits(self) -> float:
-        """Bits that are left of the budget; 0 where nothing goes out any more."""
+        """Remaining bits of the budget; 0 once only silence is sent."""
         return max(0.0, self.budget_bits - self.bits) if self._ways else 0.0
 
     @property
@@ -135,9 +136,9 @@ class Gate:
         self._closing = True
 
     def take(self, block: Block) -> list[Block]:
-        """Take sound of the microphone and return what may go out by now, one channel.
+        """Process microphone sound and return what may be sent now, as one channel.
 
-        What still waits when a device has gone, or changed its rate, is silent.
+        Sound still held back when a device is lost or changes its rate is replaced by silence.
         """
         key = int(block.rate), block.recording
         sent: list[Block] = []
@@ -158,8 +159,8 @@ class Gate:
         return sent
 
     def _begin_way(self) -> None:
-        """Begin the first way that is left, with the first sample that is held."""
-        self._step: list[FloatArray] = []  # what it would send next
+        """Begin the first remaining way, with the first sample held back."""
+        self._step: list[FloatArray] = []  # sound to be sent next
         self._protected: Iterator[Block] | None = None
         if self._ways and self._ways[0].protect is not None:
             self._protected = self._ways[0].protect(iter(lambda: self._input, None))
@@ -171,7 +172,7 @@ class Gate:
         self._begin_way()
 
     def _send(self, sound: FloatArray, sent: list[Block]) -> bool:
-        """Add to ``sent`` what further sound completes; False where its way is used up."""
+        """Add the steps that further sound completes to ``sent``; False if the way is used up."""
         if not self._ways:
             self._silence(sent)
             return True
@@ -216,12 +217,12 @@ class Gate:
         return monitor.push(block)
 
     def _silence(self, sent: list[Block]) -> None:
-        """Let silence out in place of what is held."""
+        """Send silence in place of the sound held back."""
         if self._held.size:
             self._count(Block(np.zeros_like(self._held), *self._key), sent)
 
     def _release(self, sound: FloatArray, sent: list[Block]) -> None:
-        """Let sound out: later ways' attackers hear it too."""
+        """Send sound, and give it to later ways' attackers too."""
         block = Block(sound, *self._key)
         for later in self._ways[1:]:
             for monitor in later.attackers:

@@ -119,7 +119,7 @@ class _Recording(BaseSource[Frames | Gap]):
 
 
 def _frames(task: _Task) -> Iterator[Frames | Gap]:
-    """Extract features of a recording; a loss at its end lies where `Monitor` puts it."""
+    """Extract features of a recording. A loss at its end gets the place that `Monitor` gives it."""
     hearing = BlocksToTicks(
         make(task.features, task.setup),
         task.channel,
@@ -209,10 +209,10 @@ class Timed:
 class LoadShedding(WrappedLiveSource):
     """Live source in which the slowest feature skips audio if the reader falls behind.
 
-    More than two seconds of audio that waits, for three seconds on end, are too much: the feature
-    that costs most leaves out all that waits, at least four seconds, and the stream has a gap
-    ``"thinned"``. If the others alone are too slow as well, the next one skips at four seconds of
-    backlog, otherwise at ten. A feature has a side, or two with an anonymiser.
+    A backlog over two seconds for three seconds of wall time is too much. The slowest feature then
+    skips the whole backlog, at least four seconds, and the stream has a gap ``"thinned"``. If the
+    others alone are too slow as well, the next one skips at four seconds of backlog, otherwise at
+    ten. A feature has one side, or two with an anonymiser.
     """
 
     def __init__(

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 _NOT_OPENED = "a Run is opened by a with statement: with Run(...) as run"
-_CLOSED = "this Run is closed: make another one; its log, if it has one, holds its records"
+_CLOSED = "this Run is closed: make another one. Its log, if any, has its records"
 Until: TypeAlias = Callable[[Alert], bool]
 
 
@@ -61,16 +61,16 @@ class RunSettings:
     """Limits, privacy and resources of a `Run`.
 
     Attributes:
-        until: asked about every alert; True ends the run there.
-        allow_overlap: hear audio that was enrolled, too; its figures are far too high.
-        allow_idle_alerts: run with rules that can never be raised; a notice names each.
-        protect: an anonymiser to hear the voice through as well, by name; a `Protection` says more.
-        alert_labels: where the source is split by person, the labels that the rules are asked
-            about; none for everybody.
-        jobs: processes that compute features of recordings; the records do not depend on it. None
-            for as many as are worth it. With more than one a script must begin under
-            ``if __name__ == "__main__":``. With an anonymiser it is one.
-        clock: wall seconds.
+        until: called with every alert; True ends the run there.
+        allow_overlap: accept enrolled audio. Its figures are far too high.
+        allow_idle_alerts: accept rules that can never be raised; a notice names each.
+        protect: name of an anonymiser for a second, protected side, or a `Protection`.
+        alert_labels: if the source is split by person, the labels that the rules apply to; empty
+            for all.
+        jobs: processes that compute features of recordings; None for as many as are worthwhile.
+            Records do not depend on it. With more than one, a script must begin under ``if __name__
+            == "__main__":``. With an anonymiser it is one.
+        clock: returns wall seconds.
     """
 
     until: Until | None = None
@@ -83,7 +83,7 @@ class RunSettings:
 
     @property
     def protection(self) -> Protection | None:
-        """Anonymiser to hear the voice through as well; None without one."""
+        """Anonymiser of the protected side, or None."""
         return Protection(self.protect) if isinstance(self.protect, str) else self.protect
 
 
@@ -91,48 +91,51 @@ _DEFAULTS = RunSettings()
 
 
 class Run(Managed):
-    """A source through a monitor into rules, actions, sinks, a log and a ledger.
+    """Run of a source through a monitor into rules, actions, sinks, a log and a ledger.
 
-    A context manager that gives what happens, in order: the start, readings, alerts, gaps, changes
-    and notices, and the end. Each is a value with a ``type``, a stable ``code`` and fields, whose
-    ``record()`` is what the log and all sinks were given before it.
+    A context manager and iterator of events: the start, readings, alerts, gaps, changes and notices
+    in order, and the end. Each has a ``type``, a stable ``code`` and fields. The log and all sinks
+    get its ``record()`` before it is returned.
 
-    Entering opens everything, what is cheap to refuse first; nothing is written before all of it
-    fits. A run that is left before its ``end`` has none in its log, and can be resumed where its
-    source says what it is made of (`Source.provenance`). A live source is stopped by `stop`, its
-    readings say how late they came (``lag``), and its slowest feature hears less where the machine
-    cannot keep up.
+    Entering opens everything, with cheap checks first. Nothing is written before all checks pass. A
+    run that is left before its ``end`` has no ``end`` record in its log. It can be resumed if its
+    source knows its recordings (`Source.provenance`). A live source is stopped by `stop`, and its
+    readings include their delay (``lag``). Its slowest feature skips audio if the machine cannot
+    keep up.
 
-    A source that is split by person (`monitor.sources.Diarised`, `monitor.sources.PerChannel`) is
-    heard by a monitor a person; every event then has a ``label``, rules are asked about each person
-    by themselves, and the ``end`` record has a row for each. Such a run goes with no ledger and no
-    anonymiser, and is not resumed.
+    A source that is split by person (`monitor.sources.Diarised`, `monitor.sources.PerChannel`) has
+    one monitor per person. Every event then has a ``label``, rules apply to each person separately,
+    and the ``end`` record has one row each. Such a run has no ledger and no anonymiser, and cannot
+    be resumed.
 
-    With an anonymiser the voice is heard twice, as it is and protected, on one clock. Everything in
-    a reading is of the clear voice but for what stands under ``protected``.
+    With an anonymiser the voice is processed twice, clear and protected, on one clock. Everything
+    in a reading describes the clear voice, except under ``protected``.
 
     Args:
-        source: what to hear: a source, the name of one (`monitor.sources.open_source`), or a
-            function that opens one. The run closes it.
-        monitor: fresh; or a function that makes one for the opened source. Where the source is
-            split by person, several that differ in whom they watch are heard side by side.
-        rules: alert rules; or a function that makes them for the monitor.
-        actions: what alerts do. What they fail at is told in the ``end`` record, and stops nothing.
-        sinks: get every record. An iterator of actions or sinks is asked for them on entering.
-        log: the file of JSON lines; a `LogFile` says more. It is not overwritten unless told to.
-        ledger: the database that adds up what the watched speaker disclosed, or a `LedgerFile`.
+        source: a source, the name of one (`monitor.sources.open_source`), or a function that opens
+            one. The run closes it.
+        monitor: a fresh monitor, or a function that makes one for the opened source. If the source
+            is split by person, several that watch different people run side by side.
+        rules: alert rules, or a function that makes them for the monitor.
+        actions: actions on alerts. The ``end`` record has their failures, which do not stop the
+            run.
+        sinks: sinks for every record. An iterator of actions or sinks is read on entering.
+        log: the file of JSON lines, or a `LogFile` with options. It is overwritten only if they ask
+            for it.
+        ledger: the database that continues the watched speaker's disclosure over sessions, or a
+            `LedgerFile`.
         settings: limits, privacy and resources.
 
     Attributes:
         phase: ``"made"``, ``"opened"``, ``"running"``, ``"ended"``, ``"closed"``.
-        start, end: the first event, once it is entered, and the last one, once there is one.
-        notices: what a person should know beside the figures, so far.
-        totals: counts so far, and in the end what a person should know.
-        people: where the source is split by person, everybody in it, at the end.
+        start, end: the first event after entering, and the last one after the end.
+        notices: notices about the figures, so far.
+        totals: counts so far, with a summary at the end.
+        people: if the source is split by person, all people in it, at the end.
 
     Raises:
-        MonitorError: on entering: something does not fit, or cannot be opened.
-        OverlapError: on entering: the source is audio that was enrolled.
+        MonitorError: on entering, if arguments are incompatible or cannot be opened.
+        OverlapError: on entering, if the source is enrolled audio.
 
     Example:
         >>> from monitor import Monitor, Population, alerts
@@ -186,7 +189,7 @@ class Run(Managed):
 
     def __enter__(self) -> Self:
         if self.phase != "made":
-            raise UsageError("a Run is entered once: make another one to hear the source again")
+            raise UsageError("a Run is entered once: make another one to process the source again")
         try:
             self._open()
         except BaseException:
@@ -234,7 +237,7 @@ class Run(Managed):
         )  # fmt: skip
         self.notices += notices
         self._asked = AskedRules(self.rules, self._split, self._settings.alert_labels)
-        if self._split is not None:  # when the rules have seen that somebody is watched
+        if self._split is not None:  # after the rules have checked that a person is watched
             start = self._split.complete_start(start)
         if self._ledger_file is not None:
             self._session = self._ledger_file.session(
@@ -243,7 +246,7 @@ class Run(Managed):
             self._stack.callback(self._session.close)
             self.actions.append(self._session)
         if self._split is None and self._log is not None and self._log.plain:
-            self._open_saves(self._log, start)  # people are heard in one go
+            self._open_saves(self._log, start)  # a run of several people cannot resume
         if self._session is not None:
             start = self._session.begin(start)
             self.notices += self._session.notices
@@ -300,7 +303,7 @@ class Run(Managed):
 
     @property
     def shortfalls(self) -> list[str]:
-        """Reasons why an ended run is not complete, a line each."""
+        """Reasons why an ended run is incomplete, one line each."""
         is_live = isinstance(self.source, LiveSource)
         lacks = self._session is not None and self._session.incomplete
         return self.totals.list_shortfalls(is_live=is_live, lacks_ledger=lacks)
@@ -312,7 +315,7 @@ class Run(Managed):
         return self.totals
 
     def stop(self) -> None:
-        """End the run after what was heard so far; may be called from anywhere."""
+        """End the run after the audio processed so far; callable from any thread."""
         if self.phase == "made":
             raise UsageError(_NOT_OPENED)
         if isinstance(self.source, LiveSource):
@@ -321,7 +324,7 @@ class Run(Managed):
             self._stopped = True
 
     def __iter__(self) -> Iterator[RunEvent]:
-        """Give the events; after a ``break`` it goes on, and after its end there are none."""
+        """Yield the events; continue after a ``break``, and yield no more after the end."""
         while True:
             if self.phase in ("made", "closed"):
                 raise UsageError(_NOT_OPENED if self.phase == "made" else _CLOSED)
@@ -432,7 +435,7 @@ class Run(Managed):
             self._saves.finish()
 
     def close(self) -> None:
-        """Close everything: sinks, ledger, source, actions, log; may be called twice."""
+        """Close sinks, ledger, source, actions and log. A second call has no effect."""
         self.phase = "closed"
         if self._events is not None:
             with suppress(ValueError):  # it is running: closed from within

@@ -47,7 +47,7 @@ class Saves:
     ) -> None:
         parts = None if isinstance(source, LiveSource) else source.provenance()
         if file.resume and parts is None:
-            raise UsageError(Message(f"{source.label} cannot be heard again: leave out ", RESUME))
+            raise UsageError(Message(f"{source.label} cannot be read again: leave out ", RESUME))
         self._can_resume, self._log = parts is not None, log
         configuration = {} if parts is None else configure(parts)
         self._checkpoint = Checkpoint(state_path(Path(file.path)), configuration)
@@ -112,6 +112,6 @@ def compose_configuration(
         "words": [note.mark for note in source.transcripts],
     }
     if protect is not None and start.protected is not None:
-        attackers = to_json(start.protected)["attackers"]  # records do not tell a command
+        attackers = to_json(start.protected)["attackers"]  # records omit an anonymiser's command
         configuration["protect"] = [protect.method, protect.speaker, attackers]
     return configuration

@@ -535,11 +535,12 @@ def scrub(
     *,
     progress: _Progress = lambda _label, _share: None,
 ) -> ScrubbedRecording:
-    """Write a recording of which no attacker that was tried has more bits than the budget.
+    """Write a recording that keeps every tested attacker within the budget.
 
-    ``output`` is private (mode 0600), whole or not at all. Its figures are those of an ordinary run
-    over it, at every reading, and of attackers with other features or templates, or who leave out
-    changed parts. ``progress`` is called with what is done, and the share of all work.
+    ``output`` is private (mode 0600), and written completely or not at all. The figures of an
+    ordinary run over it stay within the budget at every reading. So do those of attackers with
+    other features or templates, or who leave out changed parts. ``progress`` is called with an
+    activity and the fraction of all work.
     """
     form = FORMATS.get(output.suffix.lower())
     if form is None:

@@ -165,7 +165,7 @@ class HouseDevice:
     """A device with entities, announced to Home Assistant and kept up to date through a broker.
 
     Everything is published from separate threads, and only `drain` and `close` wait for the broker.
-    Of continuous states only the newest waits, while events wait in order, all of them. After an
+    A continuous state waits with its newest value only, while all events wait in order. After an
     interruption the device is announced again and all states are repeated. A last will marks it as
     offline.
 

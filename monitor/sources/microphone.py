@@ -457,8 +457,8 @@ class Microphone(BaseSource[Block | Gap]):
 
     The device is opened at its own rate. Its callback fills an `AudioQueue`, and the stream has
     that queue's gaps. If the device is lost, the stream waits for it and continues with a gap
-    (``"device lost"``), or ends with one if it does not return. Code that holds Python's lock for
-    longer than the sound card's buffer (0.2 s) makes it overflow.
+    (``"device lost"``). If it does not return, the stream ends with that gap. Code that holds
+    Python's lock for longer than the sound card's buffer (0.2 s) makes it overflow.
 
     Args:
         device: a number, a name or part of one, as `monitor doctor --devices` lists them; None for

@@ -127,8 +127,8 @@ def is_frames(name: str | os.PathLike[str] | VirtualFile) -> bool:
 def recording_hashes(path: str | os.PathLike[str] | VirtualFile) -> tuple[str, ...]:
     """Compute the hashes of a recording; recordings with a common hash are the same.
 
-    The first hash is of the bytes. Audio has a second one of rate, channels, frame count and the
-    first 30 s of samples at 16 bits, which recognises a WAV copy of a FLAC. Frames also have the
+    The first hash is of the bytes. The second, for audio, is of rate, channels, frame count and the
+    first 30 s of samples at 16 bits. It recognises a WAV copy of a FLAC. Frames also have the
     hashes of their recording if the header contains them. An excerpt has those of its recording.
     """
     path = readable(path)

@@ -102,7 +102,7 @@ def _place(units: IntArray, speech: BoolArray) -> IntArray:
 # section 11).
 
 FIELDS = ("closed_set_bits", "gain_bits", "sum_bits", "rank_bits", "evidence_bits")
-"""Of a reading; ``rank_bits`` of the one feature of a rank model of one."""
+"""Fields of a reading; ``rank_bits`` only for a rank model of one feature."""
 MOST_STREAMS = 100  # enough for one false alarm in a hundred streams
 FEWEST_TEMPLATES = 3  # two are left to choose from when the speaker's own is taken out
 
@@ -398,21 +398,21 @@ def calibrate(
             the rank models include impostors' maxima among those enrolled. Or a corpus, or its
             path, which is extracted here. Or calibration speech, from ``collect``.
         specs: specs of the features' frames, from ``collect``, otherwise None.
-        settings: None: the usual ones.
-        features: of a corpus, names; None takes what ``collect`` does.
-        setup: from where features of a corpus are made; of an enrolment it is as it was.
-        alarms: enrolled people. The rank models then know how high the streams of other people get
-            among them, which `Monitor.false_alarms` goes by (docs/alarms.md). None: those of an
-            enrolment, else they do not.
+        settings: None for the default settings.
+        features: names of a corpus's features; None for those of ``collect``.
+        setup: sources for features of a corpus. An enrolment keeps its own.
+        alarms: enrolled people. The rank models then record how high other people's streams get
+            among them, for `Monitor.false_alarms` (docs/alarms.md). None for those of an enrolment;
+            without one the maxima are omitted.
         jobs: threads; None for one per core. The result does not depend on it.
         progress: called with cells done and cells in all.
 
     Returns:
-        what `Population.calibrated` takes; of an enrolment its ``population`` is calibrated.
+        the argument of `Population.calibrated`; for an enrolment, its ``population`` is calibrated.
 
     Raises:
-        CalibrationError: fewer than 10 speakers, or fewer who trained no network, or too little
-            speech of theirs for any cell.
+        CalibrationError: there are fewer than 10 speakers, or fewer on whom no network was trained,
+            or too little of their speech for any cell.
     """
     settings = settings or CalibrationSettings()
     if isinstance(voices, Enrolment):

@@ -49,10 +49,10 @@ Row: TypeAlias = dict[str, Any]
 
 # --------------------------------------------------------------------------------------- shrinking
 # The other model counts as m further speakers beside S own ones: m / (S + m), which fades as S
-# grows. Its rank pmf is mixed into the own histogram of ranks in that proportion, and its lambda
-# and e hold those of the fit (see ``monitor.maths.posterior_fit``). How many speakers it is worth
-# is chosen by the likelihood of speakers left out, pooled over cells so that the choice is stable.
-# It is at least twenty, since a dozen easily separable speakers do not represent others.
+# grows. Its rank pmf is mixed into our histogram of ranks in that proportion. Its lambda and e
+# anchor those of the fit (see ``monitor.maths.posterior_fit``). The likelihood of left-out speakers
+# selects m, pooled over cells so that the choice is stable. The minimum of m is twenty, since a
+# dozen easily separable speakers do not represent others.
 
 WORTHS = (20.0, 50.0, 100.0)  # speakers that another rank model may be worth
 _FOLDS = 20
@@ -461,8 +461,8 @@ class FittedCell:
     floor: FloatArray
     open_set: FloatArray  # shape (1 + F,), see ``RankModel``
     row: Row  # its line in the calibration table
-    speakers: int  # speakers, candidates: speakers with tests; N
-    candidates: int
+    speakers: int  # speakers with tests
+    candidates: int  # N
     prior_speakers: float  # speakers that the prior counts as
     evidence: FittedEvidence | None = None  # None: no cohort, or a feature had no frame yet
 

@@ -61,13 +61,13 @@ class SessionFrames:
     )
 
     def total(self, start: int, length: int) -> AnyArray:
-        """Counts (or sum of embeddings) over ``length`` units from ``start``, circular.
+        """Compute counts (or a sum of embeddings) over ``length`` units from ``start``, circular.
 
-        Frames that were complete in time and had not begun before. Long frames (``span``) lie where
-        the session has them, not where the listener would, so as many are taken as the listener
-        would have. Where that is none, the next early frame of a window that began since stands in;
-        where it is one, an early frame of the rest is added, weighted by its seconds
-        (docs/method.md section 10).
+        It uses frames that began in the interval and were complete within it. Long frames
+        (``span``) are placed as in the session, not as a listener would have them. So at most as
+        many are taken as the listener would have. Without any, the next early frame of a window
+        that began in the interval is used. With one, an early frame of the rest is added, weighted
+        by its seconds (docs/method.md section 10).
         """
         start %= max(self.length, 1)
         addends_heard = self._select(start, length)
@@ -83,7 +83,7 @@ class SessionFrames:
         return np.asarray(sums + self.spec.kind.added(addends, self.spec.size))
 
     def heard(self, start: int, length: int) -> AnyArray:
-        """Compute the total that a listener who begins at ``start`` has when the clock reads so.
+        """Compute the total of a listener who begins at ``start``, after ``length`` units.
 
         Only a stream that begins there has an early frame, and the frame must be complete by then.
         """
@@ -104,7 +104,7 @@ class SessionFrames:
         return np.asarray(begun.whole() + rest)
 
     def enrolled(self, start: int, length: int) -> AnyArray:
-        """Compute ``total`` without early frames, as a template has it."""
+        """Compute ``total`` without early frames, as for a template."""
         addends = self._select(start % max(self.length, 1), length)
         return self.spec.kind.added(addends, self.spec.size)
 
@@ -121,7 +121,7 @@ class SessionFrames:
 
     @staticmethod
     def _next_early(early: EarlyFrames, start: int, length: int) -> EarlyFrames:
-        """Return the next one of as many whole seconds, circular; or none."""
+        """Return the next early frame, circular, of the most whole seconds, or an empty one."""
         fits = early.seconds[early.seconds * UNITS_PER_SECOND <= length]
         if not fits.size:
             return early.some(slice(0))
@@ -154,8 +154,8 @@ class SpeakerSpeech:
         sessions: for each session the frames of every feature, all of the same length in units.
         speech: for each session the decisions on its audio, one per tick; empty if not kept.
         session_names: empty if unknown.
-        sounds: what each session sounds like, as counts (`monitor.maths.condition`); None where
-            nobody knows, empty where nobody asked.
+        sounds: sound of each session, as counts (`monitor.maths.condition`); None if unknown, empty
+            if not requested.
     """
 
     name: str
@@ -366,8 +366,8 @@ def cohort_of(
     """Sum up the speech of each speaker of a corpus, in the order of the speakers.
 
     Returns:
-        counts in as few bytes as hold them, means of embeddings in half precision; and a line for
-            each file that was skipped or has unusable parts.
+        counts in the fewest bytes that fit them, and means of embeddings in half precision. Also
+            one line for each file that was skipped or has unusable parts.
     """
     listener = Listener(features, setup=setup)
     problems = list(corpus.problems)
@@ -731,8 +731,8 @@ def plans(
 def window_starts(start: int, test: int, template: int, available: int) -> tuple[int, int]:
     """Place the test and the template, in units of speech, circular in ``available``.
 
-    The test is ``start + [0, test)`` and the template ``start + test + gap + [0, template)``,
-    modulo ``available``, with ``gap = floor((available - test - template) / 2)``. They never
+    The test is ``start + [0, test)``. The template is ``start + test + gap + [0, template)`` with
+    ``gap = floor((available - test - template) / 2)``. Both are modulo ``available``. They never
     overlap and are as far apart as possible (docs/method.md section 4). The offset printed in the
     paper overlaps.
 

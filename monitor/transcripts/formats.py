@@ -279,9 +279,9 @@ def _whisper_cpp_letters(pieces: Sequence[dict[str, object]]) -> str:
     return "".join(mend_text("".join(map(text_of, pieces))).split())
 
 
-# Supported dialects: openai-whisper and faster-whisper, ``verbose_json`` and ``diarized_json`` of
-# OpenAI's API, whisper.cpp (milliseconds, sub-word tokens), WhisperX (speakers), and the chunks of
-# Hugging Face's pipelines and insanely-fast-whisper.
+# Supported dialects are openai-whisper and faster-whisper, and ``verbose_json`` and
+# ``diarized_json`` of OpenAI's API. Others are whisper.cpp (milliseconds, sub-word tokens),
+# WhisperX (speakers), and the chunks of Hugging Face's pipelines and insanely-fast-whisper.
 
 # where the dialects keep their texts; what has words comes before what has segments alone
 _LISTS = ("transcription", "speakers", "chunks", "words", "segments", "word_segments")

@@ -447,8 +447,8 @@ class Coverage:
 
     in_speech: float  # fraction of the words' time with speech
     covered: float  # fraction of the speech with words
-    # fraction of positions along the recording at which the words would fit the speech equally
-    # well, near 0 for the right recording; None with too few pauses or less than 30 s
+    # Fraction of positions in the recording where the words would fit the speech equally well. It
+    # is near 0 for the right recording, and None with too few pauses or less than 30 s.
     as_well: float | None
 
     @property

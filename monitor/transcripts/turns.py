@@ -420,7 +420,7 @@ def _parse_json(name: str, text: str) -> Turns | None:
 # ------------------------------------------------------------------------------------ annotations
 # One tier per person, as in ELAN and Praat.
 
-# what aligners write where nobody speaks
+# Labels that aligners write for silence.
 _SILENCE = frozenset({"sil", "sp", "<sil>", "silent", "silence", "<p>", "<p:>", "#"})
 _ALIGNED = re.compile(r"\s+-\s+(words?|phones?)$", re.IGNORECASE)
 _MOST_BYTES = 5_000_000
@@ -505,7 +505,7 @@ def _find_origin(name: str, root: ElementTree.Element, recording: str) -> int:
     return next(iter(origins.values()), 0)
 
 
-# tokens of a Praat text file: texts, free-standing numbers and flags, and comments
+# Tokens of a Praat text file: texts, separate numbers and flags, and comments.
 _PRAAT = re.compile(
     r'"(?P<text>[^"]*(?:""[^"]*)*)"|(?<!\S)(?P<number>-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)(?!\S)'
     r"|(?<!\S)(?P<flag><\w+>)(?!\S)|(?<!\S)!.*"

@@ -315,7 +315,7 @@ def guarded(
     async def checked(request: Request) -> Response:
         if request.state.known:
             return await answer(request)
-        text = "missing or wrong token: send Authorization: Bearer TOKEN"
+        text = "missing or wrong token. Send Authorization: Bearer TOKEN"
         return _refusal(text, 401, {"www-authenticate": "Bearer"})
 
     return checked

@@ -244,7 +244,7 @@ class Hub:
     """A bounded store of events that one thread writes and others read, as records.
 
     A record's id is its number from 1. The newest `RECENT` records are complete. Older readings are
-    thinned evenly on a log axis. Of other records the newest `MOST_OTHERS` remain.
+    thinned evenly on a log axis. The newest `MOST_OTHERS` other records remain.
 
     Args:
         thresholds: fields and bits for which to forecast the time left. Alerts on `SHOWN` fields

@@ -372,7 +372,7 @@ def test_clear_sound_is_never_passed_on_where_it_is_protected(output):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"budget_bits": -1.0}, "lets nothing out"),
+        ({"budget_bits": -1.0}, "invalid budget -1"),
         ({"budget_bits": 30.0}, "invalid budget"),
         ({"budget_bits": 4.0, "then": "mcadams:"}, "mcadams"),
         ({"budget_bits": 4.0, "delay_seconds": 0.1}, "too short"),

@@ -154,8 +154,8 @@ class Notify:
 # --- An alert is sent to an address: one POST.
 #
 # The standard library suffices for a POST of three hundred bytes. Other libraries would need extra
-# code for three things: retries end with the run, redirects are not followed, and messages contain
-# no secret of the address.
+# code. Retries end with the run, redirects are not followed, and messages contain no secret of the
+# address.
 
 WEBHOOK_TIMEOUT_SECONDS = 10.0
 WAITS_SECONDS = (1.0, 2.0, 4.0)

@@ -217,7 +217,7 @@ def command(asked: AttackOptions) -> int:
             )
     except KeyboardInterrupt:
         fresh = ", without --fresh" * asked.fresh
-        say(f"monitor: what was heard is kept; to go on, run the same command again{fresh}")
+        say(f"monitor: progress is kept. To continue, run the same command again{fresh}")
         raise
     write_results(results, asked.output)
     print_attacks(results)
@@ -226,9 +226,9 @@ def command(asked: AttackOptions) -> int:
         sum(piece.seconds for piece in judged.pieces(part)) / 60 for part in ("enrolment", "trials")
     )
     say(
-        f"monitor: heard {extractor.seconds.computed / 60:.1f} min of audio, and read "
-        f"{extractor.seconds.cached / 60:.1f} from the cache: {trials:.1f} min of trials under "
-        f"each method, and {enrolled:.1f} of enrolment under each method that an attacker knows"
+        f"monitor: processed {extractor.seconds.computed / 60:.1f} min of audio, and read "
+        f"{extractor.seconds.cached / 60:.1f} min from the cache. Each method has {trials:.1f} min "
+        f"of trials. Each method that an attacker knows has {enrolled:.1f} min of enrolment"
     )
     if board is not None and asked.scoreboard is not None:
         _extend_board(board, results, asked.scoreboard)
@@ -237,7 +237,7 @@ def command(asked: AttackOptions) -> int:
     for problem in results.problems:
         say(f"monitor: note: {problem}")
     say(
-        f"{asked.output / 'index.html'} has the report; {asked.output / KEPT} is biometric: keep "
+        f"{asked.output / 'index.html'} has the report. {asked.output / KEPT} is biometric: keep "
         "it private"
     )
     tried = len(results.settings.methods) == len(prepared.config.methods)
@@ -245,7 +245,7 @@ def command(asked: AttackOptions) -> int:
 
 
 def _check_options(asked: AttackOptions) -> tuple[int, ...]:
-    """Check what options say together; return how many segments to enrol."""
+    """Check combinations of options; return the numbers of segments to enrol."""
     from monitor.errors import UsageError
     from monitor.lab.attacks.readers import SEGMENT_SECONDS
 
@@ -285,7 +285,7 @@ def _make_config(
 
 
 def _read_board(path: Path | None) -> Scoreboard | None:
-    """Read the scoreboard to extend; the one that ships where there is none."""
+    """Read the scoreboard to extend, or the shipped one without a file."""
     from monitor.lab.attacks.scoreboard import Scoreboard, check_suffix
 
     if path is None:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from monitor.lab.evaluation.systems import Grouped
     from monitor.lab.evaluation.voiceprivacy import VoicePrivacyEntry
 
-_WIDE = 80  # where nobody looks at a terminal and COLUMNS does not say
+_WIDE = 80  # without a terminal and COLUMNS
 
 MOST_SYSTEMS = 12
 """That one score file puts side by side."""
@@ -196,13 +196,11 @@ def find_groups(options: EvaluateOptions) -> Attribute | None:
         if groups is None or groups.name.lower() != name.lower():
             has = "no groups" if groups is None else groups.name
             raise UsageError(
-                f"--group-by {name}: {score_file.path.name} has {has}; give --groups FILE"
+                f"--group-by {name}: {score_file.path.name} has {has}. Use --groups FILE"
             )
         before = {} if attribute is None else attribute.of
         if any(before.get(k, v) != v for k, v in groups.of.items()):
-            raise UsageError(
-                f"--group-by {name}: {score_file.path.name} says otherwise than another file"
-            )
+            raise UsageError(f"--group-by {name}: {score_file.path.name} contradicts another file")
         attribute = replace(attribute or groups, of={**before, **groups.of})
     if attribute is None:
         raise UsageError("--group-by goes with --groups, or with SCORES from monitor score")
@@ -316,7 +314,7 @@ class EvaluateOptions:
     )
     dev: tuple[Path, ...] = option(
         "--dev FILE",
-        "Scores of other speakers to calibrate LID on, once for all systems or once for each. "
+        "Scores of other speakers to calibrate LID on, one for all systems or one each. "
         "[default: cross-fitted over the speakers of SCORES, as the report notes]",
     )
     dev_labels: tuple[Path, ...] = option("--dev-labels FILE", "The --labels of --dev.")
@@ -441,11 +439,11 @@ _OF_FIGURES = {
     "figures": "--figures", "html": "--html", "latex_to": "--latex",
     "pairs": "--pairs", "query": "query", "reference": "reference",
 }  # fmt: skip
-"""Options that say something of the papers' metrics alone."""
+"""Options that affect only the papers' metrics."""
 
 
 def write_validation(options: EvaluateOptions, path: Path) -> None:
-    """Write the validation of all systems, and say the main measures."""
+    """Write the validation of all systems, and print the main measures."""
     import hashlib
 
     from monitor.lab.evaluation.input.lists import read_conditions

@@ -148,7 +148,7 @@ def command(asked: ExperimentOptions) -> int:
                 progress=lambda c: step(f"T={c.test_seconds:g} D={c.template_seconds:g}", 1),
             )
     except KeyboardInterrupt:
-        say("monitor: what was measured is kept; to go on, run the same command again")
+        say("monitor: progress is kept. To continue, run the same command again")
         raise
     for problem in results.material.problems:
         say(f"monitor: skipped: {problem}")
@@ -156,7 +156,7 @@ def command(asked: ExperimentOptions) -> int:
         say(f"monitor: {results.noisy}")
     for answer in results.plain()["answers"].values():
         say(f"{answer['question']} {answer['corpus'] or 'Not asked here.'}")
-    say(f"{asked.output / 'index.html'} tells it all; {asked.output} is private")
+    say(f"{asked.output / 'index.html'} has all results. {asked.output} is private")
     return INCOMPLETE if results.material.problems else 0
 
 
@@ -182,7 +182,7 @@ def _read_material(asked: ExperimentOptions, settings: ExperimentSettings) -> Ma
                 feature_setup(),
             )  # fmt: skip
     except KeyboardInterrupt:
-        say("monitor: what was heard is kept; to go on, run the same command again")
+        say("monitor: progress is kept. To continue, run the same command again")
         raise
 
 

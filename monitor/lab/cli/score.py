@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 LENGTHS = (10.0,)
 SECONDS = 120.0
-"""Of each speaker's enrolment in a folder with lists."""
+"""Seconds of each speaker's enrolment in a folder with lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class ScoreOptions:
     session: str | None = option(
         "--session",
         "Whether tests and templates are of different sessions. [default: cross if speakers have "
-        "two sessions, otherwise same; with -p, as enrolled]",
+        "two sessions, otherwise same, or as enrolled with -p]",
         type=click.Choice(("cross", "same", "both")),
     )
     scoring: str = option(
@@ -161,7 +161,7 @@ def command(options: ScoreOptions) -> int:
     lists = read_trial_lists(options.corpus)
     if lists is not None:
         if options.session is not None:
-            raise UsageError("--session goes without a list of trials, which says what is compared")
+            raise UsageError("a list of trials sets the sessions: leave out --session")
         corpus = lists.trials(everything)
         for line in lists.notes(everything):
             say(f"monitor: note: {line}")
@@ -191,11 +191,11 @@ def command(options: ScoreOptions) -> int:
     for note in (*grid.problems, *caveats(specs)):
         say(f"monitor: note: {note}")
     if None in tests:
-        say("monitor: note: each trial is one utterance as it is; T is the length in the middle")
+        say("monitor: note: each trial is one unchanged utterance, and T is the median length")
     for cell in cells:
         say(_describe(cell))
     say(
-        f"{options.output} is biometric: keep it private; to measure it: monitor evaluate "
+        f"{options.output} is biometric: keep it private. To measure it, use monitor evaluate "
         f"{options.output}"
     )
     return INCOMPLETE if missing else 0
@@ -222,7 +222,7 @@ def _listen(
     for problem in missing:
         say(f"monitor: skipped: {problem}")
     if not voices:
-        raise CorpusError("nothing of this could be heard: see what was skipped")
+        raise CorpusError("no recording could be processed: see the skipped files")
     return voices, specs, missing
 
 
@@ -234,7 +234,7 @@ def _check_options(options: ScoreOptions) -> None:
     if options.store is None and options.allow_overlap:
         raise UsageError("allow-overlap goes with -p")
     if options.store is not None and options.session is not None:
-        raise UsageError("--session goes without -p: what was enrolled says which it is")
+        raise UsageError("with -p the enrolment sets the session: leave out --session")
     check_outputs([options.output], replace=options.replace)
     refuse_overwrite(
         options.output, [options.corpus, options.store, options.rank_model_file, options.groups]
@@ -278,7 +278,7 @@ def _listed(
         )
     absent = [name for name in lists.speakers if name not in population.names]
     for name in absent:
-        say(f"monitor: note: {name}: in {', '.join(lists.names)}, but not enrolled: left out")
+        say(f"monitor: note: {name} is excluded: in {', '.join(lists.names)}, but not enrolled")
     return population.chosen(name for name in lists.speakers if name not in absent)
 
 

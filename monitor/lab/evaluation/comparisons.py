@@ -224,7 +224,7 @@ class ScoreMatrix(OneLine):
                 row, column = np.argwhere(~np.isfinite(scores))[0].tolist()
                 raise UsageError(
                     f"{self.name}: the score of trial {first + row + 1} with speaker "
-                    f"{self.speakers[column]} is not finite; drop that trial"
+                    f"{self.speakers[column]} is not finite. Drop that trial"
                 )
             yield part, scores
 

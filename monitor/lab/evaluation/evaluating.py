@@ -53,15 +53,15 @@ def evaluate(
     """Compute every metric of the papers on the scores of one system.
 
     Args:
-        scores: a `ScoreMatrix`, `Comparisons`, a file of scores for `read_scores` or its result, an
-            array (trials x speakers), or a data frame with the columns of such a file. Without
-            labels, a column of text or the index of a table names the speakers. Figures of pooled
-            scores use all comparisons, ranks those of the matrix.
+        scores: a `ScoreMatrix`, `Comparisons`, a file for `read_scores` or its result, an array
+            (trials x speakers), or a data frame with such a file's columns. Without labels, a
+            column of text or the index of a table names the speakers. Figures of pooled scores use
+            all comparisons. Ranks use those of the matrix.
         dev: scores of other speakers, to calibrate LID on. Otherwise each speaker is calibrated on
             the others.
         settings: resamples, ties, families and other choices.
-        labels: speaker of each trial of an array, as a column from 0 or a name, or the labels file
-            of a file of scores.
+        labels: speaker of each trial of an array, as a column from 0 or a name. For a file of
+            scores, its labels file.
         choose: words that select one matrix of a file: ``["voice", "T=10"]``.
         notes: notes to add to the report.
         progress: called `steps` times, with the title of the next family.
@@ -235,7 +235,7 @@ def warning(matrix: ScoreMatrix, what: str = "") -> str:
         return ""
     first = float((1.0 / matrix.tied * (matrix.better == 0)).mean())
     return (
-        f"{what or matrix.name} looks like distances: the right person came first in "
+        f"{what or matrix.name} looks like distances. The right person came first in "
         f"{100 * first:.3g} % of the trials (chance: {100 / matrix.population:.3g} %) and late in "
         "most. Higher scores must mean more alike: give the negatives of distances."
     )

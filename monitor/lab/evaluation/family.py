@@ -190,9 +190,10 @@ class LimitRule:
     """Rule that finds the limits of a figure, as simulation supports (docs/limits.md).
 
     Attributes:
-        how: ``"share"`` of its range; ``"fitted"``, likewise, without the bias of a fit to the same
-            scores; ``"signed"`` if it can be negative; ``"t"``; ``"given"`` by its family;
-            ``"derived"`` from another figure; or ``"none"``.
+        how: method. ``"share"`` is for a fraction of its range. ``"fitted"`` also removes the bias
+            of a fit to the same scores. ``"signed"`` is for a figure that can be negative. The
+            others are ``"t"``, ``"given"`` by its family, ``"derived"`` from another figure, and
+            ``"none"``.
         most: upper end of the range, by default the figure's ceiling; the lower end is 0.
         rest: value without evidence, by default the figure's floor.
         least: lowest possible lower limit.

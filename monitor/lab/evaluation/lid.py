@@ -1,12 +1,13 @@
 """Local information disclosure (LID): bits that a trial gives a calibrated attacker.
 
-Measures: ``log2(N p)``, p being the posterior of the true speaker after the scores of a trial were
-normalised by row, calibrated (Platt) and put through a softmax. ALID is the mean over trials, PDR
-the share of trials above 0 bits, LID+ and LID- the means of those above and of the others.
+Measures: ``log2(N p)``, with p the true speaker's posterior after a trial. A trial's scores are
+normalised by row, calibrated (Platt) and passed through a softmax. ALID is the mean over trials,
+and PDR the fraction of trials above 0 bits. LID+ and LID- are the means of those above and of the
+others.
 
 Source: Šterns et al., "Goodbye Equal Error Rate, Hello Local Information Disclosure", Tables 3 and
-4, figure 4; two calibrations, the paper's and that of the authors' public code (docs/method.md
-section 8).
+4, figure 4. There are two calibrations, the paper's and that of the authors' public code
+(docs/method.md section 8).
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ FEWEST = 10
 class LidStatistics:
     """Figures of LID's Table 3 over n trials; ``alid = pdr * positive + ndr * negative``.
 
-    PDR is the share of trials above 0 bits; LID+ and LID- (None where there is none) are means of
-    these and the others; largest is LIDmax.
+    PDR is the fraction of trials above 0 bits. LID+ and LID- are the means of these and of the
+    others, or None without such trials. ``largest`` is LIDmax.
     """
 
     trials: int
@@ -95,7 +96,10 @@ class LidBits:
 
 
 def information_bits(matrix: ScoreMatrix, calibration: AnyCalibration) -> FloatArray:
-    """LID of every trial: ``log2(N p)``, p the posterior of its true speaker; bits, shape (T,)."""
+    """Compute LID of every trial in bits, shape (T,).
+
+    It is ``log2(N p)``, with p the true speaker's posterior.
+    """
     fold = np.zeros(matrix.trials, np.intp) if calibration.fold is None else calibration.fold
     if len(fold) != matrix.trials:
         raise UsageError(
@@ -134,7 +138,7 @@ def statistics(bits: FloatArray) -> LidStatistics:
     )
 
 
-# Limits with a fixed calibration are too narrow, because it is fitted on few speakers: LID+ would
+# Limits with a fixed calibration are too narrow, because it is fitted on few speakers. LID+ would
 # differ significantly in 20 to 60 of 100 studies of equal systems with 40 speakers. One Newton step
 # gives the weight on each resample, and the slope of each trial's bits the effect of that weight.
 def weight_shifts(
@@ -142,8 +146,9 @@ def weight_shifts(
 ) -> FloatArray:
     """Compute the shift of a calibration's weight w from one resample to the next.
 
-    Of the matrix that it was fitted on and weights (B, S), from its `resamples`; of several folds
-    their mean. Shape (B,), to be added to w: at most half of it downwards, and all of it upwards.
+    The arguments are the matrix that it was fitted on and weights (B, S) from its `resamples`. With
+    several folds, the result is their mean. It has shape (B,) and is added to w. At most it halves
+    w or doubles it.
     """
     parts = calibration.calibrations
     point = np.mean([[part_fit.weight, part_fit.bias] for part_fit in parts], axis=0)
@@ -216,8 +221,9 @@ def figures(
 ) -> tuple[Figure, ...]:
     """Compute every figure of LID: ``lid.*`` as in the paper, ``lid.repo.*`` as in its code.
 
-    Resamples (weights (B, S), from `resamples`) weigh the trials' bits, and move the calibration as
-    `weight_shifts` says, of the dev matrix where there is one. LIDmax is not resampled.
+    Resamples (weights (B, S), from `resamples`) weight the trials' bits and shift the calibration
+    (`weight_shifts`). The calibration is that of the dev matrix if there is one. LIDmax is not
+    resampled.
     """
     local = LidBits.of(matrix, dev, folds) if local is None else local
     entries: list[Figure] = []

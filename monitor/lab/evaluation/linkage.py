@@ -1,10 +1,10 @@
-"""Linkability: three quantities that are called so elsewhere, or stand beside it.
+"""Linkability: three quantities with this name, or reported beside it.
 
-Measures: ``d_sys``, how little the histograms of mated and non-mated scores overlap; ``pi_link``,
-the chance that the true speaker scores highest among N' people drawn at random; ``pi_sing``, the
-chance that a threshold isolates exactly one speaker, whoever it is.
+Measures: ``d_sys`` is the separation of the histograms of mated and non-mated scores. ``pi_link``
+is the probability that the true speaker scores highest among N' people drawn at random. ``pi_sing``
+is the probability that a threshold isolates exactly one speaker, right or wrong.
 
-Source: Gomez-Barrero et al., 2018, for D_sys; Vauquier et al., 2025, for pi_link and pi_sing, the
+Source: Gomez-Barrero et al., 2018, for D_sys. Vauquier et al., 2025, for pi_link and pi_sing, the
 legally validated framework (docs/method.md section 8).
 """
 
@@ -47,19 +47,19 @@ _BINS = 100
 def d_sys(
     mated: ArrayLike, non_mated: ArrayLike, omega: float = 1.0, bins: int | None = None
 ) -> float:
-    """Global linkability of Gomez-Barrero et al., 2018: how far the mated scores stand apart.
+    """Compute the global linkability D_sys (Gomez-Barrero et al., 2018) of mated scores.
 
-    The mean over mated scores of ``2 omega LR / (1 + omega LR) - 1`` where that is positive, LR
-    being the ratio of two histograms over one range; the mean is a trapezoid over bin centres.
-    Few trials distort it: perfect separation reads 0.98 with 1000 mated scores, 0.80 with 100, 0.0
-    with 10; no evidence reads 0.06 with 1000.
+    This is the mean over mated scores of ``2 omega LR / (1 + omega LR) - 1`` where that is
+    positive. LR is the ratio of two histograms over one range, and the mean is a trapezoid over bin
+    centres. Few trials distort it. Perfect separation reads 0.98 with 1000 mated scores, 0.80 with
+    100, 0.0 with 10. No evidence reads 0.06 with 1000.
 
     Args:
         mated: any shape, at least 10 scores of the same speaker.
         non_mated: any shape, scores of different speakers.
         omega: prior odds of a mated pair.
-        bins: of the histograms; a tenth of the mated scores and at most 100 by default, as public
-            tools have it.
+        bins: number of histogram bins; by default a tenth of the mated scores and at most 100, as
+            in public tools.
 
     Example:
         >>> round(d_sys(np.linspace(2, 3, 200), np.linspace(0, 1, 200)), 3)
@@ -129,12 +129,13 @@ _FOLDS = 10
 
 
 def isolated(calibration: AnyArray, test: AnyArray, passing: IntArray) -> NDArray[np.bool_]:
-    """Find predicates (P,) that fire on exactly one test trial, whoever that is.
+    """Find predicates (P,) that fire on exactly one test trial, of any speaker.
 
-    A predicate is an enrolled speaker and a threshold: midway between the M-th and the (M + 1)-th
-    highest of its calibration scores, M being how many calibration trials that speaker has. Where
-    those two are equal, fewer than M lie above it. Of K calibration trials (K, P), one other trial
-    of each of S speakers (S, P), and M (P,).
+    A predicate is an enrolled speaker and a threshold. The threshold is midway between the M-th and
+    the (M + 1)-th highest of the speaker's calibration scores. M is the speaker's number of
+    calibration trials. If those two scores are equal, fewer than M exceed the threshold. The
+    arguments are K calibration trials (K, P), one other trial of each of S speakers (S, P), and M
+    (P,).
     """
     calibration, test = real_numbers(calibration, "scores"), real_numbers(test, "scores")
     passing = real_numbers(passing, "numbers of passing scores")
@@ -152,9 +153,9 @@ def isolated(calibration: AnyArray, test: AnyArray, passing: IntArray) -> NDArra
 
 
 def pi_sing(calibration: AnyArray, test: AnyArray, passing: IntArray) -> float:
-    """Probability that an enrolled speaker's predicate singles out one of S test speakers.
+    """Compute how often an enrolled speaker's predicate singles out one of S test speakers.
 
-    Arguments as of `isolated`; `CHANCE_SING`, 37 %, where scores know nothing.
+    The arguments are those of `isolated`. Scores without information give `CHANCE_SING`, 37 %.
 
     Example:
         >>> scores = np.eye(4)
@@ -167,8 +168,8 @@ def pi_sing(calibration: AnyArray, test: AnyArray, passing: IntArray) -> float:
 def sing_figure(matrix: ScoreMatrix, weights: FloatArray | None = None) -> Figure:
     """Compute pi_sing of a matrix.
 
-    Each of ten trials of a speaker, drawn by `settled_order`, tests once, while the others
-    calibrate: thresholds never see the trial they are tested on, and every speaker takes part.
+    At most ten trials of each speaker are drawn by `settled_order`. Each tests once, while the
+    others calibrate. Thresholds are never tested on their own trials, and every speaker takes part.
     Speakers with one trial are left out. On a resample, predicates of a speaker count as often as
     the speaker, each tested among all speakers.
     """
@@ -210,13 +211,13 @@ def _folds(matrix: ScoreMatrix, many: IntArray) -> tuple[IntArray, IntArray, Int
 
 
 def pi_link(better: IntArray, population: int, candidates: ArrayLike) -> DoubleArray:
-    """Probability that the right speaker scores highest among N' candidates.
+    """Compute the probability that the right speaker scores highest among N' candidates.
 
-    Exact: the other N' - 1 are drawn from the N - 1 other speakers without replacement, and none
-    of those that score higher may be among them. A tie goes to the attacker.
+    It is exact. The other N' - 1 are drawn from the N - 1 other speakers without replacement. The
+    attacker succeeds if none of them scores higher, and a tie goes to the attacker.
 
     Args:
-        better: shape (T,), how many speakers score strictly higher than the trial's own
+        better: shape (T,), number of speakers that score strictly higher than the trial's own
             (`ScoreMatrix.better`).
         population: N.
         candidates: N', any shape, from 1 to N. Chance is 1 / N'.
@@ -282,8 +283,8 @@ def link_figures(matrix: ScoreMatrix, weights: FloatArray | None = None) -> tupl
 def link_table(levels: IntArray, population: int, candidates: IntArray) -> DoubleArray:
     """Compute pi_link of a trial that m others beat: ``C(N - N', m) / C(N - 1, m)``.
 
-    The same number as ``C(N - 1 - m, N' - 1) / C(N - 1, N' - 1)``, as a product over m. Of levels m
-    (L,) and candidates N' (C,), shape (L, C).
+    This equals ``C(N - 1 - m, N' - 1) / C(N - 1, N' - 1)``, as a product over m. Levels m (L,) and
+    candidates N' (C,) give shape (L, C).
     """
     placed = np.arange(levels.max())
     free = np.maximum(population - candidates[:, None] - placed, 0) / (population - 1.0 - placed)
@@ -330,7 +331,7 @@ FAMILY = Family(
     key="linkage",
     place=60,
     title="Linking two recordings",
-    caveat="Linkability means three things in the literature. D_sys depends on its bins: few "
+    caveat="Linkability means three things in the literature. D_sys depends on its bins. Few "
     "perfectly separated scores can read 0, and chance reads above 0. pi_link depends on the "
     "number of people to choose from, so quote both.",
     needs=("pool",),

@@ -75,9 +75,9 @@ def fit_temperature(
 ) -> float:
     """Fit the temperature under which summed ratios predict their speakers best.
 
-    Of sums (n, N), times `weight`, of at most so many trials, and their columns (n,), or of some
-    rows. The loss is convex in ``1 / T``: its minimum between 0.05 and ``max(100, 4 trials)``, by
-    Newton steps held inside a bracket.
+    `ratios` are sums (n, N), times `weight`, of at most `trials` trials each. `target` has their
+    columns (n,), and `rows` selects some of them. The loss is convex in ``1 / T``. Its minimum
+    between 0.05 and ``max(100, 4 trials)`` is found by Newton steps within a bracket.
 
     Example:
         >>> ratios = 6 * np.eye(4) + 8 * np.eye(4)[[1, 1, 2, 3]]
@@ -136,8 +136,8 @@ def fit_growing_temperature(
 ) -> tuple[float, float]:
     """Fit tau > 0 and rho in [0, 1] of ``T = tau (1 + rho g)`` that minimise ``-log p_target``.
 
-    Of sums (n, N) of development speakers after different numbers of trials, their columns (n,),
-    and g of each, (n,), such as k - 1 after k trials.
+    `ratios` are sums (n, N) of development speakers after different numbers of trials. `target` has
+    their columns (n,), and `growth` has g of each, (n,), such as k - 1 after k trials.
     """
     from scipy.special import expit
 
@@ -178,11 +178,11 @@ def fit_growing_temperature(
     return float(np.exp(log_tau)), float(expit(logit))
 
 
-# The sum of a speaker's log-likelihood ratios is divided by a temperature: 1 (``sum``, as if trials
-# were independent), k (``average``), one number fitted on development speakers (``temperature``),
-# or ``tau (1 + rho (k - 1))`` (``count``). ``rank`` multiplies rank posteriors instead, ``gamma =
-# (h + 1) / (n + N)``. Development ranks among another number of speakers give h at N by their rank
-# model.
+# The sum of a speaker's log-likelihood ratios is divided by a temperature. It is 1 for ``sum``, as
+# if trials were independent, and k for ``average``. ``temperature`` is one number fitted on
+# development speakers, and ``count`` is ``tau (1 + rho (k - 1))``. ``rank`` multiplies rank
+# posteriors instead, ``gamma = (h + 1) / (n + N)``. Development ranks among another number of
+# speakers give h at N by their rank model.
 LONGEST = 100
 """Most trials of a speaker that a curve goes through."""
 _CHUNK = 1 << 20

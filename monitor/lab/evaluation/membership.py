@@ -1,7 +1,7 @@
 """Membership inference: true positives at low false positive rates, and their epsilon.
 
-Measures: TPR at false positive rates of 1e-2, 1e-3 and 1e-4, and the epsilon of differential
-privacy that it rules out, in nats, with a Clopper-Pearson lower bound.
+Measures: TPR at false positive rates of 1e-2, 1e-3 and 1e-4. Each also gives the epsilon of
+differential privacy that it rules out, in nats, with a Clopper-Pearson lower bound.
 
 Source: "VoxGuard: Evaluating user and attribute privacy in speech via Membership Inference
 Attacks", section 4 and equation (5) (docs/method.md section 8).
@@ -170,8 +170,9 @@ def operating_points(
     """Compute operating points at several rates in one pass over all scores.
 
     Returns:
-        for each rate, the point, both rates on each resample (None without weights (B, S), from
-            `pooled_resamples`), and `half_trials` (None with a single score of a kind).
+        the point of each rate, both rates on each resample, and `half_trials`. The rates are None
+            without weights (B, S) from `pooled_resamples`. `half_trials` is None with a single
+            score of a kind.
     """
     total = int(scores.non_mated_counts.sum())
     keep = 2 * max(allowed_alarms(rate, total) for rate in rates) + _SPARE
@@ -436,7 +437,7 @@ FAMILY = Family(
     place=90,
     title="At few false positives (VoxGuard)",
     caveat="A true positive rate at 1e-4 needs at least ten thousand non-mated scores, and ties "
-    "change the realised rate. epsilon is a lower bound on the leakage: a small one proves "
+    "change the realised rate. The epsilon is a lower bound on the leakage: a small one proves "
     "nothing.",
     needs=("pool",),
     figures=tuple(entry.at(rate=rate) for rate in ("1e-2", "1e-3", "1e-4") for entry in _AT_A_RATE),

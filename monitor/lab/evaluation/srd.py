@@ -5,7 +5,7 @@ Measures: how far the ranks of the true speaker are from uniform. A trial of ran
 histogram of ranks or from its beta-binomial rank model.
 
 Source: Bäckström et al., "Privacy Disclosure of Similarity Rank in Speech and Language Processing",
-sections III and IV, with equation (3) as corrected in docs/method.md section 3. Table II has the
+sections III and IV. Equation (3) is used as corrected in docs/method.md section 3. Table II has the
 five losses, figure 6 the means of single speakers.
 """
 
@@ -113,8 +113,8 @@ _ROUNDING = 1e-9
 class NullBand:
     """MeanD without evidence in each permutation, shape (P,), and a description of these.
 
-    `chance` is the one-sided p-value of the trials: how often no evidence has such a MeanD with the
-    true speaker ranked at least as high as by chance.
+    `chance` is the one-sided p-value of the trials. It is the rate at which no evidence gives such
+    a MeanD with the true speaker ranked at least as high as by chance.
     """
 
     mean_bits: FloatArray

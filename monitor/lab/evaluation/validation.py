@@ -343,7 +343,7 @@ def _crosswise(listed: ScoreList, name: str, scores: FloatArray) -> tuple[FloatA
             if not (training & listed.mated).any() or not (training & ~listed.mated).any():
                 raise UsageError(
                     f"{name}: {plural(int(tested.sum()), 'speaker')}, too few to calibrate on some "
-                    "and test on others: give --dev, or scores that are likelihood ratios (--llr)"
+                    "and test on others. Use --dev, or scores that are likelihood ratios (--llr)"
                 )
             fit = _fit(listed, training)
             bounded |= fit.bounded

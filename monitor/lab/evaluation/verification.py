@@ -49,10 +49,10 @@ def eer(mated: ArrayLike, non_mated: ArrayLike, rule: str = "nearest") -> float:
     Args:
         mated: any shape, scores of the same speaker; higher is more alike.
         non_mated: any shape, scores of different speakers.
-        rule: ``"nearest"``, the mean of both rates at the threshold where they differ least, as in
-            VoicePrivacy; or ``"rocch"``, the equal rate on the convex hull of the ROC, at most one
-            half (Brummer and du Preez, 2013). With four scores each, one rule can read 50 % and the
-            other 37.5 %.
+        rule: ``"nearest"`` is the mean of both rates at the threshold where they differ least, as
+            in VoicePrivacy. ``"rocch"`` is the equal rate on the convex hull of the ROC, at most
+            one half (Brummer and du Preez, 2013). With four scores each, one rule can read 50 % and
+            the other 37.5 %.
 
     Example:
         >>> own, others = [0.3, 0.5, 0.7, 0.9], [0.2, 0.4, 0.6, 0.8]

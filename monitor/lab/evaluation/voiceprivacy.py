@@ -1,9 +1,9 @@
 """Results of the VoicePrivacy Challenges of 2024 and 2026 as comparisons.
 
-A folder of results (``exp/asv_orig``, ``exp/asv_anon_SUFFIX``) keeps the embeddings of each data
-set under ``cosine_out/emb_xvect/SET/utt-level`` and ``spk-level``: ``id2idx`` (identifier, row),
-``idx2spk`` (row, speaker) and ``speaker_vectors.npy``, converted from the pickle ``.pt``. The lists
-of trials are ``data/SET_trials_f/trials``. See docs/evaluate-input.md.
+A folder of results (``exp/asv_orig``, ``exp/asv_anon_SUFFIX``) keeps embeddings under
+``cosine_out/emb_xvect/SET/utt-level`` and ``spk-level``, one SET per data set. Each has ``id2idx``
+(identifier, row), ``idx2spk`` (row, speaker) and ``speaker_vectors.npy``, converted from the pickle
+``.pt``. The lists of trials are ``data/SET_trials_f/trials``. See docs/evaluate-input.md.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _TRIALS = re.compile(
 _CLEAR = ("asv_orig", "asv_ssl")
 _NEAR = 1e-3
 _WAV = ".wav"
-"""Suffix of names of utterances in some files of 2026."""
+"""Suffix of utterance names in some files of 2026."""
 
 
 def read_map(path: Path) -> dict[str, str]:
@@ -83,7 +83,7 @@ class SpeakerVectors:
         label = f"{folder.parent.name}/{folder.name}"
         if not (folder / _VECTORS).exists() and (folder / _PICKLED).exists():
             raise StoreError(
-                f"{label}: pickles such as {_PICKLED} are never loaded; run {_CONVERT}"
+                f"{label}: pickles such as {_PICKLED} are never loaded. Run {_CONVERT}"
             )
         stored = array_at(folder / _VECTORS)
         if stored.dtype.kind not in "fiu" or stored.ndim != 2 or not stored.size:

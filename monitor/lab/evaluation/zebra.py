@@ -1,8 +1,8 @@
 """ZEBRA: what pooled scores disclose on average and at worst, to any prior belief.
 
-Measures: D_ECE, by how much ideally calibrated scores reduce the prior's entropy, averaged over all
-priors; ``log10 l``, the strongest likelihood ratio of any score; and the tag, its category from 0
-to F.
+Measures: D_ECE is the reduction of the prior's entropy by ideally calibrated scores, averaged over
+all priors. ``log10 l`` is the strongest likelihood ratio of any score. The tag is its category from
+0 to F.
 
 Source: Nautsch et al., "The Privacy ZEBRA", Interspeech 2020, equations (5), (6) and (8), Table 1.
 Pool-adjacent-violators with pooled ties calibrates the scores (docs/method.md section 8).

@@ -48,8 +48,8 @@ class ExperimentSettings:
         sessions: ``"cross"``, ``"same"`` or both.
         trials: tests per speaker and cell.
         replicates, seed: number and seed of the resamples of speakers, for the intervals.
-        trained: names of the training speakers of each feature's network, whose tests do not
-            count for it.
+        trained: training speakers of each feature's network, by name. Their tests do not count for
+            it.
     """
 
     features: tuple[str, ...] | None = None

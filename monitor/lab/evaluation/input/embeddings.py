@@ -58,8 +58,8 @@ class Vectors:
         if not finite.all():
             i = int(np.argmin(finite))
             raise UsageError(
-                f"{self.label}: embedding {i + 1} (speaker {self.speakers[i]}) is not finite; "
-                "drop it"
+                f"{self.label}: embedding {i + 1} (speaker {self.speakers[i]}) is not finite. "
+                "Drop it"
             )
         if "" in self.speakers:
             nobody = self.speakers.index("") + 1
@@ -69,9 +69,9 @@ class Vectors:
 def read_vectors(path: Path) -> Vectors:
     """Read embeddings.
 
-    Formats are an ``.npz`` with ``embeddings`` (n, d) and ``speakers`` (n,), JSON lines
-    ``{"speaker": "ann", "session": "1", "embedding": [0.1, ...]}``, and a table with a column
-    ``speaker`` and d columns of numbers. Sessions are optional in each.
+    One format is an ``.npz`` with ``embeddings`` (n, d) and ``speakers`` (n,). Another is JSON
+    lines ``{"speaker": "ann", "session": "1", "embedding": [0.1, ...]}``. The third is a table with
+    a column ``speaker`` and d columns of numbers. Sessions are optional in each.
     """
     kind = kind_of(path)
     if kind == "npy":
@@ -185,8 +185,8 @@ def read_embeddings(
     if zero.size:
         i = int(zero[0])
         raise UsageError(
-            f"{enrolled.label}: embedding {i + 1} (speaker {enrolled.speakers[i]}) is all zero; "
-            "drop it"
+            f"{enrolled.label}: embedding {i + 1} (speaker {enrolled.speakers[i]}) is all zero. "
+            "Drop it"
         )
     speakers = tuple(sorted(set(enrolled.speakers), key=natural))
     if len(speakers) < 2:

@@ -36,7 +36,7 @@ def opening(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise StoreError(f"cannot open {path.name}: no such file; check the name") from None
+        raise StoreError(f"cannot open {path.name}: no such file. Check the name") from None
     except IsADirectoryError:
         raise StoreError(f"{path.name} is a folder; give a file") from None
     except OSError as error:

@@ -150,7 +150,7 @@ def _order_speakers(raw: RawScores, labels: Labels, label: str, notes: list[str]
     if missing:
         raise UsageError(
             f"{labels.label} lacks {len(missing)} of {len(raw.trials)} trials (first: "
-            f"{missing[0]}); add them"
+            f"{missing[0]}). Add them"
         )
     if len(set(raw.trials)) < len(raw.trials):
         seen = sorted(raw.trials)
@@ -177,8 +177,8 @@ def _name_columns(
     by_number = sorted(order, key=lambda name: _DIGITS.sub(lambda m: m[0].zfill(99), name))
     if order != by_number:
         raise UsageError(
-            f"{label} names no column, and the order of the speakers of {source} is ambiguous "
-            "(numbers or words): give column numbers from 0, or a table with a header"
+            f"{label} names no column, and the order of {source}'s speakers is ambiguous "
+            "(numbers or words). Give column numbers from 0, or a table with a header"
         )
     notes.append(f"columns have no names: taken for {order[0]} to {order[-1]}, in this order")
     index = {name: i for i, name in enumerate(order)}
@@ -201,7 +201,7 @@ def _find_owners(
         if missing:
             raise UsageError(
                 f"{owner_labels.label} lacks {len(missing)} of {len(models)} enrolments (first: "
-                f"{missing[0]}); add them"
+                f"{missing[0]}). Add them"
             )
         return tuple(owners[name] for name in models)
     if owner_labels is not None:
@@ -296,7 +296,7 @@ def _check(pairs: Pairs) -> None:
 
     if not (good := np.isfinite(pairs.scores)).all():
         raise UsageError(
-            f"{pairs.label}: the score of {pair(int(np.argmin(good)))} is not finite; drop that "
+            f"{pairs.label}: the score of {pair(int(np.argmin(good)))} is not finite. Drop that "
             "trial"
         )
     codes = np.sort(pairs.codes)

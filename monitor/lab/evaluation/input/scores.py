@@ -46,8 +46,8 @@ from monitor.phrases import plural
 from monitor.types import AnyArray, BoolArray, IntArray
 
 UNMATED = ("count", "drop", "refuse")
-"""What becomes of impostor trials, whose speaker is not enrolled: they count where no rank is
-needed, or not at all, or are not allowed."""
+"""Treatment of impostor trials, where the speaker is not enrolled. They count where no rank is
+needed, are left out, or are refused."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,7 +63,7 @@ class EvaluationInput(OneLine):
 
     @property
     def matrix(self) -> ScoreMatrix:
-        """The trials that ranks can stand on."""
+        """Trials that have ranks."""
         if self.comparisons.matrix is None:
             raise UsageError(
                 f"{self.comparisons.name} has no ranks: no trial was compared with every enrolled "
@@ -76,10 +76,10 @@ def check_matrix(
     raw: RawScores, target: IntArray, name: str, *, spoken: Sequence[str] = (),
     notes: Sequence[str] = (), unmated: str = "count",
 ) -> EvaluationInput:  # fmt: skip
-    """Check a matrix (T, N) in one pass over it, which the matrix keeps for its ranks.
+    """Check a matrix (T, N) in one pass, and keep it for its ranks.
 
-    Targets are -1 where the speaker is not among the columns. `spoken` names the speakers of the
-    rows, or nobody.
+    Targets are -1 if the speaker is not among the columns. `spoken` has the speakers of the rows,
+    or is empty.
     """
     messages = list(notes)
     scores, speakers = raw.scores, raw.speakers
@@ -293,7 +293,7 @@ def _compare(
 
 
 def _read_matrix(file: ScoreFile, choose: Sequence[str], name: str) -> EvaluationInput:
-    """Read one matrix of a score file, which says everything itself."""
+    """Read one matrix of a score file, which contains its own labels."""
     entry, *others = file.choose(choose)
     if others:
         raise UsageError(

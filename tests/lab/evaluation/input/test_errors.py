@@ -186,7 +186,7 @@ CONTENT = {
     "label fraction": (NPY, saved(np.array([0.0, 0.5, 2, 1])), "number 2 is 0.5. Give a name or"),
     "too few names": (NPY, "ann\nann\nbob\nbob\n", "l has 2 speakers for its 3 columns"),
     "names in doubt": (NPY, "84\n174\n1272\n84\n", "ambiguous (numbers or words)"),
-    "unknown trial": (LISTED, without(UTT2SPK, 1, 2), "2 of 4 trials (first: a-2); add them"),
+    "unknown trial": (LISTED, without(UTT2SPK, 1, 2), "2 of 4 trials (first: a-2)"),
     "no score of the key": (
         LISTED,
         KEY.replace("ann", "dot").replace("bob", "eve").replace("cid", "fay"),
