@@ -205,7 +205,7 @@ def test_large_and_plain_arrays_come_back_and_damage_is_noticed_when_one_is_read
 def test_what_would_take_all_memory_is_refused_before_it_is_inflated():
     bomb = saved(a=np.zeros(3 << 27, np.uint8))  # 0.4 MB on disk, 400 MB in memory
     before = psutil.Process().memory_info().rss
-    with pytest.raises(ValueError, match="far more memory"):
+    with pytest.raises(ValueError, match="much memory"):
         read_arrays(bomb)
     assert psutil.Process().memory_info().rss - before < 50e6
 

@@ -38,5 +38,5 @@ def test_the_printed_rank_model_does_not_sum_to_one():
     ways = comb(speakers, j) / euler(alpha, beta)
     twice = ways * euler(j + alpha, speakers - j + alpha)
     short = (ways * euler(j + alpha, speakers - j + beta))[1:]
-    assert f"the first to {twice.sum():.2f} over all j" in PAGE
-    assert f"without j = 0, to {short.sum():.2f}" in PAGE
+    assert f"first sums to {twice.sum():.2f} over all j" in PAGE
+    assert f"without j = 0, sums to {short.sum():.2f}" in PAGE

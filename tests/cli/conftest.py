@@ -61,7 +61,7 @@ class Result:
         """The one line that says what is wrong."""
         assert "Traceback" not in self.err
         told = [line for line in self.err.splitlines() if line.startswith("monitor: ")]
-        (line,) = [line for line in told if not line.startswith("monitor: note: nothing can be")]
+        (line,) = [line for line in told if not line.startswith("monitor: note: bits apply only")]
         assert self.code == 4 or self.err.endswith(f"{line}\n")
         return line
 

@@ -97,20 +97,20 @@ def test_the_status_is_the_worst_of_all_and_a_broken_file_no_end(run, talks, tmp
 
 
 def test_a_recording_too_short_to_decide_does_not_comfort(run, talks, tmp_path):
-    table, rule = tmp_path / "out.csv", ("--features", "f0", "--alert", "bits>5.2 for 0 s")
+    table, rule = tmp_path / "out.csv", ("--features", "f0", "--alert", "bits>5 for 0 s")
     done = run("replay", talks, "--each", "--summary", table, *rule, "--jobs", "1")
     assert done.code == 4
     told = {Path(row["recording"]).name: row for row in rows(table)}
     assert (told["8.wav"]["undecided"], told["8.wav"]["exit_status"]) == ("", "0")  # 14 s
     short = told["10.wav"]
     assert short["exit_status"] == "4"
-    assert short["undecided"].startswith("alert bits>5.2: not decided, ")
+    assert short["undecided"].startswith("alert bits>5: not decided, ")
     assert f"10.wav: {short['undecided']}\n" in done.err
     alone = run("replay", short["recording"], *rule)
     assert alone.code == 4
     assert alone.records[-1]["undecided"] == [short["undecided"]]
     assert f"monitor: {short['undecided']}\n" in alone.err
-    at_once = run("replay", short["recording"], *rule[:2], "--alert", "bits>5.2 for 0 s after 0 s")
+    at_once = run("replay", short["recording"], *rule[:2], "--alert", "bits>5 for 0 s after 0 s")
     assert (at_once.code, at_once.records[-1]["undecided"]) == (0, [])
 
 
@@ -123,7 +123,7 @@ def test_what_was_enrolled_too_is_told_of_the_recording_alone(run, people, popul
     assert (other["session"], other["enrolled_too"]) == ("cross", "false")
     heard = run("replay", *both, *asked, {"allow-overlap": True})
     [line] = [line for line in heard.err.splitlines() if "enrolled too" in line]
-    assert "s0.npz: " in line
+    assert "s0.npz" in line
     assert "s1.npz" not in line
 
 
@@ -214,7 +214,9 @@ def test_where_workers_do_not_share_what_is_needed(run, dask, voices, tmp_path, 
     asked = ("enrol", voices, "-o", "us.npz", "--frames", "/proc/self/cwd/f")
     done = run(*asked, "--jobs", dask.address)
     assert done.code == 1
-    assert "f/manifest.csv cannot be read on worker tcp://127.0.0.1:" in done.err.splitlines()[-1]
+    line = done.err.splitlines()[-1]
+    assert "f/manifest.csv" in line
+    assert "worker tcp://127.0.0.1:" in line
     acts = ("--each", "--summary", "s.csv", "--alert", "bits>1", "--on-alert", "true")
     done = run("replay", voices / "ann" / "0.wav", *acts, "--jobs", dask.address)
     assert done.code == 2

@@ -110,8 +110,8 @@ USAGE = {
         ("--among 5", "no room for the 6 enrolled; ask for 6 or more"),
         ("--alert 'evidence_bits>3'", "needs a watched speaker: name one"),
         ("--watch s2 --alert 'among.1e5.bits>3'", "add --among 100000"),
-        ("-w s1 -p plain.npz :bystanders=1%", "bystanders cannot be told: "),
-        ("-w s1 --among 30 :bystanders=1%", "over 1 in 30, which everybody"),
+        ("-w s1 -p plain.npz :bystanders=1%", "bystanders cannot be"),
+        ("-w s1 --among 30 :bystanders=1%", "over 1 in 30"),
         ("-w s1 --budget 8bits", "use --alert 'bits>8'"),
     ],
     EACH: [
@@ -276,10 +276,10 @@ TROUBLE = {
         ("talk.npz -p half.npz", "is damaged"),
         ("talk.npz -p talk.npz", "is damaged or not a population file"),
         ("talk.npz -p us.npz --rank-model us.npz", "Use a rank model file"),
-        ("talk.npz -p enrolled.npz", "no rank model for f0; learn one with: monitor calibrate"),
+        ("talk.npz -p enrolled.npz", "no rank model for f0"),
         ("talk.npz -p us.npz -w 000003 --ledger no/me.db", "cannot be opened"),
         ("talk.npz -p us.npz -w 000003 --ledger foreign.db", "is not a ledger"),
-        ("people/000003/s0.npz -p us.npz", "were enrolled as 000003; start after them"),
+        ("people/000003/s0.npz -p us.npz", "were enrolled as 000003"),
         ("meeting.wav --turns bad.rttm", "bad.rttm line 1: 'x' is not a number"),
         ("talk.wav -p worded.npz --transcript letter.txt", "letter.txt is not a transcript"),
         (

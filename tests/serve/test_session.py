@@ -221,7 +221,7 @@ def test_the_threshold_moves_while_she_speaks(settings, chapters):
 def test_one_purpose_at_a_time_and_names_that_can_be_had(settings):
     session = Session(settings, lambda _: None)
     session.enrol("Bob", 48_000)
-    with pytest.raises(UsageError, match="one microphone"):
+    with pytest.raises(UsageError, match="microphone is in use"):
         session.enrol("Cid", 48_000)
     session.close()
     with pytest.raises(UsageError, match="already"):

@@ -309,7 +309,7 @@ def test_without_a_rank_model():
     # the joint rank model alone is not enough: every feature has figures of its own
     made = people()
     joint = RankModels([made.rank_models.find(BOTH, "cross")])
-    with pytest.raises(StoreError, match="no rank model for f0;"):
+    with pytest.raises(StoreError, match="no rank model for f0"):
         Attacker(made, BOTH, rank_models=joint)
     with pytest.raises(StoreError, match="no rank model for f0"):
         Attacker(made, ["f0"], rank_models=RankModels())

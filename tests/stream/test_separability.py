@@ -52,7 +52,7 @@ def test_two_people_are_enough_and_one_is_too_few():
         assert [one.nearest[0].verdict for one in found] == [verdict] * 2
         assert found[0].nearest[0].bits == found[1].nearest[0].bits
         assert found[0].own_bits is None
-    with pytest.raises(UsageError, match="one person alone"):
+    with pytest.raises(UsageError, match="fewer than two"):
         compare_people(household(("ann", [reader(0)])))
 
 
