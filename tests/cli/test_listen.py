@@ -207,5 +207,5 @@ def test_too_little_speech_enrols_nobody(start, virtual_microphone, tmp_path):
     done.send_signal(signal.SIGINT)
     _, err = done.communicate(timeout=60)
     assert done.returncode == 1
-    assert "nobody was enrolled" in err.splitlines()[-1]
+    assert "othing was enrolled" in err.splitlines()[-1]
     assert not us.exists()

@@ -226,10 +226,10 @@ def test_one_purpose_at_a_time_and_names_that_can_be_had(settings):
     session.close()
     with pytest.raises(UsageError, match="already"):
         session.enrol(settings.templates.base.names[0], 48_000)
-    with pytest.raises(UsageError, match="nobody"):
+    with pytest.raises(UsageError, match="is not enrolled"):
         session.listen("Dora", 48_000, 6.0)
     for rate in (0, -1, 7_999, 10**9):
-        with pytest.raises(UsageError, match=rf"\b{rate} Hz"):
+        with pytest.raises(UsageError, match=rf" {rate} Hz"):
             session.enrol("Eve", rate)
 
 
