@@ -281,22 +281,21 @@ def fit_condition_effects(
     known = np.arange(UNLIKE) < NEW
     clean_bits = [row.intercept + row.parts.sum(axis=1) for row in rows]
     fitted = _fit_steps(rows, clean_bits, lengths, known)
-    effects = [ConditionEffect(each[0], each[1:], np.zeros(UNLIKE)) for each in fitted]
-    places = np.searchsorted(lengths, [row.template_seconds for row in rows]).tolist()
-    ratios = [
-        with_misses(row.bits(effects[place])) for row, place in zip(rows, places, strict=True)
-    ]
-    support = np.array([_supported(rows, ratios, k) for k in range(UNLIKE)])
+    effects = _assemble(lengths, fitted, np.zeros(UNLIKE))
+    ratios = [with_misses(row.bits(effects.at_template(row.template_seconds))) for row in rows]
+    support = np.array([_supported(rows, ratios, k) for k in range(NEW)])
     minimum = float(np.nanmin(support)) if np.isfinite(support).any() else 0.0
-    support = np.where(np.isnan(support), minimum, support)
-    support[NEW] = UNBOUNDED
+    support = np.append(np.where(np.isnan(support), minimum, support), UNBOUNDED)
     if new:
-        places = np.searchsorted(lengths, [row.template_seconds for row in new]).tolist()
-        before = [row.bits(effects[place]) for row, place in zip(new, places, strict=True)]
+        before = [row.bits(effects.at_template(row.template_seconds)) for row in new]
         fitted += _fit_steps(new, before, lengths, ~known)
-    return ConditionEffects(
-        lengths, tuple(ConditionEffect(each[0], each[1:], support) for each in fitted)
-    )
+    return _assemble(lengths, fitted, support)
+
+
+def _assemble(lengths: FloatArray, fitted: FloatArray, support: FloatArray) -> ConditionEffects:
+    """Assemble effects from shift and slopes at each length, (K, 1 + F, 11)."""
+    effects = (ConditionEffect(each[0], each[1:], support) for each in fitted)
+    return ConditionEffects(lengths, tuple(effects))
 
 
 def _fit_steps(
