@@ -212,8 +212,7 @@ class Run(Managed):
         for action in actions:
             self._stack.callback(action.close)
             self.actions.append(action)
-        for sink in sinks:
-            self.sinks.append(sink)
+        self.sinks.extend(sinks)
         self.source = open_any(source)
         self._heard = heard = Hearing.open(
             self.source,
@@ -352,20 +351,20 @@ class Run(Managed):
                 sink.write(self.start)
         else:
             yield from self._give(self.start)
-            for alert in self._alert_spent_budgets():
-                rule = self._ending_rule(alert)  # every alert is asked about
-                ended_by = ended_by or rule
-                yield alert
+            ended_by = yield from self._give_until(self._alert_spent_budgets())
         if ended_by is None:
             ended_by = yield from self._process_stream()
         yield from self._end(ended_by)
         self.phase = "ended"
 
-    def _ending_rule(self, event: RunEvent) -> str | None:
-        until = self._settings.until
-        if until is None or not isinstance(event, Alert):
-            return None
-        return event.rule if until(event) else None
+    def _give_until(self, events: Iterable[RunEvent]) -> Generator[RunEvent, None, str | None]:
+        """Yield events; return the rule of the first alert that ends the run."""
+        until, ended_by = self._settings.until, None
+        for event in events:
+            if until is not None and isinstance(event, Alert) and until(event):
+                ended_by = ended_by or event.rule
+            yield event
+        return ended_by
 
     def _process_stream(self) -> Generator[RunEvent, None, str | None]:
         """Give what happens; return the rule of the alert that ended it."""
@@ -373,10 +372,8 @@ class Run(Managed):
         for event in self._heard.listen(self._settings.jobs, self._stack):
             if isinstance(event, NoticeEvent):
                 self._note(event.notice)
-            for written in self._give(event, self.monitor.recordings.number):
-                rule = self._ending_rule(written)
-                ended_by = ended_by or rule
-                yield written
+            given = self._give(event, self.monitor.recordings.number)
+            ended_by = yield from self._give_until(given)
             if ended_by is not None or self._stopped:
                 break
             if self._saves is not None and isinstance(event, Reading):
