@@ -206,17 +206,15 @@ def _describe_condition(name: str, value: float) -> str:
     return ""
 
 
-def second_voice_in_words(seconds: float, bits: float, whole_bits: float) -> str:
-    """Warn that another voice takes turns with the watched one, by what its stretches read alone.
+def stretches_in_words(voice: str, seconds: float, bits: float) -> str:
+    """Warn that another voice takes turns with a watched one, with the bits of its stretches.
 
     Example:
-        >>> second_voice_in_words(4.5, 7.52, -3.0)[:36]
-        'another voice is mixed in: the watch'
+        >>> stretches_in_words("Ann", 4.5, 7.52)
+        "another voice is mixed in: Ann's stretches alone (4 s of speech) read 7.5 bits"
     """
-    return (
-        f"another voice is mixed in: the watched voice's stretches alone ({seconds:.0f} s of "
-        f"speech) read {bits:.1f} bits, the whole {whole_bits:.1f}. The larger counts"
-    )
+    stretches = f"{voice}'s stretches alone ({seconds:.0f} s of speech)"
+    return f"another voice is mixed in: {stretches} read {round(bits, 1) or 0.0:.1f} bits"
 
 
 def budget_in_words(

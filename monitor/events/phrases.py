@@ -36,6 +36,7 @@ from monitor.phrases import (
     odds,
     one_in,
     plural,
+    stretches_in_words,
     sure,
     verdict,
 )
@@ -434,8 +435,7 @@ def mixed_voices(reading: Reading, watch: str | None) -> str:
     """Format what the watched voice's stretches read alone, once another voice is mixed in."""
     if reading.stretches_bits is None or reading.stretches_seconds is None:
         return ""
-    stretches = f"{watch}'s stretches alone ({reading.stretches_seconds:.0f} s of speech)"
-    return f"another voice is mixed in: {stretches} read {number(reading.stretches_bits)} bits"
+    return stretches_in_words(str(watch), reading.stretches_seconds, reading.stretches_bits)
 
 
 def format_attribution(reading: Reading, watch: str | None) -> str:

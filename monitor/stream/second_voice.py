@@ -12,7 +12,7 @@ import numpy as np
 from monitor.features.framing import join_tracks
 from monitor.jobs import one_thread
 from monitor.kinds import FeatureSpec
-from monitor.phrases import second_voice_in_words
+from monitor.phrases import stretches_in_words
 from monitor.stream.attacker import Attacker
 from monitor.stream.evidence import Mark, pack_marks, unpack_marks
 from monitor.stream.segments import SegmentSelection
@@ -162,7 +162,8 @@ class SecondVoice:
         """Describe both voices: what each reads."""
         turns = self.now.likeliest
         own, whole = self.bits([turns.own, turns.own + turns.other])
-        text = second_voice_in_words(turns.own.speech_seconds, own, whole)
+        alone = stretches_in_words("the watched voice", turns.own.speech_seconds, own)
+        text = f"{alone}, the whole {whole:.1f}. The larger counts"
         seconds = turns.own.speech_seconds, turns.other.speech_seconds
         names = "stretches_seconds", "other_seconds", "stretches_bits", "whole_bits"
         return Notice(
