@@ -389,7 +389,7 @@ def test_a_broken_archive_and_a_recording_that_is_too_short(tmp_path):
         find(path)
     with pytest.raises(SourceError, match=r"a.wav ends at 1.00 s.* up to 2.00 s"):
         File(Clip(tmp_path / "a.wav", ((0.0, 2.0),)))
-    with pytest.raises(SourceError, match=r"no channel 1|invalid channel 1"):
+    with pytest.raises(SourceError, match="no channel 1"):
         File(Clip(tmp_path / "a.wav", ((0.0, 0.5),), (1,)))
 
 
