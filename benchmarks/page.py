@@ -43,7 +43,7 @@ def benchmark(page: str = "") -> Callable[[Work], Work]:
     return declare
 
 
-class Declared(NamedTuple):
+class DeclaredGuarantee(NamedTuple):
     """A benchmark's module, its line in the list, and its options."""
 
     module: str
@@ -51,7 +51,7 @@ class Declared(NamedTuple):
     options: set[str]
 
 
-def declared() -> dict[str, Declared]:
+def declared() -> dict[str, DeclaredGuarantee]:
     """Every benchmark, by name; nothing is imported."""
     found = {}
     for path in sorted(FOLDER.glob("*.py")):
@@ -61,7 +61,7 @@ def declared() -> dict[str, Declared]:
             ):
                 about = (ast.get_docstring(node) or "").partition("\n")[0]
                 named = {f"--{each.arg.replace('_', '-')}" for each in node.args.kwonlyargs}
-                found[node.name] = Declared(path.stem, about, {*named, "-o", "--results"})
+                found[node.name] = DeclaredGuarantee(path.stem, about, {*named, "-o", "--results"})
     return dict(sorted(found.items()))
 
 

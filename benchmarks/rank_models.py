@@ -30,7 +30,7 @@ from monitor.sources.frames import write_frames
 from monitor.training import calibrating, enrolling
 from monitor.training.calibrating import CalibrationSettings, calibrate
 from monitor.training.enrolling import unlike_sessions
-from monitor.training.feature_extraction import HearingOptions, hear
+from monitor.training.feature_extraction import ExtractionOptions, hear
 from monitor.training.voices import UNITS_PER_SECOND, Cell, SessionFrames, SpeakerSpeech, collect
 from monitor.types import FloatArray
 from recipes.frames import CORPORA, MOST_SECONDS, chapters, trainers
@@ -177,7 +177,7 @@ def nonnative_speakers(folder: Path) -> list[SpeakerSpeech]:
     with tempfile.TemporaryDirectory() as place:
         files = []
         for row in csv.DictReader((folder / "manifest.csv").open(encoding="utf-8")):
-            how = HearingOptions(("f0",), MOST_SECONDS)
+            how = ExtractionOptions(("f0",), MOST_SECONDS)
             frames = hear(folder / row["path"], make(["f0"]), how)
             path = Path(place) / f"{row['speaker']}.npz"
             write_frames(path, frames.speech, frames.tracks, {"f0": SIZE}, {"f0": 0.01})

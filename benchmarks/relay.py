@@ -18,7 +18,7 @@ from benchmarks.readers import FEATURES, read
 from monitor import Monitor, enrol
 from monitor.networks.layers import RATE
 from monitor.population.population import Population
-from monitor.relay import CLEAR, DELAY_SECONDS, Gate, RelaySettings, Way
+from monitor.relay import CLEAR, DELAY_SECONDS, Gate, RelayPath, RelaySettings
 from monitor.relay.gate import MARGIN_BITS
 from monitor.types import Block, FloatArray, IntArray
 from tests.virtual_microphone import DEVICE, VirtualMicrophone
@@ -91,7 +91,7 @@ def relay(
 
 def gate_figures(monitor: Monitor, sound: FloatArray, step_seconds: float) -> list[float]:
     """Bits that a gate has counted after each step, were nothing ever held back."""
-    gate = Gate(1e6, [Way(CLEAR, [monitor.fresh(step_seconds=step_seconds)])], step_seconds)
+    gate = Gate(1e6, [RelayPath(CLEAR, [monitor.fresh(step_seconds=step_seconds)])], step_seconds)
     size, figures = round(step_seconds * RATE), []
     for at in range(0, len(sound) - size + 1, size):
         gate.take(Block(np.asarray(sound[at : at + size], np.float32), RATE))

@@ -43,7 +43,7 @@ SECONDS = 30
 TRIALS = 2000
 
 
-class Spent(NamedTuple):
+class PrivacySpent(NamedTuple):
     """Processor seconds, and the most memory beyond what was there before."""
 
     seconds: float = 0.0
@@ -55,11 +55,11 @@ class Spent(NamedTuple):
 
 
 @contextmanager
-def measured(into: list[Spent]) -> Iterator[None]:
+def measured(into: list[PrivacySpent]) -> Iterator[None]:
     Path("/proc/self/clear_refs").write_text("5")
     before, began = memory_mb(), time.process_time()
     yield
-    into.append(Spent(time.process_time() - began, memory_mb("VmHWM") - before))
+    into.append(PrivacySpent(time.process_time() - began, memory_mb("VmHWM") - before))
 
 
 @benchmark()
@@ -136,7 +136,7 @@ def second_of(population: Population, second: int) -> Frames:
 
 def reading(speakers: int) -> list[str]:
     """A reading a second with everything in it, against the products that it cannot do without."""
-    population, spent = population_of(speakers), list[Spent]()
+    population, spent = population_of(speakers), list[PrivacySpent]()
     size = sum(each.slices.nbytes for each in population.features.values()) / 1e6
     with measured(spent):
         monitor = Monitor(population, FEATURES, watch="00000001")
@@ -159,7 +159,7 @@ def reading(speakers: int) -> list[str]:
 
 def evaluated(speakers: int) -> list[str]:
     """A report of 2000 trials against everybody, all metrics, 200 resamples; float32 on disk."""
-    spent: list[Spent] = []
+    spent: list[PrivacySpent] = []
     with tempfile.TemporaryDirectory() as folder:
         paths = write_matrix(Path(folder), TRIALS, speakers)
         with measured(spent):
@@ -172,7 +172,7 @@ def evaluated(speakers: int) -> list[str]:
 def calibrated(speakers: int) -> list[str]:
     """A model of pitch at one length, 10 s against 30 s, within and across two sessions of 60 s."""
     spec, simulation = FeatureSpec("f0", HISTOGRAM, SIZE, 0.01), Simulation(speakers)
-    spent: list[Spent] = []
+    spent: list[PrivacySpent] = []
 
     def session(speaker: int, number: int) -> dict[str, SessionFrames]:
         frames = simulation.frames(speaker, number, 75.0)

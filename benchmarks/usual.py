@@ -93,7 +93,7 @@ def usual(
     for k, t in enumerate(SHOWN_SECONDS):
         there = recorded & ~np.isnan(bits[:, k])
         middle, low, high = quantiles(bits[there, k], speaker[there])
-        page.note(f"    Usual({t:g}, {middle:.1f}, {low:.1f}, {high:.1f}),")
+        page.note(f"    TypicalBits({t:g}, {middle:.1f}, {low:.1f}, {high:.1f}),")
 
 
 def at_microphones(

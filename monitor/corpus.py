@@ -42,7 +42,7 @@ from monitor.safe_text import (
     spelled,
 )
 from monitor.sources.registry import recording_suffixes
-from monitor.transcripts.formats import LIES_BESIDE, TranscriptChoice
+from monitor.transcripts.formats import SIDECAR, TranscriptChoice
 
 __all__ = ["AS_STATED", "Columns", "Corpus", "Recording", "find"]
 
@@ -72,7 +72,7 @@ class Recording:
     speaker: str
     session: str  # occasion on which it was recorded; only compared within a speaker
     path: Readable
-    words: TranscriptChoice = field(default=LIES_BESIDE, kw_only=True)
+    words: TranscriptChoice = field(default=SIDECAR, kw_only=True)
     """Which transcript goes with it, for features that are made of words."""
 
     def __post_init__(self) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from monitor.crowds import crowd_of, rounded_count
 
 __all__ = [
-    *("ADVICE", "BITS", "PURPOSES", "TITLE", "USUAL", "Purpose", "Table", "Usual"),
+    *("ADVICE", "BITS", "PURPOSES", "TITLE", "USUAL", "ThresholdAdvice", "Table", "TypicalBits"),
     *("tables", "to_markdown", "to_text"),
 ]
 
@@ -24,7 +24,7 @@ BITS = (1, 3, 6, 10, 13)
 CITY = 1e6
 
 
-class Usual(NamedTuple):
+class TypicalBits(NamedTuple):
     """Evidence at one length: median and range of 9 of 10 voices that no fit saw, bits."""
 
     seconds: float
@@ -35,15 +35,15 @@ class Usual(NamedTuple):
 
 # python -m benchmarks usual SPEECH NONNATIVE VOICES (benchmarks/results/usual.md) prints these
 USUAL = (
-    Usual(1, 7.8, 1.8, 12.4),
-    Usual(3, 10.8, 4.8, 13.3),
-    Usual(10, 13.3, 9.1, 13.3),
-    Usual(20, 13.3, 10.4, 13.3),
+    TypicalBits(1, 7.8, 1.8, 12.4),
+    TypicalBits(3, 10.8, 4.8, 13.3),
+    TypicalBits(10, 13.3, 9.1, 13.3),
+    TypicalBits(20, 13.3, 10.4, 13.3),
 )
 """Bits of people as they were recorded, from the start of a recording."""
 
 
-class Purpose(NamedTuple):
+class ThresholdAdvice(NamedTuple):
     """A purpose, and the threshold of evidence for it.
 
     Attributes:
@@ -63,10 +63,10 @@ class Purpose(NamedTuple):
 
 
 PURPOSES = (
-    Purpose("hide in a family of 4", 1, 4, "2 match; relatives are alike", 5),
-    Purpose("let a product train on it", 3, None, "it stays; attackers improve", 5),
-    Purpose("hide among 150 colleagues", 6, 150, "2 match; the usual alert", 5),
-    Purpose("hide in a town of 10,000", 12, 10_000, "2 match", 8),
+    ThresholdAdvice("hide in a family of 4", 1, 4, "2 match; relatives are alike", 5),
+    ThresholdAdvice("let a product train on it", 3, None, "it stays; attackers improve", 5),
+    ThresholdAdvice("hide among 150 colleagues", 6, 150, "2 match; the usual alert", 5),
+    ThresholdAdvice("hide in a town of 10,000", 12, 10_000, "2 match", 8),
 )
 ADVICE = (
     "An alert comes once the bits have held for 5 s. It tells you to stop. It does not hide you.",

@@ -109,7 +109,7 @@ class Sensitivity:
 
 
 @dataclass(frozen=True, slots=True)
-class Fall:
+class ScoreDrop:
     """From the tick ``began`` on the mean margin is lower: before it and since."""
 
     began: int
@@ -118,7 +118,7 @@ class Fall:
 
 
 @dataclass(slots=True)
-class Left:
+class DetectionWindow:
     """An earlier voice, with its sketch, (M,), and number of frames.
 
     It is back if its mean margin reaches ``level``. ``recent`` has the margins of the newest units
@@ -161,7 +161,7 @@ class FollowedVoice(ABC):
     def __init__(self, kind: Kind, size: int, how: Sensitivity) -> None:
         self._kind, self._size, self._how = kind, size, how
         self._own: FloatArray
-        self._left: Left | None = None
+        self._left: DetectionWindow | None = None
         self.reset()
 
     def reset(self) -> None:
@@ -184,7 +184,7 @@ class FollowedVoice(ABC):
     def _margin(self, unit: FloatArray, own: FloatArray, frames: int) -> float:
         """Compute the margin of a unit under a voice with this sketch and number of frames."""
 
-    def leave(self, fall: Fall | None) -> bool:
+    def leave(self, fall: ScoreDrop | None) -> bool:
         """Store this voice when another takes over; return whether its return is detectable.
 
         ``fall`` is the change that this feature detected. It is None if another feature did, and
@@ -195,14 +195,14 @@ class FollowedVoice(ABC):
             level = self._usual(np.array(self._margins))
             if fall is not None:
                 level = BACK * fall.before + (1 - BACK) * fall.after
-            self._left = Left(self._own.copy(), self._frames, level, [])
+            self._left = DetectionWindow(self._own.copy(), self._frames, level, [])
         return has_margins
 
     def _usual(self, margins: FloatArray) -> float:
         """Return what the mean of a voice's newest margins hardly ever falls below."""
         return float(margins.mean() - margins.std())
 
-    def back(self) -> Fall | None:
+    def back(self) -> ScoreDrop | None:
         """Return since when the voice that was left is back, by the newest units; or None."""
         earlier = self._left
         if earlier is None or len(earlier.recent) < self._how.back_units:
@@ -213,7 +213,7 @@ class FollowedVoice(ABC):
         index = find_split(margins) if margins.size > 1 else 0
         if index and margins[:index].mean() >= earlier.level:  # the other voice is in none of them
             index = 0
-        return Fall(earlier.recent[index][1], earlier.level, float(margins[index:].mean()))
+        return ScoreDrop(earlier.recent[index][1], earlier.level, float(margins[index:].mean()))
 
     def forget(self, *, take_up: bool) -> None:
         """Remember no voice that was left any more; or take it up again as the one that speaks."""
@@ -222,7 +222,7 @@ class FollowedVoice(ABC):
             self.reset()
             self._own, self._frames = np.asarray(earlier.own), earlier.frames
 
-    def update(self, values: AnyArray, began: int) -> Fall | None:
+    def update(self, values: AnyArray, began: int) -> ScoreDrop | None:
         """Process further frames of a step that began at a tick: the change they reveal, or None.
 
         Those after a change are not heard: the new voice starts with the next step.
@@ -244,7 +244,7 @@ class FollowedVoice(ABC):
                 return fall
         return None
 
-    def _complete(self) -> Fall | None:
+    def _complete(self) -> ScoreDrop | None:
         unit, self._part, self._parts = self._part, np.zeros(self._size), 0
         fall = None
         if self._left is not None:
@@ -268,14 +268,14 @@ class FollowedVoice(ABC):
         """Return how many of the newest units may be another's."""
         return self._how.held_units
 
-    def _look(self) -> Fall | None:
+    def _look(self) -> ScoreDrop | None:
         if not self._notices():
             return None
         margins = np.array(self._margins)
         index = find_split(margins)
         before, after = float(margins[:index].mean()), float(margins[index:].mean())
         if before - after > self._how.least_drop:
-            return Fall(self._began[index], before, after)
+            return ScoreDrop(self._began[index], before, after)
         self._follow(self._margins[index:], self._began[index:])
         return None
 
@@ -339,7 +339,7 @@ class FollowedVoice(ABC):
         if arrays["left"].size:
             frames, level = arrays["left"].tolist()
             recent = [(margin, int(began)) for margin, began in arrays["recent"].tolist()]
-            self._left = Left(arrays["left_own"], int(frames), level, recent)
+            self._left = DetectionWindow(arrays["left_own"], int(frames), level, recent)
 
 
 class Kind(ABC):
@@ -625,7 +625,7 @@ class _EmbeddingFollowed(FollowedVoice):
         """Hold back what speaks for a change until it is known to be none."""
         return min(self._doubted, MOST_HELD)
 
-    def _look(self) -> Fall | None:
+    def _look(self) -> ScoreDrop | None:
         recent = np.array(self._margins[-1 - len(self._held) :])  # there was no evidence before
         nats, index = page_cusum(self._how.gain * (self._how.level - recent))
         self._doubted = recent.size - index
@@ -633,7 +633,7 @@ class _EmbeddingFollowed(FollowedVoice):
             return None
         index += len(self._margins) - recent.size
         before = float(np.mean(self._margins[:index])) if index else self._how.level
-        return Fall(self._began[index], before, float(np.mean(self._margins[index:])))
+        return ScoreDrop(self._began[index], before, float(np.mean(self._margins[index:])))
 
     def _prepare(self, values: AnyArray) -> AnyArray:
         """Normalise rows to length 1; leave out those without a direction."""

@@ -26,7 +26,7 @@ _KILL_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class CompletedProgram:
     """The end of a program: status, output and errors.
 
     Attributes:
@@ -118,7 +118,7 @@ class StartedProgram(Managed):
 
 def run_program(
     command: Sequence[str], content: bytes, *, seconds: float, most_printed: int
-) -> Ended:
+) -> CompletedProgram:
     """Run a program to its end without a shell, with bytes in and out; OSError if it cannot start.
 
     Files that it creates are private to the user. Background processes survive unless they hold its
@@ -169,7 +169,7 @@ def run_program(
                 stopped = "time"
         if stopped is not None:
             program.kill()
-    return Ended(process.returncode, bytes(printed), bytes(said), stopped)
+    return CompletedProgram(process.returncode, bytes(printed), bytes(said), stopped)
 
 
 def _written(pipe: IO[bytes], rest: memoryview) -> memoryview:

@@ -518,7 +518,7 @@ class Anonymiser(Protocol):
             ``flush``.
 
     An anonymiser with an epsilon per window has an attribute ``declares``, a
-    `monitor.anonymisers.laplace.Declared`, which runs compose.
+    `monitor.anonymisers.laplace.DeclaredGuarantee`, which runs compose.
 
     Raises:
         monitor.errors.UsageError: from ``process``, if a sample is not finite.

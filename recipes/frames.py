@@ -34,7 +34,12 @@ from monitor.maths.condition import ROW, Condition, condition_of
 from monitor.networks.layers import RATE
 from monitor.sources.file import File
 from monitor.sources.frames import header_of
-from monitor.training.feature_extraction import HearingOptions, HearingOrder, keep, write_manifest
+from monitor.training.feature_extraction import (
+    ExtractionOptions,
+    ExtractionTask,
+    keep,
+    write_manifest,
+)
 from monitor.types import Block, FloatArray
 from recipes.voice.clips import Person, people
 from recipes.voice.world import conditions
@@ -107,17 +112,17 @@ def hear_all(
     with tempfile.TemporaryDirectory() as folder:
         if rate is not None:
             wanted = [narrow(each, Path(folder), rate) for each in wanted]
-        for kept in keep(wanted, HearingOptions(tuple(features), MOST_SECONDS), jobs):
+        for kept in keep(wanted, ExtractionOptions(tuple(features), MOST_SECONDS), jobs):
             print(f"{kept.order.target}: {kept.seconds:.0f} s {kept.problem}", file=sys.stderr)
 
 
-def order(row: dict[str, str], speech: Path, frames: Path) -> HearingOrder:
+def order(row: dict[str, str], speech: Path, frames: Path) -> ExtractionTask:
     """A chapter, and where its frames go."""
     target = (frames / row["path"]).with_suffix(".npz")
-    return HearingOrder(speech / row["path"], target, row["speaker"], row["chapter"])
+    return ExtractionTask(speech / row["path"], target, row["speaker"], row["chapter"])
 
 
-def narrow(wanted: HearingOrder, folder: Path, rate: int) -> HearingOrder:
+def narrow(wanted: ExtractionTask, folder: Path, rate: int) -> ExtractionTask:
     """The same of the recording as a telephone's band would have it."""
     path = folder / f"{wanted.speaker}-{wanted.session}.wav"
     samples, own = soundfile.read(wanted.source, dtype="float32", always_2d=True)
@@ -146,7 +151,7 @@ def hear_people(
                 for each in chosen[begin : begin + _TOGETHER]
                 for order in _recordings(each, Path(folder), frames)
             ]
-            for kept in keep(some, HearingOptions(tuple(features)), jobs):
+            for kept in keep(some, ExtractionOptions(tuple(features)), jobs):
                 if kept.problem:
                     print(f"{kept.order.target}: {kept.problem}", file=sys.stderr)
         orders += [each for each in some if each.target.exists()]
@@ -154,13 +159,13 @@ def hear_people(
     write_manifest(frames, orders)
 
 
-def _recordings(person: Person, folder: Path, frames: Path) -> Iterator[HearingOrder]:
+def _recordings(person: Person, folder: Path, frames: Path) -> Iterator[ExtractionTask]:
     """One recording a session, its clips one after the other."""
     for session, clips in sorted(person.clips.items()):
         sound = np.concatenate([soundfile.read(clip, dtype="int16")[0] for clip in sorted(clips)])
         path = folder / f"{person.name}-{session}.wav"
         soundfile.write(path, sound, RATE)
-        yield HearingOrder(path, frames / person.name / f"{session}.npz", person.name, session)
+        yield ExtractionTask(path, frames / person.name / f"{session}.npz", person.name, session)
 
 
 # ------------------------------------------------------------------------------------- the world
@@ -198,7 +203,7 @@ def is_heard(folder: Path, features: Sequence[str]) -> bool:
     """Whether a folder is complete, with these features, today's networks, and starts."""
     if not (folder / CONDITIONS).exists():
         return False
-    note = HearingOptions(tuple(features)).note(make(features))
+    note = ExtractionOptions(tuple(features)).note(make(features))
     made = note["features"]
     assert isinstance(made, dict)
     kept = [header_of(path).settings for path in folder.glob("*.npz")]
@@ -253,9 +258,9 @@ def _heard(
             path = Path(folder) / f"{name}.wav"
             changed = np.asarray(change(sound, number), np.float32)
             soundfile.write(path, changed, RATE, subtype="FLOAT")
-            orders.append(HearingOrder(path, target / f"{name}.npz", name, "1"))
+            orders.append(ExtractionTask(path, target / f"{name}.npz", name, "1"))
             found[name] = _condition(path).record()
-        for kept in keep(orders, HearingOptions(tuple(features)), jobs):
+        for kept in keep(orders, ExtractionOptions(tuple(features)), jobs):
             if kept.problem:
                 print(f"{kept.order.target}: {kept.problem}", file=sys.stderr)
     write_manifest(target, [each for each in orders if each.target.exists()])

@@ -50,7 +50,7 @@ from monitor.sources.frames import write_frames
 from monitor.sources.registry import recording_hashes
 from monitor.training.calibrating import LENGTHS, CalibrationSettings, calibrate, with_maxima
 from monitor.training.enrolling import enrol, landmarks_of
-from monitor.training.feature_extraction import HearingOptions, Listener, hear
+from monitor.training.feature_extraction import ExtractionOptions, FeatureExtractor, hear
 from monitor.training.voices import cohort_of, collect
 from monitor.types import Block, Track
 from recipes.effects import with_effects
@@ -270,7 +270,7 @@ def _known_by_their_audio(
                     label=paths[speaker.name].name,
                     hashes=recording_hashes(paths[speaker.name]),
                     landmarks=landmarks_of(
-                        Listener(("f0",)).extract(paths[speaker.name], landmarks=True),
+                        FeatureExtractor(("f0",)).extract(paths[speaker.name], landmarks=True),
                         note.end_seconds,
                     ),
                 )
@@ -301,7 +301,7 @@ def _short(rank_model: RankModel) -> RankModel:
 def _demo(path: Path) -> None:
     """Frames of the first minutes of the demo reader's other chapter."""
     features = make(FEATURES)
-    frames = hear(path, features, HearingOptions(FEATURES, DEMO_SECONDS))
+    frames = hear(path, features, ExtractionOptions(FEATURES, DEMO_SECONDS))
     tracks = {}
     for feature in features:
         track = frames.tracks[feature.spec.name]

@@ -58,7 +58,7 @@ from monitor.transcripts.turns import Turn
 from monitor.types import Block, FloatArray, Frames, Gap, Track, Tracks, Words
 from monitor.web.page import Page
 from tests.features.networks import SIZE, of_sound
-from tests.tapes import Tape
+from tests.tapes import FrameBuffer
 from tests.usc_weights import usc_weights
 from tests.weights import onnx_extra
 
@@ -357,7 +357,7 @@ def _microphone(block_seconds: float) -> Source:
     size = round(block_seconds * RATE)
     sound = voice(SECONDS + 1)
     parts = [sound[i : i + size] for i in range(0, len(sound), size)]
-    return Microphone(seconds=SECONDS, system=InputSystem(Tape([parts] * 2, RATE).opens))
+    return Microphone(seconds=SECONDS, system=InputSystem(FrameBuffer([parts] * 2, RATE).opens))
 
 
 def _beside(folder: Path, block_seconds: float) -> Source:

@@ -12,7 +12,7 @@ LOST = None
 """In a script: the sound system lost audio here."""
 
 
-class Tape:
+class FrameBuffer:
     """Opens as a device does; another thread calls back with parts of what it is made of.
 
     Args:
@@ -30,7 +30,7 @@ class Tape:
         self._script, self._gone = script, gone
         self.opened = self.rescanned = 0
 
-    def opens(self, _wanted: str | int | None, _channels: int | None) -> Tape:
+    def opens(self, _wanted: str | int | None, _channels: int | None) -> FrameBuffer:
         if self.opened >= len(self._script):
             raise SourceError("tape is gone")
         self.opened += 1

@@ -26,7 +26,7 @@ from monitor.sources.file import File
 from monitor.sources.frames import FramesFile, write_frames
 from monitor.stream.monitor import Monitor
 from monitor.training.enrolling import enrol
-from monitor.training.feature_extraction import HearingOptions, Listener
+from monitor.training.feature_extraction import ExtractionOptions, FeatureExtractor
 from monitor.types import Track
 from tests.population.rank_models import some_rank_model
 from tests.sounds import RATE, synthetic
@@ -132,7 +132,7 @@ def test_what_goes_together_is_heard(tmp_path, audio):
 
 def test_frames_of_two_networks_are_not_enrolled_or_chained(tmp_path):
     mine, theirs = frames(tmp_path / "1.npz"), frames(tmp_path / "2.npz", OTHER)
-    listener = Listener()
+    listener = FeatureExtractor()
     listener.extract(mine)
     assert listener.specs["voice"].network == SHA256
     with pytest.raises(SourceError) as caught:
@@ -144,7 +144,7 @@ def test_frames_of_two_networks_are_not_enrolled_or_chained(tmp_path):
     made = enrol(Corpus((Recording("ann", "1", mine), Recording("bob", "1", theirs)), ()))
     assert made.population.names == ("ann",)
     assert made.population.specs["voice"].network == SHA256
-    noted = HearingOptions(("f0", "voice")).note([F0(), Voice()])["features"]
+    noted = ExtractionOptions(("f0", "voice")).note([F0(), Voice()])["features"]
     assert noted == {
         "f0": ["histogram", 104, 0.01],
         "voice": ["embedding", SIZE, 3.0, SHA256],

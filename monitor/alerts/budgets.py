@@ -72,8 +72,8 @@ def budget(bits: float) -> list[Threshold]:
     return [Budget(bits, min(NEAR_BITS, bits / 4)), Budget(bits)]
 
 
-class Reach(Protocol):
-    """Reach of an attacker's figures."""
+class SupportsBudget(Protocol):
+    """Whether a budget can be judged, from an attacker's figures."""
 
     @property
     def support_bits(self) -> float | None:
@@ -84,7 +84,7 @@ class Reach(Protocol):
         """The most bits of the closed-set figure, log2 N."""
 
 
-def check_reach(budget_bits: float, headline: str, attacker: Reach) -> None:
+def check_reach(budget_bits: float, headline: str, attacker: SupportsBudget) -> None:
     """Refuse a budget that cannot be seen to be exceeded (UsageError)."""
     support = attacker.support_bits
     if headline == "evidence" and support is not None and budget_bits >= support:

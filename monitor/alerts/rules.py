@@ -11,7 +11,13 @@ from dataclasses import replace
 
 from monitor.errors import Argument, Message, UsageError
 from monitor.events.declaration import Event, from_json, to_json
-from monitor.events.reading import Among, FeatureReading, OpenChange, ProtectedReading, Reading
+from monitor.events.reading import (
+    CrowdReading,
+    FeatureReading,
+    OpenChange,
+    ProtectedReading,
+    Reading,
+)
 from monitor.events.run import AlarmTerms, Alert, AlertTerms, Change, GapEvent, RunStart
 from monitor.phrases import IMPOSTOR, plural
 from monitor.protocols import AlertRule, ExplainedRule
@@ -184,7 +190,7 @@ def figure(field: str, reading: Reading) -> float | None:
         0.8
     """
     name, _, last = field.rpartition(".")
-    source: Reading | Among | ProtectedReading | FeatureReading | None = reading
+    source: Reading | CrowdReading | ProtectedReading | FeatureReading | None = reading
     if (people := among(field)) is not None:
         source = next((crowd for crowd in reading.among or () if crowd.people == people), None)
     elif name == PROTECTED:
@@ -279,7 +285,7 @@ LONGEST_SECONDS = 86_400.0
 SLACK_SECONDS = 1e-6  # 0.1 + 0.2 s must hold for 0.3 s; far below one tick of 10 ms
 
 
-class Holding(BaseRule):
+class HoldRule(BaseRule):
     """A rule on one field, raised and cleared once its condition has held long enough.
 
     Source: docs/method.md section 7.
@@ -462,7 +468,7 @@ HOLD = rf"(?:\s*for\s*(?P<hold>{_SECONDS})?(?:\s*after\s*(?P<least>{_SECONDS})?"
 RULE = re.compile(rf"\s*(?P<field>[^\s<>=]+)\s*>=?\s*(?P<bits>{NUMBER})\s*(?:bits?)?{HOLD}\s*")
 
 
-class Threshold(Holding):
+class Threshold(HoldRule):
     """Raises an alert once a figure has held a threshold for a while (docs/method.md section 7).
 
     The field is literal: ``bits`` is the value shown, ``bits_low`` its lower limit. It is raised at
@@ -749,7 +755,7 @@ def _slope(x: list[float], y: list[float]) -> float:
 # Source: docs/method.md section 7.
 
 
-class EarlyWarning(Holding):
+class EarlyWarning(HoldRule):
     """Warn while a threshold is still ahead: "3 bits in about 20 s".
 
     It is raised at the first reading below the threshold that is forecast to reach it within

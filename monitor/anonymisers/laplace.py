@@ -14,7 +14,7 @@ from monitor.errors import UsageError
 from monitor.kinds import FeatureSpec
 from monitor.maths.composition import (
     DELTA,
-    Spent,
+    PrivacySpent,
     advanced,
     basic,
     clipped,
@@ -104,7 +104,7 @@ EVERYBODY_BITS = 33.0  # enough to identify one person alive: 2 ** 33 exceeds 8 
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class PrivacyGuarantee:
     """Bound on what all frames of one speaker can disclose together.
 
     ``epsilon`` is the nats per frame. ``spent`` has the number of frames and the bounds of the
@@ -115,7 +115,7 @@ class Promise:
     epsilon: float
     delta: float
     seconds: float
-    spent: Spent
+    spent: PrivacySpent
 
     @property
     def most_bits(self) -> float:
@@ -130,7 +130,7 @@ class Promise:
 
 def promises(
     frames: Mapping[str, tuple[int, float]], epsilon: float, delta: float = DELTA
-) -> list[Promise]:
+) -> list[PrivacyGuarantee]:
     """Compute the bound for each speaker, over all recordings and features.
 
     ``frames`` has each speaker's number of frames and seconds of speech. ``epsilon`` is the nats
@@ -142,14 +142,14 @@ def promises(
         (5.0, 7.2, False)
     """
     return [
-        Promise(speaker, epsilon, delta, seconds, compute_spent(epsilon, count, delta))
+        PrivacyGuarantee(speaker, epsilon, delta, seconds, compute_spent(epsilon, count, delta))
         for speaker, (count, seconds) in frames.items()
     ]
 
 
 def compute_spent(
     epsilon: float, count: int, delta: float, *, optimal_count: int | None = None
-) -> Spent:
+) -> PrivacySpent:
     """Compute what this many frames spend, by each composition; ``epsilon`` is per frame.
 
     ``optimal_count`` is the frames of the optimal composition, at least ``count``: a bound for more
@@ -157,7 +157,9 @@ def compute_spent(
     """
     optimal_nats = optimal(epsilon, count if optimal_count is None else optimal_count, delta)
     basic_nats = basic(epsilon, count)
-    return Spent(count, basic_nats, advanced(epsilon, count, delta), min(basic_nats, optimal_nats))
+    return PrivacySpent(
+        count, basic_nats, advanced(epsilon, count, delta), min(basic_nats, optimal_nats)
+    )
 
 
 def empty_after(epsilon: float) -> int:
@@ -170,7 +172,7 @@ _EXACT = 1000  # maximum windows for which the optimal composition is computed e
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredGuarantee:
     """A mechanism that is (epsilon, 0)-private in each window, in the local sense.
 
     Any output for a window is at most exp(epsilon) times as likely for one voice as for any other.
@@ -178,7 +180,7 @@ class Declared:
     up to a moment depends on windows that are up to ``ahead_seconds`` later.
 
     Example:
-        >>> token = Declared("usc:15", 15.0, 0.04)
+        >>> token = DeclaredGuarantee("usc:15", 15.0, 0.04)
         >>> token.windows(1.0), round(token.after(25).most_bits), token.after(25).empty
         (25, 541, True)
     """
@@ -209,7 +211,7 @@ class Declared:
         return math.ceil(round((seconds + self.ahead_seconds) / self.window_seconds, 6))
 
     @lru_cache(maxsize=256)  # noqa: B019  # few are ever made
-    def after(self, windows: int) -> Promise:
+    def after(self, windows: int) -> PrivacyGuarantee:
         """Compute the bound for this many windows together.
 
         Above a thousand windows the optimal bound is computed for the count rounded up to two
@@ -220,4 +222,4 @@ class Declared:
             self.epsilon, windows, self.delta, optimal_count=-(-windows // step) * step
         )
         seconds = windows * self.window_seconds
-        return Promise("", self.epsilon, self.delta, seconds, spent)
+        return PrivacyGuarantee("", self.epsilon, self.delta, seconds, spent)

@@ -19,7 +19,7 @@ import numpy as np
 import soundfile
 
 from monitor.anonymisers.filters import Utterance
-from monitor.anonymisers.laplace import Declared
+from monitor.anonymisers.laplace import DeclaredGuarantee
 from monitor.anonymisers.registry import make
 from monitor.corpus import describe_unusable, find, recordings_below
 from monitor.errors import CorpusError, SourceError, StoreError, UsageError
@@ -73,7 +73,7 @@ class ProtectedBlocks:
         self._speaker, self._channel = speaker, channel
         self._seed_option, self._seed = seed, secrets.randbits(128) if seed is None else seed
         any_rate = make(method, self._utterance(_ANY_RATE, 0, 0))
-        self.declared: Declared | None = getattr(any_rate, "declares", None)
+        self.declared: DeclaredGuarantee | None = getattr(any_rate, "declares", None)
         self.channels_heard = 1
         latency = any_rate.latency_samples
         self.latency_seconds = None if latency is None else latency / _ANY_RATE
@@ -402,7 +402,7 @@ def _pieces(recording: File, channels: _Channels) -> Iterator[FloatArray]:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ProtectionTask:
     """One recording to protect; ``speaker`` is None if unknown."""
 
     source: Path
@@ -413,7 +413,7 @@ class Order:
 
 def plan_orders(
     source: Path, output: Path, *, speaker: str | None, replace: bool
-) -> Sequence[Order]:
+) -> Sequence[ProtectionTask]:
     """Plan all targets, and raise an error for those that must not be written."""
     if not source.is_dir():
         if output.is_dir() or output.suffix.lower() not in FORMATS:
@@ -421,7 +421,7 @@ def plan_orders(
                 f"invalid -o {file_name(output)}: for one recording, use a file that ends in "
                 f"{' or '.join(FORMATS)}"
             )
-        requests = [Order(source, output, source.name, speaker)]
+        requests = [ProtectionTask(source, output, source.name, speaker)]
     else:
         requests = _of_folder(source, output, speaker)
     targets = {os.path.realpath(order.target) for order in requests}
@@ -434,7 +434,7 @@ def plan_orders(
     return requests
 
 
-def _of_folder(root: Path, output: Path, speaker: str | None) -> list[Order]:
+def _of_folder(root: Path, output: Path, speaker: str | None) -> list[ProtectionTask]:
     """Plan a folder's recordings, with the same names in the output folder."""
     if output.exists() and not output.is_dir():
         raise UsageError(f"invalid -o {file_name(output)}: for a folder, use a folder, not a file")
@@ -444,13 +444,13 @@ def _of_folder(root: Path, output: Path, speaker: str | None) -> list[Order]:
     if speaker is None:
         with suppress(CorpusError):  # the folder has no speakers
             speakers = {recording.path: recording.speaker for recording in find(root)}
-    requests: dict[Path, Order] = {}
+    requests: dict[Path, ProtectionTask] = {}
     for path in recordings_below(root):
         if is_frames(path):  # not audio
             continue
         name = path.relative_to(root)
         suffix = path.suffix if path.suffix.lower() in FORMATS else ".wav"
-        order = Order(
+        order = ProtectionTask(
             path, output / name.with_suffix(suffix), name.as_posix(), speaker or speakers.get(path)
         )
         if (other := requests.setdefault(order.target, order)) is not order:
@@ -486,7 +486,7 @@ class ProtectionSettings:
 class ProtectionOutcome:
     """Outcome for one recording; ``problem`` is the reason for a failure, otherwise empty."""
 
-    order: Order
+    order: ProtectionTask
     is_done: bool = False
     seconds: float = 0.0
     clipped: int = 0
@@ -494,7 +494,7 @@ class ProtectionOutcome:
 
 
 def protect_all(
-    requests: Sequence[Order],
+    requests: Sequence[ProtectionTask],
     settings: ProtectionSettings,
     hashes: Mapping[str, tuple[str, str]] = MappingProxyType({}),
     jobs: Jobs = 1,
@@ -506,7 +506,7 @@ def protect_all(
 
 
 def _protected(
-    settings: ProtectionSettings, task: tuple[Order, tuple[str, str] | None]
+    settings: ProtectionSettings, task: tuple[ProtectionTask, tuple[str, str] | None]
 ) -> ProtectionOutcome:
     order, hashes = task
     try:

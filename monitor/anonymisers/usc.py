@@ -9,7 +9,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from scipy.fft import irfft, rfft
 
 from monitor.anonymisers.filters import Utterance, check_samples
-from monitor.anonymisers.laplace import Declared
+from monitor.anonymisers.laplace import DeclaredGuarantee
 from monitor.errors import UsageError
 from monitor.features.extractor import Resampler
 from monitor.networks.layers import BLOCK, FFT, FLOOR, HOP, RATE, WIDTH, filters, window
@@ -183,7 +183,7 @@ class Usc:
         delay = network.decoder.late
         if epsilon is not None:
             ahead = (delay + AHEAD + SOUND_BLOCK) * HOP / RATE
-            self.declares = Declared(f"usc:{epsilon:g}", epsilon, FRAME / RATE, ahead)
+            self.declares = DeclaredGuarantee(f"usc:{epsilon:g}", epsilon, FRAME / RATE, ahead)
         self._books, self._decoder = network.books, network.decoder
         noise_key = (utterance.seed, utterance.name, utterance.channel)
         self._tokens = TokenStream(network, epsilon, *noise_key)

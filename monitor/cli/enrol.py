@@ -42,7 +42,7 @@ from monitor.cli.options import (
     unlocked,
     with_options,
 )
-from monitor.cli.transcript_options import Transcribing, say_unused_words
+from monitor.cli.transcript_options import TranscriptOptions, say_unused_words
 from monitor.errors import CorpusError, SourceError, StoreError, UnnamedSpeakerError, UsageError
 from monitor.phrases import plural, some_of
 from monitor.run import INCOMPLETE
@@ -308,7 +308,7 @@ class EnrolOptions:
     )
     speaker_model: ClassVar[Any] = speaker_model_option
     frames: Path | None = shared(frames_option)
-    transcribing: Transcribing = group(Transcribing, "Words")
+    transcribing: TranscriptOptions = group(TranscriptOptions, "Words")
     workers: JobOptions = group(JobOptions, "Processes")
 
 

@@ -165,7 +165,7 @@ _FILE = re.compile(r"\[?(FILE|DIR|MANIFEST|FRAMES|RECORDING|RUN|CORPUS|SCORES)\b
 """A metavar, or one of the words in it, that stands for a file."""
 
 
-class Offered(click.types.StringParamType):
+class ChoiceHint(click.types.StringParamType):
     """A text, for which something can be offered."""
 
     def __init__(self, offer: Callable[[click.Context, str], Iterable[CompletionItem]]) -> None:
@@ -184,11 +184,11 @@ def completed(command: click.Command) -> click.Command:
         if type(param.type) is not click.types.StringParamType:
             continue
         if {"--method", "--protect"} & set(param.opts):
-            param.type = Offered(_methods)
+            param.type = ChoiceHint(_methods)
         elif "--watch" in param.opts:
-            param.type = Offered(_enrolled)
+            param.type = ChoiceHint(_enrolled)
         elif any(_FILE.match(word) for word in (param.metavar or "").split("|")):
-            param.type = Offered(_files)
+            param.type = ChoiceHint(_files)
     for part in getattr(command, "commands", {}).values():
         completed(part)
     return command

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from monitor.files import Readable
     from monitor.population.population import Population
     from monitor.protocols import Source
-    from monitor.training.feature_extraction import HearingOptions, HearingOrder, OrderOutcome
+    from monitor.training.feature_extraction import ExtractionOptions, ExtractionTask, OrderOutcome
 
 # --- Opens the recordings of a command, and checks them before the long work.
 
@@ -174,7 +174,7 @@ def keep_frames(
     from monitor.features.registry import defaults
     from monitor.sources.registry import is_frames
     from monitor.training.feature_extraction import (
-        HearingOptions,
+        ExtractionOptions,
         describe_difference,
         orders,
         write_manifest,
@@ -183,7 +183,9 @@ def keep_frames(
     if any(is_frames(recording.path) for recording in corpus):
         raise UsageError(f"{root} contains frames: leave out --frames, which is for audio")
     setup = feature_setup()
-    options = HearingOptions(tuple(features or defaults(setup=setup)), channel=channel, setup=setup)
+    options = ExtractionOptions(
+        tuple(features or defaults(setup=setup)), channel=channel, setup=setup
+    )
     listed = orders(corpus, root, folder)
     if difference := describe_difference(listed, options):
         raise UsageError(f"--frames {folder}: {difference}. Name another folder, or delete it.")
@@ -209,7 +211,7 @@ def keep_frames(
 
 
 def _extract_missing(
-    orders: Sequence[HearingOrder], options: HearingOptions, workers: JobOptions, folder: Path
+    orders: Sequence[ExtractionTask], options: ExtractionOptions, workers: JobOptions, folder: Path
 ) -> list[OrderOutcome]:
     from monitor.training.feature_extraction import keep
 

@@ -56,7 +56,7 @@ class RelayOptions:
                 if value not in (None, False):
                     raise UsageError(f"{name} is for sent sound: add --through DEVICE")
             return None
-        from monitor.relay import DELAY_SECONDS, MUTE, Outlet, Relay, RelaySettings
+        from monitor.relay import DELAY_SECONDS, MUTE, OutputDevice, Relay, RelaySettings
 
         budget, protecting = options.of_ledger.budget, options.protecting
         if self.then is not None and budget is None:
@@ -72,7 +72,7 @@ class RelayOptions:
             self.mute_on_alert,
             protecting.protect or "",
         )
-        return Relay(Outlet(self.through), settings)
+        return Relay(OutputDevice(self.through), settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class ListenOptions(RunOptions):
     house: HouseOptions = group(HouseOptions, "Output")
 
     def actions(self, relay: Relay | None) -> Iterator[AlertAction]:
-        """Open what acts on alerts beside that of `Alerting`: the bell by default, and a house."""
+        """Open what acts on alerts beside `AlertOptions`: the bell by default, and a house."""
         from monitor.alerts.actions.receivers import Bell
 
         if self.alerting.bell is None:

@@ -45,7 +45,7 @@ from monitor.cli.secret_options import (
     refuse_typed,
     token_setting,
 )
-from monitor.cli.transcript_options import Transcribing
+from monitor.cli.transcript_options import TranscriptOptions
 from monitor.errors import UsageError
 from monitor.phrases import plural
 from monitor.run import status_of
@@ -271,7 +271,7 @@ _RECEIVERS = OptionGroup(
 
 
 @dataclass(frozen=True, slots=True)
-class Alerting:
+class AlertOptions:
     """Alerts and what they do."""
 
     alerts: tuple[str, ...] = option(
@@ -489,7 +489,7 @@ class LedgerOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Protecting:
+class ProtectedVoiceOptions:
     """The voice through an anonymiser."""
 
     protect: str | None = option(
@@ -709,9 +709,9 @@ class RunOptions:
     """Options that listen and replay share."""
 
     options: MonitorOptions = group(MonitorOptions, "Speaker and attacker")
-    protecting: Protecting = group(Protecting, "Anonymiser")
-    transcribing: Transcribing = group(Transcribing, "Words and turns")
-    alerting: Alerting = group(Alerting, "Alerts")
+    protecting: ProtectedVoiceOptions = group(ProtectedVoiceOptions, "Anonymiser")
+    transcribing: TranscriptOptions = group(TranscriptOptions, "Words and turns")
+    alerting: AlertOptions = group(AlertOptions, "Alerts")
     of_ledger: LedgerOptions = group(LedgerOptions, "Alerts")
     log: JsonLog = group(JsonLog, "Output")
     shown: DisplayOptions = group(DisplayOptions, "Output")

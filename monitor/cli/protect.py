@@ -40,7 +40,7 @@ from monitor.run import INCOMPLETE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from monitor.anonymisers.recording import Journal, Order, ProtectionOutcome
+    from monitor.anonymisers.recording import Journal, ProtectionOutcome, ProtectionTask
     from monitor.run.scrubbing import ScrubbedRecording
 
 _ANY_RATE = 16_000
@@ -234,7 +234,7 @@ def _protect_sound(asked: ProtectOptions, method: str) -> int:
 
 
 def _protect_each(
-    stack: ExitStack, asked: ProtectOptions, method: str, orders: Sequence[Order],
+    stack: ExitStack, asked: ProtectOptions, method: str, orders: Sequence[ProtectionTask],
     journal: Journal | None,
 ) -> Iterator[ProtectionOutcome]:  # fmt: skip
     """Give the outcome of each order, the longest recording first."""

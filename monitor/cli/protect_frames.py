@@ -7,7 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from monitor.anonymisers.laplace import EVERYBODY_BITS, Laplace, Promise, empty_after, promises
+from monitor.anonymisers.laplace import (
+    EVERYBODY_BITS,
+    Laplace,
+    PrivacyGuarantee,
+    empty_after,
+    promises,
+)
 from monitor.cli.options import progress_over, say
 from monitor.corpus import find
 from monitor.errors import SourceError, StoreError, UsageError
@@ -22,8 +28,8 @@ from monitor.sources.frames import FramesFile, Header, write_frames
 from monitor.sources.registry import is_frames
 from monitor.training.feature_extraction import (
     MANIFEST,
-    HearingOptions,
-    HearingOrder,
+    ExtractionOptions,
+    ExtractionTask,
     hear,
     orders,
     write_manifest,
@@ -33,7 +39,7 @@ from monitor.types import Frames
 ACCOUNT = "accounting.csv"
 """File of the guarantees, in the output folder."""
 _EXAMPLE = "tokens:15 (epsilon of each token). Without noise, use monitor enrol --features tokens"
-_Protect: TypeAlias = Callable[[HearingOrder, str], tuple[Frames, Mapping[str, FeatureSpec]]]
+_Protect: TypeAlias = Callable[[ExtractionTask, str], tuple[Frames, Mapping[str, FeatureSpec]]]
 """Makes the frames with noise of an order, and what they look like, by their name in the folder."""
 
 
@@ -69,12 +75,12 @@ def protect_frames(
         unit = "frame"
         what = "noise of scale {} on every number of each embedding, which was clipped"
 
-    def make_tokens(order: HearingOrder, label: str) -> tuple[Frames, Mapping[str, FeatureSpec]]:
+    def make_tokens(order: ExtractionTask, label: str) -> tuple[Frames, Mapping[str, FeatureSpec]]:
         feature = Tokens(network, mechanism.epsilon, (seed, label))
         spec = feature.spec
-        return hear(order.source, [feature], HearingOptions((spec.name,))), {spec.name: spec}
+        return hear(order.source, [feature], ExtractionOptions((spec.name,))), {spec.name: spec}
 
-    def add_noise(order: HearingOrder, label: str) -> tuple[Frames, Mapping[str, FeatureSpec]]:
+    def add_noise(order: ExtractionTask, label: str) -> tuple[Frames, Mapping[str, FeatureSpec]]:
         assert isinstance(order.source, Path)
         file = FramesFile(order.source)
         tracks = file.stream_info.tracks
@@ -104,7 +110,7 @@ def protect_frames(
 
 def _find_orders(
     source: Path, output: Path, speaker: str | None, *, of_frames: bool
-) -> tuple[list[HearingOrder], list[str]]:
+) -> tuple[list[ExtractionTask], list[str]]:
     """Find the orders and problems; refuse recordings for frames, or the reverse."""
     wrong = UsageError("laplace is for embeddings: use a folder of frames, not recordings")
     tables = (".csv", ".tsv")
@@ -121,13 +127,13 @@ def _find_orders(
 
 def _write_noisy(
     output: Path,
-    wanted: Sequence[HearingOrder],
+    wanted: Sequence[ExtractionTask],
     protect: _Protect,
     *,
     mechanism: Laplace,
     noise: str,
     problems: list[str],
-) -> list[Promise]:
+) -> list[PrivacyGuarantee]:
     """Write all noisy frames, with a manifest and the account; return each speaker's guarantee."""
     write_manifest(output, wanted)
     skipped = set()
@@ -165,7 +171,7 @@ def _write_noisy(
     return spent
 
 
-def _write_account(folder: Path, mechanism: Laplace, spent: Sequence[Promise]) -> None:
+def _write_account(folder: Path, mechanism: Laplace, spent: Sequence[PrivacyGuarantee]) -> None:
     head = (
         *("speaker", "frames", "seconds", "epsilon_nats", "clip", "noise_scale", "delta"),
         *("basic_nats", "advanced_nats", "optimal_nats", "most_evidence_bits"),
@@ -180,7 +186,9 @@ def _write_account(folder: Path, mechanism: Laplace, spent: Sequence[Promise]) -
     write_text(csv_text(head, rows), folder / ACCOUNT)
 
 
-def _print_account(folder: Path, mechanism: Laplace, spent: Sequence[Promise], unit: str) -> None:
+def _print_account(
+    folder: Path, mechanism: Laplace, spent: Sequence[PrivacyGuarantee], unit: str
+) -> None:
     """Print the guarantee, and how soon it becomes vacuous."""
     most = max(spent, key=lambda promise: promise.spent.trials)
     bounds = most.spent

@@ -69,7 +69,7 @@ def say_unused_words(
 
 
 @dataclass(frozen=True, slots=True)
-class Transcribing:
+class TranscriptOptions:
     """Transcripts."""
 
     transcript: str | None = option(

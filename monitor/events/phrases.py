@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from monitor.crowds import NEARLY_ONE, YOU, crowd_of, format_probability, people, rounded
 from monitor.events.declaration import Event, find_first
-from monitor.events.reading import Among, Bystander, OpenChange, ProtectedReading, Reading
+from monitor.events.reading import Bystander, CrowdReading, OpenChange, ProtectedReading, Reading
 from monitor.events.run import (
     Alert,
     Change,
@@ -195,7 +195,7 @@ CHANGED = "another voice, or a changed one that an informed attacker may recogni
 """Explanation of evidence that `speaks_against` the watched speaker."""
 
 
-def select_largest_crowd(reading: Reading) -> Among | None:
+def select_largest_crowd(reading: Reading) -> CrowdReading | None:
     """Return the largest requested crowd, or None."""
     crowds = [c for c in reading.among or () if c.bits is not None and c.people is not None]
     return max(crowds, key=lambda crowd: crowd.people, default=None)
@@ -263,7 +263,7 @@ def narrowed_sentence(reading: Reading, watch: str, *, fit: bool = True) -> str:
     return f"{matches} in {name} match{f' as well as {person}' if fit else ''}"
 
 
-def _describe_matches(crowd: Among, *, clipped: bool) -> str:
+def _describe_matches(crowd: CrowdReading, *, clipped: bool) -> str:
     """Describe the people of a crowd who match."""
     low, high = crowd.bits_low, crowd.bits_high
     fitting = _count_matches(crowd, crowd.bits)
@@ -275,7 +275,7 @@ def _describe_matches(crowd: Among, *, clipped: bool) -> str:
     return f"between {rounded(minimum)} and {rounded(maximum)} people"
 
 
-def _count_matches(crowd: Among, bits: float) -> float:
+def _count_matches(crowd: CrowdReading, bits: float) -> float:
     """Count the people of a crowd who match, including the speaker."""
     return float(crowd.people * 2.0 ** -min(max(bits, -1000.0), 1000.0))
 

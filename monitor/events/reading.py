@@ -91,7 +91,7 @@ class FeatureReading:
 
 
 @declared()
-class Among:
+class CrowdReading:
     """A voice among M people, N of them enrolled, all equally likely before.
 
     Attributes:
@@ -243,7 +243,7 @@ class DeclaredReading:
 
     @classmethod
     def of(cls, promise: Any) -> DeclaredReading:
-        """Return that of a `monitor.anonymisers.laplace.Promise`."""
+        """Return that of a `monitor.anonymisers.laplace.PrivacyGuarantee`."""
         spent = promise.spent
         better = spent.advanced_nats < spent.basic_nats
         return cls(
@@ -366,7 +366,7 @@ class Reading(Event):
         sparse=True,
         default=None,
     )
-    among: Sequence[Among] | None = text_key(
+    among: Sequence[CrowdReading] | None = text_key(
         "one entry per crowd of `start`. `people` is its size M, and `bits` is log2(M p) with p "
         "the `probability` of the watched speaker. `one_in` is 2^bits, and `fitting` is M / "
         "2^bits, the number of people who match. Without `--watch`, `bits` is the relative entropy "

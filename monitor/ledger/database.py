@@ -41,7 +41,7 @@ from monitor.types import AnyArray, Record
 _KINDS = {name: kind for name, kind in KINDS.items() if kind.enrolled}
 
 
-class HeardPart(NamedTuple):
+class ProcessedInterval(NamedTuple):
     """A part of a recording, by its label and fingerprints."""
 
     label: str
@@ -70,7 +70,7 @@ class SessionRow:
     started: str = key()
     ended: str | None = key()
     recordings: tuple[str, ...] = key()
-    heard: tuple[HeardPart, ...] = key(
+    heard: tuple[ProcessedInterval, ...] = key(
         {
             "type": "array",
             "items": {
@@ -80,7 +80,7 @@ class SessionRow:
                 "prefixItems": [TEXT, TEXTS, SECONDS, MAYBE_SECONDS],
             },
         },
-        decode=lambda parts: tuple(HeardPart(*part) for part in parts),
+        decode=lambda parts: tuple(ProcessedInterval(*part) for part in parts),
     )
     start: SessionStart = key({"type": "object", "properties": {"features": TEXTS}})
     seconds: float = key("seconds")

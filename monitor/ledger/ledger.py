@@ -27,8 +27,8 @@ from monitor.files import lock, open_private
 from monitor.kinds import FeatureSpec, unlike_networks
 from monitor.lazy import Managed
 from monitor.ledger.database import (
-    HeardPart,
     KeptReading,
+    ProcessedInterval,
     SessionRow,
     SessionStart,
     event_of_row,
@@ -356,7 +356,7 @@ class Ledger(Managed):
         )
 
 
-def _overlap(first: HeardPart, second: Provenance) -> bool:
+def _overlap(first: ProcessedInterval, second: Provenance) -> bool:
     (a, b), (c, d) = (
         (interval.start_seconds or 0.0, interval.end_seconds) for interval in (first, second)
     )

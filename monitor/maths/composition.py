@@ -42,7 +42,7 @@ def guides(
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class PrivacySpent:
     """Epsilon spent in k trials by each bound, in nats; each bound is valid by itself."""
 
     trials: int

@@ -244,7 +244,7 @@ def log_softmax(x: FloatArray) -> FloatArray:
     return np.asarray(x - np.log(np.exp(x).sum(axis=1, keepdims=True)))
 
 
-class Tape:
+class FrameBuffer:
     """Output rows of a layer, with those ``held`` that the next layer needs again.
 
     The first ``late`` rows are of before the first sample: silence.
@@ -269,7 +269,7 @@ class Tapes:
     def __init__(self, blocks: list[Separable], late: int) -> None:
         self._blocks, self._tapes = blocks, []
         for block in blocks:
-            self._tapes.append(Tape(block.held, block.channels, late))
+            self._tapes.append(FrameBuffer(block.held, block.channels, late))
             late += block.after
         self.late = late
 
@@ -392,7 +392,10 @@ class SoundStream(BlockStream):
 
     def _begin(self) -> int:
         self._centre, self._begun = Centre(self._usual), False
-        self._sound, self._rows = Tape(_SOUND, 1, 0), Tape(STEM - 1, self._channels, STEM_LATE)
+        self._sound, self._rows = (
+            FrameBuffer(_SOUND, 1, 0),
+            FrameBuffer(STEM - 1, self._channels, STEM_LATE),
+        )
         return 0
 
     def _bands(self, samples: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -170,7 +170,7 @@ class PhoneStream(nn.SoundStream):
             raise ValueError("pairs of frames are torn apart")
         self._middle = nn.Tapes(network.middle, early // 2)
         middle = 2 * self._middle.late
-        self._shortcut = nn.Tape(middle - early, network.early[-1].channels, early)
+        self._shortcut = nn.FrameBuffer(middle - early, network.early[-1].channels, early)
         self._late = nn.Tapes(network.late, middle)
         return self._late.late
 
@@ -250,10 +250,10 @@ class UnitStream(nn.BlockStream):
     def _begin(self) -> int:
         layer = self._network.layer
         self._sound, self._bands = (
-            nn.Tape(_FRAME, 1, 0),
-            nn.Tape(nn.STEM - 1, nn.BANDS, nn.STEM_LATE),
+            nn.FrameBuffer(_FRAME, 1, 0),
+            nn.FrameBuffer(nn.STEM - 1, nn.BANDS, nn.STEM_LATE),
         )
-        self._rows = nn.Tape(layer.held, layer.channels, nn.STEM_LATE)
+        self._rows = nn.FrameBuffer(layer.held, layer.channels, nn.STEM_LATE)
         return self._network.late
 
     def _through(self, blocks: FloatArray) -> IntArray:

@@ -1,8 +1,8 @@
 """Speak through the monitor: a microphone that keeps to a budget."""
 
 from monitor.protocols import CLEAR, MUTED
-from monitor.relay.gate import Gate, Way
-from monitor.relay.outlet import Outlet
+from monitor.relay.gate import Gate, RelayPath
+from monitor.relay.outlet import OutputDevice
 from monitor.relay.relay import DELAY_SECONDS, MUTE, Relay, RelaySettings
 
 __all__ = [
@@ -11,8 +11,8 @@ __all__ = [
     "MUTE",
     "MUTED",
     "Gate",
-    "Outlet",
+    "OutputDevice",
     "Relay",
+    "RelayPath",
     "RelaySettings",
-    "Way",
 ]

@@ -30,7 +30,7 @@ Charge: TypeAlias = Callable[[FeatureTotals], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class RelayPath:
     """Path for outgoing sound, and the attackers that the budget limits.
 
     Attributes:
@@ -90,7 +90,7 @@ class Gate:
     def __init__(
         self,
         budget_bits: float,
-        ways: Sequence[Way],
+        ways: Sequence[RelayPath],
         step_seconds: float,
         *,
         hold: bool = True,

@@ -126,7 +126,7 @@ class SoundQueue:
 
 
 class SoundOutput(Protocol):
-    """An opened output device: what an `Outlet` needs of a sound library."""
+    """An opened output device: what an `OutputDevice` needs of a sound library."""
 
     name: str
     rate: int
@@ -194,7 +194,7 @@ def _switch_soon() -> Callable[[], object]:
 _SOON = ProcessSetting(_switch_soon)
 
 
-class Outlet:
+class OutputDevice:
     """Opened output, at the rate of its device; silent before and after.
 
     Args:

@@ -19,8 +19,8 @@ from monitor.events.run import Alert, RunStart
 from monitor.features.framing import columns_of
 from monitor.population.population import Population
 from monitor.protocols import CLEAR, MUTED, AudioDevice, LiveSource
-from monitor.relay.gate import MARGIN_BITS, Charge, Gate, Way
-from monitor.relay.outlet import Outlet
+from monitor.relay.gate import MARGIN_BITS, Charge, Gate, RelayPath
+from monitor.relay.outlet import OutputDevice
 from monitor.sources.base import WrappedLiveSource
 from monitor.sources.microphone import InputSystem, open_input
 from monitor.stream.monitor import Monitor
@@ -98,7 +98,7 @@ class Relay(BaseRule):
         gate: once `begin` was called, where there is a budget.
     """
 
-    def __init__(self, outlet: Outlet, settings: RelaySettings) -> None:
+    def __init__(self, outlet: OutputDevice, settings: RelaySettings) -> None:
         self.outlet, self.settings = outlet, settings
         self.gate: Gate | None = None
         self.muted = False
@@ -150,7 +150,7 @@ class Relay(BaseRule):
 
         def opens(wanted: str | int | None, channels: int | None) -> AudioDevice:
             device: AudioDevice = open_input(wanted, channels, INPUT_LATENCY_SECONDS)
-            return _PassedOn(device, self.outlet) if self.settings.passes_on else device
+            return _RelayedAudio(device, self.outlet) if self.settings.passes_on else device
 
         return InputSystem(opens)
 
@@ -174,10 +174,10 @@ class Relay(BaseRule):
         if asked.budget_bits is not None:
             check_reach(asked.budget_bits, monitor.headline, monitor.attacker)
             fresh = partial(monitor.fresh, step_seconds=asked.step_seconds)
-            ways = [Way(CLEAR, [fresh()])]
+            ways = [RelayPath(CLEAR, [fresh()])]
             if attackers is not None:
                 hearers = [m.fresh(step_seconds=asked.step_seconds) for m in attackers.values()]
-                ways = [Way(PROTECTED, hearers)]
+                ways = [RelayPath(PROTECTED, hearers)]
             if self.protects:
                 ways.append(self._protected_way(monitor, fresh))
             self.gate = Gate(
@@ -185,7 +185,7 @@ class Relay(BaseRule):
             )
         self.outlet.start()
 
-    def _protected_way(self, monitor: Monitor, fresh: Callable[..., Monitor]) -> Way:
+    def _protected_way(self, monitor: Monitor, fresh: Callable[..., Monitor]) -> RelayPath:
         asked = self.settings
         protect = ProtectedBlocks(asked.then, ("live",), speaker=monitor.watch, seed=asked.seed)
         if protect.latency_seconds is None:
@@ -196,7 +196,7 @@ class Relay(BaseRule):
         alone = [fresh()]
         if asked.protected_population is not None:
             alone.append(fresh(asked.protected_population))
-        return Way(asked.then, [fresh()], alone, protect)
+        return RelayPath(asked.then, [fresh()], alone, protect)
 
     def send(self, block: Block) -> list[Block]:
         """Let out what may go out by now; return it, one channel, as long in all as what came."""
@@ -327,10 +327,10 @@ class _Relayed(WrappedLiveSource):
                 yield item
 
 
-class _PassedOn:
+class _RelayedAudio:
     """An input that also sends its sound at once."""
 
-    def __init__(self, device: AudioDevice, outlet: Outlet) -> None:
+    def __init__(self, device: AudioDevice, outlet: OutputDevice) -> None:
         self._device, self._outlet = device, outlet
         self.name, self.rate, self.channels = device.name, device.rate, device.channels
         self.close = device.close

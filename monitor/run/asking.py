@@ -15,7 +15,7 @@ from monitor.safe_text import find_name, printable
 from monitor.stream.stream import Event
 
 if TYPE_CHECKING:
-    from monitor.stream.people import SideBySide
+    from monitor.stream.people import MultiSpeakerMonitor
 
 RunEvent: TypeAlias = "RunStart | Event | Alert | LevelReached | RunEnd"
 
@@ -33,7 +33,10 @@ class AskedRules:
     """
 
     def __init__(
-        self, rules: Sequence[ExplainedRule], split: SideBySide | None, labels: Sequence[str]
+        self,
+        rules: Sequence[ExplainedRule],
+        split: MultiSpeakerMonitor | None,
+        labels: Sequence[str],
     ) -> None:
         self._rules, self._split, self._labels = rules, split, labels
         self._rules_of: dict[tuple[str, str | None], list[ExplainedRule]] = {}

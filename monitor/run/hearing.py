@@ -36,7 +36,7 @@ from monitor.types import Notice
 
 if TYPE_CHECKING:
     from monitor.stream.pair import MonitorPair
-    from monitor.stream.people import SideBySide
+    from monitor.stream.people import MultiSpeakerMonitor
 
 Name: TypeAlias = "str | os.PathLike[str]"
 MonitorFactory: TypeAlias = "Monitor | Callable[[Source], Monitor]"
@@ -66,7 +66,7 @@ class Hearing:
 
     source: Source
     monitor: Monitor
-    split: SideBySide | None
+    split: MultiSpeakerMonitor | None
     side: ProtectedSide | None
     declared: DeclaredEpsilon | None = None
 
@@ -186,7 +186,7 @@ def _open_people(
     *,
     alone: str,
     resumes: bool,
-) -> SideBySide | None:
+) -> MultiSpeakerMonitor | None:
     """Set up a monitor for each person, where the source is split.
 
     ``alone`` names what goes with one voice, if anything does.
@@ -207,9 +207,9 @@ def _open_people(
         raise UsageError(f"{alone} goes with one voice, not with a recording split by person")
     if resumes:
         raise UsageError(Message("a run of several people cannot be resumed: leave out ", RESUME))
-    from monitor.stream.people import SideBySide
+    from monitor.stream.people import MultiSpeakerMonitor
 
-    return SideBySide(source, monitors)
+    return MultiSpeakerMonitor(source, monitors)
 
 
 def _describe_words(source: Source, monitor: Monitor) -> Iterator[Notice]:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from monitor.errors import UsageError
 from monitor.events.declaration import Event
 from monitor.events.phrases import ENROL, bits_now, limits_in_words, nobody_speaks
-from monitor.events.reading import Among, Reading
+from monitor.events.reading import CrowdReading, Reading
 from monitor.events.run import GapEvent, PersonEnd, RunEnd, RunStart
 from monitor.events.schema import compact
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
@@ -91,7 +91,7 @@ class Measurement:
     at_least: bool | None = None
     spread_low: float | None = None
     spread_high: float | None = None
-    among: Sequence[Among] | None = None
+    among: Sequence[CrowdReading] | None = None
     session: str = "cross"
     excluded_seconds: float | None = None
     conditions: Condition | None = None

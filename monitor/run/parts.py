@@ -24,7 +24,7 @@ from monitor.stream.records import fingerprint
 from monitor.types import Block, Notice
 
 if TYPE_CHECKING:
-    from monitor.anonymisers.laplace import Declared
+    from monitor.anonymisers.laplace import DeclaredGuarantee
     from monitor.anonymisers.recording import ProtectedBlocks
     from monitor.ledger import LedgerSession
     from monitor.stream.pair import MonitorPair
@@ -181,7 +181,7 @@ class DeclaredEpsilon:
     """Epsilon that an anonymiser, or noise on frames (no ``side``), declares, over windows."""
 
     def __init__(
-        self, declared: Declared, monitor: Monitor, side: ProtectedSide | None = None
+        self, declared: DeclaredGuarantee, monitor: Monitor, side: ProtectedSide | None = None
     ) -> None:
         self._declared, self._monitor, self._side = declared, monitor, side
 
@@ -191,10 +191,10 @@ class DeclaredEpsilon:
         if side is not None:
             declared = side.anonymiser.declared
         elif monitor.noise:
-            from monitor.anonymisers.laplace import Declared
+            from monitor.anonymisers.laplace import DeclaredGuarantee
 
             seconds = monitor.population.features[monitor.features[0]].spec.frame_seconds
-            declared = Declared.parse_noise(monitor.noise, seconds)
+            declared = DeclaredGuarantee.parse_noise(monitor.noise, seconds)
         else:
             return None
         return None if declared is None else cls(declared, monitor, side)

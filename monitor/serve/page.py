@@ -39,7 +39,7 @@ from monitor.serve.session import (
 from monitor.serve.templates import checked_name
 from monitor.web.guard import Access, Guard, guarded, is_loopback, not_ours
 from monitor.web.hub import Wakeup
-from monitor.web.page import STATIC, Entrance, Pages, plotly_styles, static_routes
+from monitor.web.page import STATIC, LoginPage, Pages, plotly_styles, static_routes
 from monitor.web.server import Certificate, Server
 
 # --- Messages to one browser.
@@ -115,7 +115,7 @@ def make_app(settings: ServeSettings, bound: str, access: Access) -> tuple[ASGIA
         Route("/people", guarded(sessions.people)),
         Route("/anonymisers", guarded(anonymisers)),
         Route("/forget", guarded(sessions.forget), methods=["POST"]),
-        *Entrance(access).routes,
+        *LoginPage(access).routes,
         *static_routes(),
     ]
     app = Starlette(routes=routes)
@@ -160,7 +160,7 @@ class Sessions:
     def __init__(self, settings: ServeSettings, access: Access) -> None:
         self._settings = settings
         self._access = access
-        self._all: dict[str, _Held] = {}
+        self._all: dict[str, _BrowserSlot] = {}
 
     def __len__(self) -> int:
         return len(self._all)
@@ -252,7 +252,7 @@ class Sessions:
             if not self._has_room():
                 await websocket.close(FULL, "too many people use this page now")
                 return
-            held = _Held(self._settings)
+            held = _BrowserSlot(self._settings)
             self._all[held.session.id] = held
         elif held.attached:
             await websocket.close(TAKEN, "this session has a microphone already")
@@ -283,11 +283,11 @@ class Sessions:
             self._end(min(departed, key=lambda held: (held.session.busy, held.left)))
         return bool(departed)
 
-    def _end(self, held: _Held) -> None:
+    def _end(self, held: _BrowserSlot) -> None:
         held.session.stop(cancel=True)  # the speaker has left, so no template can be stored
         self._all.pop(held.session.id, None)
 
-    async def _send(self, websocket: WebSocket, held: _Held) -> None:
+    async def _send(self, websocket: WebSocket, held: _BrowserSlot) -> None:
         settings = self._settings
         ready = {
             "type": "ready",
@@ -307,7 +307,7 @@ class Sessions:
                     continue
                 await held.wakeup.wait(HEARTBEAT_SECONDS)
 
-    async def _receive(self, websocket: WebSocket, held: _Held) -> int:
+    async def _receive(self, websocket: WebSocket, held: _BrowserSlot) -> int:
         """Process messages until the browser goes; return the code of its close."""
         texts, messages = RateLimiter(TEXTS_SECOND), RateLimiter(MESSAGES_SECOND)
         cookies = websocket.headers.get("cookie", "")
@@ -359,7 +359,7 @@ class Sessions:
             raise RefusedError("nothing that this server does")
 
 
-class _Held:
+class _BrowserSlot:
     """A session, what waits for its browser, and whether that is here."""
 
     def __init__(self, settings: ServeSettings) -> None:
@@ -376,7 +376,7 @@ class _Held:
         if self._leaving is not None:
             self._leaving.cancel()
 
-    def detach(self, seconds: float, then: Callable[[_Held], None]) -> None:
+    def detach(self, seconds: float, then: Callable[[_BrowserSlot], None]) -> None:
         """Note that its browser is gone; if it does not come back in time, call ``then``."""
         self.attached, self.left = False, time.monotonic()
         self._leaving = asyncio.get_running_loop().call_later(seconds, then, self)

@@ -8,10 +8,10 @@ from monitor.lazy import lazily
 
 if TYPE_CHECKING:
     from monitor.stream.monitor import Monitor
-    from monitor.stream.people import Person, SideBySide
+    from monitor.stream.people import MultiSpeakerMonitor, Person
     from monitor.stream.plan import MonitorSettings
 
-__all__ = ["Monitor", "MonitorSettings", "Person", "SideBySide"]
+__all__ = ["Monitor", "MonitorSettings", "MultiSpeakerMonitor", "Person"]
 
-_HOMES = {"monitor": "Monitor", "plan": "MonitorSettings", "people": "Person SideBySide"}
+_HOMES = {"monitor": "Monitor", "plan": "MonitorSettings", "people": "MultiSpeakerMonitor Person"}
 __getattr__, __dir__ = lazily(__name__, _HOMES, ("people",))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from monitor.events.reading import Among, Bits, Bystander, FeatureReading, Guides
+from monitor.events.reading import Bits, Bystander, CrowdReading, FeatureReading, Guides
 from monitor.maths.evidence import enrolled_share
 from monitor.population.interpolation import GOOD_AREA
 from monitor.stream.attacker_model import AttackerModel
@@ -46,7 +46,7 @@ class Assessment:
     evidence: Bits | None = None
     support_bits: float | None = None
     at_least: bool | None = None
-    among: tuple[Among, ...] | None = None
+    among: tuple[CrowdReading, ...] | None = None
     ratios: FloatArray | None = None
     enrolled: float | None = None
     enrolled_withheld: tuple[str, ...] = ()

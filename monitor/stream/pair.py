@@ -29,7 +29,7 @@ _ONE_KIND = (
     "the clear or the protected population has no rank model of evidence. Both sides show the "
     "closed-set figure, so that they compare (calibrate with a cohort)"
 )
-Protecting: TypeAlias = Callable[[Iterable[Item]], Iterator[Block]]
+ProtectAudio: TypeAlias = Callable[[Iterable[Item]], Iterator[Block]]
 
 
 class PairState(StreamState):
@@ -59,7 +59,7 @@ class MonitorPair:
     """
 
     def __init__(
-        self, clear: Monitor, protect: Protecting, population: Population | None = None
+        self, clear: Monitor, protect: ProtectAudio, population: Population | None = None
     ) -> None:
         if not clear.front_end.by_name:
             raise UsageError("custom features support one stream only: name built-in features")

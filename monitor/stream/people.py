@@ -95,7 +95,7 @@ class Person:
         )
 
 
-class SideBySide:
+class MultiSpeakerMonitor:
     """Monitors of the voices of a recording, each measured as if it were alone.
 
     A voice's figures are those of a recording in which its stretches are joined; its times are
@@ -118,7 +118,7 @@ class SideBySide:
         >>> from monitor import Population
         >>> from monitor.sources import PerChannel, Samples
         >>> call = PerChannel(Samples(np.zeros((32_000, 2)), 16_000))
-        >>> people = SideBySide(call, [Monitor(Population.reference(), ["f0"])])
+        >>> people = MultiSpeakerMonitor(call, [Monitor(Population.reference(), ["f0"])])
         >>> [(event.label, event.seconds) for event in people.listen(call)]
         [('channel 1', 1.0), ('channel 2', 1.0), ('channel 1', 2.0), ('channel 2', 2.0)]
     """

@@ -15,7 +15,7 @@ import numpy as np
 
 from monitor.crowds import people, sizes
 from monitor.errors import UsageError
-from monitor.events.reading import Among, Bits, Bystander
+from monitor.events.reading import Bits, Bystander, CrowdReading
 from monitor.maths.condition import Condition, degradation, unlike
 from monitor.maths.evidence import (
     bits_among,
@@ -127,7 +127,7 @@ def compute_crowds(
     place: int | None,
     crowds: Sequence[int],
     names: Sequence[str],
-) -> list[tuple[Among, ...]]:
+) -> list[tuple[CrowdReading, ...]]:
     """Compute the figures of R moments in each crowd, from the evidence of N people, shape (R, N).
 
     ``watched`` is the evidence of the watched speaker, at ``place``, with its limits.
@@ -143,14 +143,14 @@ def compute_crowds(
     figures = crowd_bits(own[:, None], rest[:, None, None], len(names), np.array(crowds)[:, None])
     return [
         tuple(
-            Among(m, value, low, high, min(2.0**value / m, 1.0))
+            CrowdReading(m, value, low, high, min(2.0**value / m, 1.0))
             for m, (value, low, high) in zip(crowds, row, strict=True)
         )
         for row in figures.tolist()
     ]
 
 
-def _compute_gains(bits: FloatArray, m: int, names: Sequence[str]) -> list[Among]:
+def _compute_gains(bits: FloatArray, m: int, names: Sequence[str]) -> list[CrowdReading]:
     posterior = posterior_among(bits, m)
     best = posterior.argmax(axis=1)
     favourites = [
@@ -158,7 +158,8 @@ def _compute_gains(bits: FloatArray, m: int, names: Sequence[str]) -> list[Among
     ]
     gains = bits_among(bits, m, None).tolist()
     return [
-        Among(m, b, favourite=favourite) for b, favourite in zip(gains, favourites, strict=True)
+        CrowdReading(m, b, favourite=favourite)
+        for b, favourite in zip(gains, favourites, strict=True)
     ]
 
 

@@ -37,7 +37,7 @@ from monitor.stream.totals import RunningTotals
 from monitor.training.feature_extraction import (
     SLICE_TICKS,
     ExtractionOutcome,
-    Listener,
+    FeatureExtractor,
     SpeechFrames,
     speech_frames,
     summarise_in_order,
@@ -222,7 +222,7 @@ def enrol(
     """
     corpus = corpus if isinstance(corpus, Corpus) else find(corpus)
     slice_limit = _whole_slices(seconds)
-    listener = Listener(features, channel, setup)
+    listener = FeatureExtractor(features, channel, setup)
     problems, notes = list(corpus.problems), list[str]()
     speakers: list[Speaker] = []
     offsets = [0]

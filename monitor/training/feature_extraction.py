@@ -54,7 +54,7 @@ from monitor.sources.frames import FramesFile, Header, write_frames
 from monitor.sources.registry import is_frames, open_source, recording_hashes, span_of
 from monitor.stream.word_coverage import find_coverage
 from monitor.training.starts import EVERY_SECONDS, START_SECONDS, StartListener
-from monitor.transcripts.formats import LIES_BESIDE, TranscriptChoice, words_mark
+from monitor.transcripts.formats import SIDECAR, TranscriptChoice, words_mark
 from monitor.types import (
     TICKS_PER_SECOND,
     AnyArray,
@@ -185,7 +185,7 @@ class SpeechFrames:
         return float(place) / TICKS_PER_SECOND
 
 
-class Listener:
+class FeatureExtractor:
     """Extractor of one set of features from recordings, which have to agree.
 
     Args:
@@ -223,7 +223,7 @@ class Listener:
         path: Readable,
         *,
         speech_seconds: float | None = None,
-        words: TranscriptChoice = LIES_BESIDE,
+        words: TranscriptChoice = SIDECAR,
         speaker: str | None = None,
         landmarks: bool = False,
     ) -> SpeechFrames:
@@ -386,7 +386,7 @@ _Summary: TypeAlias = Callable[[Sequence[ExtractionOutcome], Mapping[str, Featur
 
 
 def extract_in_order(
-    recordings: Sequence[Recording], listener: Listener, *, jobs: Jobs = 1
+    recordings: Sequence[Recording], listener: FeatureExtractor, *, jobs: Jobs = 1
 ) -> Generator[ExtractionOutcome, None, None]:
     """Extract every recording, in order; what comes out does not depend on ``jobs``."""
     groups = [(recording,) for recording in recordings]
@@ -397,7 +397,7 @@ def extract_in_order(
 
 def summarise_in_order(
     recordings: Sequence[Recording],
-    listener: Listener,
+    listener: FeatureExtractor,
     summarise: _Summary[_Result],
     *,
     slices: int | None = None,
@@ -410,7 +410,7 @@ def summarise_in_order(
 
 def _extract_groups(
     groups: Sequence[tuple[Recording, ...]],
-    listener: Listener,
+    listener: FeatureExtractor,
     slices: int | None,
     summarise: _Summary[_Result],
     jobs: Jobs,
@@ -426,7 +426,9 @@ def _extract_groups(
             yield summarise(outcomes, listener.specs)
         return
     words, setup = "words" in map(takes, names), listener.setup.elsewhere()
-    sent = Listener(names, listener.channel, setup, sounds=listener.sounds, starts=listener.starts)
+    sent = FeatureExtractor(
+        names, listener.channel, setup, sounds=listener.sounds, starts=listener.starts
+    )
     results = each_in_order(
         partial(_extract_elsewhere, sent, slices, summarise),
         tasks,
@@ -447,7 +449,7 @@ def _keep_all(
 
 
 def _extract_elsewhere(
-    sent: Listener,
+    sent: FeatureExtractor,
     slices: int | None,
     summarise: _Summary[_Result],
     recordings: Sequence[Recording],
@@ -458,7 +460,7 @@ def _extract_elsewhere(
 
 
 def _extract(
-    listener: Listener, slices: int | None, recordings: Sequence[Recording]
+    listener: FeatureExtractor, slices: int | None, recordings: Sequence[Recording]
 ) -> list[ExtractionOutcome]:
     """Extract recordings of one speaker, as far as they are needed."""
     outcomes = []
@@ -477,7 +479,7 @@ def _extract(
 
 
 def _extract_recording(
-    listener: Listener, recording: Recording, left: int | None
+    listener: FeatureExtractor, recording: Recording, left: int | None
 ) -> ExtractionOutcome:
     """Extract one recording, up to this many ticks of speech."""
     if left is not None and left <= 0:
@@ -507,7 +509,7 @@ COLUMNS = ["path", "speaker", "session"]
 
 
 @dataclass(frozen=True, slots=True)
-class HearingOptions:
+class ExtractionOptions:
     """Features to extract, and limits."""
 
     features: tuple[str, ...]
@@ -534,33 +536,33 @@ class HearingOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class HearingOrder:
+class ExtractionTask:
     """One recording to extract."""
 
     source: Readable
     target: Path
     speaker: str
     session: str
-    words: TranscriptChoice = LIES_BESIDE
+    words: TranscriptChoice = SIDECAR
 
 
 @dataclass(frozen=True, slots=True)
 class OrderOutcome:
-    """Outcome of a `HearingOrder`."""
+    """Outcome of a `ExtractionTask`."""
 
-    order: HearingOrder
+    order: ExtractionTask
     seconds: float  # newly extracted
     is_complete: bool  # the file holds frames of the whole recording
     problem: str = ""  # what could not be used
     messages: tuple[str, ...] = ()  # on the new frames and their transcript
 
 
-def orders(corpus: Corpus, root: Path, folder: Path) -> list[HearingOrder]:
+def orders(corpus: Corpus, root: Path, folder: Path) -> list[ExtractionTask]:
     """Choose files for the frames by paths below ``root``, otherwise by names."""
     if root.is_dir() and folder.resolve().is_relative_to(root.resolve()):
         raise UsageError(f"{folder} is in the corpus itself: choose a folder outside")
     _check_folder(folder)
-    hearing_orders: list[HearingOrder] = []
+    hearing_orders: list[ExtractionTask] = []
     targets: set[Path] = set()
     base = absolute(root if root.is_dir() else root.parent)
     for recording in corpus.recordings:
@@ -577,14 +579,14 @@ def orders(corpus: Corpus, root: Path, folder: Path) -> list[HearingOrder]:
             number += 1
         targets.add(names[0])
         hearing_orders.append(
-            HearingOrder(recording.path, names[0], speaker, session, recording.words)
+            ExtractionTask(recording.path, names[0], speaker, session, recording.words)
         )
     return hearing_orders
 
 
 def write_manifest(
     folder: Path,
-    hearing_orders: Sequence[HearingOrder],
+    hearing_orders: Sequence[ExtractionTask],
     columns: Mapping[str, Mapping[str, str]] | None = None,
 ) -> None:
     """Write who speaks when in which file; ``columns`` hold more, by title and speaker."""
@@ -604,8 +606,8 @@ def write_manifest(
 
 
 def keep(
-    hearing_orders: Sequence[HearingOrder],
-    options: HearingOptions,
+    hearing_orders: Sequence[ExtractionTask],
+    options: ExtractionOptions,
     jobs: Jobs = 1,
     folder: Path | None = None,
 ) -> Generator[OrderOutcome, None, None]:
@@ -628,7 +630,7 @@ def keep(
         for order in hearing_orders
     ]
 
-    def read(order: HearingOrder) -> Iterator[Path]:
+    def read(order: ExtractionTask) -> Iterator[Path]:
         yield from (*manifest, *order.words.files(order.source, words=words))
 
     outcomes = each_in_order(
@@ -651,8 +653,8 @@ def keep(
 def hear(
     path: Readable,
     features: Sequence[Feature],
-    options: HearingOptions,
-    words: TranscriptChoice = LIES_BESIDE,
+    options: ExtractionOptions,
+    words: TranscriptChoice = SIDECAR,
     speaker: str | None = None,
 ) -> Frames:
     """Extract the frames of one recording, with its words where a feature is made of them."""
@@ -662,7 +664,7 @@ def hear(
 def _hear_runs(
     path: Readable,
     features: Sequence[Feature],
-    options: HearingOptions,
+    options: ExtractionOptions,
     words: TranscriptChoice,
     speaker: str | None,
     *,
@@ -675,7 +677,7 @@ def _hear_runs(
 
 
 def _hear_recording(
-    order: HearingOrder, features: Sequence[Feature], options: HearingOptions
+    order: ExtractionTask, features: Sequence[Feature], options: ExtractionOptions
 ) -> tuple[Frames, AnyArray, Starts]:
     """Extract frames, landmarks and starts of one recording; and the sum of rows of conditions."""
     sound = np.zeros(ROW, np.int64)
@@ -701,10 +703,10 @@ def _shapes(features: Sequence[Feature]) -> _Shapes:
 
 
 def _keep(
-    options: HearingOptions,
+    options: ExtractionOptions,
     note: Mapping[str, object],
     requested: Mapping[str, list[Any]],
-    order: HearingOrder,
+    order: ExtractionTask,
 ) -> OrderOutcome:
     stored = None if is_frames(order.source) else _load(order.target)
     stored_shapes: _Shapes = {} if stored is None else stored.header.settings["features"]
@@ -762,7 +764,7 @@ def _keep(
     return OrderOutcome(order, len(frames.speech) / TICKS_PER_SECOND, True, problem, messages)
 
 
-def _write(order: HearingOrder, frames: Frames, shapes: _Shapes, header: Header) -> str:
+def _write(order: ExtractionTask, frames: Frames, shapes: _Shapes, header: Header) -> str:
     """Write the frames of an order and their landmarks; return a line on what was lost of it."""
     peaks = frames_of(frames.tracks.get(NAME))
     header = replace(header, landmarks=None if peaks is None else pack(*peaks))
@@ -813,7 +815,9 @@ def _in_order(names: Iterable[str], setup: FeatureSetup) -> list[str]:
     return sorted(names, key=lambda name: ([*setup.names(), name].index(name), name))
 
 
-def describe_difference(hearing_orders: Sequence[HearingOrder], options: HearingOptions) -> str:
+def describe_difference(
+    hearing_orders: Sequence[ExtractionTask], options: ExtractionOptions
+) -> str:
     """Describe how the frames that are there were made otherwise; empty where they were not."""
     loaded = (_load(order.target) for order in hearing_orders if order.target.exists())
     stored = next(filter(None, loaded), None)
@@ -831,7 +835,7 @@ def describe_difference(hearing_orders: Sequence[HearingOrder], options: Hearing
     return ""
 
 
-def _is_current(stored: FramesFile, note: Mapping[str, object], order: HearingOrder) -> bool:
+def _is_current(stored: FramesFile, note: Mapping[str, object], order: ExtractionTask) -> bool:
     changing = {"features": None, "lost": None, "words": None, "span": None}
     if {**stored.header.settings, **changing} != {**note, **changing}:
         return False

@@ -27,7 +27,7 @@ from monitor.population.templates import SLICE_SECONDS
 from monitor.protocols import Feature
 from monitor.training.feature_extraction import (
     ExtractionOutcome,
-    Listener,
+    FeatureExtractor,
     SpeechFrames,
     extract_in_order,
     summarise_in_order,
@@ -211,7 +211,7 @@ def collect(
         the voices, the spec of each feature, and a line for each file that was skipped or has
             unusable parts.
     """
-    listener = Listener(features, setup=setup, sounds=sounds, starts=True)
+    listener = FeatureExtractor(features, setup=setup, sounds=sounds, starts=True)
     problems = list(corpus.problems)
     voices = []
     with closing(extract_in_order(corpus.recordings, listener, jobs=jobs)) as outcomes:
@@ -369,7 +369,7 @@ def cohort_of(
         counts in the fewest bytes that fit them, and means of embeddings in half precision. Also
             one line for each file that was skipped or has unusable parts.
     """
-    listener = Listener(features, setup=setup)
+    listener = FeatureExtractor(features, setup=setup)
     problems = list(corpus.problems)
     seconds, rows, names = [], [], []
     with closing(summarise_in_order(corpus.recordings, listener, _sum_up, jobs=jobs)) as results:

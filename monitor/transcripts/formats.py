@@ -624,7 +624,7 @@ class TranscriptChoice:
         raise SourceError(Message(text, Argument("speaker_in_transcript"), ")"))
 
 
-LIES_BESIDE = TranscriptChoice()
+SIDECAR = TranscriptChoice()
 """The transcript beside each recording, of its measured speaker."""
 
 

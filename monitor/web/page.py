@@ -317,7 +317,7 @@ def make_app(
         Route("/readings", guarded(pages.readings)),
         Route("/metrics", guarded(pages.metrics)),
         *further,
-        *Entrance(access).routes,
+        *LoginPage(access).routes,
         *static_routes(),
     ]
     return Guard(Starlette(routes=routes), bound, access, plotly_styles())
@@ -343,7 +343,7 @@ def plotly_styles() -> list[str]:
     return styles_of(plotly_js().read_text(encoding="utf-8"))
 
 
-class Entrance:
+class LoginPage:
     """Routes shared by all pages: login, logout and a health check."""
 
     def __init__(self, access: Access | None) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from monitor.anonymisers import Laplace
-from monitor.anonymisers.laplace import EVERYBODY_BITS, Declared, empty_after, promises
+from monitor.anonymisers.laplace import EVERYBODY_BITS, DeclaredGuarantee, empty_after, promises
 from monitor.errors import UsageError
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.maths.composition import basic, clipped, noise_scale, optimal
@@ -116,12 +116,12 @@ def test_a_setting_that_makes_no_sense_is_refused(setting, said):
         Laplace.parse(setting)
 
 
-TOKEN = Declared("usc:15", 15.0, 0.04, ahead_seconds=0.3)
+TOKEN = DeclaredGuarantee("usc:15", 15.0, 0.04, ahead_seconds=0.3)
 
 
 @given(st.floats(0.01, 20), st.integers(1, 50_000))
 def test_what_is_shown_is_a_bound_and_hardly_more_than_the_least(epsilon, windows):
-    spent = Declared("m", epsilon, 0.04).after(windows).spent
+    spent = DeclaredGuarantee("m", epsilon, 0.04).after(windows).spent
     least = optimal(epsilon, windows, 1e-4)
     assert spent.trials == windows
     assert spent.basic_nats == basic(epsilon, windows)
@@ -143,11 +143,15 @@ def test_windows_that_sound_depends_on_before_it_is_over_are_counted(seconds, wi
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf])
 def test_what_is_no_epsilon_is_refused(epsilon):
     with pytest.raises(UsageError, match=f"epsilon {epsilon:g}: "):
-        Declared("m", epsilon, 0.04)
+        DeclaredGuarantee("m", epsilon, 0.04)
 
 
 def test_noise_on_frames_declares_what_its_setting_says():
-    assert Declared.parse_noise("tokens:2.5", 0.04) == Declared("tokens:2.5", 2.5, 0.04)
-    assert Declared.parse_noise("laplace:15,1", 3.0) == Declared("laplace:15,1", 15.0, 3.0)
+    assert DeclaredGuarantee.parse_noise("tokens:2.5", 0.04) == DeclaredGuarantee(
+        "tokens:2.5", 2.5, 0.04
+    )
+    assert DeclaredGuarantee.parse_noise("laplace:15,1", 3.0) == DeclaredGuarantee(
+        "laplace:15,1", 15.0, 3.0
+    )
     for unknown in ("", "laplace", "laplace:much", "laplace:-1", "laplace:inf", "mist:3"):
-        assert Declared.parse_noise(unknown, 3.0) is None
+        assert DeclaredGuarantee.parse_noise(unknown, 3.0) is None

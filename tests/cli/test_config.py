@@ -11,7 +11,7 @@ import pytest
 
 from monitor.cli import COMMANDS, cli
 from monitor.cli.config import HARMLESS, defaults_from
-from monitor.cli.help import Offered
+from monitor.cli.help import ChoiceHint
 from monitor.cli.options import TextFile
 from monitor.errors import UsageError
 
@@ -112,7 +112,7 @@ def test_of_a_file_that_others_can_write_only_harmless_options_are_taken(command
             config.write_text(f"[{where}]\n{name} = {'true' if option.is_flag else 7}\n")
             config.chmod(0o622)
             if name in HARMLESS:
-                assert not isinstance(option.type, (click.Path, Offered, TextFile)), name
+                assert not isinstance(option.type, (click.Path, ChoiceHint, TextFile)), name
                 assert defaults_from(config, list(COMMANDS), command)
                 continue
             with pytest.raises(UsageError, match=rf" sets {name}, .*\(chmod 600 .*all.toml\)"):

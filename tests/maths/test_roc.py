@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 from scipy.optimize import isotonic_regression
 
 from monitor.errors import UsageError
-from monitor.lab.evaluation.membership import Highest
+from monitor.lab.evaluation.membership import TopScores
 from monitor.maths import roc
 from monitor.maths.roc import cell_counts, count_scores, cuts_around, pool
 
@@ -125,7 +125,7 @@ def test_highest_holds_everything_down_to_its_last(seed, keep, rows, levels):
     generator = np.random.default_rng(seed)
     scores = generator.integers(0, levels, (rows, 5)).astype(float)
     owner = generator.integers(0, 3, rows)
-    highest = Highest(keep, speakers=3)
+    highest = TopScores(keep, speakers=3)
     for row in range(0, rows, 2):
         highest.add(scores[row : row + 2], owner[row : row + 2])
     tail = highest.tail()

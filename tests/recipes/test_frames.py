@@ -7,7 +7,7 @@ import json
 import numpy as np
 import soundfile
 
-from monitor.training.feature_extraction import HearingOptions, HearingOrder, keep
+from monitor.training.feature_extraction import ExtractionOptions, ExtractionTask, keep
 from recipes.frames import CONDITIONS, is_heard
 from tests.sounds import RATE, synthetic
 
@@ -15,8 +15,8 @@ from tests.sounds import RATE, synthetic
 def test_frames_without_the_starts_of_today_are_made_again(tmp_path):
     soundfile.write(tmp_path / "ann.wav", synthetic(3.0), RATE)
     folder = tmp_path / "frames"
-    order = HearingOrder(tmp_path / "ann.wav", folder / "ann.npz", "ann", "1")
-    assert [kept.problem for kept in keep([order], HearingOptions(("f0",)))] == [""]
+    order = ExtractionTask(tmp_path / "ann.wav", folder / "ann.npz", "ann", "1")
+    assert [kept.problem for kept in keep([order], ExtractionOptions(("f0",)))] == [""]
     assert not is_heard(folder, ["f0"])
     (folder / CONDITIONS).write_text("{}")
     assert is_heard(folder, ["f0"])

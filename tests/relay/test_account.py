@@ -15,7 +15,7 @@ import pytest
 from monitor import Monitor, Population
 from monitor.errors import UsageError
 from monitor.ledger import Ledger, LedgerSession
-from monitor.relay import Gate, Way
+from monitor.relay import Gate, RelayPath
 from monitor.stream.records import start_event
 from monitor.types import Block, FloatArray
 from tests.sounds import RATE, synthetic
@@ -43,7 +43,7 @@ class Account:
         self.session = LedgerSession(Ledger(path), fresh)
         self.session.begin(start_event(fresh, ("microphone",)))
         self.session.hold()
-        ways = [Way("clear", [fresh.fresh()])]
+        ways = [RelayPath("clear", [fresh.fresh()])]
         self.gate = Gate(budget, ways, STEP, charge=self.session.charge)
 
     def send(self, sound: FloatArray) -> FloatArray:

@@ -15,7 +15,7 @@ from monitor import Monitor, Population, alerts, enrol
 from monitor.anonymisers.recording import ProtectedBlocks
 from monitor.errors import SourceError, UsageError
 from monitor.events import Alert, Reading
-from monitor.relay import MUTED, Gate, Outlet, Relay, RelaySettings, Way
+from monitor.relay import MUTED, Gate, OutputDevice, Relay, RelayPath, RelaySettings
 from monitor.relay.gate import MARGIN_BITS
 from monitor.relay.outlet import LEAST_SECONDS, MOST_SECONDS, SoundQueue
 from monitor.run import Run
@@ -38,10 +38,10 @@ def monitor() -> Monitor:
 
 def gate_of(monitor: Monitor, method: str | None = None, **options) -> Gate:
     fresh = [monitor.fresh(step_seconds=0.5) for _ in range(4)]
-    ways = [Way("clear", fresh[:1])]
+    ways = [RelayPath("clear", fresh[:1])]
     if method is not None:
         protect = ProtectedBlocks(method, ("live",), seed=1)
-        ways.append(Way(method, fresh[1:2], fresh[2:3], protect))
+        ways.append(RelayPath(method, fresh[1:2], fresh[2:3], protect))
     return Gate(options.pop("budget", BUDGET), ways, 0.5, **options)
 
 
@@ -243,7 +243,7 @@ def output() -> Output:
 
 
 def test_an_outlet_is_silent_before_and_after_what_was_written(output):
-    outlet = Outlet("meeting", lambda _: output)
+    outlet = OutputDevice("meeting", lambda _: output)
     outlet.start()
     assert not output.give(500).any()
     outlet.write(np.ones(2000, np.float32), RATE)
@@ -253,7 +253,7 @@ def test_an_outlet_is_silent_before_and_after_what_was_written(output):
 
 
 def test_after_a_standstill_old_sound_is_left_out(output):
-    outlet = Outlet("meeting", lambda _: output)
+    outlet = OutputDevice("meeting", lambda _: output)
     outlet.start()
     outlet.write(np.full(10 * RATE, 0.1, np.float32), RATE)
     outlet.write(np.full(RATE, 0.2, np.float32), RATE)
@@ -284,7 +284,7 @@ def test_a_queue_that_lags_catches_up():
 
 
 def test_an_outlet_whose_device_has_gone_says_so(output):
-    outlet = Outlet("meeting", lambda _: output)
+    outlet = OutputDevice("meeting", lambda _: output)
     outlet.start()
     output.end()
     with pytest.raises(SourceError, match="meeting"):
@@ -293,7 +293,7 @@ def test_an_outlet_whose_device_has_gone_says_so(output):
 
 def test_sound_is_passed_on_while_it_is_permitted(output):
     now = [0.0]
-    outlet = Outlet("meeting", lambda _: output, clock=lambda: now[0])
+    outlet = OutputDevice("meeting", lambda _: output, clock=lambda: now[0])
     outlet.start()
     sound = np.ones((1600, 2), np.float32)
     outlet.pass_on(sound, RATE)
@@ -325,7 +325,7 @@ def speak(relay: Relay, voice: FloatArray, monitor: Monitor, **options) -> Run:
 
 
 def test_a_run_measures_what_went_out_and_tells_when_it_ended(monitor, voice, output):
-    relay = Relay(Outlet("meeting", lambda _: output), RelaySettings(BUDGET))
+    relay = Relay(OutputDevice("meeting", lambda _: output), RelaySettings(BUDGET))
     run = speak(relay, voice, monitor)
     assert run.totals.alerts == 1
     assert relay.sent_bits + relay.kept_bits <= BUDGET
@@ -338,7 +338,7 @@ def test_a_run_measures_what_went_out_and_tells_when_it_ended(monitor, voice, ou
 
 def test_an_alert_mutes(monitor, voice, output):
     settings = RelaySettings(5.2, closes_on_alert=True)
-    relay = Relay(Outlet("meeting", lambda _: output), settings)
+    relay = Relay(OutputDevice("meeting", lambda _: output), settings)
     run = speak(relay, voice, monitor, rules=[alerts.Threshold("bits", 2.0)])
     assert relay.way == MUTED
     assert run.end.seconds == pytest.approx(14.0, abs=0.6)
@@ -347,7 +347,9 @@ def test_an_alert_mutes(monitor, voice, output):
 
 @pytest.mark.parametrize("is_spent", [True, False])
 def test_what_another_rule_mutes_is_no_spent_budget(monitor, voice, output, is_spent):
-    relay = Relay(Outlet("meeting", lambda _: output), RelaySettings(BUDGET, closes_on_alert=True))
+    relay = Relay(
+        OutputDevice("meeting", lambda _: output), RelaySettings(BUDGET, closes_on_alert=True)
+    )
     relay.begin(monitor)
     relay.send(Block(voice[:RATE], RATE))
     if not is_spent:
@@ -361,7 +363,7 @@ def test_what_another_rule_mutes_is_no_spent_budget(monitor, voice, output, is_s
 
 def test_clear_sound_is_never_passed_on_where_it_is_protected(output):
     settings = RelaySettings(None, delay_seconds=0.0, protected="mcadams:0.8")
-    relay = Relay(Outlet("meeting", lambda _: output), settings)
+    relay = Relay(OutputDevice("meeting", lambda _: output), settings)
     relay.outlet.start()
     relay.send(Block(np.ones(RATE, np.float32), RATE))
     output.give(RATE)
@@ -380,4 +382,4 @@ def test_clear_sound_is_never_passed_on_where_it_is_protected(output):
 )
 def test_settings_that_make_no_sense_are_refused(monitor, output, settings, message):
     with pytest.raises(UsageError, match=message):
-        Relay(Outlet("meeting", lambda _: output), RelaySettings(**settings)).begin(monitor)
+        Relay(OutputDevice("meeting", lambda _: output), RelaySettings(**settings)).begin(monitor)

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from monitor.alerts import Forecast
-from monitor.anonymisers.laplace import Declared
+from monitor.anonymisers.laplace import DeclaredGuarantee
 from monitor.events.declaration import to_json
 from monitor.events.reading import DeclaredReading
 from monitor.protocols import Sink
@@ -68,7 +68,7 @@ def both(seconds: float, safe: float, by: str = "lazy-informed", **more: Any) ->
 
 
 def promised(epsilon: float, windows: int) -> dict[str, Any]:
-    return to_json(DeclaredReading.of(Declared("usc:1", epsilon, 0.04).after(windows)))
+    return to_json(DeclaredReading.of(DeclaredGuarantee("usc:1", epsilon, 0.04).after(windows)))
 
 
 class Ahead:

@@ -16,7 +16,7 @@ from monitor.sources.microphone import Device, InputSystem, choose, devices
 from monitor.types import Block, Gap
 from tests.sounds import synthetic
 from tests.stream.streams import reference
-from tests.tapes import LOST, Tape
+from tests.tapes import LOST, FrameBuffer
 from tests.virtual_microphone import DEVICE, virtual_microphone
 
 __all__ = ["virtual_microphone"]
@@ -29,7 +29,7 @@ def parts(seconds: float, size: int = 100) -> list[np.ndarray]:
     return [SOUND[i : i + size] for i in range(0, round(seconds * RATE), size)]
 
 
-def hear(tape: Tape, **options) -> list[Block | Gap]:
+def hear(tape: FrameBuffer, **options) -> list[Block | Gap]:
     options = {"system": InputSystem(tape.opens, tape.rescans), **options}
     with Microphone(**options) as source:
         return list(source)
@@ -53,7 +53,7 @@ def soon(request, monkeypatch):
 
 
 def test_it_stops_after_just_so_many_seconds():
-    items = hear(Tape([parts(8.0, 300)], RATE), seconds=3.5)
+    items = hear(FrameBuffer([parts(8.0, 300)], RATE), seconds=3.5)
     assert np.array_equal(sound(items), SOUND[:3500])
     assert all(len(item.samples) <= 1.3 * RATE for item in items if isinstance(item, Block))
     assert gaps(items) == []
@@ -61,7 +61,7 @@ def test_it_stops_after_just_so_many_seconds():
 
 def test_overflows_are_counted_and_told_once_a_second():
     script = [x for part in parts(4.0) for x in (LOST, part)]
-    items = hear(Tape([script], RATE), seconds=4.0)
+    items = hear(FrameBuffer([script], RATE), seconds=4.0)
     found = gaps(items)
     assert {gap.reason for gap in found} == {"overflow"}
     assert 4 <= len(found) <= 5
@@ -73,7 +73,7 @@ def test_overflows_are_counted_and_told_once_a_second():
 
 def test_a_device_that_is_lost_goes_on_as_another_recording():
     said: list[str] = []
-    tape = Tape([parts(1.0), parts(2.0)], RATE, gone=True)
+    tape = FrameBuffer([parts(1.0), parts(2.0)], RATE, gone=True)
     items = hear(tape, seconds=2.5, report=said.append)
     assert len(sound(items, 0)) == 1000
     assert np.array_equal(sound(items, 1), SOUND[:1500])
@@ -87,7 +87,7 @@ def test_a_lost_device_comes_back_though_another_stream_forbids_to_list_devices_
     def refuse() -> None:
         raise SourceError("devices cannot be listed again while another is open: close it")
 
-    tape = Tape([parts(1.0), parts(2.0)], RATE, gone=True)
+    tape = FrameBuffer([parts(1.0), parts(2.0)], RATE, gone=True)
     with Microphone(system=InputSystem(tape.opens, refuse), seconds=2.0) as source:
         assert len(sound([*source], 1)) == 1000
 
@@ -103,7 +103,7 @@ def test_devices_are_listed_again_only_when_no_stream_is_open(virtual_microphone
 
 @pytest.mark.parametrize("gone", [True, False])
 def test_a_device_that_stays_away_or_falls_silent_ends_the_stream(gone):
-    items = hear(Tape([parts(1.0)], RATE, gone=gone), reconnect_seconds=0.1)
+    items = hear(FrameBuffer([parts(1.0)], RATE, gone=gone), reconnect_seconds=0.1)
     assert len(sound(items)) == 1000
     assert "did not come back" in items[-1].detail  # type: ignore[union-attr]
     (gap,) = gaps(items)
@@ -113,7 +113,7 @@ def test_a_device_that_stays_away_or_falls_silent_ends_the_stream(gone):
 
 
 def test_stop_gives_what_was_heard_and_no_more_and_ends_the_waiting():
-    tape = Tape([parts(5.0)], RATE)
+    tape = FrameBuffer([parts(5.0)], RATE)
     with Microphone(system=InputSystem(tape.opens, tape.rescans)) as source:
         taken = 0
         for item in source:
@@ -123,7 +123,7 @@ def test_stop_gives_what_was_heard_and_no_more_and_ends_the_waiting():
             source.stop()
     assert taken == 5000
     assert source.waiting_seconds == 0
-    system = InputSystem(Tape([parts(1.0)], RATE, gone=True).opens)
+    system = InputSystem(FrameBuffer([parts(1.0)], RATE, gone=True).opens)
     source = Microphone(system=system, report=lambda _: source.stop())
     assert [gap.reason for gap in gaps(list(source))] == ["device lost"]
 

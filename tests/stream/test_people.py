@@ -25,7 +25,13 @@ from monitor.features.f0 import F0
 from monitor.run import LogFile, MeasurementSettings, Run, RunSettings, status_of
 from monitor.sources import Diarised, PerChannel, Samples
 from monitor.sources.base import Stretch
-from monitor.stream.people import _ALL_STRETCHES, _MOST_PIECES, SideBySide, _Voice, one_to_one
+from monitor.stream.people import (
+    _ALL_STRETCHES,
+    _MOST_PIECES,
+    MultiSpeakerMonitor,
+    _Voice,
+    one_to_one,
+)
 from monitor.stream.totals import FeatureTotals
 from monitor.transcripts import Turn
 from monitor.types import Block, FloatArray
@@ -249,7 +255,9 @@ def test_memory_does_not_grow_with_the_turns():
 def test_memory_does_not_grow_with_the_hours_of_many_labels():
     """Fifty who speak all the time: what is kept to judge a label has a bound for all together."""
     turns = [Turn(2.0 * k, 2.0 * k + 2.0, f"s{k}") for k in range(50)]
-    people = SideBySide(Diarised(Samples(np.zeros(800_000), 8000), turns), [Monitor(reference())])
+    people = MultiSpeakerMonitor(
+        Diarised(Samples(np.zeros(800_000), 8000), turns), [Monitor(reference())]
+    )
     voices = [people._voice(place) for place in range(50)]
     more = FeatureTotals(500, {"f0": np.ones(104, np.int64)}, {"f0": 500}, {"f0": 500})
     heard, sizes = more - more, []

@@ -25,7 +25,7 @@ from monitor.files import csv_text, plain_cell
 from monitor.population import demo_frames
 from monitor.run.each import RecordingOutcome, SummaryFile, format_row
 from monitor.tables import Column, read_parquet, write
-from monitor.training.feature_extraction import HearingOrder, write_manifest
+from monitor.training.feature_extraction import ExtractionTask, write_manifest
 from tests.records import events
 from tests.sounds import RATE, synthetic
 
@@ -206,7 +206,7 @@ def test_tables_and_summaries_escape_texts(tmp_path):
 
 
 def test_a_manifest_names_the_same_people_and_files_again(tmp_path):
-    order = HearingOrder(tmp_path, tmp_path / "-talk.wav", FORMULA, "+monday")
+    order = ExtractionTask(tmp_path, tmp_path / "-talk.wav", FORMULA, "+monday")
     soundfile.write(order.target, synthetic(1.0), RATE)
     write_manifest(tmp_path, [order], {"gender": {FORMULA: "-"}})
     assert "\n'=HYPER" not in (tmp_path / "manifest.csv").read_text()

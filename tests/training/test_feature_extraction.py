@@ -12,7 +12,7 @@ from monitor.features.extractor import Extractor
 from monitor.features.registry import make
 from monitor.training import feature_extraction
 from monitor.training.enrolling import enrol
-from monitor.training.feature_extraction import Listener, SpeechFrames
+from monitor.training.feature_extraction import FeatureExtractor, SpeechFrames
 from monitor.training.voices import collect
 from monitor.types import Block
 from tests.features.test_embeddings import Counting
@@ -22,7 +22,7 @@ from tests.sounds import synthetic
 def test_audio_is_heard_as_the_live_path_hears_it(tmp_path):
     samples = synthetic(12.0)
     soundfile.write(tmp_path / "a.wav", samples, 16_000, subtype="FLOAT")
-    heard = Listener().extract(tmp_path / "a.wav")
+    heard = FeatureExtractor().extract(tmp_path / "a.wav")
     extractor = Extractor(make(["f0"]))
     runs = [extractor.process(Block(samples, 16_000)), extractor.flush()]
     speech = np.concatenate([run.speech for run in runs])
@@ -42,11 +42,11 @@ def test_audio_is_heard_as_the_live_path_hears_it(tmp_path):
 @pytest.mark.slow
 def test_stopping_early_changes_nothing_of_what_was_wanted(tmp_path):
     soundfile.write(tmp_path / "a.wav", synthetic(90.0), 16_000)
-    whole = Listener().extract(tmp_path / "a.wav")
-    block = Listener().extract(tmp_path / "a.wav", speech_seconds=0.1).speech_ticks
+    whole = FeatureExtractor().extract(tmp_path / "a.wav")
+    block = FeatureExtractor().extract(tmp_path / "a.wav", speech_seconds=0.1).speech_ticks
     assert block < whole.speech_ticks / 2  # files are read in blocks of 30 s
     for ticks in (100, 500, *range(block - 6, block + 2), 2 * block):
-        part = Listener().extract(tmp_path / "a.wav", speech_seconds=ticks / 100)
+        part = FeatureExtractor().extract(tmp_path / "a.wav", speech_seconds=ticks / 100)
         assert ticks < part.speech_ticks < whole.speech_ticks
         a, b = whole.tracks["f0"], part.tracks["f0"]
         assert_array_equal(a.values[a.at <= ticks], b.values[b.at <= ticks])
@@ -57,39 +57,39 @@ def test_a_template_costs_no_windows_that_it_is_not_made_of(tmp_path):
     soundfile.write(tmp_path / "a.wav", synthetic(60.0), 16_000)
     network = Counting()
     feature = SpeechWindows(window_spec("own", 192), network)
-    whole = Listener([feature], starts=True).extract(tmp_path / "a.wav").tracks["own"]
+    whole = FeatureExtractor([feature], starts=True).extract(tmp_path / "a.wav").tracks["own"]
     assert network.early
     network.batches.clear()
     network.early.clear()
-    part = Listener([feature]).extract(tmp_path / "a.wav", speech_seconds=5.0).tracks["own"]
+    part = FeatureExtractor([feature]).extract(tmp_path / "a.wav", speech_seconds=5.0).tracks["own"]
     assert part.at.tolist() == whole.at[:2].tolist() == [300, 600]
     assert sum(map(len, network.batches)) == 2
     assert not network.early
     # the next recording of the same feature is heard in full
-    Listener([feature], starts=True).extract(tmp_path / "a.wav")
+    FeatureExtractor([feature], starts=True).extract(tmp_path / "a.wav")
     assert network.early
 
 
 def test_what_cannot_be_heard_is_named_once(tmp_path, frames_file, flac):
     with pytest.raises(SourceError, match="ends after") as caught:
-        Listener().extract(flac(tmp_path / "bad.flac", 8.0, keep=0.5))
+        FeatureExtractor().extract(flac(tmp_path / "bad.flac", 8.0, keep=0.5))
     assert str(caught.value).count("bad.flac") == 1
     assert "\n" not in str(caught.value)
     with pytest.raises(SourceError, match=r"no\.wav"):
-        Listener().extract(tmp_path / "no.wav")
+        FeatureExtractor().extract(tmp_path / "no.wav")
     with pytest.raises(UsageError, match="did you mean f0"):
-        Listener(["f1"]).extract(flac(tmp_path / "a.flac", 1.0))
-    listener = Listener()
+        FeatureExtractor(["f1"]).extract(flac(tmp_path / "a.flac", 1.0))
+    listener = FeatureExtractor()
     listener.extract(frames_file(tmp_path / "a.npz", np.ones(9), [1], [5], size=200))
     with pytest.raises(SourceError, match=r"b\.npz: its 'f0'"):
         listener.extract(frames_file(tmp_path / "b.npz", np.ones(9), [1], [5], size=201))
-    listener = Listener()  # of an own feature fewer bins may have been heard
+    listener = FeatureExtractor()  # of an own feature fewer bins may have been heard
     listener.extract(frames_file(tmp_path / "a.npz", np.ones(9), [1], [5], size=6))
     listener.extract(tmp_path / "a.flac")
     samples = synthetic(8.0)
     samples[4000:5600] = np.nan
     soundfile.write(tmp_path / "a.wav", samples, 16_000, subtype="FLOAT")
-    heard = Listener().extract(tmp_path / "a.wav")
+    heard = FeatureExtractor().extract(tmp_path / "a.wav")
     assert heard.lost == "0.1 s of a.wav: not finite"
     assert heard.tracks["f0"].values.size
 

@@ -20,7 +20,7 @@ from monitor.stream.notices import session_of
 from monitor.training import feature_extraction as frames_folder
 from monitor.training.enrolling import enrol
 from monitor.training.feature_extraction import (
-    HearingOptions,
+    ExtractionOptions,
     keep,
     orders,
     write_manifest,
@@ -30,7 +30,7 @@ from monitor.transcripts.formats import TranscriptChoice
 from monitor.types import Track
 from tests.contracts import RATE, voice
 
-HOW = HearingOptions(("f0",))
+HOW = ExtractionOptions(("f0",))
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_only_what_has_changed_is_heard_again(corpus, tmp_path, flac, monkeypatc
     assert heard(wanted) == [6, 0]
     wanted[1].target.write_bytes(wanted[1].target.read_bytes()[:-100])
     assert heard(wanted) == [0, 9]
-    assert heard(wanted, HearingOptions(("f0", "phones"))) == [6, 9]
+    assert heard(wanted, ExtractionOptions(("f0", "phones"))) == [6, 9]
     assert heard(wanted, replace(HOW, seconds=3.0)) == [3, 3]
     assert heard(wanted, replace(HOW, channel=1)) == [6, 9]
     monkeypatch.setattr(frames_folder, "__version__", "another")
@@ -127,9 +127,9 @@ def test_only_what_has_changed_is_heard_again(corpus, tmp_path, flac, monkeypatc
 def test_further_features_are_added_to_what_is_there(corpus, tmp_path, jobs):
     wanted, at_once = (listed(corpus, tmp_path / name) for name in ("frames", "at_once"))
     assert heard(wanted, jobs=jobs) == [9, 9]
-    assert heard(wanted, HearingOptions(("phones",)), jobs) == [9, 9]
-    assert heard(wanted, HearingOptions(("phones",))) == heard(wanted) == [0, 0]
-    assert heard(at_once, HearingOptions(("phones", "f0"))) == [9, 9]
+    assert heard(wanted, ExtractionOptions(("phones",)), jobs) == [9, 9]
+    assert heard(wanted, ExtractionOptions(("phones",))) == heard(wanted) == [0, 0]
+    assert heard(at_once, ExtractionOptions(("phones", "f0"))) == [9, 9]
     for one, other in zip(wanted, at_once, strict=True):
         assert one.target.read_bytes() == other.target.read_bytes()
 
@@ -213,7 +213,7 @@ def test_nothing_else_is_written_over(corpus, tmp_path):
 
 SAID = "well i do not know so it was the end of that and then we went"
 STYLE = ("f0", "style")
-WORDS = HearingOptions(STYLE)
+WORDS = ExtractionOptions(STYLE)
 
 
 def talk(path: Path, seed: int, said: str = SAID) -> None:

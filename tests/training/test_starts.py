@@ -15,7 +15,7 @@ from monitor.features.framing import join_runs
 from monitor.features.registry import make
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.stream.accumulator import FrameAccumulator
-from monitor.training.feature_extraction import HearingOptions, Listener, keep, orders
+from monitor.training.feature_extraction import ExtractionOptions, FeatureExtractor, keep, orders
 from monitor.training.heard_start import HeardStart
 from monitor.training.starts import START_SECONDS, StartListener
 from monitor.training.voices import SessionFrames, SpeakerSpeech, collect, plans, session_frames
@@ -37,7 +37,7 @@ def recording(tmp_path_factory):
 @pytest.mark.slow
 def test_a_start_is_a_stream_of_its_own(recording):
     path, samples = recording
-    heard = Listener(FEATURES, starts=True).extract(path)
+    heard = FeatureExtractor(FEATURES, starts=True).extract(path)
     assert heard.starts is not None
     assert len(heard.starts.at) >= 2
     assert heard.starts.at[0] == 0
@@ -94,8 +94,8 @@ def heard_specs():
 def test_kept_frames_have_the_same_starts(recording, tmp_path):
     path, _ = recording
     wanted = orders(find(path.parent.parent), path.parent.parent, tmp_path)
-    assert [kept.problem for kept in keep(wanted, HearingOptions(("f0",)))] == [""]
-    assert [kept.problem for kept in keep(wanted, HearingOptions(("voice",)))] == [""]
+    assert [kept.problem for kept in keep(wanted, ExtractionOptions(("f0",)))] == [""]
+    assert [kept.problem for kept in keep(wanted, ExtractionOptions(("voice",)))] == [""]
     (one,), (other,) = (
         collect(find(root), features=("f0", "voice"))[0] for root in (path.parent.parent, tmp_path)
     )

@@ -20,7 +20,7 @@ from monitor.errors import SourceError, UsageError
 from monitor.stream.clocks import check_words
 from monitor.transcripts import Transcript
 from monitor.transcripts.formats import (
-    LIES_BESIDE,
+    SIDECAR,
     SUFFIXES,
     TranscriptChoice,
     read_captions,
@@ -202,17 +202,17 @@ def test_the_first_of_those_that_lie_beside_a_recording_is_taken(talk):
 
 def test_of_several_speakers_one_has_to_be_chosen(talk):
     with pytest.raises(SourceError, match=r"talk\.flac has no words beside it: put talk\.words"):
-        LIES_BESIDE.read(talk)
+        SIDECAR.read(talk)
     table = talk.with_suffix(".tsv")
     table.write_text(TWO)
     with pytest.raises(SourceError, match=r"talk\.tsv has words of ann, bob: choose"):
-        LIES_BESIDE.read(talk)
-    assert LIES_BESIDE.read(talk, own="bob").words().texts == ("no", "no")
+        SIDECAR.read(talk)
+    assert SIDECAR.read(talk, own="bob").words().texts == ("no", "no")
     assert TranscriptChoice(speaker="ann").read(talk, own="bob").words().texts == ("so", "be", "it")
     with pytest.raises(SourceError, match="no speaker cy; it names ann, bob"):
         TranscriptChoice(speaker="cy").read(talk)
     with pytest.raises(SourceError, match="has words of ann, bob"):
-        LIES_BESIDE.read(talk, own="cy")
+        SIDECAR.read(talk, own="cy")
     table.write_text(TWO + "3.0\t4\tyes\t\n")
     assert read_transcript(table).speakers == ("ann", "bob")
     told = "talk.tsv: excluded 1 of 6 words without a speaker"
@@ -254,7 +254,7 @@ def test_a_broken_transcript_is_not_passed_over(talk, broken, why):
     vtt.write_text("WEBVTT\n\n00:01.000 --> 00:02.000\nso be it\n")
     talk.with_suffix(".json").write_text(broken)
     with pytest.raises(SourceError, match=f"talk.json.*{why}"):
-        LIES_BESIDE.read(talk)
+        SIDECAR.read(talk)
     assert TranscriptChoice(vtt).read(talk).words().texts == ("so", "be", "it")
 
 

@@ -49,7 +49,7 @@ from monitor.training.feature_extraction import (
     wrap_tracks,
 )
 from monitor.training.voices import SessionFrames, session_frames, units_of
-from monitor.transcripts.formats import LIES_BESIDE, words_mark
+from monitor.transcripts.formats import SIDECAR, words_mark
 from monitor.types import (
     AnyArray,
     Block,
@@ -100,7 +100,7 @@ def extract_protected(
     word_features = select_word_features(extractors)
     clear, protected, word_frames = list[FloatArray](), list[FloatArray](), list[Frames]()
     for block in with_transcript(
-        source, piece.path, extractors, LIES_BESIDE, piece.speaker, piece.start_seconds
+        source, piece.path, extractors, SIDECAR, piece.speaker, piece.start_seconds
     ):
         if isinstance(block, Words):
             tracks = [feature.process(block) for feature in word_features]
@@ -207,7 +207,7 @@ class ExtractionRequest:
             "extraction": description,
             "measures": {name: MEASURES[name].version for name in self.measures},
         }
-        transcript = LIES_BESIDE.read(piece.path, own=piece.speaker) if words else None
+        transcript = SIDECAR.read(piece.path, own=piece.speaker) if words else None
         if transcript is not None:
             inputs["words"] = words_mark(transcript)
         return result_key(inputs)
@@ -334,7 +334,7 @@ def _describe_extraction(features: Sequence[str | Feature], setup: FeatureSetup)
 def _list_files(words: bool, task: _Task) -> list[Path]:
     """Return the files read for a task, all of one piece."""
     _, request = task[0]
-    return [path.absolute() for path in LIES_BESIDE.files(request.piece.path, words=words)]
+    return [path.absolute() for path in SIDECAR.files(request.piece.path, words=words)]
 
 
 def hash_program(method: str) -> list[str]:

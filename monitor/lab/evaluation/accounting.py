@@ -15,7 +15,7 @@ import numpy as np
 
 from monitor.errors import UsageError
 from monitor.lab.evaluation.family import EvaluationContext, Family, FamilyResult, FigureEntry
-from monitor.maths.composition import DELTA, Spent, advanced, basic, optimal
+from monitor.maths.composition import DELTA, PrivacySpent, advanced, basic, optimal
 from monitor.phrases import plural
 
 
@@ -25,7 +25,7 @@ class Accounting:
 
     epsilon_nats: float
     delta: float
-    rows: tuple[Spent, ...]
+    rows: tuple[PrivacySpent, ...]
     advanced_from: int | None
 
     @property
@@ -63,7 +63,7 @@ def account(epsilon: float, delta: float = DELTA, trials: int = 1000) -> Account
     steps = (digit * 10**power for power in range(len(str(trials))) for digit in (1, 2, 5))
     counts = sorted({*(step for step in steps if step < trials), trials})
     rows = tuple(
-        Spent(k, basic(epsilon, k), advanced(epsilon, k, delta), optimal(epsilon, k, delta))
+        PrivacySpent(k, basic(epsilon, k), advanced(epsilon, k, delta), optimal(epsilon, k, delta))
         for k in counts
     )
     # the first k with sqrt(2 k ln(1 / delta)) < k (2 - exp(epsilon))

@@ -40,7 +40,7 @@ _ROUNDING = 1e-9
 
 # An error rate at a low false acceptance depends on few non-mated scores.
 @dataclass(frozen=True, slots=True)
-class Tail:
+class UpperTail:
     """The highest of `total` scores, descending; all others are below the last.
 
     Arrays of shape (K,) have each score's speaker and its multiplicity for that speaker.
@@ -56,7 +56,7 @@ class Tail:
         return np.searchsorted(-self.values, -np.asarray(values), side="left")
 
 
-class Highest:
+class TopScores:
     """Collect at least the given number of highest scores of S speakers, in twice that memory.
 
     All scores equal to the last one are counted.
@@ -93,13 +93,13 @@ class Highest:
             values, speaker = values[above], speaker[above]
         self._values, self._speaker, self._held = [values], [speaker], values.size
 
-    def tail(self) -> Tail:
+    def tail(self) -> UpperTail:
         """Return the collected tail."""
         self._trim()
         values, speaker = self._values[0], self._speaker[0]
         order = np.argsort(-values, kind="stable")
         tied = np.flatnonzero(self._at_cut)
-        return Tail(
+        return UpperTail(
             np.concatenate([values[order], np.full(tied.size, self._cut)]),
             np.concatenate([speaker[order], tied]),
             np.concatenate([np.ones(values.size, dtype=np.intp), self._at_cut[tied]]),
@@ -204,7 +204,7 @@ def allowed_alarms(fpr: float, total: int) -> int:
 
 
 def _resampled(
-    scores: ScoredComparisons, tail: Tail, weights: FloatArray, rates: tuple[float, ...]
+    scores: ScoredComparisons, tail: UpperTail, weights: FloatArray, rates: tuple[float, ...]
 ) -> list[Rates] | None:
     """Count in each resample; None where the tail is too short for one."""
     order = np.argsort(-scores.mated, kind="stable")
@@ -227,7 +227,7 @@ def _resampled(
 
 
 def half_trials(
-    mated: FloatArray, tail: Tail, fpr: float, replicates: int = REPLICATES, seed: int = 0
+    mated: FloatArray, tail: UpperTail, fpr: float, replicates: int = REPLICATES, seed: int = 0
 ) -> Rates:
     """Resample half of the mated scores, descending, and of the others, as VoxGuard does.
 
@@ -251,7 +251,7 @@ def half_trials(
     return Rates(hits / half_mated, alarms / half)
 
 
-def _point(mated: FloatArray, tail: Tail, fpr: float) -> OperatingPoint:
+def _point(mated: FloatArray, tail: UpperTail, fpr: float) -> OperatingPoint:
     running = _running(tail)
     threshold = tail.values[_place(running, np.array([allowed_alarms(fpr, tail.total)]))]
     hits = int(_above(mated, threshold)[0])
@@ -259,7 +259,7 @@ def _point(mated: FloatArray, tail: Tail, fpr: float) -> OperatingPoint:
     return OperatingPoint(float(threshold[0]), hits, mated.size, alarms, tail.total)
 
 
-def _running(tail: Tail) -> IntArray:
+def _running(tail: UpperTail) -> IntArray:
     """Count scores before each entry of the tail, and in all of it: (K + 1,)."""
     return np.concatenate([[0], np.cumsum(tail.counts)])
 
@@ -273,18 +273,18 @@ def _above(descending: FloatArray, threshold: FloatArray) -> IntArray:
     return np.searchsorted(-descending, -threshold, side="left")
 
 
-def _tail(scores: ScoredComparisons, keep: int, sign: float = 1.0) -> Tail:
-    highest = Highest(keep, len(scores.non_mated_counts))
+def _tail(scores: ScoredComparisons, keep: int, sign: float = 1.0) -> UpperTail:
+    highest = TopScores(keep, len(scores.non_mated_counts))
     for owner, block in scores.non_mated_blocks():
         highest.add(sign * block, owner)
     return highest.tail()
 
 
-def _tail_of(non_mated: FloatArray, fpr: float) -> Tail:
+def _tail_of(non_mated: FloatArray, fpr: float) -> UpperTail:
     scores = np.asarray(non_mated).reshape(1, -1)
     if scores.size == 0 or np.isnan(scores).any():
         raise UsageError("a false positive rate takes scores of different speakers, all numbers")
-    highest = Highest(2 * allowed_alarms(fpr, scores.size) + _SPARE)
+    highest = TopScores(2 * allowed_alarms(fpr, scores.size) + _SPARE)
     highest.add(scores, np.zeros(1, dtype=np.intp))
     return highest.tail()
 

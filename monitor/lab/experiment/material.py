@@ -28,7 +28,7 @@ from monitor.population.rank_model import RankModels
 from monitor.sources.base import file_hash
 from monitor.sources.frames import header_of
 from monitor.sources.registry import is_frames
-from monitor.training.feature_extraction import HearingOptions, keep, orders, write_manifest
+from monitor.training.feature_extraction import ExtractionOptions, keep, orders, write_manifest
 from monitor.training.voices import Plan, SpeakerSpeech, collect, plans, units_of
 from monitor.types import BoolArray
 
@@ -500,7 +500,7 @@ def read_speech(
     recordings, problems = corpus.recordings, list(corpus.problems)
     if not all(ready):
         requests = orders(corpus, path, folder)
-        options = HearingOptions(tuple(settings.features or defaults(setup=setup)), setup=setup)
+        options = ExtractionOptions(tuple(settings.features or defaults(setup=setup)), setup=setup)
         make_private(folder.parent)
         by_source = {recording.path: recording for recording in recordings}
         orders_done = []
