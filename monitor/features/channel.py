@@ -76,7 +76,7 @@ def _levels(pieces: FloatArray) -> tuple[FloatArray, BoolArray]:
 CONDITION = "sound-condition"  # name of its track; no feature has a hyphen in its own
 
 
-_MOST_SAMPLES = 1 << 21
+_MOST_SAMPLES = 1 << 20
 _TOGETHER = 8  # seconds that are described together: they stay in a processor's cache
 
 
@@ -85,7 +85,7 @@ class ConditionRows:
 
     Not a feature: it uses the samples as decoded, since clipping and a narrow band leave their
     traces there. Clipping is looked for in the first channels, of which a second has
-    `_MOST_SAMPLES` at most: in 43 of them at 48 kHz.
+    `_MOST_SAMPLES` at most: in 21 of them at 48 kHz.
     """
 
     def __init__(self, rate: int) -> None:

@@ -113,7 +113,7 @@ class BrowserMicrophone(AudioQueue):
 
 MOST_BYTES = 225 * 1024 * 1024
 """Maximum size of a recording, which fits two hours of 16-bit samples at 16 kHz or days of Opus.
-Processing it takes 300 MB of memory.
+Processing takes its size and at most 85 MB of memory.
 """
 MOST_TURNS_BYTES = 4 * 1024 * 1024
 MOST_AT_ONCE = 1
