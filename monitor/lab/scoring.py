@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
@@ -18,6 +19,7 @@ from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.input.files import Rows
 from monitor.lab.evaluation.input.lists import Attribute, read_attribute
 from monitor.lab.evaluation.input.score_file import ScoreCell
+from monitor.lab.normalisation import ScoreNormalisation
 from monitor.maths.posterior import weighted_evidence
 from monitor.maths.scores import Similarity
 from monitor.population.interpolation import LengthModel, at_template
@@ -354,6 +356,7 @@ class ScoreGrid:
     scorings: Sequence[str]  # "average", "max" or both
     trials: int  # per speaker and cell
     problems: list[str] = field(default_factory=list)  # filled by `cells`
+    normalisation: ScoreNormalisation | None = None
 
     def cells(self) -> list[tuple[str, float, float, Plan]]:
         """List the session, T, D and window plan of each cell with enough speech."""
@@ -378,7 +381,8 @@ class ScoreGrid:
         for cell in cells:
             self.problems.extend(self._left_out(*cell))
         scores = sum(p.mated.size * p.shifts * p.candidates.size for _, _, _, p in cells)
-        check_size(scores * (len(systems) + len(self.scorings)))
+        normalised = len(self.normalisation.cohort) if self.normalisation else 0
+        check_size(scores * (len(systems) + len(self.scorings) + normalised))
         for session, _, template, _ in cells:
             for scoring in self.scorings:
                 _, reason = find_joint(self.rank_models, self.specs, scoring, session, template)
@@ -422,7 +426,9 @@ class ScoreGrid:
                 continue
             scores, has_frames = self._scores(ways, plan, *units)
             systems = dict(zip(ways, name_systems(self.specs, (scoring,)), strict=True))
-            scores_by_system |= {systems[name]: matrix[order] for name, matrix in scores.items()}
+            scores_by_system |= {
+                systems.get(name, name): matrix[order] for name, matrix in scores.items()
+            }
             joint, _ = find_joint(self.rank_models, self.specs, scoring, session, template)
             if joint is not None:
                 weighed = joint.features
@@ -450,7 +456,7 @@ class ScoreGrid:
         """Compute scores, and which trials have frames, by feature, in the order of shifts."""
         mated = plan.candidates[plan.mated]
         sliced = {name: way.by_slice for name, way in ways.items()}
-        scores: dict[str, list[FloatArray]] = {name: [] for name in ways}
+        scores = defaultdict[str, list[FloatArray]](list)
         has_frames: dict[str, list[BoolArray]] = {name: [] for name in ways}
         for shift in range(plan.shifts):
             templates = plan.windows(plan.template, plan.candidates, shift, template, sliced)
@@ -458,6 +464,11 @@ class ScoreGrid:
             for name, way in ways.items():
                 scores[name].append(way.score_each(way.prepare(templates[name]), tests[name]))
                 has_frames[name].append(np.any(tests[name], axis=1))
+                normalisation = self.normalisation
+                if normalisation and name in normalisation.cohort and not way.by_slice:
+                    scores[normalisation.name_system(name)].append(
+                        normalisation.score(name, tests[name], templates[name], way)
+                    )
         return (
             {name: np.concatenate(rows) for name, rows in scores.items()},
             {name: np.concatenate(rows) for name, rows in has_frames.items()},
@@ -477,6 +488,7 @@ class EnrolledGrid:
     session: str  # "cross" or "same"
     scorings: Sequence[str]  # "average", "max" or both; the joint score is the rank model's
     problems: list[str] = field(default_factory=list)  # filled by `cells`
+    normalisation: ScoreNormalisation | None = None
 
     def cells(self) -> list[tuple[str, float, float, tuple[Attacker, Stretches]]]:
         """List the session, T, D, attacker and trials of each cell with enough speech."""
@@ -512,7 +524,8 @@ class EnrolledGrid:
         if not systems:
             raise UsageError(f"{', '.join(self.features)}: no feature has max scoring")
         scores = sum(len(trials.target) * attacker.speakers for *_, (attacker, trials) in cells)
-        check_size(scores * (len(systems) + 1))
+        normalised = len(self.normalisation.cohort) if self.normalisation else 0
+        check_size(scores * (len(systems) + 1 + normalised))
         self.problems.extend(dict.fromkeys(problems))
         return cells
 
@@ -544,6 +557,12 @@ class EnrolledGrid:
                     continue
                 templates = self.population.prepared(name, attacker.scoring, way)
                 scores_by_system[system] = way.score_each(templates, trials.totals[name])
+        if self.normalisation is not None:
+            for name in self.normalisation.cohort.keys() & specs.keys():
+                templates = self.population.templates(name, attacker.scoring)
+                scores_by_system[self.normalisation.name_system(name)] = self.normalisation.score(
+                    name, trials.totals[name], templates, specs[name].kind.similarity()
+                )
         if len(specs) > 1:
             scores_by_system["joint"] = joint_scores["joint"]
         matrices = {

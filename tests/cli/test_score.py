@@ -48,6 +48,17 @@ def test_from_a_folder_to_a_report_in_two_commands(run, scores, people, tmp_path
         assert all(np.array_equal(mine[name], other[name]) for name in mine.files)
 
 
+def test_a_cohort_has_no_speaker_who_is_scored(run, people, population, tmp_path):
+    path = tmp_path / "scores.npz"
+    alone = run("score", people, "-o", path, "--cohort", population)
+    assert (alone.code, "--cohort goes with --normalise" in alone.complaint) == (2, True)
+    own = run("score", people, "-o", path, "--cohort", population, "--normalise", "as")
+    assert (own.code, "against themselves" in own.complaint) == (2, True)
+    of_pitch = run("score", people, "-o", path, "--normalise", "as")
+    assert (of_pitch.code, "no speaker embeddings" in of_pitch.complaint) == (2, True)
+    assert not path.exists()
+
+
 def test_against_templates_of_other_speech(run, people, population, tmp_path):
     heard = tmp_path / "heard"
     for speaker in people.iterdir():

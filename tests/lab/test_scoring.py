@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from benchmarks.simulation import Simulation, write_corpus
 from monitor.corpus import Corpus, Recording, find
 from monitor.errors import CorpusError, OverlapError, UsageError
+from monitor.lab.normalisation import ScoreNormalisation
 from monitor.lab.scoring import EnrolledGrid, ScoreGrid, check_size, score
 from monitor.population import Population
 from monitor.sources import FramesFile, write_frames
@@ -145,7 +147,7 @@ def grid(collected, **changes) -> ScoreGrid:
     return ScoreGrid(voices, specs, **(how | changes))
 
 
-def only(grid: ScoreGrid):
+def only(grid: Any):
     (cell,) = grid.cells()
     return grid.score(*cell)
 
@@ -183,6 +185,20 @@ def test_max_scoring_takes_the_nearest_five_seconds(collected):
     cosines = slices @ test / np.linalg.norm(slices, axis=1) / np.linalg.norm(test)
     assert cell.matrices["embedding-max"].scores[0, 3] == pytest.approx(cosines.max())
     assert cell.matrices["embedding"].scores[0, 3] < cosines.max()
+
+
+def test_normalised_scores_rank_alike_where_only_trials_are_normalised(collected, later, enrolled):
+    cohort = {"embedding": np.random.default_rng(2).normal(size=(20, 8))}
+    of_itself = grid(collected, normalisation=ScoreNormalisation("t", cohort))
+    of_others = EnrolledGrid(
+        collect(later)[0], enrolled, ("embedding",), enrolled.rank_models, (5.0,), (None,), "cross",
+        ("average",), normalisation=ScoreNormalisation("t", cohort),
+    )  # fmt: skip
+    for made in (of_itself, of_others):
+        matrices = only(made).matrices
+        plain, normalised = matrices["embedding"], matrices["embedding-tnorm"]
+        assert np.array_equal(plain.better, normalised.better)
+        assert not np.allclose(plain.scores, normalised.scores)
 
 
 def test_every_cell_that_the_speech_reaches_and_those_that_it_does_not(collected):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     Grid: TypeAlias = ScoreGrid | EnrolledGrid
 
+METHODS = ("z", "t", "s", "as")
 LENGTHS = (10.0,)
 SECONDS = 120.0
 """Seconds of each speaker's enrolment in a folder with lists."""
@@ -103,6 +104,16 @@ class ScoreOptions:
         type=click.Choice(("average", "max", "both")),
         default="average",
     )
+    normalise: str | None = option(
+        "--normalise",
+        "Also score speaker embeddings relative to background speakers (FEATURE-asnorm in the "
+        "file): z-norm, t-norm, s-norm or adaptive s-norm.",
+        type=click.Choice(METHODS),
+    )
+    cohort: Path | None = option(
+        "--cohort FILE",
+        "Background speakers, from `monitor enrol`. [default: the shipped ones]",
+    )
     trials: int = setting(
         "trials",
         "Tests per speaker and length, spread over the speech. With -p, every stretch is a test.",
@@ -147,6 +158,7 @@ def command(options: ScoreOptions) -> int:
     from monitor.corpus import read_trial_lists
     from monitor.features.registry import caveats
     from monitor.lab.evaluation.input.score_file import write_score_file
+    from monitor.lab.normalisation import ScoreNormalisation
     from monitor.population.population import Population
     from monitor.run import INCOMPLETE
     from monitor.sources.registry import provenance_of
@@ -181,6 +193,14 @@ def command(options: ScoreOptions) -> int:
     voices, specs, missing = _listen(options, corpus, files)
     tests: Sequence[float | None] = options.lengths or ((None,) if lists is not None else LENGTHS)
     grid = _grid(options, voices, specs, rank_models, population, tests, session)
+    if options.normalise is not None:
+        speakers = {voice.name for voice in voices}
+        grid = replace(
+            grid,
+            normalisation=ScoreNormalisation.load(
+                options.normalise, options.cohort, specs, speakers
+            ),
+        )
     pending: list[Any] = grid.cells()
     cells: list[ScoreCell] = []
     with progress_over(len(pending), "scoring") as step:
@@ -231,13 +251,16 @@ def _check_options(options: ScoreOptions) -> None:
 
     if options.output.suffix.lower() != ".npz":
         raise UsageError(f"-o {options.output.name}: let the name end in .npz")
+    if options.cohort is not None and options.normalise is None:
+        raise UsageError("--cohort goes with --normalise")
     if options.store is None and options.allow_overlap:
         raise UsageError("allow-overlap goes with -p")
     if options.store is not None and options.session is not None:
         raise UsageError("with -p the enrolment sets the session: leave out --session")
     check_outputs([options.output], replace=options.replace)
     refuse_overwrite(
-        options.output, [options.corpus, options.store, options.rank_model_file, options.groups]
+        options.output,
+        [options.corpus, options.store, options.rank_model_file, options.groups, options.cohort],
     )
 
 

@@ -1,0 +1,103 @@
+"""Scores of embeddings relative to background speakers: z-, t-, s- and adaptive s-norm."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from monitor.errors import UsageError
+from monitor.kinds import FeatureSpec
+from monitor.maths.scores import Similarity
+from monitor.phrases import some_of
+from monitor.population.cohort import FeatureTemplates, normalise
+from monitor.population.population import Population
+from monitor.types import AnyArray, FloatArray
+
+CLOSEST = 100
+"""Number of background speakers that adaptive s-norm compares with: the most similar ones."""
+
+
+@dataclass(frozen=True)
+class ScoreNormalisation:
+    """Normalisation of cosines by those of a cohort of background speakers.
+
+    A score s of a trial and a template becomes (s - m) / d, with the mean m and the standard
+    deviation d of the template's scores over the cohort (z), or of the trial's (t). s-norm (s) is
+    the mean of both. Its adaptive form (as) takes m and d over the `CLOSEST` of each.
+
+    Source: P. Matejka et al., Analysis of score normalization in multilingual speaker recognition,
+    Interspeech 2017 (AS-norm1).
+
+    Args:
+        method: z, t, s or as.
+        cohort: sums of embeddings, shape (C, M), by feature.
+    """
+
+    method: str
+    cohort: Mapping[str, AnyArray]
+
+    @classmethod
+    def load(
+        cls, method: str, path: Path | None, specs: Mapping[str, FeatureSpec],
+        speakers: Collection[str] = (),
+    ) -> ScoreNormalisation:  # fmt: skip
+        """Take a cohort from a population file of ``monitor enrol``; None takes the shipped one.
+
+        Args:
+            method: z, t, s or as.
+            path: the file.
+            specs: features of the scores; those that the cohort lacks are not normalised.
+            speakers: names of those that are scored, who must not be in the cohort.
+
+        Raises:
+            UsageError: the cohort has no speaker embedding of these networks, or it has a speaker
+                who is scored.
+        """
+        population = Population.reference() if path is None else Population.load(path)
+        cohort: Mapping[str, FeatureTemplates] = population.features
+        starts = population.offsets[:-1]
+        if path is None and population.cohort is not None:
+            cohort, starts = population.cohort.features, np.arange(len(population.cohort))
+        elif doubles := sorted(set(population.names) & set(speakers)):
+            raise UsageError(
+                f"{some_of(doubles)} of --cohort would be scored against themselves: use "
+                "other people"
+            )
+        of_embeddings = {}
+        for name, templates in cohort.items():
+            spec = templates.spec
+            is_same = name in specs and specs[name].network == spec.network
+            if is_same and spec.kind.similarity().own_scale:
+                sums = np.add.reduceat(templates.slices.astype(spec.kind.wide), starts)
+                of_embeddings[name] = sums[sums.any(axis=1)]
+        if not of_embeddings:
+            raise UsageError(
+                "the cohort has no speaker embeddings of the same network: enrol other people "
+                "with it, and add --cohort FILE"
+            )
+        return cls(method, of_embeddings)
+
+    def name_system(self, feature: str) -> str:
+        """Return the name of the normalised score matrix of a feature."""
+        return f"{feature}-{self.method}norm"
+
+    def score(
+        self, feature: str, trials: AnyArray, templates: AnyArray, similarity: Similarity
+    ) -> FloatArray:
+        """Score trials, shape (n, M), against templates, (N, M), both sums: (n, N)."""
+        scores = similarity.score(similarity.prepare(templates), trials)
+        prepared = similarity.prepare(self.cohort[feature])
+        parts = []
+        if self.method != "t":
+            parts.append(self._normalise(scores.T, similarity.score(prepared, templates)).T)
+        if self.method != "z":
+            parts.append(self._normalise(scores, similarity.score(prepared, trials)))
+        return np.asarray(np.mean(parts, axis=0))
+
+    def _normalise(self, scores: FloatArray, of_cohort: FloatArray) -> FloatArray:
+        if self.method == "as":
+            of_cohort = np.sort(of_cohort, axis=1)[:, -CLOSEST:]
+        return normalise(scores, of_cohort.mean(axis=1), of_cohort.std(axis=1))
