@@ -241,6 +241,29 @@ def _list_weaker_joints(results: AttackResults) -> list[str]:
     return lines
 
 
+def _list_weaker_informed(results: AttackResults) -> Iterator[str]:
+    """Yield a line for each attacker who knows the method and learns less than one who does not.
+
+    Source: arXiv 2507.22534. Knowledge can be left unused, so the attacker is badly made.
+    """
+    for method in results.settings.methods:
+        ignorant = results.strongest(method, IGNORANT)
+        if method == CLEAR or ignorant is None:
+            continue
+        for attacker in results.settings.attackers:
+            informed = results.strongest(method, attacker)
+            if (
+                informed is not None
+                and get_attacker(attacker).protects
+                and ignorant.bits > informed.bits + _WORTH_BITS
+            ):
+                yield (
+                    f"{method_name(method)}: {attacker} gets {informed.bits:.2f} bits, fewer than "
+                    f"{IGNORANT} ({ignorant.bits:.2f}). It knows more, so it is badly trained and "
+                    "does not measure the method."
+                )
+
+
 def _is_alid_contradicted(row: AttackRow) -> bool:
     """Return whether ALID is below half of the bits of first ranks."""
     alid, first = row.figures.get("lid.alid_bits"), row.figures.get("srd.idr")
@@ -275,6 +298,7 @@ def list_caveats(results: AttackResults) -> list[str]:
         for method, (trained, shipped) in results.clear_bits.items()
         if method in results.undertrained
     ]
+    sentences += _list_weaker_informed(results)
     sentences += _list_weaker_joints(results)
     denied = [row for row in rows if _is_alid_contradicted(row)]
     if denied:

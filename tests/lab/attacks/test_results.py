@@ -91,6 +91,15 @@ def test_an_attacker_who_does_not_even_know_clear_voices_is_undertrained():
     assert not ScoreRow.of(found, "none").kept_shipped
 
 
+@pytest.mark.parametrize(("informed", "is_flagged"), [(1.0, True), (1.9, False), (3.0, False)])
+def test_an_informed_attacker_who_learns_less_than_an_ignorant_one_is_flagged(informed, is_flagged):
+    rows = [row("none", "ignorant", 3.5), row("mcadams:0.8", "ignorant", 2.0),
+            row("mcadams:0.8", "lazy-informed", informed)]  # fmt: skip
+    flags = [line for line in list_caveats(results(rows)) if "badly trained" in line]
+    assert len(flags) == is_flagged
+    assert all("2.00" in line and "1.00" in line for line in flags)
+
+
 def render_page(found: AttackResults) -> str:
     return render_html(build_report(found))
 
