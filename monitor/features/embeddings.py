@@ -220,10 +220,10 @@ class Voice(SpeechWindows):
 
 
 # ------------------------------------------------------------------- a network of one's own
-# Not every network takes sound. Two front ends are computed for those that take energies: `Kaldi`
-# (D. Povey et al., ASRU 2011), of WeSpeaker's and 3D-Speaker's networks, and `MelBanks`, of
-# ReDimNet (I. Yakovlev et al., "Reshape dimensions network for speaker recognition", Interspeech
-# 2024).
+# Not every network takes sound. Three front ends are computed for those that take energies: `Kaldi`
+# (D. Povey et al., ASRU 2011), of WeSpeaker's and 3D-Speaker's networks, `MelBanks`, of ReDimNet
+# (I. Yakovlev et al., "Reshape dimensions network for speaker recognition", Interspeech 2024), and
+# `ReDimNet2Banks`, of its successor (I. Yakovlev and A. Okhotnikov, arXiv 2603.11841).
 
 _FRAME, _STEP, _POINTS = 400, 160, 512
 _LOWEST = 20.0
@@ -329,6 +329,49 @@ class MelBanks:
         return triangles(_HERTZ, 700.0 * (10.0 ** (mels / 2595.0) - 1.0))
 
 
+class ReDimNet2Banks:
+    """Energies equal to those of ReDimNet2's front end, outside its graph.
+
+    Sound has mean 0 and deviation 1, and pre-emphasis 0.97. Frames use Hamming's window of 25 ms
+    every 10 ms, with half a step of zeros before and after the sound. The transform has 512 points.
+    Powers are weighted by 72 triangles in mel from 20 to 7600 Hz, and the natural logarithm is
+    taken. Each band's mean over the window is subtracted. The network needs a multiple of four
+    frames, so up to three are cut off at the end. The result equals the front end of the package
+    redimnet2-onnx to 1e-3.
+    """
+
+    bands = MelBanks.bands
+    _floor, _multiple = 1e-8, 4
+
+    @staticmethod
+    def samples(frames: int) -> int:
+        """Count the samples that give this many frames."""
+        return _FRAME + (frames - 1) * _STEP - _STEP
+
+    def energies(self, sound: FloatArray) -> FloatArray:
+        """Compute energies of sound, shape (n,), at 16 kHz: shape (1, 72, frames), float32."""
+        wave = sound.astype(np.float64)
+        wave = (wave - wave.mean()) / (wave.std() + self._floor)
+        wave = wave - _EMPHASIS * np.concatenate([wave[1:2], wave[:-1]])
+        padded = np.pad(wave, _STEP // 2)
+        frames = np.lib.stride_tricks.sliding_window_view(padded, _FRAME)[::_STEP]
+        powers = _powers(frames * np.hamming(_FRAME))[:, : _POINTS // 2]
+        energies = powers.clip(self._floor, 1 / self._floor) @ self._triangles()
+        levels = np.log(energies.clip(self._floor, 1 / self._floor) + self._floor)
+        levels -= levels.mean(axis=0)
+        count = len(levels) // self._multiple * self._multiple
+        return np.ascontiguousarray(levels[:count].T[None], np.float32)
+
+    @staticmethod
+    @cache
+    def _triangles() -> FloatArray:
+        """Weights of the bins, shape (256, 72)."""
+        hertz = np.linspace(0, RATE / 2, _POINTS // 2)
+        lowest, highest = 2595.0 * np.log10(1.0 + np.array([_LOWEST, 7600.0]) / 700.0)
+        edges = np.linspace(lowest, highest, ReDimNet2Banks.bands + 2)
+        return triangles(2595.0 * np.log10(1.0 + hertz / 700.0), edges)
+
+
 def _powers(frames: FloatArray) -> FloatArray:
     spectra = rfft(frames, _POINTS)
     return np.asarray(spectra.real**2 + spectra.imag**2)
@@ -340,8 +383,8 @@ _MOST_SIZE = 4096
 _LEAST_SAMPLES, _MOST_SAMPLES = RATE // 2, 60 * RATE  # of a network that takes one length
 _INSTALL = "pip install 'speaker-disclosure-monitor[onnx]'"
 _TAKES = (
-    "one input is needed, sound (batch, samples) at 16 kHz, or energies (batch, frames, 80) or "
-    "(batch, 72, frames), and nothing else"
+    "one input is needed, sound (batch, samples) at 16 kHz, or energies (batch, frames, 80), "
+    "(batch, 72, frames) or (batch, 1, 72, frames), and nothing else"
 )
 
 
@@ -363,10 +406,10 @@ class Network:
     """Speaker embedding network from an ONNX file, run by onnxruntime.
 
     The shape of its only input determines what it accepts. It is sound (batch, samples) at 16 kHz,
-    or log mel energies. For these the front end is computed by `Kaldi` (batch, frames, 80) or by
-    `MelBanks` (batch, 72, frames). If the shape fixes the number of samples or frames, a shorter
-    window is repeated to that length. A longer window gives the mean over the fewest parts that
-    cover it.
+    or log mel energies. For these the front end is computed by `Kaldi` (batch, frames, 80), by
+    `MelBanks` (batch, 72, frames) or by `ReDimNet2Banks` (batch, 1, 72, frames). If the shape fixes
+    the number of samples or frames, a shorter window is repeated to that length. A longer window
+    gives the mean over the fewest parts that cover it.
 
     The file may come from anyone. Its size is bounded, it is read once, and only onnxruntime parses
     it. It cannot use custom operators or other files, and endless loops are stopped. StoreError if
@@ -380,7 +423,7 @@ class Network:
         self._session = _session(data, label)
         inputs = self._session.get_inputs()
         self._output = self._session.get_outputs()[0].name
-        self._front: Kaldi | MelBanks | None = None
+        self._front: Kaldi | MelBanks | ReDimNet2Banks | None = None
         match [(node.type, *node.shape) for node in inputs]:
             case [("tensor(float)", _, length)]:
                 pass
@@ -388,6 +431,8 @@ class Network:
                 self._front = self._front_end(Kaldi.bands)
             case [("tensor(float)", _, MelBanks.bands, length)]:
                 self._front = self._front_end(MelBanks.bands)
+            case [("tensor(float)", _, 1, ReDimNet2Banks.bands, length)]:
+                self._front = ReDimNet2Banks()
             case _:
                 shapes = "; ".join(f"{node.type} {node.shape}" for node in inputs)
                 takes = f"this one takes {shapes or 'nothing'}"[:200]

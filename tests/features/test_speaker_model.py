@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from monitor.errors import StoreError, UsageError
-from monitor.features.embeddings import Kaldi, MelBanks, Network, SpeakerModel
+from monitor.features.embeddings import Kaldi, MelBanks, Network, ReDimNet2Banks, SpeakerModel
 from monitor.features.registry import FEATURES, FeatureSetup, defaults, make, ready
 from tests.contracts import voice
 from tests.features.networks import SIZE, endless, of_energies, of_mel_banks, of_sound
@@ -67,6 +67,19 @@ def test_the_other_front_end_is_redimnets(normalised):
     np.testing.assert_allclose(ours, theirs, atol=1e-3)
 
 
+@pytest.mark.parametrize("seconds", [1.0, 1.37, 3.0])
+def test_the_third_front_end_is_redimnet2s(seconds):
+    """The published package computes it in torch, outside of its exported networks."""
+    torch = pytest.importorskip("torch", reason="needs the extra peers")
+    published = pytest.importorskip("redimnet2_onnx.frontend", reason="needs the extra peers")
+    sound = 0.1 * voice(seconds) + 0.01
+    theirs = published.ReDimNetFrontend()(torch.from_numpy(sound)).numpy()[0]
+    ours = ReDimNet2Banks().energies(sound)
+    assert ours.shape == theirs.shape
+    assert ours.shape[:2] == (1, 72)
+    np.testing.assert_allclose(ours, theirs, atol=1e-3)
+
+
 def test_metadata_choose_the_front_end():
     sound, wespeaker = voice(1.0), {"framework": "wespeaker", "sample_rate": "16000"}
     as_is = {"framework": "3d-speaker", "normalize_samples": "1"}
@@ -86,7 +99,10 @@ def test_metadata_choose_the_front_end():
     assert "is for '8000' Hz" in refused(of_energies(metadata={"sample_rate": "8000"}))
 
 
-@pytest.mark.parametrize("data", [of_sound, of_energies, of_mel_banks])
+of_redimnet2 = partial(of_mel_banks, dimensions=("batch", 1, 72, "frames"))
+
+
+@pytest.mark.parametrize("data", [of_sound, of_energies, of_mel_banks, of_redimnet2])
 def test_embeddings_have_length_one_and_do_not_depend_on_the_batch(data):
     network = Network(data(), "net")
     assert network.size == SIZE
@@ -98,14 +114,19 @@ def test_embeddings_have_length_one_and_do_not_depend_on_the_batch(data):
 
 
 @pytest.mark.parametrize("seconds", [2, 6])
-@pytest.mark.parametrize("layout", ["sound", "kaldi", "mel banks"])
+@pytest.mark.parametrize("layout", ["sound", "kaldi", "mel banks", "redimnet2"])
 def test_a_network_of_one_length_hears_the_whole_window(layout, seconds):
     """As an export of ReDimNet with its front end inside has it, and as one of energies may."""
-    samples = 16_000 * seconds - {"sound": 0, "kaldi": 80, "mel banks": 160}[layout]
+    cut = {"sound": 0, "kaldi": 80, "mel banks": 160, "redimnet2": -80}
+    samples = 16_000 * seconds - cut[layout]
     fixed, free = {
         "sound": lambda: (of_sound(dimensions=("batch", samples)), of_sound()),
         "kaldi": lambda: (of_energies(frames=100 * seconds - 2), of_energies()),
         "mel banks": lambda: (of_mel_banks(dimensions=(1, 72, 100 * seconds)), of_mel_banks()),
+        "redimnet2": lambda: (
+            of_mel_banks(dimensions=(1, 1, 72, 100 * seconds)),
+            of_redimnet2(),
+        ),
     }[layout]()
     network, oracle = Network(fixed, "net"), Network(free, "net")
     assert network.size == SIZE
@@ -128,7 +149,7 @@ def test_a_loop_that_never_ends_is_ended(monkeypatch, only_long):
     assert Network(of_sound(), "net").embed(np.ones((3, 48_000), np.float32)).shape == (3, SIZE)
 
 
-LAYOUTS = "sound (batch, samples) at 16 kHz, or energies (batch, frames, 80) or (batch, 72, fra"
+LAYOUTS = "sound (batch, samples) at 16 kHz, or energies (batch, frames, 80), (batch, 72, frames"
 LENGTHS = "s of sound: use a network for any length, or for 0.5 to 60"
 DAMAGED = "net.onnx is damaged or not an ONNX network: "
 
@@ -138,7 +159,7 @@ DAMAGED = "net.onnx is damaged or not an ONNX network: "
     [
         (lambda: of_energies(bands=40), LAYOUTS),
         (lambda: of_energies(bands=40), "['batch', 'frames', 40]"),
-        (lambda: of_mel_banks(dimensions=("batch", 1, 72, "frames")), LAYOUTS),
+        (lambda: of_mel_banks(dimensions=("batch", 2, 72, "frames")), LAYOUTS),
         (lambda: of_sound(dimensions=(2, "samples")), "cannot run net.onnx: "),
         *((partial(of_sound, dimensions=("batch", n)), LENGTHS) for n in (100, 976_000, 2**40)),
         (lambda: of_sound()[:50], DAMAGED),
