@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from rich.cells import cell_len
 
+from monitor.lab.evaluation.verification import NEAREST
 from tests.lab.evaluation import kits
 
 
@@ -182,3 +183,53 @@ def test_voice_privacy_results_are_evaluated_as_they_lie(run, tmp_path):
     (system,) = strict(run(*asked, "--json").out)["systems"]
     assert system["figures"] == made["systems"][0]["figures"]
     assert run(*asked, "--validation", tmp_path / "v.html").code == 0
+
+
+def test_the_table_of_the_challenge(run, tmp_path):
+    path = kits.kit(tmp_path / "kit")
+    result = run("evaluate", path, path.parent / "asv_orig", "--voiceprivacy")
+    assert result.code == 0, result.err
+    anonymised, clear = result.out.split("\n\n")
+    assert anonymised.startswith("---- ASV_eval^anon results ----\n")
+    assert clear.startswith("---- ASV_eval results ----\n")
+    rows = [line.split() for line in anonymised.splitlines()[1:]]
+    assert rows[0] == ["dataset", "split", "gender", "enrollment", "trial", "EER"]
+    assert {tuple(row[:5]) for row in rows[1:]} == {
+        ("libri", "dev", gender, *sides)
+        for gender in "fm"
+        for sides in (("original", "original"), ("original", "anon"), ("anon", "anon"))
+    }
+    made = strict(run("evaluate", path, "--replicates", 0, "--json").out)
+    rates = {each["name"]: each["figures"][NEAREST]["value"] for each in made["systems"]}
+    name = {"original": "o", "anon": "a"}
+    for _, _, gender, enrolment, trial, rate in rows[1:]:
+        same = rates[f"{gender} {name[enrolment]}{name[trial]}"]
+        assert float(rate) == pytest.approx(100 * same, abs=1e-3)
+
+
+def test_mixed_lists_are_also_split_by_gender(run, tmp_path):
+    enrolled, trials = kits.readers()
+    kits.lists(tmp_path, "libri_dev", enrolled, {"mixed": trials})
+    results = tmp_path / "exp" / "asv_orig"
+    vectors = kits.drawn([*enrolled, *trials], 3.0)
+    for each in vectors:  # women and men differ, so that pairs of both are easy to tell apart
+        vectors[each] = vectors[each] + 5.0 * (int(each.split("-")[0]) < 1006)
+    kits.cached(results, "libri_dev_enrolls", enrolled, vectors, means=True)
+    kits.cached(results, "libri_dev_trials_mixed", trials, vectors)
+    printed = run("evaluate", results, "--voiceprivacy").out
+    rates = {line.split()[2]: float(line.split()[-1]) for line in printed.splitlines()[2:]}
+    assert list(rates) == ["mixed", "f", "m", "cross"]
+    assert rates["cross"] < rates["mixed"] < max(rates["f"], rates["m"])
+
+
+def test_the_table_is_of_folders_alone(run, tmp_path):
+    path = kits.kit(tmp_path / "kit")
+    np.save(tmp_path / "scores.npy", np.eye(4))
+    (tmp_path / "who.txt").write_text("a\nb\nc\nd\n")
+    for wrong in (
+        (tmp_path / "scores.npy", "--labels", tmp_path / "who.txt"),
+        (path, "--json"),
+        (path, "--figures", "all"),
+    ):
+        result = run("evaluate", *wrong, "--voiceprivacy")
+        assert (result.code, result.out) == (2, "")

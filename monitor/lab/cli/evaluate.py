@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from monitor.lab.evaluation.input.scores import EvaluationInput
     from monitor.lab.evaluation.report import Report
     from monitor.lab.evaluation.systems import Grouped
-    from monitor.lab.evaluation.voiceprivacy import VoicePrivacyEntry
+    from monitor.lab.evaluation.voiceprivacy import VoicePrivacyEntry, VoicePrivacyResults
 
 _WIDE = 80  # without a terminal and COLUMNS
 
@@ -57,6 +57,7 @@ class System:
     read_dev: Callable[[], EvaluationInput] | None = None
     choose: tuple[str, ...] = ()
     entry: VoicePrivacyEntry | None = None
+    results: VoicePrivacyResults | None = None
 
     def load(self) -> tuple[EvaluationInput, EvaluationInput | None, tuple[str, ...]]:
         """Read the scores and the development scores, and the notes of both."""
@@ -135,7 +136,7 @@ def _list_scores(options: EvaluateOptions) -> list[System]:
             continue
         any_choice = True
         entries = source.choose(options.choose or ())
-        if len(entries) > MOST_SYSTEMS:
+        if len(entries) > MOST_SYSTEMS and not options.voiceprivacy:
             raise UsageError(
                 f"{file.name} has {len(entries)} matrices, more than {MOST_SYSTEMS} side by side: "
                 f"--choose some of {source.describe_choices()}"
@@ -149,7 +150,7 @@ def _list_scores(options: EvaluateOptions) -> list[System]:
                 read = partial(
                     source.read, entry, unmated=options.unmated, clear=options.clear_results
                 )
-                systems.append(System(called, read, entry=entry))
+                systems.append(System(called, read, entry=entry, results=source))
             else:
                 choose = entry.words
                 systems.append(System(called, partial(place, choose=choose), choose=choose))
@@ -410,6 +411,11 @@ class EvaluateOptions:
         "Also compare all pairs of systems, with intervals and p-values corrected for their "
         "number.",
     )
+    voiceprivacy: bool = option(
+        "--voiceprivacy",
+        "Print only the EERs of VoicePrivacy folders, in the format of the challenge's results. "
+        "Lists of both genders are also split into f, m and cross-gender pairs.",
+    )
     as_json: bool = option("--json", "Print everything as JSON.")
     csv_to: Path | str | None = option(
         "--csv",
@@ -564,6 +570,9 @@ def command(options: EvaluateOptions) -> int:
         else choose_figures(options.figures, keys(options.among))
     )
     systems = list_systems(options)
+    if options.voiceprivacy:
+        click.echo(_format_challenge_results(systems), nl=False)
+        return 0
     if options.pairs and len(systems) < 2:
         raise UsageError("--pairs: give several systems")
     attribute = find_groups(options)
@@ -577,6 +586,19 @@ def command(options: EvaluateOptions) -> int:
     return 0
 
 
+def _format_challenge_results(systems: Sequence[System]) -> str:
+    from monitor.lab.evaluation.voiceprivacy import format_results
+
+    chosen = [
+        (system.results, system.entry)
+        for system in systems
+        if system.results is not None and system.entry is not None
+    ]
+    if len(chosen) < len(systems):
+        raise UsageError("--voiceprivacy goes with VoicePrivacy's folders of results as SCORES")
+    return format_results(chosen)
+
+
 def _check_options(options: EvaluateOptions) -> None:
     """Refuse options that do not go together, before anything is read."""
     if any(getattr(options.forensic, entry.name) for entry in fields(options.forensic)):
@@ -587,6 +609,9 @@ def _check_options(options: EvaluateOptions) -> None:
     for name, path in (("--csv", options.csv_to), ("--latex", options.latex_to)):
         if path is not None and path != "-":
             check_new(Path(path), name)
+    others = ("as_json", "csv_to", "latex_to", "html", "figures", "pairs", "group_by", "groups")
+    if options.voiceprivacy and any(getattr(options, name) for name in others):
+        raise UsageError("--voiceprivacy prints a table of its own: leave out other figures")
     if not options.among and any(name.startswith("among") for name in options.figures or ()):
         raise UsageError("--figures among ... goes with --among, such as --among 1e4,1e6")
     if (options.query is None) != (options.reference is None):

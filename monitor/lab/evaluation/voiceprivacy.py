@@ -9,7 +9,7 @@ A folder of results (``exp/asv_orig``, ``exp/asv_anon_SUFFIX``) keeps embeddings
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -234,6 +234,42 @@ class VoicePrivacyResults:
             messages += [note] * bool(note)
         return EvaluationInput(scores.comparisons, tuple(messages), tuple(warnings))
 
+    def list_eers(self, entry: VoicePrivacyEntry) -> Iterator[tuple[str, float]]:
+        """Yield the gender and the EER (nearest threshold) of one list of trials.
+
+        A list of both genders, ``mixed`` in 2026, is followed by its pairs of two women (f), of two
+        men (m), and by all target pairs with the non-target pairs of a woman and a man (cross), if
+        ``spk2gender`` tells them apart.
+        """
+        listed = self._list_comparisons(entry, [])
+        mated = np.asarray(listed.mated, np.bool_)
+        yield entry.part or "all", eer(listed.scores[mated], listed.scores[~mated], "nearest")
+        genders = self._read_genders(entry)
+        spoken, enrolled = (
+            np.array([genders.get(name, "") for name in names])[index]
+            for names, index in (
+                (listed.people, listed.spoken[listed.trial]),
+                (listed.speakers, listed.speaker),
+            )
+        )
+        kinds = set(np.unique(spoken)) | set(np.unique(enrolled))
+        if not {"f", "m"} <= kinds:
+            return
+        is_cross = (spoken != enrolled) & (spoken != "") & (enrolled != "")
+        parts = {kind: (spoken == kind) & (enrolled == kind) for kind in "fm"}
+        for name, part in (*parts.items(), ("cross", mated | is_cross)):
+            if (part & mated).any() and (part & ~mated).any():
+                scores = listed.scores
+                yield name, eer(scores[part & mated], scores[part & ~mated], "nearest")
+
+    def _read_genders(self, entry: VoicePrivacyEntry) -> dict[str, str]:
+        genders: dict[str, str] = {}
+        for folder in (f"{entry.dataset}_enrolls", f"{entry.dataset}_trials_{entry.part}"):
+            file = None if self.data is None else self.data / folder / "spk2gender"
+            if file is not None and file.is_file():
+                genders |= read_map(file)
+        return genders
+
     def _compare_eer(self, entry: VoicePrivacyEntry, scores: EvaluationInput) -> Iterable[str]:
         """Warn where the challenge's own EER is another."""
         folder = f"{entry.enrolment.name}-{entry.trials.name}"
@@ -405,3 +441,24 @@ class VoicePrivacyResults:
         return SpeakerVectors(
             folder.name, {name: i for i, name in enumerate(rows)}, values, dict(enumerate(rows))
         )
+
+
+def format_results(sources: Iterable[tuple[VoicePrivacyResults, VoicePrivacyEntry]]) -> str:
+    """Format EERs in percent as the challenge's files of results do, with a section per network."""
+    rows: dict[str, list[tuple[str, ...]]] = {}
+    for results, entry in sources:
+        network = "ASV_eval" if results.path.name in _CLEAR else "ASV_eval^anon"
+        dataset, _, split = entry.dataset.rpartition("_")
+        sides = ["original" if side == "o" else "anon" for side in entry.scenario]
+        rows.setdefault(network, []).extend(
+            (dataset, split, gender, *sides, f"{100 * rate:.3f}")
+            for gender, rate in results.list_eers(entry)
+        )
+    heading = ("dataset", "split", "gender", "enrollment", "trial", "EER")
+    sections = []
+    for network, cells in rows.items():
+        table = (heading, *sorted(cells, key=lambda row: row[:2]))
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = (" ".join(map(str.rjust, row, widths)) for row in table)
+        sections.append("\n".join((f"---- {network} results ----", *lines)) + "\n")
+    return "\n".join(sections)
