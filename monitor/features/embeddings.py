@@ -383,8 +383,8 @@ _MOST_SIZE = 4096
 _LEAST_SAMPLES, _MOST_SAMPLES = RATE // 2, 60 * RATE  # of a network that takes one length
 _INSTALL = "pip install 'speaker-disclosure-monitor[onnx]'"
 _TAKES = (
-    "one input is needed, sound (batch, samples) at 16 kHz, or energies (batch, frames, 80), "
-    "(batch, 72, frames) or (batch, 1, 72, frames), and nothing else"
+    "the only input must be sound (batch, samples) at 16 kHz, or energies (batch, frames, 80), "
+    "(batch, 72, frames) or (batch, 1, 72, frames)"
 )
 
 

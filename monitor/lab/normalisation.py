@@ -22,11 +22,12 @@ CLOSEST = 100
 
 @dataclass(frozen=True)
 class ScoreNormalisation:
-    """Normalisation of cosines by those of a cohort of background speakers.
+    """Normalisation of cosines by a cohort of background speakers.
 
-    A score s of a trial and a template becomes (s - m) / d, with the mean m and the standard
-    deviation d of the template's scores over the cohort (z), or of the trial's (t). s-norm (s) is
-    the mean of both. Its adaptive form (as) takes m and d over the `CLOSEST` of each.
+    A score s of a trial and a template becomes (s - m) / d. For z-norm (z), m and d are the mean
+    and the standard deviation of the template's scores over the cohort. For t-norm (t) they are
+    those of the trial's scores. s-norm (s) is the mean of both. Its adaptive form (as) takes m and
+    d over the `CLOSEST` scores.
 
     Source: P. Matejka et al., Analysis of score normalization in multilingual speaker recognition,
     Interspeech 2017 (AS-norm1).

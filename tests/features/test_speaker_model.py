@@ -149,7 +149,7 @@ def test_a_loop_that_never_ends_is_ended(monkeypatch, only_long):
     assert Network(of_sound(), "net").embed(np.ones((3, 48_000), np.float32)).shape == (3, SIZE)
 
 
-LAYOUTS = "sound (batch, samples) at 16 kHz, or energies (batch, frames, 80), (batch, 72, frames"
+LAYOUTS = "the only input must be sound (batch, samples) at 16 kHz, or energies (batch, frames, 80)"
 LENGTHS = "s of sound: use a network for any length, or for 0.5 to 60"
 DAMAGED = "net.onnx is damaged or not an ONNX network: "
 

@@ -237,9 +237,9 @@ class VoicePrivacyResults:
     def list_eers(self, entry: VoicePrivacyEntry) -> Iterator[tuple[str, float]]:
         """Yield the gender and the EER (nearest threshold) of one list of trials.
 
-        A list of both genders, ``mixed`` in 2026, is followed by its pairs of two women (f), of two
-        men (m), and by all target pairs with the non-target pairs of a woman and a man (cross), if
-        ``spk2gender`` tells them apart.
+        A list of both genders (``mixed`` in 2026) is also split with ``spk2gender``, into pairs of
+        two women (f) and of two men (m). A third part (cross) has all target pairs, and the
+        non-target pairs of a woman and a man.
         """
         listed = self._list_comparisons(entry, [])
         mated = np.asarray(listed.mated, np.bool_)
