@@ -36,7 +36,7 @@ HEADLINES = {
 ALLOWED = frozenset(
     (
         *("--population", "--rank-model", "--watch", "--features", "--speaker-model", "--among"),
-        *("--channel", "--on-change", "--protect", "--protected-population", "--part", "--jobs"),
+        *("--channel", "--protect", "--protected-population", "--part", "--jobs"),
         *("--speaker-in-transcript", "--alert", "--false-alarms", "--warn", "--allow-idle-alerts"),
     )
 )

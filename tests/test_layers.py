@@ -36,7 +36,7 @@ LAYERS = [
     {"serve"},
     {"cli"},
     {"lab/report", "lab/result_cache"},
-    {"lab/adapting", "lab/evaluation"},
+    {"lab/adapting", "lab/evaluation", "lab/normalisation"},
     {"lab/scoring", "lab/utility"},
     {"lab/attacks", "lab/experiment"},
     {"lab/audit"},

@@ -20,7 +20,7 @@ RARE = frozenset(
         *("--trained", "--replicates", "--seed", "--cohort", "--salt", "--lengths"),
         *("--template-lengths", "--groups", "--criteria", "--enrolment-labels", "--dev-labels"),
         *("--epsilon", "--pairs", "--choose", "--scoring", "--allow-idle-alerts"),
-        *("--on-change", "--delay", "--mute-on-alert"),
+        *("--delay", "--listener"),
     )
 )
 """Rarely needed options, shown only by ``--help-all``."""

@@ -140,7 +140,7 @@ def _print_table(sessions: Sequence[SessionSummary]) -> None:
         console.print("no sessions")
         return
     table = Table(box=None, pad_edge=False)
-    for name in ("session", "speaker", "begun", "speech"):
+    for name in ("session", "speaker", "listener", "begun", "speech"):
         table.add_column(name, justify="right" if name in ("session", "speech") else "left")
     for name in ("bits so far", "closed-set", "alerts", "heard"):
         table.add_column(name)
@@ -149,6 +149,7 @@ def _print_table(sessions: Sequence[SessionSummary]) -> None:
         row = [
             str(session.session),
             clean(session.speaker, 20),
+            clean(session.listener, 20),
             begun + ("" if session.ended else ", not ended"),
             clock_time(session.speech),
             _with_limits(session.bits, session.bits_low, session.bits_high),

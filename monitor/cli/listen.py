@@ -42,7 +42,7 @@ class RelayOptions:
         "at once and muted one reading late. [default: 0.56]",
         type=Seconds(),
     )
-    mute_on_alert: bool = option("--mute-on-alert", "Treat an --alert like a spent budget.")
+    mute_on_alert: bool = setting("mute-on-alert", "Treat an --alert like a spent budget.")
 
     def relay(self, options: RunOptions) -> Relay | None:
         """Open the output; None where nothing goes out."""
@@ -50,7 +50,7 @@ class RelayOptions:
             dependent = {
                 "--then": self.then,
                 "--delay": self.delay,
-                "--mute-on-alert": self.mute_on_alert,
+                "mute-on-alert": self.mute_on_alert,
             }
             for name, value in dependent.items():
                 if value not in (None, False):
@@ -58,7 +58,8 @@ class RelayOptions:
             return None
         from monitor.relay import DELAY_SECONDS, MUTE, OutputDevice, Relay, RelaySettings
 
-        budget, protecting = options.of_ledger.budget, options.protecting
+        terms, protecting = options.of_ledger.budget, options.protecting
+        budget = None if terms is None else terms.bits
         if self.then is not None and budget is None:
             raise UsageError("--then applies after a spent budget: add --budget BITS")
         if self.then not in (None, MUTE) and protecting.protect is not None:

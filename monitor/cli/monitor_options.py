@@ -17,10 +17,11 @@ import click
 from monitor.alerts.actions.registry import ACTION_OPTIONS, BackgroundDelivery
 from monitor.cli.inputs import check_model, stopped_by_signals
 from monitor.cli.options import (
+    BudgetTerms,
     Features,
     FiniteRange,
-    NumberOfBits,
     OptionGroup,
+    PeriodicBits,
     RankModelFile,
     Seconds,
     Share,
@@ -120,8 +121,8 @@ class MonitorOptions:
         "NAME if it is shorter]",
         type=Seconds(),
     )
-    on_change: str = option(
-        "--on-change",
+    on_change: str = setting(
+        "on-change",
         "Response to a change of speaker or channel. `note` reports it and suspends alerts until "
         "the first voice is back. `reset` restarts the evidence and keeps the peak. `split` "
         "starts another stream.",
@@ -460,32 +461,47 @@ class LedgerOptions:
         type=Seconds(),
         default="10",
     )
-    budget: float | None = option(
-        "--budget BITS",
-        "Alert at BITS over all sessions in the ledger. With --through, mute before that: 1.5 "
-        "bits are reserved.",
-        type=NumberOfBits(),
+    budget: BudgetTerms | None = option(
+        "--budget BITS[/30d]",
+        "Alert at BITS over all sessions in the ledger. With a period, as in 8bits/30d, those that "
+        "ended before it do not count. With --through, mute 1.5 bits before BITS.",
+        type=PeriodicBits(),
+    )
+    listener: str | None = option(
+        "--listener NAME",
+        "Receiver of the speech, with a budget of its own in the ledger. [default: anyone, which "
+        "counts all listeners together]",
     )
 
     def check(self, *, keeps: bool) -> None:
         """Refuse a budget without a ledger, unless this run enforces it (``keeps``)."""
+        if self.listener is not None and self.ledger is None:
+            raise UsageError("--listener goes with --ledger FILE.db")
+        if self.ledger is None and self.budget is not None and self.budget.period_seconds:
+            raise UsageError("a --budget for a period needs --ledger FILE.db")
+        if self.listener is not None and not is_name(self.listener):
+            raise UsageError("--listener: give a name of at most 200 printable characters")
         if self.budget is not None and self.ledger is None and not keeps:
             raise UsageError(
                 "--budget counts over all sessions and needs --ledger FILE.db. For this session "
-                f"alone use --alert 'bits>{self.budget:g}'."
+                f"alone use --alert 'bits>{self.budget.bits:g}'."
             )
 
     def rules(self) -> list[Threshold]:
         """Make the rules of the budget over all sessions, if there is one."""
         from monitor.alerts import budget
 
-        return [] if self.budget is None or self.ledger is None else budget(self.budget)
+        return [] if self.budget is None or self.ledger is None else budget(self.budget.bits)
 
     def file(self) -> LedgerFile | None:
         """For a `Run`."""
         from monitor.run import LedgerFile
 
-        return None if self.ledger is None else LedgerFile(self.ledger, self.ledger_every)
+        if self.ledger is None:
+            return None
+        period = None if self.budget is None else self.budget.period_seconds
+        listener = spelled(self.listener or "anyone")
+        return LedgerFile(self.ledger, self.ledger_every, listener, period)
 
 
 @dataclass(frozen=True, slots=True)

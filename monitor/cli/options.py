@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import click
 
@@ -50,7 +50,7 @@ _OPTIONS = {
     "among": "--among",
     "features": "--features",
     "ledger": "--ledger",
-    "on_change": "--on-change",
+    "on_change": "on-change",
     "replace": "--replace",
     "resume": "--resume",
     "speaker_in_transcript": "--speaker-in-transcript",
@@ -481,6 +481,28 @@ def _read_bits(text: str) -> float:
 
 NumberOfBits = partial(Text, "BITS", _read_bits, "is not a number of bits such as 8 or 8bits")
 """A positive number of bits, as 8 or 8bits."""
+
+
+class BudgetTerms(NamedTuple):
+    """Bits, and the seconds of the period that they are for; None for all time."""
+
+    bits: float
+    period_seconds: float | None
+
+
+def _read_budget(text: str) -> BudgetTerms:
+    bits, slash, period = text.partition("/")
+    if not slash:
+        return BudgetTerms(_read_bits(bits), None)
+    unit = {"h": 3600.0, "d": 86_400.0, "w": 604_800.0}.get(period[-1:], 0.0)
+    seconds = float(period[:-1]) * unit
+    if not 60.0 <= seconds <= 1e10:
+        raise ValueError
+    return BudgetTerms(_read_bits(bits), seconds)
+
+
+PeriodicBits = partial(Text, "BITS[/30d]", _read_budget, "is no budget such as 8bits or 8/30d")
+"""A positive number of bits, or one for a period: 8bits/30d, 8/12h or 8/4w."""
 
 
 def _read_share(text: str) -> float:

@@ -64,7 +64,7 @@ class ScoreNormalisation:
             cohort, starts = population.cohort.features, np.arange(len(population.cohort))
         elif doubles := sorted(set(population.names) & set(speakers)):
             raise UsageError(
-                f"{some_of(doubles)} of --cohort would be scored against themselves: use "
+                f"{some_of(doubles)} of the cohort would be scored against themselves: use "
                 "other people"
             )
         of_embeddings = {}
@@ -77,7 +77,7 @@ class ScoreNormalisation:
         if not of_embeddings:
             raise UsageError(
                 "the cohort has no speaker embeddings of the same network: enrol other people "
-                "with it, and add --cohort FILE"
+                "with it, and set cohort = FILE"
             )
         return cls(method, of_embeddings)
 

@@ -38,6 +38,8 @@ from monitor.types import AnyArray, Record
 
 # --- Check the rows of a ledger while reading, because the file may come from anywhere.
 
+ANYONE = "anyone"
+"""Listener of the sessions that name none."""
 _KINDS = {name: kind for name, kind in KINDS.items() if kind.enrolled}
 
 
@@ -92,6 +94,7 @@ class SessionRow:
     name: str = key()
     readings: int = key("count", required=False, default=0)
     alerts: int = key("count", required=False, default=0)
+    listener: str = key(required=False, default=ANYONE)
 
 
 @declared(kw_only=True)
@@ -161,6 +164,8 @@ def session_of_row(file: str, row: sqlite3.Row) -> SessionRow:
     if (wrong := misfit(session, schema_of(SessionRow))) is None:
         if not is_name(session["name"]):
             wrong = "the speaker's name"
+        elif not is_name(session.get("listener", ANYONE)):
+            wrong = "the listener"
         elif "features" not in session["start"]:
             wrong = "start"
     if wrong is not None:
@@ -267,6 +272,9 @@ MIGRATIONS: Sequence[str] = (
     """,
     """
     ALTER TABLE sketches ADD COLUMN network TEXT;
+    """,
+    f"""
+    ALTER TABLE sessions ADD COLUMN listener TEXT NOT NULL DEFAULT '{ANYONE}';
     """,
 )
 """Schema n is the first n of these; a ledger of an older schema gets those it lacks."""

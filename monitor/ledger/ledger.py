@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -27,6 +27,7 @@ from monitor.files import lock, open_private
 from monitor.kinds import FeatureSpec, unlike_networks
 from monitor.lazy import Managed
 from monitor.ledger.database import (
+    ANYONE,
     KeptReading,
     ProcessedInterval,
     SessionRow,
@@ -39,6 +40,7 @@ from monitor.ledger.database import (
     transaction,
     translated,
 )
+from monitor.phrases import plural
 from monitor.protocols import Provenance
 from monitor.safe_text import find_name
 from monitor.sinks.jsonl import line_of
@@ -86,6 +88,39 @@ class SessionSummary(Event):
     closed_set_bits_high: float | None = key("bits")
     readings: int = key("count")
     alerts: int = key("count")
+    listener: str = key(default=ANYONE)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The sessions of a speaker that count together, and toward one budget.
+
+    Listeners might share what they have, so the sessions of all of them count for ``"anyone"``.
+    Those of ``"anyone"`` count for each listener.
+
+    Attributes:
+        listener: receiver of the speech.
+        period_seconds: only sessions that ended within this time count; None counts all. A
+            listener may still have the speech of an earlier period.
+    """
+
+    listener: str = ANYONE
+    period_seconds: float | None = None
+
+    def takes(self, session: SessionRow) -> bool:
+        """Return whether a session is of this listener, whenever it was."""
+        return ANYONE in (self.listener, session.listener) or self.listener == session.listener
+
+    def counts(self, session: SessionRow, now: datetime) -> bool:
+        """Return whether a session counts now."""
+        if not self.takes(session) or self.period_seconds is None:
+            return self.takes(session)
+        began = datetime.fromisoformat(session.started) + timedelta(seconds=session.seconds)
+        end = began if session.ended is None else datetime.fromisoformat(session.ended)
+        return (now - end).total_seconds() < self.period_seconds
+
+
+_ALL = Account()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +131,7 @@ class Carried:
         totals: the sum over the sessions that count, or None.
         sessions: number of sessions that count.
         left_out: sessions that do not count because they lack a feature.
+        expired: sessions of the listener that ended before the period.
         peak_bits: the largest headline of all sessions with the same kind of headline.
     """
 
@@ -103,6 +139,7 @@ class Carried:
     sessions: int
     left_out: int
     peak_bits: float
+    expired: int = 0
 
 
 class Ledger(Managed):
@@ -140,12 +177,16 @@ class Ledger(Managed):
         before: int | None = None,
         *,
         headline: str | None = None,
+        account: Account = _ALL,
     ) -> Carried:
         """Sum the sessions that the next one of a speaker continues, with these features."""
-        parts, left_out, peak = [], 0, 0.0
+        parts, left_out, peak, expired, now = [], 0, 0.0, 0, datetime.now(UTC)
         with translated(self.path):
             for session in self._rows(speaker):
                 if not session.speech or (before is not None and session.id >= before):
+                    continue
+                if not account.counts(session, now):
+                    expired += account.takes(session)
                     continue
                 rows = {
                     row["feature"]: row
@@ -160,7 +201,8 @@ class Ledger(Managed):
                 parts.append(self._heard_in(session, sketches, features))
                 if headline in (None, session.start.headline or "closed-set"):
                     peak = max(peak, session.peak_bits or 0.0)
-        return Carried(reduce(add, parts) if parts else None, len(parts), left_out, peak)
+        total = reduce(add, parts) if parts else None
+        return Carried(total, len(parts), left_out, peak, expired)
 
     def sessions(self, speaker: str | None = None) -> list[SessionSummary]:
         """List the sessions, oldest first."""
@@ -181,11 +223,14 @@ class Ledger(Managed):
                     **self._figures_of(row.id),
                     readings=row.readings,
                     alerts=row.alerts,
+                    listener=row.listener,
                 )
                 for row in rows
             ]
 
-    def history(self, speaker: str, most: int = HISTORY_POINTS) -> list[HistoryPoint]:
+    def history(
+        self, speaker: str, most: int = HISTORY_POINTS, account: Account = _ALL
+    ) -> list[HistoryPoint]:
         """List the longitudinal curve of a speaker, oldest first, including the last reading.
 
         It is thinned evenly to at most ``most`` readings.
@@ -196,7 +241,10 @@ class Ledger(Managed):
             JOIN speakers p ON p.id = s.speaker WHERE p.name = ? ORDER BY r.session, r.seconds
         """
         with translated(self.path):
+            now = datetime.now(UTC)
+            counted = {row.id for row in self._rows(speaker) if account.counts(row, now)}
             rows = self.connection.execute(query, (speaker,)).fetchall()
+            rows = [row for row in rows if row["session"] in counted]
         every = max(1, -(-len(rows) // max(1, most)))
         points = []
         for row in rows[::-1][::every][::-1]:
@@ -231,21 +279,23 @@ class Ledger(Managed):
                         yield {**event.record(), "session": number}
 
     def refuse_twice(
-        self, speaker: str, parts: Iterable[Provenance], own: int | None = None
-    ) -> None:
+        self, speaker: str, parts: Iterable[Provenance], own: int | None = None,
+        account: Account = _ALL,
+    ) -> None:  # fmt: skip
         """Refuse audio that an earlier session includes, because it would count twice."""
         with translated(self.path):
-            twice = self.heard_before(speaker, parts, own)
+            twice = self.heard_before(speaker, parts, own, account)
         if twice is not None:
             raise UsageError(twice)
 
     def heard_before(
-        self, speaker: str, parts: Iterable[Provenance], own: int | None = None
-    ) -> str | None:
+        self, speaker: str, parts: Iterable[Provenance], own: int | None = None,
+        account: Account = _ALL,
+    ) -> str | None:  # fmt: skip
         """Return the error of ``refuse_twice``, or None."""
-        parts = list(parts)
+        parts, now = list(parts), datetime.now(UTC)
         for row in self._rows(speaker):
-            if row.id == own or not row.speech:
+            if row.id == own or not row.speech or not account.counts(row, now):
                 continue
             for earlier in row.heard:
                 for recording in parts:
@@ -399,7 +449,8 @@ class LedgerSession:
         ledger: the ledger, closed with the session or if the session is refused.
         monitor: a new monitor with a watched speaker.
         reading_seconds: stream seconds between stored readings.
-        recordings: recordings of the run, if any. Each must be new to the ledger.
+        recordings: recordings of the run, if any. Each must be new to the account.
+        account: the sessions that it continues, and the listener of this one.
         clock: wall seconds.
 
     Attributes:
@@ -420,9 +471,10 @@ class LedgerSession:
         *,
         reading_seconds: float = READING_SECONDS,
         recordings: Iterable[Provenance] = (),
+        account: Account = _ALL,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._every = reading_seconds
+        self._every, self._of_account = reading_seconds, account
         self._ledger, self._monitor, self._clock = ledger, monitor, clock
         self._heard = list(recordings)
         self._features = {name: monitor.population.specs[name] for name in monitor.features}
@@ -444,7 +496,9 @@ class LedgerSession:
         try:
             with translated(ledger.path):
                 self._speaker = ledger.spelling(check(monitor))
-            self.carried = ledger.carried(self._speaker, self._features, headline=monitor.headline)
+            self.carried = ledger.carried(
+                self._speaker, self._features, headline=monitor.headline, account=account
+            )
             if self.carried.totals is not None:
                 monitor.begin_with(self.carried.totals, self.carried.peak_bits)
         except BaseException:
@@ -457,7 +511,7 @@ class LedgerSession:
         Returns:
             the start, with the earlier evidence added; `notices` report it.
         """
-        self._ledger.refuse_twice(self._speaker, self._heard, self._id)
+        self._ledger.refuse_twice(self._speaker, self._heard, self._id, self._of_account)
         recordings = [[h.label, h.hashes, h.start_seconds, h.end_seconds] for h in self._heard]
         settings = SessionStart(
             start.version, start.features, start.speakers, start.ceiling, start.fingerprint,
@@ -479,7 +533,7 @@ class LedgerSession:
                 Notice(
                     "carried on",
                     f"the bits continue from {carried.sessions} earlier session{s} of "
-                    f"{self._speaker}, {speech:.0f} s of speech",
+                    f"{self._speaker}{self._describe_account()}, {speech:.0f} s of speech",
                     level="info",
                     fields={"sessions": carried.sessions, "speech": speech},
                 )
@@ -494,9 +548,27 @@ class LedgerSession:
                     fields={"sessions": carried.left_out},
                 )
             )
-        history = self._ledger.history(self._speaker) if carried.sessions else []
+        if carried.expired:
+            self.notices.append(
+                Notice(
+                    "carried on",
+                    f"{plural(carried.expired, 'session')} of {self._speaker} ended before the "
+                    "period and no longer count. Listeners may have kept the speech",
+                    fields={"sessions": carried.expired},
+                )
+            )
+        history = []
+        if carried.sessions:
+            history = self._ledger.history(self._speaker, account=self._of_account)
         brought = CarriedEvidence(carried.sessions, speech, tuple(history))
         return replace(start, carried=brought)
+
+    def _describe_account(self) -> str:
+        account = self._of_account
+        with_whom = "" if account.listener == ANYONE else f" with {account.listener}"
+        if account.period_seconds is None:
+            return with_whom
+        return f"{with_whom} in the last {account.period_seconds / 86_400:.3g} days"
 
     def hold(self) -> None:
         """Hold the speaker's account for `charge`, until the session is closed.
@@ -513,7 +585,7 @@ class LedgerSession:
             raise UsageError(
                 f"{name}: another run spends the budget of {speaker}. End that run first"
             ) from None
-        now = self._ledger.carried(speaker, self._features)
+        now = self._ledger.carried(speaker, self._features, account=self._of_account)
         if now.sessions != self.carried.sessions:
             raise UsageError(f"{name}: another run has just ended for {speaker}. Start again")
 
@@ -593,8 +665,9 @@ class LedgerSession:
         self._written = {table: int(state["written"][table]) for table in _ROWS}
         self._waiting.extend((table, seconds, row) for table, seconds, row in state["waiting"])
         self.carried = self._ledger.carried(
-            self._speaker, self._features, self._id, headline=self._monitor.headline
-        )
+            self._speaker, self._features, self._id, headline=self._monitor.headline,
+            account=self._of_account,
+        )  # fmt: skip
 
     def _reserved(self) -> int:
         """Reserve the number of a session that has no row yet."""
@@ -611,9 +684,9 @@ class LedgerSession:
         connection = self._ledger.connection
         connection.execute("INSERT OR IGNORE INTO speakers (name) VALUES (?)", self._begun[:1])
         connection.execute(
-            "INSERT INTO sessions (id, speaker, started, recordings, heard, start) "
-            "VALUES (?, (SELECT id FROM speakers WHERE name = ?), ?, ?, ?, ?)",
-            (self._id, *self._begun),
+            "INSERT INTO sessions (id, speaker, started, recordings, heard, start, listener) "
+            "VALUES (?, (SELECT id FROM speakers WHERE name = ?), ?, ?, ?, ?, ?)",
+            (self._id, *self._begun, self._of_account.listener),
         )
 
     def _take_up(self) -> None:
@@ -650,7 +723,9 @@ class LedgerSession:
         try:
             with transaction(self._ledger.connection):
                 if not self._counts and self._own.speech:
-                    twice = self._ledger.heard_before(self._speaker, self._heard, self._id)
+                    twice = self._ledger.heard_before(
+                        self._speaker, self._heard, self._id, self._of_account
+                    )
                     if twice is not None:  # another run was quicker
                         self._id, self._trouble = None, twice
                         self._waiting.clear()

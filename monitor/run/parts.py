@@ -92,10 +92,16 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class LedgerFile:
-    """Ledger that a run adds its session to, a kept reading every ``reading_seconds``."""
+    """Ledger that a run adds its session to, a kept reading every ``reading_seconds``.
+
+    The session is for a ``listener`` and continues those that ended in the last
+    ``period_seconds``, as of `monitor.ledger.ledger.Account`.
+    """
 
     path: str | os.PathLike[str]
     reading_seconds: float = 10.0
+    listener: str = "anyone"
+    period_seconds: float | None = None
 
     def session(
         self, monitor: Monitor, recordings: Iterable[Provenance], *, resume: bool
@@ -105,14 +111,15 @@ class LedgerFile:
         It must exist where a run is resumed: a new one lacks the run's session.
         """
         from monitor.ledger import Ledger, LedgerSession
-        from monitor.ledger.ledger import check
+        from monitor.ledger.ledger import Account, check
 
         check(monitor)
         ledger = Ledger(Path(self.path), create=not resume)
         known = [part for part in dict.fromkeys(recordings) if part.hashes]
         return LedgerSession(
-            ledger, monitor, reading_seconds=self.reading_seconds, recordings=known
-        )
+            ledger, monitor, reading_seconds=self.reading_seconds, recordings=known,
+            account=Account(self.listener, self.period_seconds),
+        )  # fmt: skip
 
 
 SOON_SECONDS = 8.0

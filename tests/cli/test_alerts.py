@@ -193,7 +193,7 @@ def test_a_run_says_what_the_voice_is_worth_among_so_many(heard):
 
 
 def test_bystanders_are_named_in_records_and_words(heard):
-    quiet = ("--alert", "evidence_bits>1 for 0 s after 0 s", "--on-change", "ignore")
+    quiet = ("--alert", "evidence_bits>1 for 0 s after 0 s", {"on-change": "ignore"})
     ask = ("--among", "30", {"bystanders": "4%"})
     result = heard(*ask, *quiet, store="more.npz", watch="s1")
     start, *_, end = result.records

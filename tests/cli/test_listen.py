@@ -95,7 +95,7 @@ def test_people_are_told_apart_by_a_diariser_that_writes_while_they_speak(
     start, speaking, tmp_path
 ):
     log = tmp_path / "run.jsonl"
-    options = ("--turns", "-", {"turns-delay": "3"}, "--features", "f0", "--on-change", "ignore")
+    options = ("--turns", "-", {"turns-delay": "3"}, "--features", "f0", {"on-change": "ignore"})
     process = start("listen", "--for", "14", *options, "--jsonl", log, stdin=subprocess.PIPE)
     began = time.monotonic()
     for k in range(7):  # every other second somebody else, told when it is over

@@ -206,7 +206,7 @@ def test_no_number_is_larger_than_a_float(name):
     ("line", "offered"),
     [
         ("monitor exper", "plain,experiment"),
-        ("monitor replay --on-change sp", "plain,split"),
+        ("monitor evaluate x.npy --scoring m", "plain,max"),
         ("monitor replay --features f0,pho", "plain,f0,phones"),
         ("monitor replay --watch 440", "plain,4406"),
         ("monitor protect talk.wav --method mca", "plain,mcadams"),

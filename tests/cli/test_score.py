@@ -50,9 +50,9 @@ def test_from_a_folder_to_a_report_in_two_commands(run, scores, people, tmp_path
 
 def test_a_cohort_has_no_speaker_who_is_scored(run, people, population, tmp_path):
     path = tmp_path / "scores.npz"
-    alone = run("score", people, "-o", path, "--cohort", population)
-    assert (alone.code, "--cohort goes with --normalise" in alone.complaint) == (2, True)
-    own = run("score", people, "-o", path, "--cohort", population, "--normalise", "as")
+    alone = run("score", people, "-o", path, {"cohort": population})
+    assert (alone.code, "cohort goes with --normalise" in alone.complaint) == (2, True)
+    own = run("score", people, "-o", path, "--normalise", "as", {"cohort": population})
     assert (own.code, "against themselves" in own.complaint) == (2, True)
     of_pitch = run("score", people, "-o", path, "--normalise", "as")
     assert (of_pitch.code, "no speaker embeddings" in of_pitch.complaint) == (2, True)

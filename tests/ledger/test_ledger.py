@@ -271,8 +271,9 @@ def test_an_older_schema_is_brought_up_to_date(path):
 
 def test_what_is_no_ledger_or_a_newer_one_is_left_alone(path, tmp_path):
     listen(path, 1)
+    newest = len(MIGRATIONS)
     with sqlite3.connect(path) as connection:
-        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+        connection.execute(f"PRAGMA user_version = {newest + 1}")
     connection.close()
     text, other = tmp_path / "notes.txt", tmp_path / "other.db"
     text.write_text("dear diary " * 100)
@@ -280,7 +281,7 @@ def test_what_is_no_ledger_or_a_newer_one_is_left_alone(path, tmp_path):
         connection.execute("CREATE TABLE mine (x)")
     connection.close()
     for each, error, words in (
-        (path, SchemaError, "has schema 4, but this version reads at most 3"),
+        (path, SchemaError, f"has schema {newest + 1}, but this version reads at most {newest}"),
         (text, StoreError, "is not a ledger"),
         (other, StoreError, "is a database of another program"),
     ):

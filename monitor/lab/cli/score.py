@@ -110,8 +110,8 @@ class ScoreOptions:
         "file): z-norm, t-norm, s-norm or adaptive s-norm.",
         type=click.Choice(METHODS),
     )
-    cohort: Path | None = option(
-        "--cohort FILE",
+    cohort: Path | None = setting(
+        "cohort FILE",
         "Background speakers, from `monitor enrol`. [default: the shipped ones]",
     )
     trials: int = setting(
@@ -252,7 +252,7 @@ def _check_options(options: ScoreOptions) -> None:
     if options.output.suffix.lower() != ".npz":
         raise UsageError(f"-o {options.output.name}: let the name end in .npz")
     if options.cohort is not None and options.normalise is None:
-        raise UsageError("--cohort goes with --normalise")
+        raise UsageError("cohort goes with --normalise")
     if options.store is None and options.allow_overlap:
         raise UsageError("allow-overlap goes with -p")
     if options.store is not None and options.session is not None:
