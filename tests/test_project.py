@@ -8,9 +8,11 @@ import tomllib
 from pathlib import Path
 
 import yaml
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+PROJECT = PYPROJECT["project"]
 
 
 def read(name: str) -> str:
@@ -41,3 +43,19 @@ def test_the_address_of_the_repository_is_the_same_wherever_it_is_named():
     }
     assert len(addresses) == 1, addresses  # None until there is one
     assert all(re.fullmatch(r"https://[\w.-]+/[\w./-]+", url or "https://a/b") for url in addresses)
+
+
+def test_the_lock_holds_an_allowed_version_of_every_dependency_of_the_demo_by_hash():
+    text = re.sub(r"#.*\n", "", read("demo.lock")).replace("\\\n", "")
+    locked: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        pin, *hashes = line.split(" --hash=")
+        assert hashes
+        assert all(re.fullmatch(r"sha256:[\da-f]{64} *", each) for each in hashes), pin
+        requirement = Requirement(pin)
+        (version,) = requirement.specifier
+        assert version.operator == "=="
+        locked.setdefault(requirement.name, []).append(version.version)
+    wanted = map(Requirement, [*PROJECT["dependencies"], *PYPROJECT["build-system"]["requires"]])
+    assert not [w for w in wanted if not all(map(w.specifier.contains, locked.get(w.name, ["0"])))]
+    assert "://" not in text
