@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
+from typing import Any
 
+import pytest
 import yaml
 from packaging.requirements import Requirement
+
+from monitor.version import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PROJECT = PYPROJECT["project"]
+CHECKS, RELEASE = (ROOT / ".github" / "workflows" / f"{n}.yml" for n in ("checks", "release"))
 
 
 def read(name: str) -> str:
@@ -59,3 +66,69 @@ def test_the_lock_holds_an_allowed_version_of_every_dependency_of_the_demo_by_ha
     wanted = map(Requirement, [*PROJECT["dependencies"], *PYPROJECT["build-system"]["requires"]])
     assert not [w for w in wanted if not all(map(w.specifier.contains, locked.get(w.name, ["0"])))]
     assert "://" not in text
+
+
+def jobs(workflow: Path) -> dict[str, dict[str, Any]]:
+    return dict(yaml.safe_load(workflow.read_text("utf-8"))["jobs"])
+
+
+def test_a_pull_request_runs_the_first_stage_and_may_write_nothing():
+    workflow = yaml.safe_load(CHECKS.read_text("utf-8"))
+    assert "pull_request" in workflow[True]  # YAML 1.1 reads `on` as true
+    assert workflow["permissions"] == {"contents": "read"}
+    (job,) = jobs(CHECKS).values()
+    assert [step["run"] for step in job["steps"] if "run" in step] == [".ci/run --first"]
+    lowest, highest = sorted(job["strategy"]["matrix"]["python"])
+    versions = [c.rpartition(" ")[2] for c in PROJECT["classifiers"] if " 3." in c]
+    assert (lowest, highest) == (versions[0], versions[-1])
+
+
+def test_a_release_is_published_without_a_token_by_a_job_that_runs_nothing_of_ours():
+    for workflow in (CHECKS, RELEASE):
+        steps = [step for job in jobs(workflow).values() for step in job["steps"]]
+        uses = [step["uses"] for step in steps if "uses" in step]
+        assert all(re.search(r"@[\da-f]{40}$", each) for each in uses)
+        assert "secrets." not in workflow.read_text("utf-8")
+    allowed = {name: job.get("permissions", {}) for name, job in jobs(RELEASE).items()}
+    assert allowed == {"build": {}, "publish": {"id-token": "write"}}
+    publish = jobs(RELEASE)["publish"]
+    assert not [step for step in publish["steps"] if "run" in step or "checkout" in step["uses"]]
+    assert publish["steps"][-1]["with"]["attestations"] is True
+
+
+@pytest.fixture
+def release(tmp_path, monkeypatch):
+    """Run .ci/release in a repository that has what it reads before it builds."""
+    for name in (".ci/release", "monitor/version.py", "CHANGELOG.md", "pyproject.toml"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    for name in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{name}_NAME", "A. Maintainer")
+        monkeypatch.setenv(f"GIT_{name}_EMAIL", "maintainer@example.org")
+
+    def git(*arguments: str) -> None:
+        subprocess.run(["git", *arguments], cwd=tmp_path, check=True, capture_output=True)
+
+    def refusal(*arguments: str) -> str:
+        done = subprocess.run(
+            [".ci/release", *arguments], cwd=tmp_path, check=False, capture_output=True, text=True
+        )
+        assert done.returncode == 2, done.stderr
+        return done.stderr
+
+    git("init", "-q")
+    git("add", "-A")
+    git("commit", "-qm", "First")
+    return git, refusal
+
+
+def test_only_an_annotated_tag_in_the_named_repository_is_released(release):
+    git, refusal = release
+    version, address = f"v{__version__}", "https://example.org/monitor"
+    assert f"no tag {version}" in refusal("--tagged", address)
+    git("tag", version)
+    assert "lightweight" in refusal("--tagged", address)
+    git("tag", "-f", "-a", version, "-m", "Version")
+    assert f'lacks Repository = "{address}"' in refusal("--tagged", address)
+    assert "exists" in refusal("--tag")
+    assert "invalid option --publish" in refusal("--publish")
