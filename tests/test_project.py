@@ -14,6 +14,9 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
+from monitor import tables
+from monitor.plots import canvas
+from monitor.transcripts import formats
 from monitor.version import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -122,6 +125,7 @@ def release(tmp_path, monkeypatch):
     return git, refusal
 
 
+@pytest.mark.slow
 def test_only_an_annotated_tag_in_the_named_repository_is_released(release):
     git, refusal = release
     version, address = f"v{__version__}", "https://example.org/monitor"
@@ -132,3 +136,28 @@ def test_only_an_annotated_tag_in_the_named_repository_is_released(release):
     assert f'lacks Repository = "{address}"' in refusal("--tagged", address)
     assert "exists" in refusal("--tag")
     assert "invalid option --publish" in refusal("--publish")
+
+
+def test_every_issue_form_is_complete_and_a_bug_asks_for_consent():
+    folder = ROOT / ".github" / "ISSUE_TEMPLATE"
+    forms = {p.stem: yaml.safe_load(p.read_text("utf-8")) for p in folder.glob("*.yml")}
+    assert forms.pop("config") == {"blank_issues_enabled": False}
+    for form in forms.values():
+        assert {"name", "description", "body"} <= form.keys()
+        fields = [each for each in form["body"] if each["type"] != "markdown"]
+        assert len({each["id"] for each in fields}) == len(fields)
+        assert any(each.get("validations", {}).get("required") for each in fields)
+    (consent,) = (each for each in forms["bug"]["body"] if each["type"] == "checkboxes")
+    assert consent["attributes"]["options"][0]["required"] is True
+
+
+def test_a_good_first_issue_is_still_open():
+    table = read("CONTRIBUTING.md").partition("## Good first issues\n")[2].partition("\n## ")[0]
+    open_ones = {
+        ".webp": canvas.SUFFIXES, ".feather": tables.SUFFIXES, ".sbv": formats.SUFFIXES,
+        "macOS": CHECKS.read_text("utf-8"),
+    }  # fmt: skip
+    for task, done in open_ones.items():
+        assert (task in table) == (task.lower() not in done), task
+    for name, file in re.findall(r"`(\w+)` in `([\w/.]+)`", table):
+        assert re.search(rf"^{name}(:.*)? = ", read(file), re.MULTILINE), (name, file)
