@@ -23,6 +23,7 @@ RULES = [line for line in LINES if line and not line.startswith("#")]
 DOCKERFILE = re.sub(
     r"^#.*\n|\\\n", "", (ROOT / "Dockerfile").read_text("utf-8"), flags=re.MULTILINE
 )
+NETWORKS = ("voice", "phones", "units", "usc")
 STEPS = [line.split(maxsplit=1) for line in DOCKERFILE.splitlines() if line]
 
 
@@ -61,14 +62,16 @@ def test_what_the_program_needs_travels_in_the_wheel_and_nothing_else(wheel):
     assert 1_000_000 < sizes["monitor/networks/usc.npz"] < 1_200_000
     static = ROOT / "monitor" / "web" / "static"
     travels = {
-        *(f"monitor/networks/{each}.json" for each in ("voice", "phones", "units", "usc")),
+        *(f"monitor/networks/{n}.{end}" for n in NETWORKS for end in ("json", "npz")),
+        *("monitor/networks/Apache-2.0.txt", "monitor/networks/voice.NOTICE"),
+        *(f"{home}/{each}.npz" for each in ("population", "demo")),
         *(f"monitor/lab/report/page.{each}" for each in ("css", "html.jinja")),
         *(f"monitor/web/static/{path.name}" for path in static.iterdir()),
-        *("monitor/py.typed", "monitor/features/style_english.txt"),
-        "monitor/serve/report.html.jinja",
+        *("monitor/py.typed", "monitor/__init__.pyi", "monitor/features/style_english.txt"),
+        *("monitor/serve/report.html.jinja", "monitor/anonymisers/scoreboard.json"),
     }
-    assert travels <= sizes.keys()
-    assert not [n for n in sizes if not n.startswith(("monitor/", "speaker_disclosure_"))]
+    ours = {name for name in sizes if not name.startswith("speaker_disclosure_")}
+    assert {name for name in ours if not re.fullmatch(r"monitor/[\w/]+\.py", name)} == travels
     # plotly.js comes with its own package
     assert {n for n in sizes if n.startswith("monitor/web/static/")} <= travels
     index = wheel.read("monitor/web/static/index.html").decode()
@@ -146,6 +149,9 @@ def test_the_version_is_the_same_wherever_it_stands():
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
     changes = (ROOT / "CHANGELOG.md").read_text("utf-8")
     assert cited["version"] == __version__
+    described = json.loads((ROOT / "codemeta.json").read_text("utf-8"))
+    assert described["version"] == __version__
+    assert described["dateModified"] == cited["date-released"]
     assert f"\n## {__version__} ({cited['date-released']})\n" in changes
     assert f"@v{__version__}\n" in (ROOT / "docs" / "ci.md").read_text("utf-8")
 
