@@ -16,7 +16,7 @@ from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, superseded
 from monitor.kinds import FeatureSpec
 from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.input.files import Rows
-from monitor.lab.evaluation.input.lists import Attribute, read_attribute
+from monitor.lab.evaluation.input.groups import Attribute, read_attribute
 from monitor.lab.evaluation.input.score_file import ScoreCell
 from monitor.maths.posterior import weighted_evidence
 from monitor.maths.scores import Similarity

@@ -39,14 +39,9 @@ from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.input.embeddings import read_embeddings
-from monitor.lab.evaluation.input.lists import (
-    Attribute,
-    read_attribute,
-    read_conditions,
-    read_labels,
-)
+from monitor.lab.evaluation.input.groups import Attribute, read_attribute, read_conditions
 from monitor.lab.evaluation.input.score_file import ScoreCell, ScoreFile, write_score_file
-from monitor.lab.evaluation.input.scores import read_scores
+from monitor.lab.evaluation.input.scores import read_labels, read_scores
 from monitor.lab.evaluation.voiceprivacy import SpeakerVectors, VoicePrivacyResults
 from monitor.lab.experiment.report import KIND
 from monitor.lab.experiment.running import check_folder
