@@ -29,9 +29,10 @@ from monitor.population.templates import SLICE_SECONDS
 from monitor.sources.frames import write_frames
 from monitor.training import calibrating, enrolling
 from monitor.training.calibrating import CalibrationSettings, calibrate
-from monitor.training.enrolling import unlike_sessions
-from monitor.training.feature_extraction import ExtractionOptions, hear
-from monitor.training.voices import UNITS_PER_SECOND, Cell, SessionFrames, SpeakerSpeech, collect
+from monitor.training.frames_folder import ExtractionOptions, hear
+from monitor.training.grid import Cell
+from monitor.training.unlike_sessions import unlike_sessions
+from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech, collect
 from monitor.types import FloatArray
 from recipes.frames import CORPORA, MOST_SECONDS, chapters, trainers
 

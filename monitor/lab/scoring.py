@@ -28,7 +28,8 @@ from monitor.sources.registry import provenance_of
 from monitor.stream.attacker import Attacker
 from monitor.stream.choice import choose_rank_model, group_rows
 from monitor.stream.notices import session_of
-from monitor.training.voices import UNITS_PER_SECOND, Plan, SpeakerSpeech, collect, plans, units_of
+from monitor.training.grid import Plan, plans
+from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect, units_of
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 _USUAL = ("gender", "sex")

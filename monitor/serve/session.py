@@ -39,7 +39,7 @@ from monitor.sources.pipe import pcm_to_float
 from monitor.stream.monitor import Monitor
 from monitor.stream.plan import MonitorSettings
 from monitor.stream.records import start_event
-from monitor.training.enrolling import LiveEnrolment
+from monitor.training.live_enrolment import LiveEnrolment
 from monitor.transcripts.turns import read_turns
 from monitor.types import Block, Gap
 from monitor.web.hub import Hub
