@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.page import Page, benchmark
 from benchmarks.readers import BACKGROUND, corpus_of, trainers
 from monitor import Monitor, Population
-from monitor.alerts.rules import figure
+from monitor.alerts.figures import figure
 from monitor.errors import UsageError
 from monitor.features.framing import join_tracks
 from monitor.jobs import cores, each_in_order

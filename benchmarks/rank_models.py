@@ -27,7 +27,8 @@ from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.population.templates import SLICE_SECONDS
 from monitor.sources.frames import write_frames
-from monitor.training import calibrating, enrolling
+from monitor.training import calibrating
+from monitor.training import unlike_sessions as home
 from monitor.training.calibrating import CalibrationSettings, calibrate
 from monitor.training.frames_folder import ExtractionOptions, hear
 from monitor.training.grid import Cell
@@ -250,8 +251,8 @@ def sessions(
     gender = {row["speaker"]: row["gender"] for row in chapters(speech)}
     voices, specs = collected(frames, features)
     generator = np.random.default_rng(0)
-    threshold = enrolling.UNLIKE_BITS
-    enrolling.UNLIKE_BITS = np.inf  # what each pair reads is counted here
+    threshold = home.UNLIKE_BITS
+    home.UNLIKE_BITS = np.inf  # what each pair reads is counted here
     read: dict[tuple[float, str], dict[tuple[str, str], list[float]]] = defaultdict(
         lambda: defaultdict(list)
     )

@@ -14,7 +14,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from monitor.alerts.rules import AdjustableThreshold, most_bits
+from monitor.alerts.figures import most_bits
+from monitor.alerts.rules import AdjustableThreshold
 from monitor.anonymisers.recording import ProtectedBlocks
 from monitor.anonymisers.registry import ANONYMISERS
 from monitor.errors import MonitorError, SourceError, UsageError
@@ -40,7 +41,7 @@ from monitor.stream.monitor import Monitor
 from monitor.stream.plan import MonitorSettings
 from monitor.stream.records import start_event
 from monitor.training.live_enrolment import LiveEnrolment
-from monitor.transcripts.turns import read_turns
+from monitor.transcripts.turn_formats import read_turns
 from monitor.types import Block, Gap
 from monitor.web.hub import Hub
 

@@ -25,13 +25,10 @@ from monitor.maths.scores import Similarity
 from monitor.maths.statistics import REPLICATES, limits, speaker_weights
 from monitor.phrases import format_best_feature, plural
 from monitor.population.cohort import Cohort, CohortScoring
+from monitor.population.evidence_model import EvidenceModel
 from monitor.population.interpolation import same_session_bias
 from monitor.population.population import Calibration, Population
-from monitor.population.rank_model import (
-    EvidenceModel,
-    RankModel,
-    RankModels,
-)
+from monitor.population.rank_model import RankModel, RankModels
 from monitor.protocols import Feature
 from monitor.training.enrolling import Enrolment
 from monitor.training.evidence import ROW, ComparisonChooser, FittedEvidence, fit_evidence

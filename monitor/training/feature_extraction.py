@@ -14,9 +14,10 @@ import numpy as np
 
 from monitor.corpus import Recording, describe_unusable
 from monitor.errors import MonitorError, SourceError, UsageError
-from monitor.features.channel import CONDITION, Landmarks
+from monitor.features.channel import CONDITION
 from monitor.features.extractor import Extractor
 from monitor.features.framing import join_runs
+from monitor.features.landmarks import Landmarks
 from monitor.features.registry import (
     AS_ENVIRONMENT,
     FEATURES,
@@ -40,7 +41,7 @@ from monitor.sources.frames import FramesFile
 from monitor.sources.registry import is_frames, open_source, recording_hashes
 from monitor.stream.word_coverage import find_coverage
 from monitor.training.starts import StartListener
-from monitor.transcripts.formats import SIDECAR, TranscriptChoice
+from monitor.transcripts.choice import SIDECAR, TranscriptChoice
 from monitor.types import (
     TICKS_PER_SECOND,
     AnyArray,

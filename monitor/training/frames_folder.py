@@ -15,9 +15,10 @@ import numpy as np
 
 from monitor.corpus import Corpus, describe_unusable
 from monitor.errors import MonitorError, SourceError, UsageError
-from monitor.features.channel import CONDITION, Landmarks
+from monitor.features.channel import CONDITION
 from monitor.features.embeddings import EARLY_SECONDS, EARLY_WINDOWS
 from monitor.features.framing import join_runs
+from monitor.features.landmarks import Landmarks
 from monitor.features.registry import (
     AS_ENVIRONMENT,
     FeatureSetup,
@@ -54,7 +55,7 @@ from monitor.training.feature_extraction import (
     with_transcript,
 )
 from monitor.training.starts import EVERY_SECONDS, START_SECONDS, StartListener
-from monitor.transcripts.formats import SIDECAR, TranscriptChoice, words_mark
+from monitor.transcripts.choice import SIDECAR, TranscriptChoice, words_mark
 from monitor.types import (
     TICKS_PER_SECOND,
     AnyArray,

@@ -14,8 +14,8 @@ import numpy as np
 
 from monitor.corpus import Corpus, Recording
 from monitor.errors import CorpusError
-from monitor.features.channel import Landmarks
 from monitor.features.extractor import Extractor
+from monitor.features.landmarks import Landmarks
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
 from monitor.population.population import Population
 from monitor.population.templates import SLICE_SECONDS
