@@ -13,8 +13,8 @@ import soxr
 
 from benchmarks.page import Page, benchmark
 from benchmarks.readers import chapters, one_each, read
-from monitor.features.channel import Landmarks
 from monitor.features.extractor import Extractor
+from monitor.features.landmarks import Landmarks
 from monitor.features.waveform import Waveform
 from monitor.maths.landmarks import LandmarkIndex, frames_of, pack
 from monitor.networks.layers import RATE

@@ -13,14 +13,15 @@ import numpy as np
 from benchmarks.page import Page, benchmark
 from benchmarks.readers import BACKGROUND, corpus_of, trainers
 from monitor import Monitor, Population
-from monitor.alerts.rules import figure
+from monitor.alerts.figures import figure
 from monitor.errors import UsageError
 from monitor.features.framing import join_tracks
 from monitor.jobs import cores, each_in_order
 from monitor.maths.statistics import clopper_pearson
 from monitor.sources.frames import FramesFile
-from monitor.training.calibrating import CalibrationSettings, calibrate, stream_of, with_maxima
+from monitor.training.calibrating import CalibrationSettings, calibrate
 from monitor.training.enrolling import enrol
+from monitor.training.stream_maxima import stream_of, with_maxima
 from monitor.training.voices import SpeakerSpeech, cohort_of, collect
 from monitor.types import FloatArray, Frames
 from recipes.reference import TEMPLATE_SPEECH_SECONDS, enrolment_chapter

@@ -20,7 +20,7 @@ from benchmarks.page import Page, benchmark
 from benchmarks.readers import read
 from monitor.features.registry import make
 from monitor.networks.layers import RATE
-from monitor.training.enrolling import LiveEnrolment
+from monitor.training.live_enrolment import LiveEnrolment
 from monitor.training.one_voice import Unity, measure_unity
 from monitor.types import Block, FloatArray
 

@@ -27,11 +27,13 @@ from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.population.templates import SLICE_SECONDS
 from monitor.sources.frames import write_frames
-from monitor.training import calibrating, enrolling
+from monitor.training import calibrating
+from monitor.training import unlike_sessions as home
 from monitor.training.calibrating import CalibrationSettings, calibrate
-from monitor.training.enrolling import unlike_sessions
-from monitor.training.feature_extraction import ExtractionOptions, hear
-from monitor.training.voices import UNITS_PER_SECOND, Cell, SessionFrames, SpeakerSpeech, collect
+from monitor.training.frames_folder import ExtractionOptions, hear
+from monitor.training.grid import Cell
+from monitor.training.unlike_sessions import unlike_sessions
+from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech, collect
 from monitor.types import FloatArray
 from recipes.frames import CORPORA, MOST_SECONDS, chapters, trainers
 
@@ -249,8 +251,8 @@ def sessions(
     gender = {row["speaker"]: row["gender"] for row in chapters(speech)}
     voices, specs = collected(frames, features)
     generator = np.random.default_rng(0)
-    threshold = enrolling.UNLIKE_BITS
-    enrolling.UNLIKE_BITS = np.inf  # what each pair reads is counted here
+    threshold = home.UNLIKE_BITS
+    home.UNLIKE_BITS = np.inf  # what each pair reads is counted here
     read: dict[tuple[float, str], dict[tuple[str, str], list[float]]] = defaultdict(
         lambda: defaultdict(list)
     )

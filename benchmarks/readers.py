@@ -13,7 +13,8 @@ from monitor.corpus import Corpus, find
 from monitor.kinds import FeatureSpec
 from monitor.networks.layers import RATE
 from monitor.sources.file import File
-from monitor.training.voices import UNITS_PER_SECOND, Plan, SpeakerSpeech, collect, plans
+from monitor.training.grid import Plan, plans
+from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect
 from monitor.types import Block, FloatArray, IntArray
 from recipes.frames import BACKGROUND, CORPORA, chapters, trainers
 

@@ -17,8 +17,9 @@ from monitor.maths import ratio_checks as calibrated
 from monitor.maths.evidence import bits_among, cap_bits, level_ratios, posterior_among, with_misses
 from monitor.maths.statistics import limits, speaker_weights
 from monitor.population.cohort import CohortScoring
-from monitor.training.fitted import ComparisonChooser, FittedEvidence, fit_evidence
-from monitor.training.voices import CellComparisons, cohort_of, collect, plans
+from monitor.training.evidence import ComparisonChooser, FittedEvidence, fit_evidence
+from monitor.training.grid import CellComparisons, plans
+from monitor.training.voices import cohort_of, collect
 from monitor.types import BoolArray, FloatArray, IntArray
 from recipes.voice.corpus import recordings
 

@@ -42,7 +42,7 @@ from monitor.safe_text import (
     spelled,
 )
 from monitor.sources.registry import recording_suffixes
-from monitor.transcripts.formats import SIDECAR, TranscriptChoice
+from monitor.transcripts.choice import SIDECAR, TranscriptChoice
 
 __all__ = ["AS_STATED", "Columns", "Corpus", "Recording", "find"]
 
@@ -230,9 +230,6 @@ def _find_defect(path: Path, name: str) -> str | None:
     return None
 
 
-# --------------------------------------------------------------------------------------- folders
-
-
 def find(
     *paths: str | os.PathLike[str], speaker: str | None = None, columns: Columns = AS_STATED
 ) -> Corpus:
@@ -418,9 +415,6 @@ def recordings_below(root: Path) -> list[Path]:
     return sorted(files, key=lambda file: natural(file.as_posix()))
 
 
-# --------------------------------------------------------------------------------------- data sets
-
-
 def is_data_set(path: Path) -> bool:
     """Return whether a file or folder is Hugging Face's (Parquet, metadata), or lhotse's."""
     if path.is_dir():
@@ -475,8 +469,6 @@ def _list_rows(path: Path, listing: Listing) -> Corpus:
     corpus = gathering.corpus(path.name, listing.identified_by)
     return replace(corpus, attributes=listing.attributes.collect())
 
-
-# ------------------------------------------------------------------------------------------ tables
 
 _TABLES = ("manifest.csv", "manifest.tsv", "wav.scp", "validated.tsv")
 """Tables of recordings and speakers, in lower case; ``validated.tsv`` is Common Voice's."""
@@ -671,7 +663,6 @@ def _lines(path: Path) -> Iterator[str]:
     return (line for line in lines if line.strip())
 
 
-# ------------------------------------------------------------------------------------------ trials
 # The kits of the challenges of 2020 to 2024 add two lists to Kaldi's ``wav.scp`` and ``utt2spk``.
 # ``enrolls`` has one utterance per line, ``trials`` one ``SPEAKER UTTERANCE target|nontarget`` per
 # line. They are in one folder (``libri_dev``, with ``trials_f`` and ``trials_m``) or in separate

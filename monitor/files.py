@@ -35,9 +35,6 @@ except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
 
-# --- Files that no path leads to, which are read where a path is.
-
-
 class VirtualFile:
     """A file that is opened and looked at as a `pathlib.Path` is, though no path leads to it."""
 
@@ -168,8 +165,6 @@ def _names_in(folder: Path, _changed: int) -> Mapping[str, str]:
     return {_composed(name): name for name in os.listdir(folder)}  # noqa: PTH208
 
 
-# --- Locks and private files.
-
 # EBADF: of a folder over NFS, where a lock needs a file that is open for writing
 _UNKNOWN = {errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
 
@@ -199,7 +194,6 @@ def is_still_at(handle: int, path: str | os.PathLike[str]) -> bool:
         return False
 
 
-# ----------------------------------------------------------------------------------- private files
 # A file that grows (a run, a ledger, a journal) cannot be written under another name and renamed.
 # If another user had created it first, its readers would see everything written to it.
 
@@ -500,8 +494,6 @@ def _header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dty
     return shape, fortran, kind
 
 
-# --- Arrays that are larger than memory: kept as they are in an npz, and mapped.
-
 _ALIGNED = 64
 _PAD = 0xD935  # zipalign's
 _ZIP64_BYTES = 20
@@ -561,7 +553,6 @@ def mapped_arrays(file: BinaryIO) -> dict[str, AnyArray]:
     return arrays
 
 
-# ------------------------------------------------------------------------------------------ atomic
 # Written data may be biometric. On Linux a file has no name until it is complete, so that a killed
 # writer leaves nothing. Elsewhere, and on file systems without unnamed files, a killed writer
 # leaves a partial file. A live writer holds a lock on it. The next user of the target, or of its

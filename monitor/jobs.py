@@ -78,8 +78,6 @@ def _set_threads(libraries: Sequence[Any], counts: Sequence[int]) -> None:
 _ONE_THREAD = ProcessSetting(_limit_process)
 
 
-# ----------------------------------------------------------------------------------------- workers
-
 ITEMS_AHEAD = 4  # results that wait for an earlier one, and work handed out, for each process
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _LOOK_SECONDS = 0.1

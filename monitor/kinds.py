@@ -85,8 +85,6 @@ def unlike_networks(
     )
 
 
-# ------------------------------------------------------------------------------------- following
-
 MOST_TEMPLATES = 64  # of a large population every k-th speaker stands for all
 MOST_HELD = 60  # units of an embedding that wait to be added, three minutes
 MOST_MARGINS = 4000  # after an hour the older half is dropped

@@ -60,8 +60,6 @@ def unit_of(name: str) -> str:
     return "s" if last in _SECONDS or last.endswith("_seconds") else ""
 
 
-# ------------------------------------------------------------------------------------------- files
-
 SUFFIXES = (".csv", ".parquet")
 
 
@@ -161,8 +159,6 @@ def _cells(column: Column, rows: Sequence[Row]) -> list[object]:
         return [None if value is None else float(cast(float, value)) for value in values]
     return list(values)
 
-
-# -------------------------------------------------------------------------------------------- flat
 
 OF_THE_RUN = (
     Column("run", "text", "the file of the run"),

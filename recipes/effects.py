@@ -22,14 +22,8 @@ from monitor.maths.ratio_checks import supported_bits
 from monitor.population.cohort import CohortScoring
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModel, RankModels
-from monitor.training.voices import (
-    UNITS_PER_SECOND,
-    Plan,
-    SessionFrames,
-    SpeakerSpeech,
-    collect,
-    start_after,
-)
+from monitor.training.grid import Plan, start_after
+from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech, collect
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 from recipes.frames import CONDITIONS, pairs
 

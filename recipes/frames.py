@@ -34,12 +34,7 @@ from monitor.maths.condition import ROW, Condition, condition_of
 from monitor.networks.layers import RATE
 from monitor.sources.file import File
 from monitor.sources.frames import header_of
-from monitor.training.feature_extraction import (
-    ExtractionOptions,
-    ExtractionTask,
-    keep,
-    write_manifest,
-)
+from monitor.training.frames_folder import ExtractionOptions, ExtractionTask, keep, write_manifest
 from monitor.types import Block, FloatArray
 from recipes.voice.clips import Person, people
 from recipes.voice.world import conditions

@@ -48,9 +48,11 @@ from monitor.population.rank_model import RankModel, RankModels
 from monitor.sources.file import File
 from monitor.sources.frames import write_frames
 from monitor.sources.registry import recording_hashes
-from monitor.training.calibrating import LENGTHS, CalibrationSettings, calibrate, with_maxima
+from monitor.training.calibrating import LENGTHS, CalibrationSettings, calibrate
 from monitor.training.enrolling import enrol, landmarks_of
-from monitor.training.feature_extraction import ExtractionOptions, FeatureExtractor, hear
+from monitor.training.feature_extraction import FeatureExtractor
+from monitor.training.frames_folder import ExtractionOptions, hear
+from monitor.training.stream_maxima import with_maxima
 from monitor.training.voices import cohort_of, collect
 from monitor.types import Block, Track
 from recipes.effects import with_effects

@@ -26,8 +26,9 @@ from monitor import Monitor, Population
 from monitor.alerts.actions.receivers import Bell, Command
 from monitor.alerts.actions.registry import BackgroundDelivery
 from monitor.features.channel import Channel
-from monitor.features.embeddings import Network, SpeechWindows, Voice, window_spec
+from monitor.features.embeddings import SpeechWindows, Voice, window_spec
 from monitor.features.f0 import F0, RobustF0
+from monitor.features.own_network import Network
 from monitor.features.phones import Phones, Tokens
 from monitor.features.style import Style
 from monitor.ledger import Ledger, LedgerSession

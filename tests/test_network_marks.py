@@ -26,7 +26,8 @@ from monitor.sources.file import File
 from monitor.sources.frames import FramesFile, write_frames
 from monitor.stream.monitor import Monitor
 from monitor.training.enrolling import enrol
-from monitor.training.feature_extraction import ExtractionOptions, FeatureExtractor
+from monitor.training.feature_extraction import FeatureExtractor
+from monitor.training.frames_folder import ExtractionOptions
 from monitor.types import Track
 from tests.population.rank_models import some_rank_model
 from tests.sounds import RATE, synthetic

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from monitor.anonymisers.recording import NAME, Journal
+from monitor.anonymisers.journal import NAME, Journal
 from monitor.errors import StoreError
 from monitor.lab.result_cache import ResultCache, result_key
 from monitor.ledger import Ledger

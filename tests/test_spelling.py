@@ -20,7 +20,7 @@ from monitor.population.store import read_store, write_store
 from monitor.safe_text import escaped, is_name, printable, spelled
 from monitor.serve.templates import TemplateFolder, checked_name
 from monitor.sinks.mqtt import identifier
-from monitor.training.feature_extraction import _safe
+from monitor.training.frames_folder import _safe
 from monitor.transcripts import read_transcript, read_turns
 from tests.stream.streams import Listed, run_through, two_features
 from tests.stream.test_heard import both

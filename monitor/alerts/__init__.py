@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
-    from monitor.alerts.budgets import Conformal, budget
-    from monitor.alerts.rules import BaseRule, EarlyWarning, Forecast, Threshold
+    from monitor.alerts.budgets import budget
+    from monitor.alerts.conformal import Conformal
+    from monitor.alerts.early_warnings import EarlyWarning, Forecast
+    from monitor.alerts.rules import BaseRule, Threshold
 
 __all__ = ["BaseRule", "Conformal", "EarlyWarning", "Forecast", "Threshold", "budget"]
 
 _HOMES = {
-    "budgets": "Conformal budget",
-    "rules": "BaseRule EarlyWarning Forecast Threshold",
+    "budgets": "budget",
+    "conformal": "Conformal",
+    "early_warnings": "EarlyWarning Forecast",
+    "rules": "BaseRule Threshold",
 }
 
 # help of a command needs the options of actions alone

@@ -1,22 +1,15 @@
-"""Rules over many sessions or whole streams: budgets, and stated false-alarm probabilities."""
+"""A budget for what a voice may disclose over all its sessions."""
 
 from __future__ import annotations
 
 import math
-import re
-from dataclasses import replace
 from typing import Protocol
 
-from monitor.alerts.rules import HOLD, Threshold, check_field, figure, most_bits
+from monitor.alerts.figures import figure
+from monitor.alerts.rules import Threshold
 from monitor.errors import UsageError
-from monitor.events.declaration import Event
-from monitor.events.phrases import others_in_words
 from monitor.events.reading import Reading
-from monitor.events.run import AlarmTerms, Alert, RunStart
-from monitor.phrases import length_in_words, percent
-from monitor.population.false_alarms import FalseAlarms
-
-# --- A budget for what a voice may disclose over all its sessions.
+from monitor.events.run import Alert
 
 NEAR_BITS = 1.0
 """One bit is a factor of two in the people an attacker has to consider."""
@@ -98,117 +91,3 @@ def check_reach(budget_bits: float, headline: str, attacker: SupportsBudget) -> 
             f"capped at log2 N = {attacker.ceiling:.1f}. Calibrate with a cohort, or use a smaller "
             "budget"
         )
-
-
-# --- An alert rule with a stated probability of a false alarm over a whole stream.
-
-OPEN = re.compile(rf"\s*(?P<field>[^\s<>=]+){HOLD}\s*")
-
-
-class Conformal(Threshold):
-    """A threshold that at most a share of other people's streams exceeds.
-
-    Source: docs/method.md section 11.
-
-    It is raised at the first reading that *exceeds* it, or after the hold if there is one. Reaching
-    the same bound as other people's streams is no evidence. Its records quote the share, the stream
-    length and the number of speakers. Records of readings beyond that length are marked.
-
-    Args:
-        alarms: from ``Monitor.false_alarms``.
-        hold_seconds: as of a ``Threshold``; the longer, the fewer false alarms.
-        hysteresis_bits: as of a ``Threshold``.
-        least_speech_seconds: as of a ``Threshold``; the more, the fewer false alarms.
-
-    Example:
-        >>> from monitor import Monitor, Population, alerts
-        >>> from monitor.population.false_alarms import FalseAlarms
-        >>> quote = FalseAlarms("bits", 4.5, 0.05, 600.0, 22, 0, "cross", 100.0)
-        >>> rule = alerts.Conformal(quote)  # better: Conformal(monitor.false_alarms("bits", ...))
-        >>> rule.rule
-        'bits>4.5 (5 % false alarms in 10 minutes)'
-        >>> reading = {"seconds": 9.0, "speech": 8.0, "bits": 4.6}
-        >>> alert, = rule.update(Reading.from_record(reading))
-        >>> alert.false_alarms.share, alert.false_alarms.beyond
-        (0.05, False)
-    """
-
-    kind = "false alarms"
-
-    def __init__(
-        self,
-        alarms: FalseAlarms,
-        hold_seconds: float = 0.0,
-        hysteresis_bits: float = 0.25,
-        least_speech_seconds: float | None = None,
-    ) -> None:
-        super().__init__(
-            alarms.field, alarms.bits, hold_seconds, hysteresis_bits, least_speech_seconds
-        )
-        self.alarms = alarms
-        self._seconds = 0.0
-
-    @staticmethod
-    def parse_field(text: str) -> tuple[str, float, float | None] | None:
-        """Parse field, hold and least speech (None: not given) of a rule without a threshold.
-
-        Args:
-            text: ``FIELD``, and as of a `Threshold` ``for SECONDS s`` and ``after SECONDS s``.
-
-        Returns:
-            None if the text is something else.
-
-        Raises:
-            UsageError: an unknown field.
-        """
-        match = OPEN.fullmatch(text)
-        if match is None:
-            return None
-        check_field(match["field"])
-        least_speech = None if match["least"] is None else float(match["least"])
-        return match["field"], float(match["hold"] or 0.0), least_speech
-
-    @property
-    def rule(self) -> str:
-        """Rule as text, with its quote."""
-        hold = f" for {self.hold_seconds:g} s" if self.hold_seconds else ""
-        hold += "" if self._after is None else f" after {self._after:g} s"
-        rate, length = percent(self.alarms.share), length_in_words(self.alarms.horizon_seconds)
-        return f"{self.field}>{self.bits:.4g}{hold} ({rate} false alarms in {length})"
-
-    def _observe(self, event: Event) -> None:
-        if isinstance(event, Reading):
-            self._seconds = event.seconds
-
-    def _would_flip(self, value: float) -> bool:
-        return self.is_over(value) if self.raised else value > self.bits
-
-    def _complete(self, alert: Alert) -> Alert:
-        beyond = self._seconds > self.alarms.horizon_seconds
-        return replace(alert, false_alarms=replace(self.alarms.terms(), beyond=beyond))
-
-    def note(self, start: RunStart) -> str:
-        """Explain the threshold and its promise."""
-        sentence = f"{self.field} > {self.bits:.2f} bits: {others_in_words(self.alarms.terms())}"
-        shorter = start.template_seconds
-        if shorter is not None and abs(shorter / self.alarms.template_seconds - 1) > 0.2:
-            sentence += (
-                f"; that was with templates of {self.alarms.template_seconds:g} s, these are cut "
-                f"to {shorter:g} s"
-            )
-        return sentence
-
-    def idle_reason(self, start: RunStart, modelled_bits: float = math.inf) -> str:
-        """Return why no stream can exceed it; empty if one can."""
-        maximum, most_of_start = self.alarms.most_bits, most_bits(self.field, start)[0]
-        maximum = min(maximum, modelled_bits, math.inf if most_of_start is None else most_of_start)
-        if self.bits < maximum - 1e-9:
-            return ""
-        return (
-            f"{self.rule} can never be raised: {self.field} stops at {maximum:.2f} bits, and too "
-            "many others reach that. Allow more false alarms (--false-alarms)"
-        )
-
-    def terms(self) -> AlarmTerms:
-        """Return its entry among the ``alarms`` of the start."""
-        return AlarmTerms(self.rule, self.field, self.bits, self.alarms.terms())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from monitor.alerts.rules import figure
+from monitor.alerts.figures import figure
 from monitor.events.declaration import Event
 from monitor.events.reading import Reading
 from monitor.events.run import Change, DelayRow, GapEvent, LevelReached, RunStart

@@ -1,239 +1,30 @@
-"""Rules on the figures of a reading: thresholds, holds, early warnings."""
+"""Rules on the figures of a reading: thresholds and holds."""
 
 from __future__ import annotations
 
 import math
 import re
 import sys
-from collections import deque
-from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from monitor.errors import Argument, Message, UsageError
+from monitor.alerts.figures import (
+    assumes_too_much,
+    check_field,
+    check_stream,
+    figure,
+    most_bits,
+    round_down,
+)
+from monitor.errors import UsageError
 from monitor.events.declaration import Event, from_json, to_json
 from monitor.events.reading import (
-    CrowdReading,
-    FeatureReading,
     OpenChange,
-    ProtectedReading,
     Reading,
 )
 from monitor.events.run import AlarmTerms, Alert, AlertTerms, Change, GapEvent, RunStart
-from monitor.phrases import IMPOSTOR, plural
+from monitor.phrases import IMPOSTOR
 from monitor.protocols import AlertRule, ExplainedRule
 from monitor.types import Record
-
-# --- Figures of a reading that an alert may use.
-
-LIMITED = ("bits", "evidence_bits", "closed_set_bits", "gain_bits", "expected_bits")
-LIMITED_OF_FEATURE = ("expected_bits", "rank_bits", "local_bits", "gain_bits")
-WATCHED = ("rank_bits", "local_bits", "evidence_bits")
-LIMITS = ("_low", "_high")
-AMONG = "among"
-PROTECTED = "protected"
-
-
-def _with_limits(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name + end for name in names for end in ("", *LIMITS))
-
-
-FIELDS = (*_with_limits(LIMITED), "sum_bits")
-FEATURE_FIELDS = _with_limits(LIMITED_OF_FEATURE)
-AMONG_FIELDS = _with_limits(("bits",))
-PROTECTED_FIELDS = _with_limits(("bits",))
-
-
-def check_field(field: str) -> None:
-    """Refuse fields that no reading has or that no alert should use."""
-    if not field.isprintable():
-        raise UsageError(f"unknown alert field {field!a}: names are plain words")
-    name, dot, last = field.rpartition(".")
-    if name == AMONG or name.startswith(f"{AMONG}."):
-        _check_among(field, name, last)
-        return
-    fields = PROTECTED_FIELDS if name == PROTECTED else FEATURE_FIELDS if dot else FIELDS
-    if last in fields and bool(name) == bool(dot):
-        return
-    if field == "peak_bits":
-        raise UsageError(
-            "peak_bits cannot carry an alert, bystanders' peaks reach 3 bits too: use bits"
-        )
-    from difflib import get_close_matches
-
-    near = get_close_matches(last, fields, n=1)
-    if near:
-        hint = f"did you mean {name}{dot}{near[0]}?"
-    elif name == PROTECTED:
-        hint = "the protected side has protected.bits, also with _low or _high"
-    elif dot:
-        hint = f"a feature has {', '.join(LIMITED_OF_FEATURE)}, each also with _low or _high"
-    else:
-        hint = (
-            f"use one of {', '.join(LIMITED)} (each also with _low or _high), sum_bits, the bits "
-            "in a crowd, such as among.1e6.bits, or a feature's, such as f0.rank_bits"
-        )
-    raise UsageError(f"unknown alert field {field!r}: {hint}")
-
-
-def check_stream(field: str, start: RunStart) -> None:
-    """Refuse a field that the stream of this start will never have."""
-    name, _, last = field.rpartition(".")
-    if name == PROTECTED and start.protected is None:
-        raise UsageError(
-            f"the alert field {field} needs a protected side: add an anonymiser, or use {last}"
-        )
-    if among(field) is not None or last.startswith("evidence_bits"):
-        _check_evidence(field, start)
-    is_feature_field = among(field) is None and name != PROTECTED
-    if is_feature_field and name and start.features is not None and name not in start.features:
-        raise UsageError(_no_feature(field, name, start.features))
-    if _unlimited(last) in WATCHED and start.watch is None:
-        instead = "" if last.startswith("evidence_bits") else ", or use gain_bits"
-        raise UsageError(f"the alert field {field} needs a watched speaker: name one{instead}")
-
-
-def among(field: str) -> float | None:
-    """Return the crowd size of a field such as ``among.1e6.bits``; None of others."""
-    first, _, remainder = field.partition(".")
-    try:
-        return float(remainder.rpartition(".")[0]) if first == AMONG else None
-    except ValueError:
-        return None
-
-
-def most_bits(field: str, start: RunStart) -> tuple[float | None, str]:
-    """Compute the most bits that a field can show in the stream of a start, and why no more.
-
-    Returns:
-        None and an empty text where there is no such bound, or where it is not known.
-    """
-    if field == "sum_bits":
-        if start.ceiling is None or start.features is None:
-            return None, ""
-        count = len(start.features)
-        return count * start.ceiling, f"{plural(count, 'feature')} can add up to"
-    is_evidence = start.headline == "evidence"
-    people = among(field)
-    supported = start.support_bits
-    if field.startswith(f"{PROTECTED}."):  # that of the attacker with the highest support
-        attackers = {} if start.protected is None else start.protected.attackers
-        supports = [attacker.support_bits for attacker in attackers.values()]
-        finite = [bits for bits in supports if bits is not None]
-        supported = max(finite) if finite and len(finite) == len(supports) else None
-    elif people is not None:
-        crowd = math.log2(people)
-        if supported is None or crowd <= supported:
-            return crowd, f"among {people:,.0f} people there are"
-        is_evidence = True
-    elif field.startswith("evidence_bits"):
-        is_evidence = True
-    elif not field.startswith("bits"):
-        is_evidence = False
-    if is_evidence:
-        return (None, "") if supported is None else (supported, "calibration can support")
-    ceiling = start.ceiling
-    reachable = ("bits", "closed_set_bits", "bits_low", "closed_set_bits_low")
-    if field in reachable and start.reachable_bits is not None:
-        ceiling = start.reachable_bits
-    if ceiling is None:
-        return None, ""
-    return ceiling, f"among {start.speakers} speakers a voice can reach"
-
-
-def round_down(bits: float) -> str:
-    """Format a bound so that a threshold at the shown number can be reached.
-
-    Example:
-        >>> round_down(13.6899), round_down(5.64)
-        ('13.68', '5.64')
-    """
-    return f"{math.floor(100 * bits + 1e-9) / 100:.2f}"
-
-
-def _check_among(field: str, name: str, last: str) -> None:
-    if last in AMONG_FIELDS and (people := among(field)) is not None and math.isfinite(people):
-        return
-    hint = "write it as among.1e6.bits, or with bits_low or bits_high"
-    if last in AMONG_FIELDS and name != AMONG:
-        hint = f"{name.partition('.')[2]!r} is not a number of people; {hint}"
-    raise UsageError(f"unknown alert field {field!r}: {hint}")
-
-
-def _check_evidence(field: str, start: RunStart) -> None:
-    """Refuse a field of evidence without its rank model, or of a crowd that was not requested."""
-    if start.among is None:  # of a version before there was evidence: it has none
-        return
-    if start.support_bits is None:
-        raise UsageError(
-            f"the alert field {field} needs a rank model of evidence, which this population lacks: "
-            "use bits, or calibrate again (monitor calibrate)"
-        )
-    people = among(field)
-    if people is not None and people not in start.among:
-        requested = ", ".join(f"{people_count:g}" for people_count in start.among)
-        raise UsageError(
-            Message(
-                f"the alert field {field} needs a crowd that is not reported (",
-                Argument("among", requested), "): add ", Argument("among", f"{people:g}"),
-            )
-        )  # fmt: skip
-
-
-def figure(field: str, reading: Reading) -> float | None:
-    """Return the field of a reading; None if it is missing or not a number.
-
-    Examples:
-        >>> figure("bits", Reading.from_record({"bits": 2.0, "bits_low": 1.5}))
-        2.0
-        >>> reading = Reading.from_record({"features": {"f0": {"rank_bits_low": 0.8}}})
-        >>> figure("f0.rank_bits_low", reading)
-        0.8
-    """
-    name, _, last = field.rpartition(".")
-    source: Reading | CrowdReading | ProtectedReading | FeatureReading | None = reading
-    if (people := among(field)) is not None:
-        source = next((crowd for crowd in reading.among or () if crowd.people == people), None)
-    elif name == PROTECTED:
-        source = reading.protected
-    elif name:
-        features = reading.features or {}
-        if features and name not in features:
-            raise UsageError(_no_feature(field, name, features))
-        source = features.get(name)
-    value = getattr(source, last, None)
-    return None if value is None or math.isnan(value) else float(value)
-
-
-def needs_watched_figures(field: str) -> bool:
-    """Return whether a figure of the clear voice is about the watched speaker, if there is one."""
-    name, _, last = field.rpartition(".")
-    return name != PROTECTED and _unlimited(last) not in ("gain_bits", "expected_bits")
-
-
-def assumes_too_much(field: str, reading: Reading) -> bool:
-    """Return whether a figure assumes an enrolled speaker who is probably not enrolled.
-
-    Figures in crowds include people who are not enrolled, and an average refers to no one.
-    """
-    about_all = among(field) is not None or _unlimited(field.rpartition(".")[2]) == "expected_bits"
-    return reading.assumes_enrolled and reading.is_impostor and not about_all
-
-
-def _unlimited(name: str) -> str:
-    for end in LIMITS:
-        name = name.removesuffix(end)
-    return name
-
-
-def _no_feature(field: str, name: str, features: Collection[str]) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, list(features), n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(features)}"
-    return f"the alert field {field} names a feature this stream does not have ({name}): {hint}"
-
-
-# --- What a run needs from every rule besides its alerts.
 
 
 class BaseRule:
@@ -275,8 +66,6 @@ def explained(rule: AlertRule) -> ExplainedRule:
     """Return the rule if it explains itself, otherwise wrapped."""
     return rule if isinstance(rule, ExplainedRule) else _Plain(rule)
 
-
-# --- Base of all alert rules: a condition that must hold for a time, and its interruptions.
 
 DECIDED_SPEECH_SECONDS = 10.0
 """A stream with less speech, in which a rule without ``after`` raised nothing, is undecided."""
@@ -460,8 +249,6 @@ class HoldRule(BaseRule):
         self._of_nobody = bool(state["of_nobody"])
 
 
-# --- A rule that watches one figure of the readings: threshold, hold and hysteresis.
-
 NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)"
 _SECONDS = rf"{NUMBER})\s*(?:s|sec|seconds?)?"
 HOLD = rf"(?:\s*for\s*(?P<hold>{_SECONDS})?(?:\s*after\s*(?P<least>{_SECONDS})?"
@@ -628,193 +415,3 @@ class AdjustableThreshold(Threshold):
 
 def _plain(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(value)
-
-
-# --- A forecast of the time until a threshold is reached, while one can still stop talking.
-
-WINDOW_SECONDS = 20.0
-MIN_SPAN_SECONDS = 3.0
-SPACING_SECONDS = 0.5  # finer readings only cost time
-HORIZON_SECONDS = 600.0  # a line through 20 s cannot predict the next hour
-GROWTH: tuple[Callable[[float], float], Callable[[float], float]] = (math.sqrt, lambda x: x * x)
-"""Scale of speech seconds on which bits grow linearly, and its inverse."""
-
-
-class Forecast:
-    """Forecast of when a figure reaches a threshold, from the last 20 s of stream.
-
-    It extrapolates from the latest reading with the least-squares slope of the figure against the
-    square root of speech seconds. Bits grow roughly like advanced composition (docs/method.md
-    section 6), and on real readers this was closer than seconds or their logarithm. The fraction of
-    speech in the same window converts speech to stream seconds. It is a rough guide without a
-    confidence interval.
-
-    Args:
-        threshold_bits: the bits to reach.
-        field: the figure, as for an alert.
-
-    Raises:
-        UsageError: an unknown field, or a threshold that is not a number.
-
-    Examples:
-        >>> from math import sqrt
-        >>> forecast = Forecast(threshold_bits=5.0)
-        >>> for t in range(1, 17):
-        ...     reading = {"seconds": t, "speech": t, "bits": sqrt(t)}
-        ...     forecast.update(Reading.from_record(reading))
-        >>> round(forecast.seconds_left, 3)  # 16 s give 4 bits, 25 s will give 5
-        9.0
-    """
-
-    def __init__(self, threshold_bits: float, field: str = "bits") -> None:
-        if not math.isfinite(threshold_bits):
-            raise UsageError(f"threshold_bits={threshold_bits} must be finite")
-        check_field(field)
-        self.threshold_bits = float(threshold_bits)
-        self.field = field
-        self._most = math.inf
-        self._points: deque[tuple[float, float, float]] = deque()  # seconds, speech, bits
-
-    def update(self, event: Event) -> None:
-        """Take a reading. Other events, and readings without bits or speech, are ignored.
-
-        It restarts after a change of speaker or channel, and waits while one is open. A start sets
-        the maximum bits.
-        """
-        match event:
-            case RunStart():
-                maximum, _ = most_bits(self.field, event)
-                self._most = math.inf if maximum is None else maximum
-            case Change() | Reading(change=OpenChange()):
-                self._points.clear()
-            case Reading():
-                bits = figure(self.field, event)
-                if event.speech and bits is not None and math.isfinite(bits):
-                    self._take(event.seconds, event.speech, bits)
-
-    def _take(self, seconds: float, speech: float, bits: float) -> None:
-        points, point = self._points, (seconds, speech, bits)
-        if points and point[1] < points[-1][1]:  # the evidence restarted
-            points.clear()
-        if len(points) > 1 and point[0] - points[-2][0] < SPACING_SECONDS:
-            points[-1] = point
-        else:
-            points.append(point)
-        while points[0][0] < point[0] - WINDOW_SECONDS:
-            points.popleft()
-
-    @property
-    def beyond_reach(self) -> bool:
-        """True if the figure can never get there in this stream."""
-        return self.threshold_bits > self._most
-
-    @property
-    def seconds_left(self) -> float | None:
-        """Stream seconds until the threshold at this rate; 0 if it is already met.
-
-        None if the figure is not rising or can never reach the threshold. Also None during the
-        first 3 s, and if the threshold is more than 10 minutes ahead.
-        """
-        if not self._points or self.beyond_reach:
-            return None
-        seconds, speech, bits = self._points[-1]
-        if bits >= self.threshold_bits:
-            return 0.0
-        elapsed = seconds - self._points[0][0]
-        spoken = speech - self._points[0][1]
-        if elapsed < MIN_SPAN_SECONDS or spoken <= 0:
-            return None
-        grown, seconds_of = GROWTH
-        slope = _slope([grown(point[1]) for point in self._points], [p[2] for p in self._points])
-        if slope <= 1e-9:
-            return None
-        end = seconds_of(grown(speech) + (self.threshold_bits - bits) / slope)
-        remaining = (end - speech) * elapsed / spoken
-        return max(0.0, remaining) if remaining <= HORIZON_SECONDS else None
-
-    def state(self) -> list[list[float]]:
-        """Return the state for a checkpoint, as JSON values."""
-        return [list(point) for point in self._points]
-
-    def restore(self, state: list[list[float]]) -> None:
-        """Continue from a ``state``."""
-        self._points = deque((seconds, speech, bits) for seconds, speech, bits in state)
-
-
-def _slope(x: list[float], y: list[float]) -> float:
-    """Fit the slope of the least-squares line; 0 if undefined."""
-    mean_x, mean_y = math.fsum(x) / len(x), math.fsum(y) / len(y)
-    spread = math.fsum((a - mean_x) ** 2 for a in x)
-    if spread <= 0:
-        return 0.0
-    return math.fsum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True)) / spread
-
-
-# --- An early-warning rule: an alert that another rule is about to raise one.
-#
-# Source: docs/method.md section 7.
-
-
-class EarlyWarning(HoldRule):
-    """Warn while a threshold is still ahead: "3 bits in about 20 s".
-
-    It is raised at the first reading below the threshold that is forecast to reach it within
-    ``warn_seconds``. It is cleared once the figure has stayed below the threshold by the rule's
-    margin for the rule's hold, without a forecast within twice ``warn_seconds``. A change of
-    speaker or channel also clears it. A warning sets no exit status and stops no stream.
-
-    Examples:
-        >>> from math import sqrt
-        >>> warning = EarlyWarning(Threshold("bits", 3.0), 5.0)
-        >>> for t in range(1, 9):
-        ...     reading = {"seconds": t, "speech": t, "bits": sqrt(t)}
-        ...     for alert in warning.update(Reading.from_record(reading)):
-        ...         print(alert.seconds, alert.rule, round(alert.seconds_left, 2))
-        4 bits>3 within 5 s 5.0
-    """
-
-    level = "warning"
-    kind = "forecast"
-
-    def __init__(self, rule: Threshold, warn_seconds: float) -> None:
-        if not (math.isfinite(warn_seconds) and warn_seconds > 0):
-            raise UsageError(f"warn_seconds={warn_seconds:g} must be a positive number of seconds")
-        super().__init__(rule.field, rule.bits)
-        self.watched = rule
-        self.warn_seconds = float(warn_seconds)
-        self._forecast = Forecast(rule.bits, rule.field)
-
-    @property
-    def rule(self) -> str:
-        """Forecast as text."""
-        return f"{self.field}>{self.bits:g} within {self.warn_seconds:g} s"
-
-    @property
-    def seconds_left(self) -> float | None:
-        """Forecast at the last reading, or None."""
-        return self._forecast.seconds_left
-
-    def _observe(self, event: Event) -> None:
-        self._forecast.update(event)
-
-    def _would_flip(self, value: float) -> bool:
-        remaining = self.seconds_left
-        if self.raised:
-            far = remaining is None or remaining > 2 * self.warn_seconds
-            return far and self.watched.is_over(value)
-        return value < self.bits and remaining is not None and remaining <= self.warn_seconds
-
-    def _hold(self) -> float:
-        return self.watched.hold_seconds if self.raised else 0.0
-
-    def _complete(self, alert: Alert) -> Alert:
-        return replace(alert, seconds_left=self.seconds_left)
-
-    def state(self) -> Record:
-        """Return the state for a checkpoint, as JSON values."""
-        return {**super().state(), "points": self._forecast.state()}
-
-    def restore(self, state: Record) -> None:
-        """Continue from a ``state``."""
-        super().restore(state)
-        self._forecast.restore(state["points"])

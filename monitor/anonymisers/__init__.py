@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
-    from monitor.anonymisers.filters import McAdams, Noise, Program, Unchanged, Utterance
+    from monitor.anonymisers.filters import McAdams, Noise, Unchanged, Utterance
     from monitor.anonymisers.laplace import Laplace
+    from monitor.anonymisers.program import Program
     from monitor.anonymisers.recording import protect
     from monitor.anonymisers.registry import make, register
     from monitor.anonymisers.usc import Usc
@@ -29,8 +30,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "filters": "McAdams Noise Program Unchanged Utterance",
+    "filters": "McAdams Noise Unchanged Utterance",
     "laplace": "Laplace",
+    "program": "Program",
     "recording": "protect",
     "registry": "make register",
     "usc": "Usc",

@@ -98,8 +98,6 @@ class Laplace:
         return replace(frames, tracks=tracks_out)
 
 
-# ----------------------------------------------------------------------------------------- promise
-
 EVERYBODY_BITS = 33.0  # enough to identify one person alive: 2 ** 33 exceeds 8 billion
 
 

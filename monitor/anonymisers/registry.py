@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from monitor.anonymisers.filters import DRAWN, McAdams, Noise, Program, Unchanged, Utterance
+from monitor.anonymisers.filters import DRAWN, McAdams, Noise, Unchanged, Utterance
+from monitor.anonymisers.program import Program
 from monitor.errors import UsageError
 from monitor.protocols import Anonymiser
 

@@ -16,7 +16,6 @@ from monitor.networks.layers import BLOCK, FFT, FLOOR, HOP, RATE, WIDTH, filters
 from monitor.networks.usc import DECODER_BANDS, FRAME, TokenStream, UscNetwork
 from monitor.types import AnyArray, FloatArray
 
-# ------------------------------------------------------------------------------------- griffin lim
 # Griffin and Lim, IEEE TASSP 1984. Momentum: Perraudin, Balazs and Soendergaard, WASPAA 2013.
 # Streaming with lookahead: Zhu, Beauregard and Wyse, IEEE TASLP 2007. Initial phases from
 # continued spectral peaks: Beauregard, Harish and Wyse, DSP 2015.

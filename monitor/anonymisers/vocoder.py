@@ -16,7 +16,6 @@ from monitor.errors import UsageError
 from monitor.lazy import once
 from monitor.types import FloatArray
 
-# ------------------------------------------------------------------------------------------- world
 # Morise, Yokomori and Ozawa, WORLD: a vocoder-based high-quality speech synthesis system for
 # real-time applications, IEICE Transactions E99-D, 2016.
 
@@ -133,8 +132,6 @@ def minimum_phase(power: FloatArray) -> FloatArray:
     cepstrum[:, half + 1 :] = 0
     return np.asarray(np.exp(np.fft.rfft(cepstrum, axis=1)))
 
-
-# ----------------------------------------------------------------------------------------- vocoder
 
 DRAWN_SEMITONES = (2.0, 6.0)  # range of random pitch shifts, up or down
 DRAWN_RATIOS = (1.08, 1.25)  # range of random formant ratios or their inverses

@@ -392,7 +392,8 @@ def _fit(
 ) -> Calibration:
     """Fit rank models, and measure how high other people's streams get under them."""
     from monitor.jobs import cores
-    from monitor.training.calibrating import MOST_STREAMS, calibrate, with_maxima
+    from monitor.training.calibrating import calibrate
+    from monitor.training.stream_maxima import MOST_STREAMS, with_maxima
 
     cells = 2 * len(set(settings.lengths)) * len(set(settings.template_lengths))
     with progress_over(cells, "fitting rank models") as step:

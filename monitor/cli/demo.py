@@ -47,7 +47,8 @@ def command(asked: DemoOptions) -> int:
     of the networks. The features were computed in advance. Every install computes the same values.
     Writes demo.jsonl and demo.png.
     """
-    from monitor.alerts.rules import Forecast, Threshold
+    from monitor.alerts.early_warnings import Forecast
+    from monitor.alerts.rules import Threshold
     from monitor.how_much import to_text
     from monitor.plots.curve import plot_run
     from monitor.population import DEMO_SPEAKER, demo_frames

@@ -51,7 +51,8 @@ from monitor.safe_text import is_name, spelled
 if TYPE_CHECKING:
     from monitor.corpus import Columns, Corpus, TrialLists
     from monitor.population.population import Population
-    from monitor.training.enrolling import Enrolment, UnlikeSession
+    from monitor.training.enrolling import Enrolment
+    from monitor.training.unlike_sessions import UnlikeSession
 
 # --- What was enrolled, what to mind and what to do next, for people.
 
@@ -161,7 +162,7 @@ def enrol_from_microphone(
     from monitor.features.registry import defaults
     from monitor.run.pace import timed
     from monitor.sources.registry import open_live_source
-    from monitor.training.enrolling import LiveEnrolment
+    from monitor.training.live_enrolment import LiveEnrolment
     from monitor.types import Block, Gap
 
     setup = feature_setup()
@@ -338,7 +339,7 @@ def command(options: EnrolOptions) -> int:
     """
     from monitor.files import alone
     from monitor.population.population import Population
-    from monitor.training.enrolling import unlike_additions, unlike_sessions
+    from monitor.training.unlike_sessions import unlike_additions, unlike_sessions
 
     _check_options(options)
     base = _load_base(options)

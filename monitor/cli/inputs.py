@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from monitor.files import Readable
     from monitor.population.population import Population
     from monitor.protocols import Source
-    from monitor.training.feature_extraction import ExtractionOptions, ExtractionTask, OrderOutcome
+    from monitor.training.frames_folder import ExtractionOptions, ExtractionTask, OrderOutcome
 
 # --- Opens the recordings of a command, and checks them before the long work.
 
@@ -173,7 +173,7 @@ def keep_frames(
     from monitor.corpus import read_speaker_attributes
     from monitor.features.registry import defaults
     from monitor.sources.registry import is_frames
-    from monitor.training.feature_extraction import (
+    from monitor.training.frames_folder import (
         ExtractionOptions,
         describe_difference,
         orders,
@@ -213,7 +213,7 @@ def keep_frames(
 def _extract_missing(
     orders: Sequence[ExtractionTask], options: ExtractionOptions, workers: JobOptions, folder: Path
 ) -> list[OrderOutcome]:
-    from monitor.training.feature_extraction import keep
+    from monitor.training.frames_folder import keep
 
     lengths = {order: seconds_of(order.source) or UNKNOWN_SECONDS for order in orders}
     # longest first, so that no process works alone at the end

@@ -123,7 +123,7 @@ def command(asked: ListenOptions) -> int:
     lag of each reading. Ctrl-C ends normally. On a slow machine the slowest feature skips audio
     first, and the records mark it.
     """
-    from monitor.alerts.rules import Forecast
+    from monitor.alerts.early_warnings import Forecast
     from monitor.protocols import LiveSource
     from monitor.sinks.live import LiveView, PeopleProgress
     from monitor.sources.microphone import PORTAUDIO, Microphone

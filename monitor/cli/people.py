@@ -337,7 +337,7 @@ def _forget(asked: PeopleOptions, names: Sequence[str]) -> int:
     from monitor.files import alone, wiped
     from monitor.population.forgetting import forget_people
     from monitor.population.population import Population
-    from monitor.training.feature_extraction import list_files_of
+    from monitor.training.frames_folder import list_files_of
 
     store, output = asked.store, asked.output
     if store.is_dir():

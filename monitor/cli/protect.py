@@ -40,7 +40,8 @@ from monitor.run import INCOMPLETE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from monitor.anonymisers.recording import Journal, ProtectionOutcome, ProtectionTask
+    from monitor.anonymisers.journal import Journal
+    from monitor.anonymisers.recording import ProtectionOutcome, ProtectionTask
     from monitor.run.scrubbing import ScrubbedRecording
 
 _ANY_RATE = 16_000
@@ -189,7 +190,8 @@ def command(asked: ProtectOptions) -> int:
 
 def _protect_sound(asked: ProtectOptions, method: str) -> int:
     from monitor.anonymisers.filters import Utterance
-    from monitor.anonymisers.recording import NAME, Journal, plan_orders
+    from monitor.anonymisers.journal import NAME, Journal
+    from monitor.anonymisers.recording import plan_orders
     from monitor.anonymisers.registry import make
 
     going_on = (asked.output / NAME).is_file()

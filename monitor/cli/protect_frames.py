@@ -26,7 +26,7 @@ from monitor.phrases import plural
 from monitor.run import INCOMPLETE
 from monitor.sources.frames import FramesFile, Header, write_frames
 from monitor.sources.registry import is_frames
-from monitor.training.feature_extraction import (
+from monitor.training.frames_folder import (
     MANIFEST,
     ExtractionOptions,
     ExtractionTask,

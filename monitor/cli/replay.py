@@ -407,7 +407,7 @@ class SpeakerTurnOptions:
     def split(self, source: Source, recording: str, start_seconds: float) -> Source:
         """The recording, split."""
         from monitor.sources.people import Diarised, PerChannel
-        from monitor.transcripts.turns import read_turns
+        from monitor.transcripts.turn_formats import read_turns
 
         if self.turns is None:
             return PerChannel(source)

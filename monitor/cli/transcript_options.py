@@ -27,7 +27,7 @@ from monitor.errors import SourceError, UsageError
 if TYPE_CHECKING:
     from monitor.corpus import Columns, Corpus
     from monitor.protocols import LiveSource, Source
-    from monitor.transcripts.formats import TranscriptChoice
+    from monitor.transcripts.choice import TranscriptChoice
 
 
 in_transcript_option = click.option(
@@ -49,7 +49,7 @@ class CorpusOptions:
     def find(self, path: Path) -> Corpus:
         """Find a corpus, with the chosen speaker of its transcripts."""
         from monitor.corpus import find
-        from monitor.transcripts.formats import TranscriptChoice
+        from monitor.transcripts.choice import TranscriptChoice
 
         corpus = find(path, columns=self.columns)
         speaker = self.speaker_in_transcript
@@ -88,7 +88,7 @@ class TranscriptOptions:
     @property
     def choice(self) -> TranscriptChoice:
         """Transcript, and the speaker of its words."""
-        from monitor.transcripts.formats import TranscriptChoice
+        from monitor.transcripts.choice import TranscriptChoice
 
         path = Path(self.transcript) if self.transcript not in (None, "-") else None
         return TranscriptChoice(path, self.speaker_in_transcript)

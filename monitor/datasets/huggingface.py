@@ -51,9 +51,6 @@ _DAMAGES = (OSError, ValueError, LookupError, TypeError, MemoryError, NotImpleme
 _SAVED = ("dataset_dict.json", "state.json")
 
 
-# --- Folders.
-
-
 def is_metadata(path: Path) -> bool:
     """Return whether a file is the metadata of a folder of audio, by its columns."""
     try:
@@ -176,9 +173,6 @@ def _path_problem(file: object) -> str | None:
     return None
 
 
-# --- Labels.
-
-
 def _check_labels(table: str, column_names: Sequence[str], columns: Columns) -> None:
     """Refuse a table without the columns of speakers and sessions, which only its user knows."""
     if columns.speaker not in column_names:
@@ -219,9 +213,6 @@ def _rows(
         session = Path(session).name[-100:]
     listing.attributes.add(speaker.strip(), cells_of(cells, labels.keys()))
     yield Row(speaker, session, path, where)
-
-
-# --- Parquet.
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ class FeatureSetup:
 
     def __post_init__(self) -> None:
         if self.speaker_model is not None:
-            from monitor.features.embeddings import speaker_model  # onnxruntime
+            from monitor.features.own_network import speaker_model  # onnxruntime
 
             object.__setattr__(self, "speaker_model", Path(self.speaker_model).absolute())
             object.__setattr__(self, "speaker", speaker_model(self.speaker_model).spec.name)
@@ -85,7 +85,7 @@ def _make_style(setup: FeatureSetup) -> Feature:
 
 
 def _make_own(setup: FeatureSetup) -> Feature:
-    from monitor.features.embeddings import speaker_model  # onnxruntime
+    from monitor.features.own_network import speaker_model  # onnxruntime
 
     assert setup.speaker_model is not None
     feature = speaker_model(setup.speaker_model).another()

@@ -17,7 +17,7 @@ from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, superseded
 from monitor.kinds import FeatureSpec
 from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.input.files import Rows
-from monitor.lab.evaluation.input.lists import Attribute, read_attribute
+from monitor.lab.evaluation.input.groups import Attribute, read_attribute
 from monitor.lab.evaluation.input.score_file import ScoreCell
 from monitor.lab.normalisation import ScoreNormalisation
 from monitor.maths.posterior import weighted_evidence
@@ -30,7 +30,8 @@ from monitor.sources.registry import provenance_of
 from monitor.stream.attacker import Attacker
 from monitor.stream.choice import choose_rank_model, group_rows
 from monitor.stream.notices import session_of
-from monitor.training.voices import UNITS_PER_SECOND, Plan, SpeakerSpeech, collect, plans, units_of
+from monitor.training.grid import Plan, plans
+from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect, units_of
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 _USUAL = ("gender", "sex")

@@ -20,7 +20,7 @@ from monitor.maths.statistics import median
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, IntArray, Track
 
 NAME = "landmarks"
-"""Name of their track, from `monitor.features.channel`."""
+"""Name of their track, from `monitor.features.landmarks`."""
 FRAMES_PER_SECOND = 25
 FRAME_TICKS = TICKS_PER_SECOND // FRAMES_PER_SECOND
 LATE_TICKS = 78

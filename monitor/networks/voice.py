@@ -23,7 +23,6 @@ from monitor.types import AnyArray, FloatArray, IntArray
 SHA256 = "8c94d103c5722cfe6f17d60cc01fbb7ef5367fdba429551b94dd0706881acf6f"  # of voice.npz
 SIZE = 192  # numbers in an embedding
 
-# --------------------------------------------------------------------------------------- front end
 # SpeechBrain's Fbank: Hamming's window, 400 points, and 80 triangles from 0 to 8000 Hz. Decibels
 # end 80 below the loudest, and each band's mean over the window is subtracted.
 
@@ -63,8 +62,6 @@ def _triangles() -> FloatArray:
     hertz = np.linspace(0, _RATE / 2, POINTS // 2 + 1)[:, None]
     return np.asarray(np.maximum(1 - np.abs(hertz - centres) / widths, 0), np.float32)
 
-
-# ----------------------------------------------------------------------------------------- network
 
 GROUPS = 8  # parts that the channels of a block are split into; all but the first are convolved
 LEAST_VARIANCE = 1e-6

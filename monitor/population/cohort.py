@@ -59,7 +59,6 @@ def check_templates(templates: FeatureTemplates) -> None:
         raise StoreError(f"templates of {spec.name} must be {wrong}")
 
 
-# ------------------------------------------------------------------------------------------ cohort
 COHORT = "cohort/"  # what the names of its arrays in a store begin with
 _SECONDS = f"{COHORT}seconds"
 

@@ -11,7 +11,8 @@ from monitor.errors import Argument, Message, UsageError
 from monitor.events.keys import HEADLINES
 from monitor.events.run import FalseAlarmTerms
 from monitor.phrases import length_in_words, percent, plural
-from monitor.population.rank_model import Maxima, RankModel, RankModels
+from monitor.population.maxima import Maxima
+from monitor.population.rank_model import RankModel, RankModels
 from monitor.types import FloatArray
 
 
@@ -163,7 +164,6 @@ def _too_few(
     )
 
 
-# --------------------------------------------------------------------------------------- conformal
 # What the largest value of a whole stream exceeds with a stated probability (docs/method.md
 # section 11).
 

@@ -17,8 +17,6 @@ from monitor.population.population import Population
 from monitor.population.rank_model import RankModel, RankModels
 from monitor.types import BoolArray, FloatArray, IntArray
 
-# ----------------------------------------------------------------------------------- interpolation
-
 _CHUNK = 1 << 19  # most numbers worked on at once, so that memory stays small
 
 
@@ -274,7 +272,6 @@ def _mixed(low: FloatArray, high: FloatArray, w: float) -> FloatArray:
     return np.where(zero, (1.0 - w) * low + w * high, mixed)
 
 
-# ------------------------------------------------------------------------------------------ spread
 # The limits of a figure show how much it depends on the calibration's speakers. Readings of
 # different voices of the same length, each watched by name, differ much more. The spread measures
 # this on calibration speakers held out from the fit (docs/method.md section 10).

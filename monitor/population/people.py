@@ -135,8 +135,6 @@ def nearest_spelling(name: str, names: Iterable[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else ""
 
 
-# --------------------------------------------------------------------------------------- storing
-
 _SOUND, _LANDMARKS, _ROWS = "people/speaker/sound", "people/source/landmarks", "/rows"
 """Names of their arrays in a store, each one for all people, and how that of the lengths ends."""
 _TYPES = {_SOUND: "<f4", _LANDMARKS: "<u2"}

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from monitor.alerts.actions.registry import ACTION_OPTIONS, BackgroundDelivery
-from monitor.alerts.rules import EarlyWarning, Threshold, needs_watched_figures
+from monitor.alerts.early_warnings import EarlyWarning
+from monitor.alerts.figures import needs_watched_figures
+from monitor.alerts.rules import Threshold
 from monitor.errors import Argument, Message, StoreError, UsageError
 from monitor.events.phrases import declared_in_words
 from monitor.events.reading import DeclaredReading, Reading

@@ -14,7 +14,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from monitor.alerts.rules import AdjustableThreshold, most_bits
+from monitor.alerts.figures import most_bits
+from monitor.alerts.rules import AdjustableThreshold
 from monitor.anonymisers.recording import ProtectedBlocks
 from monitor.anonymisers.registry import ANONYMISERS
 from monitor.errors import MonitorError, SourceError, UsageError
@@ -39,8 +40,8 @@ from monitor.sources.pipe import pcm_to_float
 from monitor.stream.monitor import Monitor
 from monitor.stream.plan import MonitorSettings
 from monitor.stream.records import start_event
-from monitor.training.enrolling import LiveEnrolment
-from monitor.transcripts.turns import read_turns
+from monitor.training.live_enrolment import LiveEnrolment
+from monitor.transcripts.turn_formats import read_turns
 from monitor.types import Block, Gap
 from monitor.web.hub import Hub
 

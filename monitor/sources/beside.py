@@ -16,7 +16,7 @@ from monitor.phrases import clock_time
 from monitor.protocols import LiveSource, Source, TranscriptNote
 from monitor.sources.base import WrappedLiveSource, WrappedSource
 from monitor.sources.frames import FramesFile
-from monitor.transcripts.formats import SIDECAR, TranscriptChoice, words_mark
+from monitor.transcripts.choice import SIDECAR, TranscriptChoice, words_mark
 from monitor.transcripts.transcript import Transcript
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Item, Track, Tracks, Words
 

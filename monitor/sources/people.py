@@ -17,7 +17,8 @@ from monitor.protocols import LiveSource, Source
 from monitor.safe_text import printable
 from monitor.sources.base import SplitSource, Stretch, WrappedLiveSource
 from monitor.transcripts.live import TurnPipe
-from monitor.transcripts.turns import Turn, Turns, read_turns
+from monitor.transcripts.turn_formats import read_turns
+from monitor.transcripts.turns import Turn, Turns
 from monitor.types import Block, Gap
 
 

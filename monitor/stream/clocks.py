@@ -37,8 +37,9 @@ class BlocksToTicks:
         landmarks: bool = False,
     ) -> None:
         # resampling and voice activity need libraries that ready-made frames do not
-        from monitor.features.channel import Channel, Landmarks
+        from monitor.features.channel import Channel
         from monitor.features.extractor import Extractor
+        from monitor.features.landmarks import Landmarks
         from monitor.features.waveform import Waveform
 
         extracted = [*features, *([Channel()] if levels else [])]

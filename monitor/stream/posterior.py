@@ -38,9 +38,10 @@ from monitor.maths.scores import SessionMixture
 from monitor.maths.statistics import limits, limits_of_each
 from monitor.phrases import one_in
 from monitor.population.cohort import CohortScoring, normalise
+from monitor.population.evidence_model import EvidencePoint
 from monitor.population.interpolation import EnrolledProbability, LengthModel, at_template
 from monitor.population.population import Population
-from monitor.population.rank_model import EvidencePoint, RankModel
+from monitor.population.rank_model import RankModel
 from monitor.population.templates import Scoring
 from monitor.stream.choice import explain_missing_ratios
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from itertools import combinations
 from os import PathLike
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from monitor.corpus import Corpus, find
-from monitor.errors import CalibrationError, StoreError, UsageError
+from monitor.errors import CalibrationError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
-from monitor.jobs import cores, each_in_order, one_thread
+from monitor.jobs import cores, one_thread
 from monitor.kinds import FeatureSpec, comparable_features
 from monitor.maths.likelihood_ratios import PriorCoefficients
 from monitor.maths.posterior_fit import SingleFeatureFits
@@ -25,302 +25,19 @@ from monitor.maths.scores import Similarity
 from monitor.maths.statistics import REPLICATES, limits, speaker_weights
 from monitor.phrases import format_best_feature, plural
 from monitor.population.cohort import Cohort, CohortScoring
-from monitor.population.interpolation import LengthModel, at_template, same_session_bias
+from monitor.population.evidence_model import EvidenceModel
+from monitor.population.interpolation import same_session_bias
 from monitor.population.population import Calibration, Population
-from monitor.population.rank_model import (
-    HORIZONS,
-    EvidenceModel,
-    Maxima,
-    RankModel,
-    RankModels,
-    round_up,
-)
+from monitor.population.rank_model import RankModel, RankModels
 from monitor.protocols import Feature
-from monitor.stream.accumulator import FrameAccumulator
-from monitor.stream.attacker import Attacker
-from monitor.stream.totals import RunningTotals
 from monitor.training.enrolling import Enrolment
-from monitor.training.fitted import (
-    ROW,
-    ComparisonChooser,
-    FittedCell,
-    FittedEvidence,
-    PriorModel,
-    choose_worth,
-    fit_cell,
-    fit_evidence,
-    held_out_nats,
-    singles_of,
-)
-from monitor.training.voices import (
-    UNIT_TICKS,
-    Cell,
-    GridCell,
-    SpeakerSpeech,
-    collect,
-    plans,
-    units_of,
-)
-from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Frames, IntArray, Track
-
-
-def stream_of(voice: SpeakerSpeech, features: Iterable[str], most_seconds: float) -> Frames:
-    """Return a speaker as one stream, the longest session first; without decisions no pauses."""
-    order = sorted(range(len(voice.sessions)), key=lambda s: (-voice.length(s), s))
-    most = round(most_seconds * TICKS_PER_SECOND)
-    decisions = [
-        voice.speech[s] if voice.speech else np.ones(voice.length(s) * UNIT_TICKS, np.bool_)
-        for s in order
-    ]
-    starts = np.cumsum([0] + [decision.size for decision in decisions])
-    tracks = {}
-    for name in features:
-        sessions = [voice.sessions[session][name] for session in order]
-        placed = np.concatenate(
-            [
-                _place(frames.units, speech) + start
-                for frames, speech, start in zip(sessions, decisions, starts, strict=False)
-            ]
-        )
-        values = np.concatenate([frames.values for frames in sessions])
-        early = sessions[0].early
-        if early is not None:  # later ones have whole frames before them
-            at = _place(early.ticks, decisions[0])
-            early = replace(early, ticks=at).some(at <= most)
-        tracks[name] = Track(placed[placed <= most], values[placed <= most], early=early)
-    return Frames(np.concatenate(decisions)[:most], tracks)
-
-
-def _place(units: IntArray, speech: BoolArray) -> IntArray:
-    """Return the ticks at which these tenths of a second of speech were complete."""
-    spoken = (units.astype(np.int64) + 1) * UNIT_TICKS
-    return np.asarray(np.searchsorted(np.cumsum(speech), spoken) + 1)
-
-
-# --- False alarm streams: each calibration speaker's stream, with another person watched. The
-# maxima of these streams, stored in the rank models, give the rate of false alarms (docs/method.md
-# section 11).
-
-FIELDS = ("closed_set_bits", "gain_bits", "sum_bits", "rank_bits", "evidence_bits")
-"""Fields of a reading; ``rank_bits`` only for a rank model of one feature."""
-MOST_STREAMS = 100  # enough for one false alarm in a hundred streams
-FEWEST_TEMPLATES = 3  # two are left to choose from when the speaker's own is taken out
-
-
-class _Stream(NamedTuple):
-    """One speaker's stream with another person watched, at most as long as the longest horizon."""
-
-    speaker: str
-    watch: str
-    frames: Frames
-
-    @property
-    def seconds(self) -> float:
-        """Seconds of audio."""
-        return self.frames.speech.size / TICKS_PER_SECOND
-
-
-def with_maxima(
-    population: Population,
-    voices: Sequence[SpeakerSpeech],
-    *,
-    trained: Mapping[str, Collection[str]] | None = None,
-    horizons: Sequence[float] = HORIZONS,
-    is_measured: Callable[[RankModel], bool] = lambda _: True,
-    seed: int = 0,
-    jobs: int = 1,
-    progress: Callable[[int, int], None] = lambda _done, _all: None,
-) -> Population:
-    """Add to the rank models how high other people's streams get.
-
-    Each calibration speaker, or as many as `MOST_STREAMS`, gives one stream with one reading per
-    second. The watched person is drawn from the others. The speaker's own template is no candidate.
-    Streams of speakers who ``trained`` a feature's network do not count with it.
-    """
-    generator = np.random.default_rng(seed)
-    members = population.scoring().members
-    names = [name for name, has in zip(population.names, members, strict=True) if has]
-    if len(names) < FEWEST_TEMPLATES:
-        return population
-    order = sorted(generator.permutation(len(voices))[:MOST_STREAMS].tolist())
-    streams = []
-    for voice in (voices[i] for i in order):
-        rest = [name for name in names if name != voice.name]
-        features = [name for name in population.features if name in voice.sessions[0]]
-        watch = rest[int(generator.integers(len(rest)))]
-        streams.append(_Stream(voice.name, watch, stream_of(voice, features, max(horizons))))
-    _ = population.cohort  # read once, not by every process
-    light = population.with_rank_models(RankModels(map(_lighten, population.rank_models)))
-    places = [i for i, rank_model in enumerate(population.rank_models) if is_measured(rank_model)]
-    work = partial(_compute_stream_maxima, light, places, tuple(horizons), trained or {})
-    maxima_by_stream: list[dict[int, FloatArray]] = []
-    with closing(each_in_order(work, streams, jobs)) as results:
-        for stream_maxima in results:
-            maxima_by_stream.append(stream_maxima)
-            progress(len(maxima_by_stream), len(streams))
-    template_seconds = population.scoring().seconds
-    rank_models = []
-    for i, rank_model in enumerate(population.rank_models):
-        mine = [
-            (stream_maxima[i], stream)
-            for stream_maxima, stream in zip(maxima_by_stream, streams, strict=True)
-            if i in stream_maxima
-        ]
-        if mine:
-            values = np.stack([stream_maxima for stream_maxima, _ in mine], axis=1)
-            fields = np.flatnonzero((~np.isnan(values)).any(axis=(1, 2)))
-            maxima = Maxima(
-                tuple(FIELDS[f] for f in fields),
-                np.array(horizons, dtype=np.float64),
-                round_up(values[fields]),
-                np.array([stream.seconds for _, stream in mine]),
-                tuple(stream.speaker for _, stream in mine),
-                template_seconds,
-            )
-            rank_model = replace(rank_model, maxima=maxima)
-        rank_models.append(rank_model)
-    return population.with_rank_models(RankModels(rank_models))
-
-
-def _lighten(rank_model: RankModel) -> RankModel:
-    """Keep one resample: nothing here asks for limits, which take most of the time."""
-    names = ("alpha", "beta", "binomial", "weights", "floor")
-    arrays = {name: getattr(rank_model, name)[:2] for name in names}
-    evidence = rank_model.evidence
-    if evidence is not None:
-        evidence = replace(evidence, intercept=evidence.intercept[:2], slopes=evidence.slopes[:2])
-    return replace(rank_model, **arrays, evidence=evidence, rows=(), maxima=None)
-
-
-def _compute_stream_maxima(
-    population: Population,
-    places: Collection[int],
-    horizons: tuple[float, ...],
-    trained: Mapping[str, Collection[str]],
-    stream: _Stream,
-) -> dict[int, FloatArray]:
-    """Compute the maxima of a stream by rank model: index to shape (fields, horizons)."""
-    if stream.speaker in population.names:
-        population = population.without(stream.speaker)
-    ticks, speech, totals = _find_moments(population, stream, horizons)
-    cache: dict[tuple[str, str, bytes], Any] = {}  # what the rank models share
-    maxima = {}
-    for i, rank_model in enumerate(population.rank_models):
-        features = rank_model.features
-        is_trained = any(stream.speaker in trained.get(name, ()) for name in features)
-        if i not in places or is_trained or not set(features) <= set(stream.frames.tracks):
-            continue
-        try:
-            attacker = Attacker(population, features, stream.watch, session=rank_model.session)
-        except StoreError:  # one of its features has no rank model of its own
-            continue
-        with one_thread():
-            figures = attacker.figures(totals, speech, cache)
-        rows = np.stack([figures[name] for name in FIELDS])
-        maxima[i] = np.full((len(FIELDS), len(horizons)), np.nan)
-        for h, horizon in enumerate(horizons):
-            if horizon <= 2 * stream.seconds:  # NaN where none, or half the audio, is
-                within = rows[:, ticks <= (horizon + 1e-9) * TICKS_PER_SECOND]
-                maxima[i][:, h] = np.fmax.reduce(within, axis=1, initial=np.nan)
-    return maxima
-
-
-def _find_moments(
-    population: Population, stream: _Stream, horizons: Sequence[float]
-) -> tuple[IntArray, FloatArray, dict[str, RunningTotals]]:
-    """Find the moments with new frames, one reading per second: R ticks, T, totals."""
-    # of the stream, and of its beginning again up to the longest horizon within twice of it
-    frames, ticks_heard = stream.frames, stream.frames.speech.size
-    reach = max((h for h in horizons if h <= 2 * stream.seconds), default=0.0)
-    accumulator = FrameAccumulator({name: population.features[name].spec for name in frames.tracks})
-    accumulator.check(frames)
-    accumulator.add(frames)
-    if (again := round(reach * TICKS_PER_SECOND) - ticks_heard) > 0:
-        tracks = {}
-        for name, track in frames.tracks.items():
-            first = track.ticks <= again
-            tracks[name] = Track(track.ticks[first] + ticks_heard, track.values[first])
-        accumulator.add(Frames(frames.speech[:again], tracks))
-    ticks = np.arange(TICKS_PER_SECOND, accumulator.arrived + 1, TICKS_PER_SECOND)
-    if not ticks.size:
-        return ticks, np.zeros(0), {}
-    moments = accumulator.moments(ticks.tolist())
-    # a pause adds nothing
-    by_feature = list(moments.totals.values())
-    rows = [moments.speech, *(total.frames for total in by_feature)]
-    rows += [total.early_seconds for total in by_feature if total.early_seconds is not None]
-    new = np.any([np.diff(row, prepend=-1) != 0 for row in rows], axis=0)
-    totals = {name: total.select(new) for name, total in moments.totals.items()}
-    return ticks[new], moments.speech[new] / TICKS_PER_SECOND, totals
-
-
-class Prior:
-    """Rank models of other people as priors of a calibration's cells (docs/method.md section 3)."""
-
-    def __init__(
-        self,
-        population: Population,
-        specs: Mapping[str, FeatureSpec],
-        scorers: Mapping[str, Similarity],
-        replicates: int,
-        cohort: Cohort | None = None,
-    ) -> None:
-        self._cohort, self._rank_models = cohort, population.rank_models
-        self._scorers, self._replicates = scorers, replicates
-        self._comparable = comparable_features(specs, population.specs)
-        self._at_template = cache(self._interpolate_template)
-
-    def find(self, features: tuple[str, ...], session: str) -> RankModel | None:
-        """Return the rank model of exactly these features, if it scores them alike."""
-        rank_model = self._rank_models.find(features, session)
-        if rank_model is None or not self._comparable.issuperset(features):
-            return None
-        similarities = dict(zip(rank_model.features, rank_model.similarities, strict=True))
-        same = similarities == {name: self._scorers[name].name for name in features}
-        return rank_model if same else None
-
-    def at(
-        self, features: tuple[str, ...], session: str, test: float, template: float, candidates: int
-    ) -> PriorModel | None:
-        """Return the prior of one cell, T and D in speech seconds; None without such a model."""
-        rank_model = self.find(features, session)
-        if rank_model is None:
-            return None
-        point = self._at_template(features, session, template).at(test)
-        resamples = rank_model.alpha.shape[0] - 1
-        rows = np.append(0, 1 + np.arange(self._replicates) % resamples)
-        order = [rank_model.features.index(name) for name in features]
-        return PriorModel(
-            point.pmf(candidates, rows, floor=False),
-            point.weights[rows][:, order],
-            point.floor[rows],
-            evidence=self._evidence(rank_model, order, test, template),
-        )
-
-    def _interpolate_template(
-        self, features: tuple[str, ...], session: str, template: float
-    ) -> LengthModel:
-        rank_model = self._rank_models.find(features, session)
-        assert rank_model is not None
-        additive = np.array([self._scorers[name].additive for name in rank_model.features])
-        return at_template(rank_model, template, additive)
-
-    def _evidence(
-        self, rank_model: RankModel, order: Sequence[int], test: float, template: float
-    ) -> FloatArray | None:
-        model, cohort = rank_model.evidence, self._cohort
-        if model is None or cohort is None:
-            return None
-        marks = {n: cohort.compute_digest(n) for n in rank_model.features if n in cohort.features}
-        if tuple(marks.get(name) for name in rank_model.features) != model.cohort:
-            return None
-        point = model.at_template(template).at(np.array([test]))
-        rows = np.append(0, 1 + np.arange(self._replicates) % (model.intercept.shape[0] - 1))
-        slopes = point.slopes[0][rows][:, list(order)]
-        return np.column_stack([point.intercept[0, rows], slopes])
-
-
-# --- The calibration.
+from monitor.training.evidence import ROW, ComparisonChooser, FittedEvidence, fit_evidence
+from monitor.training.fitted import FittedCell, fit_cell
+from monitor.training.grid import Cell, GridCell, plans, singles_of
+from monitor.training.prior import Prior, PriorModel, choose_worth, held_out_nats
+from monitor.training.stream_maxima import with_maxima
+from monitor.training.voices import SpeakerSpeech, collect, units_of
+from monitor.types import BoolArray, FloatArray
 
 LENGTHS = (0.3, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)  # T, speech seconds
 TEMPLATE_LENGTHS = (10.0, 30.0, 60.0, 120.0, 300.0)  # D, speech seconds

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
-    from monitor.transcripts.formats import TranscriptChoice, read_transcript, transcript_beside
+    from monitor.transcripts.choice import TranscriptChoice, transcript_beside
+    from monitor.transcripts.formats import read_transcript
     from monitor.transcripts.live import TurnPipe, WordPipe, lines_from
     from monitor.transcripts.transcript import Coverage, TimedWord, Transcript, measure_coverage
-    from monitor.transcripts.turns import Turn, Turns, read_turns
+    from monitor.transcripts.turn_formats import read_turns
+    from monitor.transcripts.turns import Turn, Turns
 
 __all__ = [
     "Coverage",
@@ -29,10 +31,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "formats": "TranscriptChoice read_transcript transcript_beside",
+    "choice": "TranscriptChoice transcript_beside",
+    "formats": "read_transcript",
     "live": "TurnPipe WordPipe lines_from",
     "transcript": "Coverage TimedWord Transcript measure_coverage",
-    "turns": "Turn Turns read_turns",
+    "turn_formats": "read_turns",
+    "turns": "Turn Turns",
 }
 
 

@@ -18,7 +18,8 @@ from monitor.phrases import plural
 from monitor.safe_text import printable
 from monitor.transcripts.formats import parse_line
 from monitor.transcripts.transcript import MOST_WORDS_A_SECOND, TimedWord, Transcript
-from monitor.transcripts.turns import MOST_LABELS, Turn, parse_turn
+from monitor.transcripts.turn_formats import parse_turn
+from monitor.transcripts.turns import MOST_LABELS, Turn
 from monitor.types import TICKS_PER_SECOND, Words
 
 _MOST_WAITING = 10_000  # lines; then whoever writes them has to wait

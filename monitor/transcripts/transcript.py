@@ -152,8 +152,6 @@ def lines_of(text: str) -> list[str]:
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
-# -------------------------------------------------------------------------------------- transcript
-
 _MANY = 0.1  # of the words
 _SLACK = 1e-6  # ticks: 0.07 s x 100 is a little more than 7
 
@@ -331,8 +329,6 @@ def _word_cues(
     yield from share_time(end)
 
 
-# --------------------------------------------------------------------------------------- gathering
-
 LATEST_SECONDS = 1e6  # eleven days, longer than any recording
 _TOUCHING_SECONDS = 0.1  # tolerated overlap of neighbours
 MOST_WORDS_A_SECOND = 15  # auctioneers reach eight, and two may talk at once
@@ -430,8 +426,6 @@ def _check_rate(label: str, words: Sequence[TimedWord]) -> None:
             "another unit?"
         )
 
-
-# ------------------------------------------------------------------------------------- coverage
 
 _BIN_TICKS = 10
 _NEAR_SECONDS = 5.0  # a transcript moved by less is still much the same

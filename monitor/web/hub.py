@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 import orjson
 
 from monitor import how_much
-from monitor.alerts.rules import Forecast
+from monitor.alerts.early_warnings import Forecast
 from monitor.crowds import SCALE, people
 from monitor.events import phrases
 from monitor.events.declaration import Event, encode

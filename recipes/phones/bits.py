@@ -24,8 +24,8 @@ import torch
 from monitor.kinds import HISTOGRAM
 from monitor.maths import posterior_fit as logit
 from monitor.networks.layers import RATE
-from monitor.training.fitted import trials_of
-from monitor.training.voices import UNITS_PER_SECOND, Cell, SessionFrames, SpeakerSpeech, plans
+from monitor.training.grid import Cell, plans, trials_of
+from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech
 from monitor.types import BoolArray, FloatArray, IntArray
 from recipes.phones.network import Recogniser
 from recipes.phones.prepare import Spoken

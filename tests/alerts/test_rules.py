@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from monitor import Monitor, Population
 from monitor.alerts import Threshold
 from monitor.alerts.budgets import Budget
-from monitor.alerts.rules import AdjustableThreshold, figure
+from monitor.alerts.figures import figure
+from monitor.alerts.rules import AdjustableThreshold
 from monitor.errors import UsageError
 from monitor.events.reading import Reading
 from monitor.events.run import RunStart

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from monitor.anonymisers import Program
-from monitor.anonymisers.recording import NAME, Journal, note
+from monitor.anonymisers.journal import NAME, Journal, note
 from monitor.errors import SourceError, StoreError, UsageError
 from monitor.sources import File
 from monitor.types import Block

@@ -30,8 +30,9 @@ from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.sources.frames import write_frames
 from monitor.training import fitted
-from monitor.training.calibrating import CalibrationSettings, calibrate, with_maxima
+from monitor.training.calibrating import CalibrationSettings, calibrate
 from monitor.training.enrolling import enrol
+from monitor.training.stream_maxima import with_maxima
 from monitor.training.voices import collect
 from tests.lab.attacks.conftest import corpora  # noqa: F401  a fixture
 from tests.population.rank_models import some_rank_model

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from monitor.anonymisers.recording import NAME
+from monitor.anonymisers.journal import NAME
 from monitor.features.extractor import Extractor
 from monitor.features.framing import join_runs
 from monitor.features.phones import Tokens

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from monitor.features.registry import make
 from monitor.sources.frames import write_frames
-from monitor.training.feature_extraction import ExtractionOptions, hear
+from monitor.training.frames_folder import ExtractionOptions, hear
 
 FOLDER = Path(__file__).parent
 CLIPS: dict[str, tuple[float, tuple[str, ...]]] = {

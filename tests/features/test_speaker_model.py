@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from monitor.errors import StoreError, UsageError
-from monitor.features.embeddings import Kaldi, MelBanks, Network, ReDimNet2Banks, SpeakerModel
+from monitor.features.own_network import Kaldi, MelBanks, Network, ReDimNet2Banks, SpeakerModel
 from monitor.features.registry import FEATURES, FeatureSetup, defaults, make, ready
 from tests.contracts import voice
 from tests.features.networks import SIZE, endless, of_energies, of_mel_banks, of_sound
@@ -142,7 +142,7 @@ def test_a_network_of_one_length_hears_the_whole_window(layout, seconds):
 
 @pytest.mark.parametrize("only_long", [False, True])
 def test_a_loop_that_never_ends_is_ended(monkeypatch, only_long):
-    monkeypatch.setattr("monitor.features.embeddings.RUN_SECONDS", 0.5)
+    monkeypatch.setattr("monitor.features.own_network.RUN_SECONDS", 0.5)
     said = refused(endless(only_long))
     assert "was stopped after 0 s with 3 s of sound" in said
     # one that ends is not stopped

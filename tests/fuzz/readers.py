@@ -24,7 +24,7 @@ import soundfile
 
 from monitor import Monitor, MonitorSettings, Population
 from monitor.alerts import Conformal, Threshold
-from monitor.anonymisers.recording import NAME, Journal, note
+from monitor.anonymisers.journal import NAME, Journal, note
 from monitor.corpus import Columns, find, read_trial_lists
 from monitor.errors import CorpusError, SourceError, UsageError
 from monitor.events.declaration import to_json
@@ -39,14 +39,9 @@ from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.input.embeddings import read_embeddings
-from monitor.lab.evaluation.input.lists import (
-    Attribute,
-    read_attribute,
-    read_conditions,
-    read_labels,
-)
+from monitor.lab.evaluation.input.groups import Attribute, read_attribute, read_conditions
 from monitor.lab.evaluation.input.score_file import ScoreCell, ScoreFile, write_score_file
-from monitor.lab.evaluation.input.scores import read_scores
+from monitor.lab.evaluation.input.scores import read_labels, read_scores
 from monitor.lab.evaluation.voiceprivacy import SpeakerVectors, VoicePrivacyResults
 from monitor.lab.experiment.report import KIND
 from monitor.lab.experiment.running import check_folder
@@ -63,7 +58,7 @@ from monitor.stream.clocks import check_words
 from monitor.stream.records import RunTotals, start_event
 from monitor.training import enrol
 from monitor.transcripts.formats import SUFFIXES, read_transcript
-from monitor.transcripts.turns import read_turns
+from monitor.transcripts.turn_formats import read_turns
 from tests.fuzz.mutations import bytes_of, json_of, npz_of, sqlite_of, text_of
 from tests.lab.attacks.made import results as attack_results
 from tests.lab.evaluation import kits

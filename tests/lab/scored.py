@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from monitor.training.voices import Cell
+from monitor.training.grid import Cell
 
 
 def cell_of(scores: np.ndarray, target: np.ndarray) -> Cell:

@@ -26,7 +26,7 @@ from monitor.maths.scores import (
     near_one,
     page_cusum,
 )
-from monitor.training.voices import window_starts
+from monitor.training.grid import window_starts
 
 SIMILARITIES = OF_COUNTS | OF_VECTORS
 WHOLE = [name for name, each in SIMILARITIES.items() if not each.by_slice]

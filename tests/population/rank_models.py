@@ -9,9 +9,10 @@ import numpy as np
 
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.population.cohort import Cohort, FeatureTemplates
+from monitor.population.evidence_model import EvidenceModel
 from monitor.population.people import SourceNote, Speaker
 from monitor.population.population import Population
-from monitor.population.rank_model import EvidenceModel, RankModel, RankModels
+from monitor.population.rank_model import RankModel, RankModels
 
 LENGTHS = (0.5, 2.0, 10.0, 60.0)
 NAMES = {"histogram": "log-likelihood", "embedding": "embedding-cosine"}

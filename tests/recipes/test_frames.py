@@ -7,7 +7,7 @@ import json
 import numpy as np
 import soundfile
 
-from monitor.training.feature_extraction import ExtractionOptions, ExtractionTask, keep
+from monitor.training.frames_folder import ExtractionOptions, ExtractionTask, keep
 from recipes.frames import CONDITIONS, is_heard
 from tests.sounds import RATE, synthetic
 

@@ -15,7 +15,7 @@ from monitor.corpus import find
 from monitor.errors import StoreError
 from monitor.events.reading import Reading
 from monitor.events.run import NoticeEvent
-from monitor.features.channel import Landmarks
+from monitor.features.landmarks import Landmarks
 from monitor.maths.landmarks import PITCHES, StreamLandmarks, pack, unpack
 from monitor.population.people import Speaker
 from monitor.sources.file import File

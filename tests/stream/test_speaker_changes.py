@@ -18,9 +18,10 @@ from monitor.alerts import Threshold
 from monitor.errors import StoreError, UsageError
 from monitor.events.reading import Reading
 from monitor.features.channel import Channel
-from monitor.features.embeddings import SpeakerModel, Voice
+from monitor.features.embeddings import Voice
 from monitor.features.f0 import F0
 from monitor.features.framing import join_tracks
+from monitor.features.own_network import SpeakerModel
 from monitor.features.phones import Phones
 from monitor.kinds import EMBEDDING, HISTOGRAM, LEVELS, FeatureSpec, Kind, Sensitivity
 from monitor.population.cohort import FeatureTemplates

@@ -25,7 +25,7 @@ from monitor.files import csv_text, plain_cell
 from monitor.population import demo_frames
 from monitor.run.each import RecordingOutcome, SummaryFile, format_row
 from monitor.tables import Column, read_parquet, write
-from monitor.training.feature_extraction import ExtractionTask, write_manifest
+from monitor.training.frames_folder import ExtractionTask, write_manifest
 from tests.records import events
 from tests.sounds import RATE, synthetic
 

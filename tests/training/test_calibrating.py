@@ -15,7 +15,7 @@ from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.maths.rank_models import mean_disclosure_bits
 from monitor.population.population import load_rank_models, save_rank_models
 from monitor.training import CalibrationSettings, calibrating
-from monitor.training.fitted import held_out_nats
+from monitor.training.prior import held_out_nats
 from monitor.training.voices import SessionFrames, SpeakerSpeech
 from tests.population.rank_models import population
 

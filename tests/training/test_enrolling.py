@@ -19,14 +19,9 @@ from monitor.kinds import EMBEDDING, FeatureSpec
 from monitor.population.population import Population
 from monitor.sources.frames import write_frames
 from monitor.sources.registry import recording_hashes
-from monitor.training.enrolling import (
-    UNLIKE_BITS,
-    Enrolment,
-    LiveEnrolment,
-    enrol,
-    unlike_additions,
-    unlike_sessions,
-)
+from monitor.training.enrolling import Enrolment, enrol
+from monitor.training.live_enrolment import LiveEnrolment
+from monitor.training.unlike_sessions import UNLIKE_BITS, unlike_additions, unlike_sessions
 from monitor.types import Block, Track
 from tests.contracts import voice as contract_voice
 from tests.sounds import RATE, synthetic

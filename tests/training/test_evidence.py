@@ -20,8 +20,8 @@ from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.stream.choice import explain_missing_ratios
 from monitor.training.calibrating import CalibrationSettings, calibrate
-from monitor.training.fitted import ComparisonChooser, fit_evidence
-from monitor.training.voices import CellComparisons
+from monitor.training.evidence import ComparisonChooser, fit_evidence
+from monitor.training.grid import CellComparisons
 
 F0 = {"f0": FeatureSpec("f0", HISTOGRAM, 104, 0.01)}
 

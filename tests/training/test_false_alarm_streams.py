@@ -10,7 +10,7 @@ from monitor import Monitor, Population, alerts, calibrate, corpus, enrol
 from monitor.errors import UsageError
 from monitor.sources.frames import FramesFile
 from monitor.training import Calibration, CalibrationSettings, collect, fitted
-from monitor.training.calibrating import stream_of, with_maxima
+from monitor.training.stream_maxima import stream_of, with_maxima
 
 SPEAKERS, SECONDS = 11, 40.0
 SETTINGS = CalibrationSettings(

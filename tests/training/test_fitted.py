@@ -15,15 +15,9 @@ from monitor.maths.posterior import confidence_bits, local_bits
 from monitor.maths.rank_models import LOSSES, log_pmf, mean_bits_of
 from monitor.maths.ranks import rank_statistics
 from monitor.maths.statistics import limits, speaker_weights
-from monitor.training.fitted import (
-    WORTHS,
-    FittedCell,
-    PriorModel,
-    choose_worth,
-    fit_cell,
-    held_out_nats,
-)
-from monitor.training.voices import Cell
+from monitor.training.fitted import FittedCell, fit_cell
+from monitor.training.grid import Cell
+from monitor.training.prior import WORTHS, PriorModel, choose_worth, held_out_nats
 from tests.lab.scored import cell_of
 
 SPEAKERS, TRIALS = 20, 6

@@ -19,14 +19,9 @@ from monitor.sources.registry import provenance_of, recording_hashes
 from monitor.stream.notices import session_of
 from monitor.training import feature_extraction as frames_folder
 from monitor.training.enrolling import enrol
-from monitor.training.feature_extraction import (
-    ExtractionOptions,
-    keep,
-    orders,
-    write_manifest,
-)
+from monitor.training.frames_folder import ExtractionOptions, keep, orders, write_manifest
 from monitor.training.voices import collect
-from monitor.transcripts.formats import TranscriptChoice
+from monitor.transcripts.choice import TranscriptChoice
 from monitor.types import Track
 from tests.contracts import RATE, voice
 

@@ -13,7 +13,8 @@ from benchmarks.one_voice import by_turns, level, play
 from monitor.corpus import find
 from monitor.features.registry import make
 from monitor.sources.frames import FramesFile, Header, write_frames
-from monitor.training.enrolling import LiveEnrolment, enrol
+from monitor.training.enrolling import enrol
+from monitor.training.live_enrolment import LiveEnrolment
 from monitor.training.one_voice import LEAST_WINDOWS, Unity, measure_unity
 from monitor.types import Block, Track
 

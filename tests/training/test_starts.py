@@ -15,10 +15,11 @@ from monitor.features.framing import join_runs
 from monitor.features.registry import make
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.stream.accumulator import FrameAccumulator
-from monitor.training.feature_extraction import ExtractionOptions, FeatureExtractor, keep, orders
-from monitor.training.heard_start import HeardStart
-from monitor.training.starts import START_SECONDS, StartListener
-from monitor.training.voices import SessionFrames, SpeakerSpeech, collect, plans, session_frames
+from monitor.training.feature_extraction import FeatureExtractor
+from monitor.training.frames_folder import ExtractionOptions, keep, orders
+from monitor.training.grid import plans
+from monitor.training.starts import START_SECONDS, HeardStart, StartListener
+from monitor.training.voices import SessionFrames, SpeakerSpeech, collect, session_frames
 from monitor.types import Block, EarlyFrames, Frames, Track
 from tests.sounds import RATE, synthetic
 

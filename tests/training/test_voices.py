@@ -16,8 +16,9 @@ from monitor.errors import UsageError
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.maths.scores import EmbeddingSum, Histogram
 from monitor.sources.frames import write_frames
-from monitor.training import voices as cells
-from monitor.training.voices import SessionFrames, cohort_of, collect, join, plans
+from monitor.training import grid as cells
+from monitor.training.grid import plans
+from monitor.training.voices import SessionFrames, cohort_of, collect, join
 from monitor.types import EarlyFrames, Track
 
 

@@ -19,17 +19,9 @@ from monitor.corpus import Corpus, Recording
 from monitor.errors import SourceError, UsageError
 from monitor.stream.clocks import check_words
 from monitor.transcripts import Transcript
-from monitor.transcripts.formats import (
-    SIDECAR,
-    SUFFIXES,
-    TranscriptChoice,
-    read_captions,
-    read_table,
-    read_transcript,
-    read_whisper,
-    transcript_beside,
-    words_mark,
-)
+from monitor.transcripts.captions import read_captions
+from monitor.transcripts.choice import SIDECAR, TranscriptChoice, transcript_beside, words_mark
+from monitor.transcripts.formats import SUFFIXES, read_table, read_transcript, read_whisper
 from tests.transcripts.formats import SAID, check_read_or_refused, written
 
 

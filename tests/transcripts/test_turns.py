@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from monitor.errors import SourceError
 from monitor.transcripts import Turn, Turns, measure_coverage, read_transcript, read_turns
-from monitor.transcripts.turns import MOST_LABELS, parse_turn
+from monitor.transcripts.turn_formats import parse_turn
+from monitor.transcripts.turns import MOST_LABELS
 from monitor.types import BoolArray, Words
 from tests.fuzz.readers import EAF, TEXTGRID
 

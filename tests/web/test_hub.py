@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from monitor.alerts.rules import Forecast
+from monitor.alerts.early_warnings import Forecast
 from monitor.web.hub import (
     MOST,
     MOST_BYTES,

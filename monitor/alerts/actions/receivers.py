@@ -32,9 +32,6 @@ def _as_line(alert: Alert) -> bytes:
     return line_of({**alert.record(), "watch": alert.watch})
 
 
-# --- An alert rings the terminal's bell.
-
-
 class Bell:
     """A sink that rings once for every alert or warning raised, where stderr is a terminal."""
 
@@ -54,8 +51,6 @@ class Bell:
     def close(self) -> None:
         """Nothing is left to do."""
 
-
-# --- An alert runs a command.
 
 TIMEOUT_SECONDS = 60.0
 SECRETS = frozenset(
@@ -113,9 +108,6 @@ def _stderr() -> int:
         return 2
 
 
-# --- An alert as a notification: desktop, mail, chat and a hundred other services, by apprise.
-
-
 class Notify:
     """Notifies through one apprise address, such as ``ntfy://topic`` or ``mailto://...``.
 
@@ -151,8 +143,6 @@ class Notify:
             raise DeliveryError("the service did not take it")
 
 
-# --- An alert is sent to an address: one POST.
-#
 # The standard library suffices for a POST of three hundred bytes. Other libraries would need extra
 # code. Retries end with the run, redirects are not followed, and messages contain no secret of the
 # address.

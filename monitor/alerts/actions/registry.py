@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from monitor.events.run import Alert
     from monitor.protocols import AlertReceiver
 
-# --- Deliver alerts from a separate thread, so that the stream never waits for a receiver.
 
 MOST_WAITING = 100
 PATIENCE_SECONDS = 10.0
@@ -125,8 +124,6 @@ class BackgroundDelivery:
                 self._changed.notify_all()
 
 
-# --- The options by which alerts get a receiver: `--on-alert`, `--webhook`, `--notify`.
-#
 # Every command that measures a stream offers them. To add one, add an entry here and a class that
 # is a `monitor.protocols.AlertReceiver`. It is imported when the option is given.
 

@@ -49,7 +49,7 @@ from monitor.training.feature_extraction import (
     wrap_tracks,
 )
 from monitor.training.voices import SessionFrames, session_frames, units_of
-from monitor.transcripts.formats import SIDECAR, words_mark
+from monitor.transcripts.choice import SIDECAR, words_mark
 from monitor.types import (
     AnyArray,
     Block,

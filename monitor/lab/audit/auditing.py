@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from monitor import crowds
-from monitor.alerts.rules import round_down
+from monitor.alerts.figures import round_down
 from monitor.corpus import Corpus, Recording, read_speaker_attributes
 from monitor.errors import CorpusError, UsageError
 from monitor.events.declaration import Event, find_first

@@ -35,7 +35,7 @@ from monitor.phrases import plural
 if TYPE_CHECKING:
     from monitor.lab.evaluation.comparisons import Roles
     from monitor.lab.evaluation.document import Evaluation
-    from monitor.lab.evaluation.input.lists import Attribute
+    from monitor.lab.evaluation.input.groups import Attribute
     from monitor.lab.evaluation.input.score_file import ScoreFile
     from monitor.lab.evaluation.input.scores import EvaluationInput
     from monitor.lab.evaluation.report import Report
@@ -184,7 +184,7 @@ def _list_dev(
 
 def find_groups(options: EvaluateOptions) -> Attribute | None:
     """Read the groups of speakers, or find those that score files hold."""
-    from monitor.lab.evaluation.input.lists import read_attribute
+    from monitor.lab.evaluation.input.groups import read_attribute
 
     name = options.group_by
     if options.groups is not None:
@@ -452,7 +452,7 @@ def write_validation(options: EvaluateOptions, path: Path) -> None:
     """Write the validation of all systems, and print the main measures."""
     import hashlib
 
-    from monitor.lab.evaluation.input.lists import read_conditions
+    from monitor.lab.evaluation.input.groups import read_conditions
     from monitor.lab.evaluation.validation import Criterion, ValidationStatement, validate
     from monitor.lab.evaluation.validation_document import save_validation, validation_summary
     from monitor.lab.report.renderers import get_figure_paths, print_document

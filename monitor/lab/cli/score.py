@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from monitor.corpus import Corpus, TrialLists
     from monitor.files import Readable
     from monitor.kinds import FeatureSpec
-    from monitor.lab.evaluation.input.lists import Attribute
+    from monitor.lab.evaluation.input.groups import Attribute
     from monitor.lab.evaluation.input.score_file import ScoreCell
     from monitor.lab.scoring import EnrolledGrid, ScoreGrid
     from monitor.population.population import Population

@@ -23,7 +23,7 @@ from monitor.lab.evaluation import verification
 from monitor.lab.evaluation.comparisons import Comparisons, ScoreList, ScoreMatrix, natural, within
 from monitor.lab.evaluation.evaluating import warnings_of
 from monitor.lab.evaluation.family import EvaluationContext, EvaluationSettings, add_limits
-from monitor.lab.evaluation.input.lists import Attribute
+from monitor.lab.evaluation.input.groups import Attribute
 from monitor.lab.evaluation.verification import EER, HULL, NEAREST
 from monitor.lab.report.model import Figure, OneLine
 from monitor.maths.likelihood_ratios import ScorePairs, TemplateComparisons, pair_count

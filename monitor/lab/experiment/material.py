@@ -28,8 +28,9 @@ from monitor.population.rank_model import RankModels
 from monitor.sources.base import file_hash
 from monitor.sources.frames import header_of
 from monitor.sources.registry import is_frames
-from monitor.training.feature_extraction import ExtractionOptions, keep, orders, write_manifest
-from monitor.training.voices import Plan, SpeakerSpeech, collect, plans, units_of
+from monitor.training.frames_folder import ExtractionOptions, keep, orders, write_manifest
+from monitor.training.grid import Plan, plans
+from monitor.training.voices import SpeakerSpeech, collect, units_of
 from monitor.types import BoolArray
 
 FEWEST_REPLICATES = 20

@@ -15,7 +15,7 @@ from monitor.errors import UsageError
 from monitor.lab.evaluation import anonymity
 from monitor.lab.evaluation.comparisons import Comparisons, ScoreMatrix, as_list, within
 from monitor.lab.evaluation.curves import Curves
-from monitor.lab.evaluation.input.lists import read_attribute
+from monitor.lab.evaluation.input.groups import read_attribute
 from monitor.lab.evaluation.report import Report
 from monitor.lab.evaluation.systems import (
     AVERAGE,

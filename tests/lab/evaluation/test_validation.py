@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from monitor.errors import UsageError
 from monitor.lab.evaluation.comparisons import Comparisons, ScoreMatrix
-from monitor.lab.evaluation.input.lists import Attribute, read_conditions
+from monitor.lab.evaluation.input.groups import Attribute, read_conditions
 from monitor.lab.evaluation.validation import (
     MEASURES,
     Criterion,

@@ -1,4 +1,4 @@
-"""Reads lists: pairs of trial and speaker, labels of trials, and groups of speakers or trials.
+"""Reads texts of scores: lists of pairs, tables, and labels of trials.
 
 The header names the columns; otherwise their number and kind do. A list without a header is
 ``speaker trial score [target]``, as Kaldi and ZEBRA write it. Numbers alone are a table.
@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from pathlib import Path
 
 import numpy as np
 
@@ -20,15 +19,14 @@ from monitor.errors import UsageError
 from monitor.lab.evaluation.input.files import (
     Progress,
     Rows,
-    array_at,
     check_names,
     count_lines,
     is_number,
-    kind_of,
 )
+from monitor.lab.evaluation.input.pairs import Pairs
 from monitor.lab.evaluation.memory import refuse_beyond_memory
-from monitor.safe_text import is_empty_cell, printable
-from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
+from monitor.phrases import plural
+from monitor.types import AnyArray, IntArray
 
 TRIAL = frozenset(
     {"trial", "trial_id", "test", "test_id", "utterance", "utt", "utt_id", "segment", "segmentid"}
@@ -68,10 +66,9 @@ class Layout:
     speakers: tuple[str, ...] = ()
 
 
-def layout_of(path: Path) -> Layout:
+def layout_of(rows: Rows) -> Layout:
     """Lay out a list or a table, which has no column of speakers, by its first line."""
-    rows = Rows.at(path)
-    names, width, label = rows.head, len(rows.head), path.name
+    names, width, label = rows.head, len(rows.head), rows.path.name
     trial, speaker, score, target = (
         role_of(names, role) for role in (TRIAL, SPEAKER, SCORE, TARGET)
     )
@@ -101,64 +98,6 @@ def layout_of(path: Path) -> Layout:
         "score' (or target) for a list, or 'trial' and every speaker for a table. Separate by "
         "tabs, commas or blanks"
     )
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """The n lines of a list, and the label of its file in messages.
-
-    Names of trials and speakers are in order of first appearance. Each line has an index of both, a
-    score, and whether it is a target; None if the list has no such column. Names of a `numbered`
-    list are numbers from 0.
-    """
-
-    label: str
-    trials: tuple[str, ...]
-    speakers: tuple[str, ...]
-    trial: IntArray
-    speaker: IntArray
-    scores: FloatArray | None
-    target: BoolArray | None
-    numbered: bool = False
-
-    @property
-    def codes(self) -> IntArray:
-        """A number of each line, equal for equal pairs, ascending by trial: shape (n,)."""
-        return self.trial.astype(np.int64) * len(self.speakers) + self.speaker
-
-    def take(self, rows: AnyArray) -> Pairs:
-        """Take lines by their indices, or by a mask."""
-        return replace(
-            self, trial=self.trial[rows], speaker=self.speaker[rows],
-            scores=None if self.scores is None else self.scores[rows],
-            target=None if self.target is None else self.target[rows],
-        )  # fmt: skip
-
-    def without_empty(self) -> Pairs:
-        """Drop trials and speakers without any line."""
-        trial, trials = _compact(self.trial, self.trials)
-        speaker, speakers = _compact(self.speaker, self.speakers)
-        return replace(self, trial=trial, trials=trials, speaker=speaker, speakers=speakers)
-
-    def by_trial(self) -> Pairs:
-        """Sort lines trial after trial, those of a trial as they came."""
-        if (self.trial[1:] >= self.trial[:-1]).all():
-            return self
-        return self.take(np.argsort(self.trial, kind="stable"))
-
-    def targets(self) -> list[tuple[int, int]]:
-        """Return trial and speaker of each target line."""
-        which = self.target
-        assert which is not None
-        return list(zip(self.trial[which].tolist(), self.speaker[which].tolist(), strict=True))
-
-
-def _compact(numbers: IntArray, names: tuple[str, ...]) -> tuple[IntArray, tuple[str, ...]]:
-    present = np.bincount(numbers, minlength=len(names)) > 0
-    if present.all():
-        return numbers, names
-    places = np.cumsum(present, dtype=np.int32) - np.int32(1)
-    return places[numbers], tuple(names[i] for i in np.flatnonzero(present).tolist())
 
 
 def read_pairs(layout: Layout, progress: Progress | None = None) -> Pairs:
@@ -338,24 +277,18 @@ def labels_of_pairs(pairs: Pairs) -> Labels:
     )
 
 
-def read_labels(path: Path) -> Labels:
-    """Read labels of any form.
+def read_label_rows(lines: Rows) -> Labels:
+    """Read labels from a text.
 
-    A ``.npy`` of columns or names, or text with lines of ``speaker``, ``trial speaker`` (Kaldi's
-    utt2spk), or ``speaker trial target|nontarget`` (a trial list). A header may change the order.
+    Lines are ``speaker``, ``trial speaker`` (Kaldi's utt2spk), or ``speaker trial
+    target|nontarget`` (a trial list). A header may change the order.
     """
-    kind = kind_of(path)
-    if kind == "npy":
-        return labels_of_array(path.name, array_at(path))
-    if kind == "npz":
-        raise UsageError(f"{path.name} is an archive: save labels as .npy or text")
-    lines = Rows.at(path)
-    width = len(lines.head)
+    label, width = lines.path.name, len(lines.head)
     if width > 2:
-        layout = layout_of(path)
+        layout = layout_of(lines)
         if layout.speaker is None:
             raise UsageError(
-                f"{path.name}: labels are one speaker a line, trial and speaker, or a trial list "
+                f"{label}: labels are one speaker a line, trial and speaker, or a trial list "
                 "of speaker, trial and target or nontarget"
             )
         target = layout.score if layout.target is None else layout.target
@@ -368,17 +301,17 @@ def read_labels(path: Path) -> Labels:
         raise lines.refuse(empty, f"is not {shape}: a cell is empty")
     columns = list(zip(*(row for _, row in rows), strict=True))
     for column in columns:
-        check_names(path.name, {"speaker" if width == 1 else "trial or speaker": set(column)})
+        check_names(label, {"speaker" if width == 1 else "trial or speaker": set(column)})
     if len(columns) < 2:
-        return Labels(path.name, names=columns[0] if columns else ())
+        return Labels(label, names=columns[0] if columns else ())
     if not header and len(set(columns[0])) < len(rows) == len(set(columns[1])):
         raise UsageError(
-            f"only the first column of {path.name} repeats names. Write the header 'speaker trial' "
+            f"only the first column of {label} repeats names. Write the header 'speaker trial' "
             "above it if speakers come first, otherwise 'trial speaker'"
         )
     if trial is None:
         trial = 0 if speaker is None else 1 - speaker
-    return Labels(path.name, names=columns[1 - trial], trials=columns[trial])
+    return Labels(label, names=columns[1 - trial], trials=columns[trial])
 
 
 @dataclass(frozen=True)
@@ -391,101 +324,30 @@ class RawScores:
     labels: Labels | None = None
 
 
-_KEYS = SPEAKER | TRIAL | {"id", "name", "reader"}
-_ATTRIBUTES_MOST = 20
-_LENGTHS = frozenset({"seconds", "length", "duration"})
-_EDGES = (1, 2, 5, 10, 20, 40)
+def read_text(rows: Rows, progress: Progress | None = None) -> RawScores | Pairs:
+    """Read a table of scores, or a list of pairs."""
+    layout = layout_of(rows)
+    if layout.speaker is None:
+        return _read_table(layout, progress)
+    if layout.score is None:
+        raise UsageError(f"{rows.path.name} is a trial list: give the scores first, it as labels")
+    return read_pairs(layout, progress)
 
 
-@dataclass(frozen=True)
-class Attribute:
-    """An attribute of speakers by name, or of trials, and the label of its file."""
-
-    label: str
-    name: str
-    of: Mapping[str, str]
-
-    @property
-    def values(self) -> tuple[str, ...]:
-        """The groups, in the order of their names."""
-        return tuple(sorted(set(self.of.values())))
-
-
-def read_attribute(path: Path, column: str | None = None) -> Attribute:
-    """Read ``speaker attribute`` lines (Kaldi's spk2gender), or a column of a table."""
-    rows = Rows.at(path)
-    header = column is not None or len(rows.head) > 2 or rows.head[0].lower() in _KEYS
-    return _read_column(rows, *_find_columns(rows, column), True) if header else _read_column(rows)
-
-
-def read_conditions(path: Path) -> tuple[Attribute, ...]:
-    """Read ``trial condition`` lines, or a table with a column per condition.
-
-    A column called seconds, length or duration is grouped into ranges.
-    """
-    rows = Rows.at(path)
-    if len(rows.head) < 2:
-        raise UsageError(f"{path.name}: give a trial and its condition a line")
-    if len(rows.head) == 2 and rows.head[0].lower() not in _KEYS:
-        return (replace(_read_column(rows), name="condition"),)
-    key = role_of(rows.head, _KEYS) or 0
-    names = {name: i for i, name in enumerate(rows.head) if i != key}
-    if len(names) < len(rows.head) - 1:
-        raise UsageError(f"{path.name}: two columns have one name")
-    return tuple(
-        _read_column(rows, key, i, True, _length_range if name.lower() in _LENGTHS else str)
-        for name, i in names.items()
-    )
-
-
-def _read_column(
-    rows: Rows, key: int = 0, value: int = 1, header: bool = False, of: Callable[[str], str] = str
-) -> Attribute:
-    """Read one column of groups, converted by `of`."""
-    groups: dict[str, str] = {}
-    for number, row in rows.read(header=header, width=max(len(rows.head), 2)):
-        try:
-            group = "" if is_empty_cell(row[value]) else of(row[value])
-        except UsageError as error:
-            raise rows.refuse(number, str(error)) from None
-        if group and (known := groups.setdefault(row[key], group)) != group:
-            raise rows.refuse(
-                number, f"{row[key]} is {known} on one line and {group} on another; keep one"
-            )
-    label = rows.path.name
-    attribute = Attribute(label, rows.head[value] if header else "", groups)
-    if len(attribute.values) > _ATTRIBUTES_MOST:
+def _read_table(layout: Layout, progress: Progress | None) -> RawScores:
+    """Read a table with a row for each trial and a column for each speaker."""
+    rows, label = layout.rows, layout.rows.path.name
+    columns = [i for i in range(len(rows.head)) if i not in (layout.trial, layout.target)]
+    if len(columns) < 2:
         raise UsageError(
-            f"{label} has {len(attribute.values)} groups, more than {_ATTRIBUTES_MOST}: give "
-            "ranges instead of numbers, or choose another column"
+            f"{label} has {plural(len(columns), 'column')} of scores; a table has one for each "
+            "speaker, and a comparison needs at least two"
         )
-    return attribute
-
-
-def _find_columns(rows: Rows, column: str | None) -> tuple[int, int]:
-    """Find the column of names and that of the attribute, below a header."""
-    key = role_of(rows.head, _KEYS) or 0
-    others = [name for i, name in enumerate(rows.head) if i != key]
-    if column is None and len(others) == 1:
-        return key, 1 - key
-    listed = printable(", ".join(others))
-    if column is None:
-        raise UsageError(f"{rows.path.name} has {listed}: choose one with --group-by")
-    if column not in others:
-        raise UsageError(f"{rows.path.name} has no column {column!r}, but {listed}")
-    return key, rows.head.index(column)
-
-
-def _length_range(text: str) -> str:
-    try:
-        seconds = float(text)
-    except ValueError:
-        raise UsageError(f"{text!r} is no length in seconds") from None
-    if not 0 <= seconds < float("inf"):
-        raise UsageError(f"{text!r} is no length in seconds")
-    above = sum(seconds >= edge for edge in _EDGES)
-    if above == 0:
-        return f"below {_EDGES[0]} s"
-    if above == len(_EDGES):
-        return f"{_EDGES[-1]} s and more"
-    return f"{_EDGES[above - 1]} to {_EDGES[above]} s"
+    named = {"trial": layout.trial, "speaker": layout.target}
+    scores, names = rows.read_matrix(
+        columns, {role: i for role, i in named.items() if i is not None},
+        "a table has one row per trial and one score per speaker", header=layout.header,
+        called="speaker" if layout.header else "", progress=progress,
+    )  # fmt: skip
+    labels = Labels(label, names=names["speaker"]) if "speaker" in names else None
+    return RawScores(scores, layout.speakers, names.get("trial", ()), labels)

@@ -12,8 +12,15 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.lab.evaluation.comparisons import ScoreList, natural
 from monitor.lab.evaluation.input.files import check_names
-from monitor.lab.evaluation.input.lists import Labels, Pairs, RawScores, labels_of_pairs, numbered
-from monitor.lab.evaluation.memory import JOIN_BYTES, refuse_beyond_memory, scratch
+from monitor.lab.evaluation.input.lists import Labels, RawScores, labels_of_pairs, numbered
+from monitor.lab.evaluation.input.pairs import (
+    Pairs,
+    check_scores,
+    merge_models,
+    places,
+    select_listed,
+)
+from monitor.lab.evaluation.memory import refuse_beyond_memory, scratch
 from monitor.phrases import plural
 from monitor.types import AnyArray, IntArray
 
@@ -255,13 +262,13 @@ def _label_pairs(
     models; scores of several models of a speaker are merged.
     """
     key = labels.pairs
-    _check(pairs)
+    check_scores(pairs)
     if key is not None and key is not pairs:
-        pairs = _by_key(pairs, key, notes)
+        pairs = select_listed(pairs, key, notes)
     pairs = pairs.by_trial()
     whose = _find_owners(pairs.speakers, labels, models)
     speakers = tuple(sorted(set(whose), key=natural))
-    pairs = replace(pairs, speakers=speakers, speaker=_places(whose, speakers)[pairs.speaker])
+    pairs = replace(pairs, speakers=speakers, speaker=places(whose, speakers)[pairs.speaker])
     names = list(pairs.trials)  # of unnamed speakers
     if key is None:
         nothing = np.broadcast_to(0.0, (len(pairs.trials), len(speakers)))
@@ -276,99 +283,11 @@ def _label_pairs(
             names[i] = speakers[column]
     if len(speakers) < len(whose):
         notes.append(_describe_merge(len(whose), len(speakers), scoring))
-        pairs = _merge(pairs, scoring)
+        pairs = merge_models(pairs, scoring)
     people = tuple(dict.fromkeys(names))
     assert pairs.scores is not None
     assert pairs.target is not None
     return ScoreList(
-        pairs.scores, pairs.target, pairs.trial, pairs.speaker, _places(names, people), speakers,
+        pairs.scores, pairs.target, pairs.trial, pairs.speaker, places(names, people), speakers,
         people, pairs.trials,
     )  # fmt: skip
-
-
-def _check(pairs: Pairs) -> None:
-    """Refuse scores that are not finite, and pairs with two."""
-    assert pairs.scores is not None
-
-    def pair(row: int) -> str:
-        trial, speaker = pairs.trials[pairs.trial[row]], pairs.speakers[pairs.speaker[row]]
-        return f"trial {trial} with speaker {speaker}"
-
-    if not (good := np.isfinite(pairs.scores)).all():
-        raise UsageError(
-            f"{pairs.label}: the score of {pair(int(np.argmin(good)))} is not finite. Drop that "
-            "trial"
-        )
-    codes = np.sort(pairs.codes)
-    if twice := int(np.count_nonzero(codes[1:] == codes[:-1])):
-        later = np.ones(codes.size, bool)
-        later[np.unique(pairs.codes, return_index=True)[1]] = False
-        raise UsageError(
-            f"{pairs.label} lists {pair(int(np.argmax(later)))} twice "
-            f"({plural(twice, 'line')} too many); keep one score per pair"
-        )
-
-
-def _by_key(pairs: Pairs, key: Pairs, notes: list[str]) -> Pairs:
-    """Select the lines that a trial list has, with their targets."""
-    assert key.target is not None
-    count = len(pairs.trial)
-    refuse_beyond_memory(pairs.label, count, JOIN_BYTES)
-    trials, speakers = (
-        tuple(dict.fromkeys((*ours, *theirs)))  # names of the list alone come last
-        for ours, theirs in ((pairs.trials, key.trials), (pairs.speakers, key.speakers))
-    )
-    check_names(f"{pairs.label} and {key.label}", {"trial": trials, "speaker": speakers})
-    key = replace(
-        key, trials=trials, trial=_places(key.trials, trials)[key.trial],
-        speakers=speakers, speaker=_places(key.speakers, speakers)[key.speaker],
-    )  # fmt: skip
-    pairs = replace(pairs, trials=trials, speakers=speakers)
-    listed, line, lines = np.unique(key.codes, return_inverse=True, return_counts=True)
-    hits = np.bincount(line, key.target)
-    if ((hits > 0) & (hits < lines)).any():
-        raise UsageError(f"{key.label}: a pair is a target on one line and not on another")
-    codes = pairs.codes
-    place = np.minimum(np.searchsorted(listed, codes), len(listed) - 1)
-    kept = listed[place] == codes
-    pairs = replace(pairs, target=hits[place] > 0).take(kept).without_empty()
-    if not (found := len(pairs.trial)):
-        raise UsageError(f"{key.label} has none of the pairs of {pairs.label}; check the names")
-    if found < count:
-        notes.append(f"{count - found} of {count} scored pairs are not in {key.label}: left out")
-    if found < len(listed):
-        assert pairs.target is not None
-        lost = int(np.count_nonzero(hits) - np.count_nonzero(pairs.target))
-        notes.append(
-            f"{len(listed) - found} of {plural(len(listed), 'pair')} of {key.label} have no score"
-            + f", {lost} of them targets, which are neither hit nor miss" * bool(lost)
-        )
-    return pairs
-
-
-def _places(names: Sequence[str], among: Sequence[str]) -> IntArray:
-    """Return the index of each name among others, which have them all."""
-    place = {name: i for i, name in enumerate(among)}
-    return np.array([place[name] for name in names], dtype=np.int32)
-
-
-def _merge(pairs: Pairs, scoring: str) -> Pairs:
-    """Merge scores into one for each trial and speaker."""
-    assert pairs.scores is not None
-    assert pairs.target is not None
-    refuse_beyond_memory(pairs.label, len(pairs.trial), JOIN_BYTES)
-    codes, cell, many = np.unique(pairs.codes, return_inverse=True, return_counts=True)
-    if scoring == "max":
-        scores = np.full(len(codes), -np.inf)
-        np.maximum.at(scores, cell, pairs.scores)
-    else:
-        scores = np.bincount(cell, pairs.scores) / many
-    hits = np.bincount(cell, pairs.target)
-    trial, speaker = np.divmod(codes, len(pairs.speakers))
-    torn = np.flatnonzero((hits > 0) & (hits < many))
-    if torn.size:
-        raise UsageError(
-            f"trial {pairs.trials[trial[torn[0]]]} is a target of only some enrolments of speaker "
-            f"{pairs.speakers[speaker[torn[0]]]}; check the enrolment labels"
-        )
-    return replace(pairs, trial=trial, speaker=speaker, scores=scores, target=hits > 0)

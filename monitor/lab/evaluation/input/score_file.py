@@ -14,7 +14,7 @@ from monitor.errors import StoreError, UsageError
 from monitor.files import atomic_write, not_written
 from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.input.files import arrays_at
-from monitor.lab.evaluation.input.lists import Attribute
+from monitor.lab.evaluation.input.groups import Attribute
 from monitor.lab.report.model import OneLine
 from monitor.safe_text import is_name
 from monitor.types import AnyArray, FloatArray

@@ -19,19 +19,17 @@ from monitor.lab.evaluation.comparisons import (
     ScoreMatrix,
     describe_balance,
 )
-from monitor.lab.evaluation.input.files import Progress, array_at, arrays_at, kind_of
+from monitor.lab.evaluation.input.files import Progress, Rows, array_at, arrays_at, kind_of
 from monitor.lab.evaluation.input.lists import (
     Labels,
-    Layout,
-    Pairs,
     RawScores,
     labels_of_array,
-    layout_of,
     pairs_of_records,
-    read_labels,
-    read_pairs,
+    read_label_rows,
+    read_text,
 )
 from monitor.lab.evaluation.input.matching import SCORINGS, match
+from monitor.lab.evaluation.input.pairs import Pairs
 from monitor.lab.evaluation.input.score_file import ScoreFile
 from monitor.lab.evaluation.input.tables import (
     column_names,
@@ -238,14 +236,14 @@ def read_scores(
     if scoring not in SCORINGS:
         raise UsageError(f"scoring={scoring!r} is not one of {', '.join(SCORINGS)}")
     called = path.stem if name is None else name
-    held = ScoreFile.at(path) if kind_of(path) == "npz" else None
-    if held is not None:
+    kind = kind_of(path)
+    if kind == "npz" and (file := ScoreFile.at(path)) is not None:
         if labels is not None or enrolment_labels is not None:
             raise UsageError(f"{path.name} includes the speakers: leave out labels")
-        return _read_matrix(held, choose, called)
-    raw = _read_raw(path, progress)
-    stated = None if labels is None else _read_labels(Path(labels))
-    owners = None if enrolment_labels is None else _read_labels(Path(enrolment_labels))
+        return _read_matrix(file, choose, called)
+    raw = _read_raw(path, kind, progress)
+    stated = None if labels is None else read_labels(Path(labels))
+    owners = None if enrolment_labels is None else read_labels(Path(enrolment_labels))
     return _compare(raw, stated, owners, path.name, called, unmated=unmated, scoring=scoring)
 
 
@@ -274,10 +272,16 @@ def scores_in_memory(scores: Any, labels: Any = None, name: str = "scores") -> E
     return _compare(raw, stated, None, name, name)
 
 
-def _read_labels(path: Path) -> Labels:
-    if kind_of(path) == "parquet":
+def read_labels(path: Path) -> Labels:
+    """Read labels: a ``.npy`` of columns or names, Parquet, or text (`read_label_rows`)."""
+    kind = kind_of(path)
+    if kind == "npy":
+        return labels_of_array(path.name, array_at(path))
+    if kind == "npz":
+        raise UsageError(f"{path.name} is an archive: save labels as .npy or text")
+    if kind == "parquet":
         return read_labels_of(read_parquet(path), path.name)
-    return read_labels(path)
+    return read_label_rows(Rows.at(path))
 
 
 def _compare(
@@ -307,8 +311,7 @@ def _read_matrix(file: ScoreFile, choose: Sequence[str], name: str) -> Evaluatio
     return check_matrix(raw, matrix.target, name, notes=notes)
 
 
-def _read_raw(path: Path, progress: Progress | None) -> RawScores | Pairs:
-    kind = kind_of(path)
+def _read_raw(path: Path, kind: str, progress: Progress | None) -> RawScores | Pairs:
     if kind == "npy":
         array = array_at(path)
         return pairs_of_records(path.name, array) if array.dtype.names else RawScores(array)
@@ -316,30 +319,7 @@ def _read_raw(path: Path, progress: Progress | None) -> RawScores | Pairs:
         return _archive(path)
     if kind == "parquet":
         return read_frame(read_parquet(path), path.name)
-    layout = layout_of(path)
-    if layout.speaker is None:
-        return _read_table(layout, progress)
-    if layout.score is None:
-        raise UsageError(f"{path.name} is a trial list: give the scores first, it as labels")
-    return read_pairs(layout, progress)
-
-
-def _read_table(layout: Layout, progress: Progress | None) -> RawScores:
-    rows, label = layout.rows, layout.rows.path.name
-    columns = [i for i in range(len(rows.head)) if i not in (layout.trial, layout.target)]
-    if len(columns) < 2:
-        raise UsageError(
-            f"{label} has {plural(len(columns), 'column')} of scores; a table has one for each "
-            "speaker, and a comparison needs at least two"
-        )
-    named = {"trial": layout.trial, "speaker": layout.target}
-    scores, names = rows.read_matrix(
-        columns, {role: i for role, i in named.items() if i is not None},
-        "a table has one row per trial and one score per speaker", header=layout.header,
-        called="speaker" if layout.header else "", progress=progress,
-    )  # fmt: skip
-    labels = Labels(label, names=names["speaker"]) if "speaker" in names else None
-    return RawScores(scores, layout.speakers, names.get("trial", ()), labels)
+    return read_text(Rows.at(path), progress)
 
 
 def _archive(path: Path) -> RawScores:

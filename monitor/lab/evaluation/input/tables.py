@@ -20,12 +20,12 @@ from monitor.lab.evaluation.input.lists import (
     TRIAL,
     WORDS,
     Labels,
-    Pairs,
     RawScores,
     labels_of_array,
     labels_of_pairs,
     role_of,
 )
+from monitor.lab.evaluation.input.pairs import Pairs
 from monitor.safe_text import printable
 from monitor.tables import need
 from monitor.types import AnyArray, BoolArray, IntArray

@@ -15,8 +15,8 @@ import pytest
 
 from monitor.errors import UsageError
 from monitor.lab.evaluation.input.embeddings import read_vectors
-from monitor.lab.evaluation.input.lists import read_attribute, read_conditions, read_labels
-from monitor.lab.evaluation.input.scores import read_scores
+from monitor.lab.evaluation.input.groups import read_attribute, read_conditions
+from monitor.lab.evaluation.input.scores import read_labels, read_scores
 from monitor.lab.evaluation.voiceprivacy import read_map, read_trials
 from tests.test_layers import MODULES, imported
 
@@ -70,7 +70,7 @@ def test_embeddings_of_a_speaker_that_is_written_in_two_ways(tmp_path):
 
 
 FLOORS = [
-    "files", "lists", "tables", "matching", "score_file", "scores", "embeddings",
+    "files", "pairs", "lists", "groups", "tables", "matching", "score_file", "scores", "embeddings",
 ]  # fmt: skip
 
 

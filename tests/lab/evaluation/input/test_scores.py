@@ -17,7 +17,7 @@ from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.input import files
-from monitor.lab.evaluation.input.lists import Attribute
+from monitor.lab.evaluation.input.groups import Attribute
 from monitor.lab.evaluation.input.score_file import ScoreCell, ScoreFile, write_score_file
 from monitor.lab.evaluation.input.scores import read_scores
 

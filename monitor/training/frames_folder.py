@@ -1,0 +1,421 @@
+"""Folders of frames, which can be used in place of the corpus that they are of."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from monitor.corpus import Corpus, describe_unusable
+from monitor.errors import MonitorError, SourceError, UsageError
+from monitor.features.channel import CONDITION
+from monitor.features.embeddings import EARLY_SECONDS, EARLY_WINDOWS
+from monitor.features.framing import join_runs
+from monitor.features.landmarks import Landmarks
+from monitor.features.registry import (
+    AS_ENVIRONMENT,
+    FeatureSetup,
+    list_marks,
+    make,
+    takes,
+)
+from monitor.files import (
+    Readable,
+    csv_text,
+    held_by,
+    make_absolute,
+    make_folder,
+    not_written,
+    sweep,
+    write_text,
+)
+from monitor.jobs import Jobs, absolute, each_in_order
+from monitor.maths.condition import ROW
+from monitor.maths.landmarks import NAME, frames_of, pack
+from monitor.protocols import Feature
+from monitor.safe_text import file_name, printable
+from monitor.sources.base import file_hash
+from monitor.sources.file import File
+from monitor.sources.frames import FramesFile, Header, write_frames
+from monitor.sources.registry import is_frames, recording_hashes, span_of
+from monitor.training.feature_extraction import (
+    describe_loss,
+    describe_transcript,
+    extract_runs,
+    list_notices,
+    listen_for_starts,
+    select_word_features,
+    with_transcript,
+)
+from monitor.training.starts import EVERY_SECONDS, START_SECONDS, StartListener
+from monitor.transcripts.choice import SIDECAR, TranscriptChoice, words_mark
+from monitor.types import (
+    TICKS_PER_SECOND,
+    AnyArray,
+    Frames,
+    Starts,
+)
+from monitor.version import __version__
+
+MANIFEST = "manifest.csv"
+COLUMNS = ["path", "speaker", "session"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionOptions:
+    """Features to extract, and limits."""
+
+    features: tuple[str, ...]
+    seconds: float | None = None  # of each recording from its beginning; None for all
+    channel: int | None = None  # from 1; None for the mean of all
+    setup: FeatureSetup = AS_ENVIRONMENT
+
+    @property
+    def index(self) -> int | None:
+        """The channel counted from 0."""
+        return None if self.channel is None else self.channel - 1
+
+    def note(self, features: Sequence[Feature]) -> dict[str, object]:
+        """Return the note in a file of frames; with another note it has to be made again."""
+        return {
+            "version": __version__,
+            "features": _shapes(features),
+            "seconds": self.seconds,
+            "channel": self.channel,
+            "early": [EARLY_WINDOWS, *EARLY_SECONDS],
+            "starts": [START_SECONDS, EVERY_SECONDS],
+            "recording": ["sound", "landmarks"],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionTask:
+    """One recording to extract."""
+
+    source: Readable
+    target: Path
+    speaker: str
+    session: str
+    words: TranscriptChoice = SIDECAR
+
+
+@dataclass(frozen=True, slots=True)
+class OrderOutcome:
+    """Outcome of a `ExtractionTask`."""
+
+    order: ExtractionTask
+    seconds: float  # newly extracted
+    is_complete: bool  # the file holds frames of the whole recording
+    problem: str = ""  # what could not be used
+    messages: tuple[str, ...] = ()  # on the new frames and their transcript
+
+
+def orders(corpus: Corpus, root: Path, folder: Path) -> list[ExtractionTask]:
+    """Choose files for the frames by paths below ``root``, otherwise by names."""
+    if root.is_dir() and folder.resolve().is_relative_to(root.resolve()):
+        raise UsageError(f"{folder} is in the corpus itself: choose a folder outside")
+    _check_folder(folder)
+    hearing_orders: list[ExtractionTask] = []
+    targets: set[Path] = set()
+    base = absolute(root if root.is_dir() else root.parent)
+    for recording in corpus.recordings:
+        path, speaker, session = make_absolute(recording.path), recording.speaker, recording.session
+        parts: tuple[str, ...] = speaker, session, path.name
+        if isinstance(path, Path) and path.is_relative_to(base):
+            parts = path.relative_to(base).parts
+        below = folder.joinpath(*map(_safe, parts))
+        names = [below.with_suffix(".npz"), below.with_name(f"{below.name}.npz")]
+        number = 2
+        while names[0] in targets:
+            del names[0]
+            names.append(below.with_name(f"{below.name}-{number}.npz"))
+            number += 1
+        targets.add(names[0])
+        hearing_orders.append(
+            ExtractionTask(recording.path, names[0], speaker, session, recording.words)
+        )
+    return hearing_orders
+
+
+def write_manifest(
+    folder: Path,
+    hearing_orders: Sequence[ExtractionTask],
+    columns: Mapping[str, Mapping[str, str]] | None = None,
+) -> None:
+    """Write who speaks when in which file; ``columns`` hold more, by title and speaker."""
+    columns = columns or {}
+    rows = (
+        [order.target.relative_to(folder).as_posix(), order.speaker, order.session,
+         *(cells.get(order.speaker, "") for cells in columns.values())]
+        for order in hearing_orders
+    )  # fmt: skip
+    path = folder / MANIFEST
+    try:
+        make_folder(folder)
+    except OSError as error:
+        raise not_written(path, error) from None
+    sweep(path)
+    write_text(csv_text([*COLUMNS, *columns], rows), path)
+
+
+def keep(
+    hearing_orders: Sequence[ExtractionTask],
+    options: ExtractionOptions,
+    jobs: Jobs = 1,
+    folder: Path | None = None,
+) -> Generator[OrderOutcome, None, None]:
+    """Hear what is not there yet, in order; what is there, whole and as it would be made, stays.
+
+    If the recording or the options changed, all features are extracted again. Files are private
+    (mode 0600) and whole or absent; an interrupted call is taken up by the next.
+    """
+    options = replace(options, setup=options.setup.elsewhere())
+    features = make(options.features, options.setup)
+    words = bool(select_word_features(features))
+    manifest = () if folder is None else (absolute(folder / MANIFEST),)
+    tasks = [
+        replace(
+            order,
+            source=make_absolute(order.source),
+            target=absolute(order.target),
+            words=order.words.make_absolute(),
+        )
+        for order in hearing_orders
+    ]
+
+    def read(order: ExtractionTask) -> Iterator[Path]:
+        yield from (*manifest, *order.words.files(order.source, words=words))
+
+    outcomes = each_in_order(
+        partial(_keep, options, options.note(features), _shapes(features)),
+        tasks,
+        jobs,
+        reads=read,
+        alike=partial(list_marks, options.features, options.setup),
+    )
+    with closing(outcomes):
+        for order, outcome in zip(hearing_orders, outcomes, strict=True):
+            if outcome.is_complete and not order.target.exists():
+                raise MonitorError(
+                    f"{order.target} was written where it cannot be seen from here: name a folder "
+                    "on a file system that all workers share"
+                )
+            yield replace(outcome, order=order)
+
+
+def hear(
+    path: Readable,
+    features: Sequence[Feature],
+    options: ExtractionOptions,
+    words: TranscriptChoice = SIDECAR,
+    speaker: str | None = None,
+) -> Frames:
+    """Extract the frames of one recording, with its words where a feature is made of them."""
+    return join_runs(list(_hear_runs(path, features, options, words, speaker)))
+
+
+def _hear_runs(
+    path: Readable,
+    features: Sequence[Feature],
+    options: ExtractionOptions,
+    words: TranscriptChoice,
+    speaker: str | None,
+    *,
+    conditions: bool = False,
+    starts: StartListener | None = None,
+) -> Iterator[Frames]:
+    file = File(path, end_seconds=options.seconds)
+    source = with_transcript(file, path, features, words, speaker)
+    return extract_runs(source, features, options.index, conditions=conditions, starts=starts)
+
+
+def _hear_recording(
+    order: ExtractionTask, features: Sequence[Feature], options: ExtractionOptions
+) -> tuple[Frames, AnyArray, Starts]:
+    """Extract frames, landmarks and starts of one recording; and the sum of rows of conditions."""
+    sound = np.zeros(ROW, np.int64)
+    starts = listen_for_starts(features, options.index)
+    runs = []
+    for run in _hear_runs(
+        order.source, [*features, Landmarks()], options, order.words, order.speaker,
+        conditions=True, starts=starts,
+    ):  # fmt: skip
+        tracks = dict(run.tracks)  # without the rows, which would fill the memory
+        if (rows := tracks.pop(CONDITION, None)) is not None:
+            sound += rows.values.sum(axis=0, dtype=np.int64)
+        runs.append(replace(run, tracks=tracks))
+    return join_runs(runs), sound, starts.finish()
+
+
+_Shapes: TypeAlias = dict[str, list[Any]]
+"""Values of the spec of each feature, in the order of its fields."""
+
+
+def _shapes(features: Sequence[Feature]) -> _Shapes:
+    return {feature.spec.name: list(feature.spec.plain().values()) for feature in features}
+
+
+def _keep(
+    options: ExtractionOptions,
+    note: Mapping[str, object],
+    requested: Mapping[str, list[Any]],
+    order: ExtractionTask,
+) -> OrderOutcome:
+    stored = None if is_frames(order.source) else _load(order.target)
+    stored_shapes: _Shapes = {} if stored is None else stored.header.settings["features"]
+    current = stored if stored is not None and _is_current(stored, note, order) else None
+    mark = None if current is None else current.header.settings.get("words")
+    outdated = [name for name in options.features if takes(name) == "words"]
+    transcript = None
+
+    def hear_again(names: Sequence[str]) -> tuple[Frames, AnyArray, Starts]:
+        return _hear_recording(order, make(names, options.setup), options)
+
+    if outdated:
+        try:
+            transcript = order.words.read(order.source, own=order.speaker)
+            stored_mark, mark = mark, words_mark(transcript)
+        except SourceError as error:  # frames of the audio remain
+            problem = describe_unusable(order.source, error, order.speaker)
+            return OrderOutcome(order, 0.0, current is not None, problem)
+        outdated = [] if stored_mark == mark else outdated
+    try:
+        if is_frames(order.source):
+            raise SourceError(f"{file_name(order.source.name)}: holds frames already, no audio")
+        if current is not None:
+            names = _in_order({*options.features, *stored_shapes}, options.setup)
+            shapes = {**stored_shapes, **requested}
+            missing = [n for n in names if n in outdated or stored_shapes.get(n) != shapes[n]]
+            if not missing:
+                return OrderOutcome(order, 0.0, True, str(current.header.settings.get("lost", "")))
+        else:
+            audio = (name for name in stored_shapes if takes(name) == "audio")
+            missing = names = _in_order({*options.features, *audio}, options.setup)
+            shapes = _shapes(make(missing, options.setup))
+        hashes = recording_hashes(order.source)
+        frames, sound, starts = hear_again(missing)
+        if current is not None:
+            before, begun = join_runs(list(current)), current.header.starts
+            if np.array_equal(before.speech, frames.speech):
+                frames = replace(frames, tracks={**before.tracks, **frames.tracks})
+                tracks = {**({} if begun is None else begun.frames.tracks), **starts.frames.tracks}
+                starts = replace(starts, frames=replace(starts.frames, tracks=tracks))
+            else:  # another voice activity: nothing that was there belongs to it
+                frames, sound, starts = hear_again(names)
+                shapes = _shapes(make(names, options.setup))
+    except SourceError as error:
+        order.target.unlink(missing_ok=True)  # of a recording that was another, or was whole
+        problem = describe_unusable(order.source, error, order.speaker)
+        return OrderOutcome(order, 0.0, False, problem)
+    shapes = {name: shapes[name] for name in names}
+    settings = {**note, "features": shapes, **({} if mark is None else {"words": mark})}
+    header = Header(hashes=hashes, settings=settings, sound=sound, starts=starts)
+    problem = _write(order, frames, shapes, header)
+    messages = list_notices(frames, file_name(order.source.name))
+    if transcript is not None:
+        messages += describe_transcript(transcript.words(), transcript.label, frames.speech)
+    return OrderOutcome(order, len(frames.speech) / TICKS_PER_SECOND, True, problem, messages)
+
+
+def _write(order: ExtractionTask, frames: Frames, shapes: _Shapes, header: Header) -> str:
+    """Write the frames of an order and their landmarks; return a line on what was lost of it."""
+    peaks = frames_of(frames.tracks.get(NAME))
+    header = replace(header, landmarks=None if peaks is None else pack(*peaks))
+    problem = describe_loss(frames, file_name(order.source.name))
+    span = span_of(order.source)
+    part = {} if span is None else {"span": list(span)}
+    try:
+        make_folder(order.target.parent)
+        sweep(order.target)
+    except OSError as error:
+        raise not_written(order.target, error) from None
+    write_frames(
+        order.target,
+        frames.speech,
+        {name: frames.tracks[name] for name in shapes},
+        {name: shape[1] for name, shape in shapes.items()},
+        {name: shape[2] for name, shape in shapes.items()},
+        networks={name: mark for name, shape in shapes.items() for mark in shape[3:]},
+        header=replace(header, settings={**header.settings, "lost": problem, **part}),
+    )
+    return problem
+
+
+def list_files_of(speaker: str, folder: Path) -> list[Path]:
+    """List the files of a folder of frames that hold a speaker's; none if it is no such folder."""
+    try:
+        with (folder / MANIFEST).open(encoding="utf-8", newline="") as lines:
+            rows = [row for row in csv.reader(lines) if len(row) >= len(COLUMNS)]
+    except (OSError, ValueError, csv.Error):
+        return []
+    paths = [folder / path for path, name, *_ in rows[1:] if name == speaker]
+    return [path for path in paths if path.is_file()]
+
+
+def _load(path: Path) -> FramesFile | None:
+    """Load frames that were stored before, if they are whole."""
+    try:
+        stored = FramesFile(path)
+    except SourceError:
+        return None
+    features = stored.header.settings.get("features")
+    ours = isinstance(features, dict) and features.keys() == stored.stream_info.tracks.keys()
+    return stored if ours else None
+
+
+def _in_order(names: Iterable[str], setup: FeatureSetup) -> list[str]:
+    """Sort features into one order, independent of extraction."""
+    return sorted(names, key=lambda name: ([*setup.names(), name].index(name), name))
+
+
+def describe_difference(
+    hearing_orders: Sequence[ExtractionTask], options: ExtractionOptions
+) -> str:
+    """Describe how the frames that are there were made otherwise; empty where they were not."""
+    loaded = (_load(order.target) for order in hearing_orders if order.target.exists())
+    stored = next(filter(None, loaded), None)
+    if stored is None:
+        return ""
+    features = make(options.features, options.setup)
+    settings, note = stored.header.settings, options.note(features)
+    for name in ("version", "seconds", "channel", "early", "starts"):
+        if settings.get(name) != note[name]:
+            old, new = ("all" if x is None else x for x in (settings.get(name), note[name]))
+            return f"its frames were made with {name} {old}, not {new}"
+    for name, shape in _shapes(features).items():
+        if settings["features"].get(name, shape) != shape:
+            return f"its frames of {name} were made with another network or list"
+    return ""
+
+
+def _is_current(stored: FramesFile, note: Mapping[str, object], order: ExtractionTask) -> bool:
+    changing = {"features": None, "lost": None, "words": None, "span": None}
+    if {**stored.header.settings, **changing} != {**note, **changing}:
+        return False
+    try:
+        return file_hash(order.source) in stored.header.hashes
+    except SourceError:
+        return False
+
+
+def _safe(part: str) -> str:
+    """Return a name that a table can hold, and that leads nowhere else."""
+    return re.sub(r"^\.|[/\\:]", "_", printable(part, "_").strip())
+
+
+def _check_folder(folder: Path) -> None:
+    if not held_by(folder):
+        return
+    try:
+        rows = list(csv.reader((folder / MANIFEST).read_text(encoding="utf-8").splitlines()))
+    except (OSError, ValueError, csv.Error):
+        rows = []
+    if not rows or rows[0][:3] != COLUMNS or not all(is_frames(row[0]) for row in rows[1:] if row):
+        raise UsageError(f"{folder} holds something else; name an empty folder, or one of frames")
