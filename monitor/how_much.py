@@ -15,7 +15,7 @@ from monitor.crowds import crowd_of, rounded_count
 
 __all__ = [
     *("ADVICE", "BITS", "PURPOSES", "TITLE", "USUAL", "ThresholdAdvice", "Table", "TypicalBits"),
-    *("tables", "to_markdown", "to_text"),
+    *("advice", "tables", "to_markdown", "to_text"),
 ]
 
 TITLE = "How much is much?"
@@ -68,13 +68,27 @@ PURPOSES = (
     ThresholdAdvice("hide among 150 colleagues", 6, 150, "2 match; the usual alert", 5),
     ThresholdAdvice("hide in a town of 10,000", 12, 10_000, "2 match", 8),
 )
-ADVICE = (
-    "An alert comes once the bits have held for 5 s. It tells you to stop. It does not hide you.",
-    "These bits are evidence (--watch NAME), capped at the 13.3 that calibration supports. Without "
-    "--watch they are capped at log2 50 = 5.6. An alert above the cap is refused.",
-    "A figure near or below 0 guarantees nothing. A practised attacker may have better features "
-    "and more of your speech. After 1 s, 4 % of the streams of 90 people read below 0.",
-)
+
+
+def advice(*, options: bool = True) -> tuple[str, str, str]:
+    """Return the effect of an alert, the figure behind it, and its limits.
+
+    Without ``options``, for a browser, they name no options of a command.
+    """
+    watched = " (--watch NAME)" if options else " about the watched speaker"
+    otherwise = "Without --watch" if options else "If no speaker is watched,"
+    return (
+        "An alert comes once the bits have held for 5 s. It tells you to stop. It does not hide "
+        "you.",
+        f"These bits are evidence{watched}, capped at the 13.3 that calibration supports. "
+        f"{otherwise} they are capped at log2 50 = 5.6. An alert above the cap is refused.",
+        "A figure near or below 0 guarantees nothing. A practised attacker may have better "
+        "features and more of your speech. After 1 s, 4 % of the streams of 90 people read below "
+        "0.",
+    )
+
+
+ADVICE = advice()
 """Effect of an alert, the figure behind it, and its limits."""
 
 
@@ -85,18 +99,19 @@ class Table(NamedTuple):
     rows: tuple[tuple[str, ...], ...]
 
 
-def tables() -> tuple[Table, Table, Table]:
+def tables(*, options: bool = True) -> tuple[Table, Table, Table]:
     """Return bits as people, bits that are usual, and a threshold for each purpose."""
     meanings = tuple((f"{bits}", *_people(2.0**bits)) for bits in BITS)
     usual = tuple(
         (f"{row.seconds:g} s", f"{row.median:.1f}", f"{row.low:.1f} to {row.high:.1f}")
         for row in USUAL
     )
-    purposes = tuple((p.name, f"bits>{p.bits}", p.reason, _after(p.after)) for p in PURPOSES)
+    alert = ("--alert", "bits>{}") if options else ("alert at", "{} bits")
+    purposes = tuple((p.name, alert[1].format(p.bits), p.reason, _after(p.after)) for p in PURPOSES)
     return (
         Table(("bits", "people who match", "one match in", "matches in a million"), meanings),
         Table(("your speech", "usual bits", "9 of 10 voices"), usual),
-        Table(("to", "--alert", "because", "raised after"), purposes),
+        Table(("to", alert[0], "because", "raised after"), purposes),
     )
 
 

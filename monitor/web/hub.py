@@ -19,7 +19,7 @@ import orjson
 
 from monitor import how_much
 from monitor.alerts.early_warnings import Forecast
-from monitor.crowds import SCALE, people
+from monitor.crowds import people
 from monitor.events import phrases
 from monitor.events.declaration import Event, encode
 from monitor.events.phrases import enrolment, uninformed
@@ -37,7 +37,6 @@ from monitor.phrases import (
 
 # --- The page's text for an event, in the words of all views.
 
-_MOST_TICKS = 64
 _Words: TypeAlias = "dict[str, object]"
 
 
@@ -78,15 +77,11 @@ def level_meaning(bits: float, start: RunStart | None) -> str:
 
 
 def _words_of_start(start: RunStart) -> _Words:
-    ceiling, assumed = min(float(start.ceiling), _MOST_TICKS), start.watch is None
-    ticks = range(-_MOST_TICKS, int(ceiling + 0.05) + 1)
     caption = ""
     if start.people is not None:
         caption = phrases.people_in_words(start, evidence=start.headline == "evidence")
     return {
-        "ticks": {str(b): odds(b, ceiling, assumed=assumed, short=True) for b in ticks},
-        "chance": f"by guessing it would be {odds(0.0, ceiling)}",
-        "scale": [(crowd.bits, crowd.name) for crowd in SCALE],
+        "chance": f"by guessing it would be {odds(0.0, float(start.ceiling))}",
         "people": {str(count): people(count) for count in start.among or ()},
         "features": FEATURE_NAMES,
         "asked": AT_ALL,
@@ -98,8 +93,8 @@ def _words_of_start(start: RunStart) -> _Words:
         "caption": caption,
         "how_much": {
             "title": how_much.TITLE,
-            "tables": [[table.heads, *table.rows] for table in how_much.tables()],
-            "advice": how_much.ADVICE,
+            "tables": [[table.heads, *table.rows] for table in how_much.tables(options=False)],
+            "advice": how_much.advice(options=False),
         },
     }
 

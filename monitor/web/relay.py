@@ -8,8 +8,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from monitor.phrases import budget_in_words
-from monitor.protocols import MUTED, RelayControl
+from monitor.protocols import RelayControl
 from monitor.web.guard import Access, Answer, address_of, guarded, not_ours, too_many_tries
 from monitor.web.hub import Hub
 
@@ -25,12 +24,7 @@ def relay_routes(relay: RelayControl) -> list[BaseRoute]:
                 return not_ours()
             relay.muted = request.query_params.get("muted") != "no"
         bits = ("budget_bits", "left_bits", "sent_bits", "kept_bits", "held_bits")
-        state = {name: getattr(relay, name) for name in ("way", "muted", *bits)}
-        if relay.budget_bits is not None:
-            figures = relay.budget_bits, relay.sent_bits, relay.kept_bits, relay.held_bits
-            is_muted = relay.way == MUTED and not relay.muted
-            state["words"] = budget_in_words(*figures, is_muted=is_muted)
-        return JSONResponse(state)
+        return JSONResponse({name: getattr(relay, name) for name in ("way", "muted", *bits)})
 
     return [Route("/relay", guarded(answer), methods=["GET", "POST"])]
 

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from monitor.phrases import budget_in_words
 from monitor.web.page import Page
 from tests.web import records
 from tests.web.conftest import SECRET
@@ -35,10 +34,7 @@ def page(relay) -> Iterator[Page]:
 def test_who_has_the_token_sees_what_is_left_and_mutes(page, relay):
     address, bearer = page.url + "relay", {"authorization": f"Bearer {SECRET}"}
     assert httpx.get(address).status_code == 401
-    assert httpx.get(address, headers=bearer).json() == {
-        **vars(relay),
-        "words": budget_in_words(8.0, 2.5, 1.5, 0.0, is_muted=False),
-    }
+    assert httpx.get(address, headers=bearer).json() == vars(relay)
     ours = {**bearer, "origin": page.url.rstrip("/")}
     assert httpx.post(address, params={"muted": "yes"}, headers=ours).json()["muted"]
     assert relay.muted
@@ -69,6 +65,12 @@ def test_without_either_there_is_neither():
             assert httpx.get(plain.url + path).status_code == 404
 
 
+def share_of(tab, part: str) -> float:
+    """The width of a part of the budget's bar."""
+    script = "e => e.getBoundingClientRect().width / e.parentElement.getBoundingClientRect().width"
+    return float(tab.locator(f"#relay-bar .{part}").evaluate(script))
+
+
 def test_a_spent_budget_is_told_once_and_never_as_exceeded(browser, relay):
     with Page(relay=relay) as shown:
         spent = {"type": "alert", "seconds": 6.0, "field": "bits", "threshold": 8.0,
@@ -87,6 +89,12 @@ def test_a_spent_budget_is_told_once_and_never_as_exceeded(browser, relay):
         whole = " ".join(tab.inner_text(part) for part in ("#banners", "#threshold", "#relay"))
         assert all(bits in tab.inner_text("#relay-left") for bits in ("5.4", "1.5", "7.3"))
         assert not re.search(r"More than|[Ee]xceeded|0\.0 of 8", whole)
+        # it never opens again, so that nothing is offered, and the bar is not an empty budget
+        assert "for this session" in tab.inner_text("#relay-way")
+        assert not tab.is_visible("#relay-switch")
+        tab.keyboard.press("m")
+        assert not relay.muted
+        assert share_of(tab, "held") == pytest.approx(1 - 5.4 / 8, abs=0.02)
         tab.close()
 
 
@@ -101,12 +109,15 @@ def test_in_a_browser_a_key_mutes(browser, relay):
         left = tab.inner_text("#relay-left")
         assert "2.5 of 8" in left
         assert "1.5" in left
+        assert share_of(tab, "sent") == pytest.approx(2.5 / 8, abs=0.02)
+        assert share_of(tab, "kept") == pytest.approx(1.5 / 8, abs=0.02)
         tab.keyboard.press("m")
         tab.wait_for_selector("#relay-switch[aria-pressed=false]")
         assert relay.muted
         relay.way = "muted"
         tab.wait_for_selector("#relay[data-way=muted]")
         tab.click("#relay-switch")
+        relay.way = "clear"
         tab.wait_for_selector("#relay-switch[aria-pressed=true]")
         assert not relay.muted
         tab.goto(f"{shown.url}overlay?token={OVERLAY}")

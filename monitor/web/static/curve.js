@@ -1,21 +1,19 @@
 // The curve: plotly on a log axis of speech seconds.
-import { $, make, researching } from "./dom.js";
+import { $, make, researching, text } from "./dom.js";
 import { figureOf } from "./protected.js";
-import { closedSet, fixed, guidesOf, known, length, shortLength } from "./words.js";
+import { about, answer, closedSet, fixed, guidesOf, known, left, length, mostOf, oneIn, shortLength } from "./words.js";
 
 const TICKS = [0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 36000, 86400];
+const LEVELS = [-24, -18, -12, -9, -6, -3, 0, 1, 3, 6, 10, 13, 17, 20];
 const NARROW = 620;
-const NEAR_BITS = 2.5;
 const LINES = [
   ["bits", "This voice", "line"],
   ["limits", "95 % interval", "band"],
-  ["spread", "9 of 10 voices", "band"],
   ["protected", "Through the anonymiser", "dash"],
+  ["history", "Earlier sessions", "line"],
+  ["spread", "9 of 10 voices", "band"],
   ["closed", "Closed-set", "line"],
   ["expected", "Average voice", "dash"],
-  ["linear", "Linear guide", "dashdot"],
-  ["sqrt", "Square-root guide", "dot"],
-  ["history", "Earlier sessions", "line"],
 ];
 
 /** Marks on the curve, by the kind of event: plotly's symbol, the same sign as text, its colour, what it means. */
@@ -44,52 +42,27 @@ const colour = (name) =>
 export class Curve {
   constructor(onPick) {
     this.element = $("curve");
-    this.hidden = new Set();
-    /** Buttons of lines that are not always drawn. @type {Record<string, HTMLElement>} */
-    this.buttons = {};
     this.onPick = onPick;
     this.drawn = false;
-    this.redraw = () => {};
-    /** Legend entry of each mark. @type {[string, HTMLElement][]} */
-    this.signs = Object.entries(MARKS).map(([kind, [, sign, key, meaning]]) => [kind,
-      make("span", { class: "sign", hidden: true }, make("span", { class: key, "aria-hidden": "true" }, sign), ` ${meaning}`)]);
-    $("legend").replaceChildren(...LINES.map(([key, name, shape]) => this.button(key, name, shape)),
-      ...this.signs.map(([, sign]) => sign));
-  }
-
-  button(key, name, shape) {
-    const swatch = make("span", { class: `swatch ${shape} ${key}`, "aria-hidden": "true" });
-    const some = ["spread", "history", "closed", "protected", "expected", "linear", "sqrt"].includes(key);
-    const button = make("button", { type: "button", "aria-pressed": "true", hidden: some }, swatch, name);
-    if (some) this.buttons[key] = button;
-    button.addEventListener("click", () => {
-      const on = button.getAttribute("aria-pressed") === "true";
-      button.setAttribute("aria-pressed", String(!on));
-      if (on) this.hidden.add(key);
-      else this.hidden.delete(key);
-      this.redraw();
-    });
-    return button;
+    /** Legend entry of each line and mark. @type {Record<string, HTMLElement>} */
+    this.keys = {};
+    for (const [key, name, shape] of LINES) {
+      this.keys[key] = make("span", { class: "sign" },
+        make("span", { class: `swatch ${shape} ${key}`, "aria-hidden": "true" }), name);
+    }
+    for (const [kind, [, sign, key, meaning]] of Object.entries(MARKS)) {
+      this.keys[kind] = make("span", { class: "sign" }, make("span", { class: key, "aria-hidden": "true" }, sign), ` ${meaning}`);
+    }
+    $("legend").replaceChildren(...Object.values(this.keys));
   }
 
   draw(run, moment) {
     if (!window.Plotly || !this.element.offsetWidth) return; // the element is not visible
-    this.redraw = () => this.draw(run, moment);
-    const { spread, history, closed, protected: other, linear, sqrt, expected } = this.buttons;
-    history.hidden = !historyOf(run).length;
-    const both = Boolean(run.start.protected);
-    closed.hidden = !run.evidence || both;
-    spread.hidden = both || !run.readings.some((each) => known(each.spread_low));
-    other.hidden = !both;
-    const guided = researching() && !both; // two voices and two guides would be too many lines
-    linear.hidden = sqrt.hidden = !guided;
-    expected.hidden = run.evidence && !researching(); // it belongs to the closed-set figure
-    $("researcher").hidden = both && !run.evidence;
     const points = plotted(run.readings);
     const config = { displayModeBar: false, responsive: true, scrollZoom: false, doubleClick: false };
-    const made = window.Plotly.react(
-      this.element, this.traces(run, points), this.layout(run, points, moment), config,
-    );
+    const frame = framed(run, points, this.element.clientWidth < NARROW);
+    const traces = this.traces(run, points, frame);
+    const made = window.Plotly.react(this.element, traces, this.layout(run, points, moment, frame), config);
     if (!this.drawn) {
       this.drawn = true;
       made.then(() => {
@@ -99,51 +72,41 @@ export class Curve {
         });
       });
     }
-    const kinds = new Set(marked(run).map(markOf));
-    for (const [kind, sign] of this.signs) sign.hidden = !kinds.has(/** @type {any} */ (kind));
-    this.describe(run, points);
-  }
-
-  describe(run, points) {
+    const both = Boolean(run.start.protected);
+    $("researcher").hidden = both;
+    const shown = new Set([...traces.map((each) => each.key), ...marked(run).map(markOf)]);
+    for (const [key, sign] of Object.entries(this.keys)) sign.hidden = !shown.has(key);
     const last = points[points.length - 1];
-    const words = !last || !known(last.bits)
-      ? "Curve: no figures yet"
-      : `Curve of bits against speech seconds on a log axis: ${fixed(last.bits)} bits after ` +
-        `${length(last.x)} of speech, ${run.evidence ? "closed-set " : ""}ceiling ${fixed(last.ceiling, 2)}. ` +
-        "Use the slider below to read off any moment.";
-    this.element.setAttribute("aria-label", words);
+    const words = last ? `After ${length(last.x)} of speech: ${answer(last)}` : "No figures yet";
+    text("curve-title", words);
+    this.element.setAttribute("aria-label",
+      `Curve of bits against seconds of speech, on a log axis. ${words}. Use the slider below to read off any moment.`);
   }
 
-  traces(run, points) {
+  traces(run, points, frame) {
     const x = points.map((p) => p.x);
     const line = (key, get, style, hover) => ({
-      x, y: points.map((p) => (p.gap ? null : get(p))), mode: "lines", type: "scatter",
-      visible: !this.hidden.has(key), connectgaps: false, line: style, ...hover,
+      key, x, y: points.map((p) => (p.gap ? null : get(p))), mode: "lines", type: "scatter",
+      connectgaps: false, line: style, ...hover,
     });
     const named = (name, digits = 2) => ({ name, hovertemplate: `%{y:.${digits}f}` });
+    const both = run.start.protected;
+    const deep = researching() && !both; // two voices and their guides would be too many lines
     const bits = line("bits", (p) => run.own(p), { color: colour("accent"), width: 3 }, {
       name: "This voice", hovertemplate: "%{customdata[1]}",
     });
     bits.customdata = points.map((p) => [p.seconds, p.said.now]);
-    const closed = line("closed", closedSet, { color: colour("accent"), width: 1.4 },
-      named(`Closed-set, among the ${run.start.speakers}`));
-    const guides = run.start.protected || !researching() ? [] : [
-      line("linear", (p) => (guidesOf(p) || {}).linear,
-        { color: colour("guide-linear"), width: 1.6, dash: "dashdot" }, named("Linear guide")),
-      line("sqrt", (p) => (guidesOf(p) || {}).sqrt,
-        { color: colour("guide-sqrt"), width: 1.6, dash: "dot" }, named("Square-root guide")),
-    ];
     return [
-      ...(run.start.protected ? []
-        : this.bands(points, (p) => [p.spread_low, p.spread_high], "spread-band", "spread")),
+      unsupported(points, frame),
+      ...(deep ? this.bands(points, (p) => [p.spread_low, p.spread_high], "spread-band", "spread") : []),
       ...this.bands(points, (p) => [run.own(p, "_low"), run.own(p, "_high")], "band"),
-      ...(run.start.protected ? this.otherSide(run, points, line) : []),
-      ...guides,
-      ...(run.evidence && !researching() ? [] : [line("expected", (p) => p.expected_bits,
-        { color: colour("muted"), width: 1.8, dash: "dash" },
-        named(run.evidence ? "Average voice, closed-set" : "Average voice"))]),
-      this.earlier(run),
-      ...(run.evidence && !run.start.protected ? [closed] : []),
+      ...(both ? this.otherSide(run, points, line) : guides(points).map(({ name, dash, at }) =>
+        line(name, at, { color: colour("ink"), width: 1, dash }, named(`${name} growth`)))),
+      ...(deep ? [line("expected", (p) => p.expected_bits, { color: colour("muted"), width: 1.8, dash: "dash" },
+        named(run.evidence ? "Average voice, closed-set" : "Average voice"))] : []),
+      ...(historyOf(run).length ? [this.earlier(run)] : []),
+      ...(deep && run.evidence ? [line("closed", closedSet, { color: colour("accent"), width: 1.4 },
+        named(`Closed-set, among the ${run.start.speakers}`))] : []),
       bits,
       this.marks(run),
       // plotly draws the second axis only if a trace uses it
@@ -156,10 +119,10 @@ export class Curve {
     const fresh = (p, i) => i > 0 && (p.session !== past[i - 1].session || p.speech < past[i - 1].speech);
     const points = past.flatMap((p, i) => (fresh(p, i) ? [{ ...p, bits: null }, p] : [p]));
     return {
-      x: points.map((p) => p.speech), y: points.map((p) => p.bits), name: "Earlier session",
+      key: "history", x: points.map((p) => p.speech), y: points.map((p) => p.bits), name: "Earlier session",
       customdata: points.map((p) => String(p.time).slice(0, 10)),
       hovertemplate: "%{y:.2f} bits, %{customdata}", type: "scatter", connectgaps: false,
-      mode: past.length > 60 ? "lines" : "lines+markers", visible: !this.hidden.has("history"),
+      mode: past.length > 60 ? "lines" : "lines+markers",
       line: { color: colour("history"), width: 2 }, marker: { size: 4 },
     };
   }
@@ -183,10 +146,10 @@ export class Curve {
       else stretches[stretches.length - 1].push(point);
     }
     return stretches.filter((each) => each.length > 1).map((each) => ({
-      x: [...each.map((p) => p.x), ...each.map((p) => p.x).reverse()],
+      key: name, x: [...each.map((p) => p.x), ...each.map((p) => p.x).reverse()],
       y: [...each.map((p) => limits(p)[0]), ...each.map((p) => limits(p)[1]).reverse()],
       fill: "toself", fillcolor: colour(key), mode: "lines", type: "scatter",
-      line: { width: 0 }, hoverinfo: "skip", visible: !this.hidden.has(name),
+      line: { width: 0 }, hoverinfo: "skip",
     }));
   }
 
@@ -203,64 +166,52 @@ export class Curve {
     };
   }
 
-  layout(run, points, moment) {
-    const narrow = this.element.clientWidth < NARROW;
-    const ceiling = run.start.ceiling || (run.latest && run.latest.ceiling) || 1;
+  layout(run, points, moment, { narrow, ceiling, top, low, high, range }) {
     const { evidence } = run;
-    const crowds = run.start.said.scale || [];
-    const [low, high] = bounds(points, ceiling, evidence && crowds, evidence ? run.start.support_bits || 0 : 0);
-    const range = xRange(points, run.recorded || run.end, historyOf(run));
-    const tall = Math.max(1, Math.round((high - low) / 7));
-    const bits = [];
-    for (let b = Math.ceil(low / tall) * tall; b <= high; b += tall) bits.push(b);
+    const deep = researching() && !run.start.protected;
+    const bits = LEVELS.filter((b) => b > low && b < top - 0.8);
     const all = TICKS.filter((t) => t >= range[0] * 0.999 && t <= range[1] * 1.001);
     const ticks = narrow && all.length > 5 ? all.filter((t, i) => i % 2 === (all.length - 1) % 2) : all;
-    const ticked = run.start.said.ticks || {};
-    const scale = evidence ? crowds.filter(([b]) => b <= high)
-      : bits.filter((b) => b <= ceiling + 0.05).map((b) => [b, ticked[b] || ""]);
     const shapes = [], labels = [];
-    const level = (y, name, key, dash, place) => {
+    const label = (words, key, where) => labels.push({
+      text: words, showarrow: false, font: { size: 12, color: colour(key) }, bgcolor: colour("card-clear"), borderpad: 1, ...where,
+    });
+    const level = (y, name, key, dash, left = false) => {
       shapes.push({
         type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y,
-        layer: key === "danger" ? "above" : "below",
-        line: { color: colour(key), width: 1.4, dash },
+        layer: key === "danger" ? "above" : "below", line: { color: colour(key), width: 1.2, dash },
       });
-      const right = key === "danger"; // a threshold may be close to the ceiling
-      labels.push({
-        xref: "paper", x: right ? 0.994 : 0.006, xanchor: right ? "right" : "left",
-        y, yanchor: place, text: name, showarrow: false,
-        font: { size: 12, color: colour(key) }, bgcolor: colour("card-clear"), borderpad: 1,
-      });
+      label(name, key, { xref: "paper", x: left ? 0.006 : 0.994, xanchor: left ? "left" : "right", y, yanchor: "bottom" });
     };
+    if (points.length) label(`${evidence ? "calibration supports" : `${run.start.speakers} people allow`}${narrow ? "<br>" : " "}no more than ${fixed(top)} bits`,
+      "muted", { xref: "paper", x: 0.994, xanchor: "right", yref: "paper", y: 0.995, yanchor: "top", align: "right" });
+    if (!run.start.protected) {
+      for (const { name, tip, side } of guides(points)) {
+        label(name, "ink", { x: Math.log10(tip.x), xanchor: side, y: tip.y, yanchor: "bottom" });
+      }
+    }
     const plateau = run.start.plateau;
-    const shown = known(plateau) && researching();
-    const same = shown && Math.abs(plateau - ceiling) < 0.02 * ceiling;
-    const of = evidence ? "closed-set " : "";
-    level(ceiling, same ? `${of}ceiling ${fixed(ceiling, 2)} bits, plateau the same`
-      : `${of}ceiling ${fixed(ceiling, 2)} bits`, "ink", "solid", "bottom");
-    if (shown && !same) {
-      level(plateau, `${of}plateau ${fixed(plateau, 2)}`, "ok", "longdashdot", "top");
+    if (deep && evidence) level(ceiling, `closed-set ceiling ${fixed(ceiling, 2)} bits`, "ink", "solid", true);
+    if (deep && known(plateau) && Math.abs(plateau - ceiling) > 0.02 * ceiling) {
+      level(plateau, `${evidence ? "closed-set " : ""}plateau ${fixed(plateau, 2)}`, "ok", "longdashdot", true);
     }
-    const support = evidence && researching() && run.start.support_bits;
-    if (known(support)) {
-      level(support, `calibration supports ${fixed(support)}`, "muted", "longdashdot", "bottom");
-    }
-    for (const bits of run.thresholds) level(bits, `threshold ${fixed(bits)}`, "danger", "dash", "bottom");
-    for (const bits of run.closedThresholds) {
-      level(bits, `closed-set threshold ${fixed(bits)}`, "danger", "dash", "bottom");
-    }
-    if (low < -0.2) level(0, "chance", "muted", "dot", "bottom");
-    shapes.push(...doubtful(points));
+    for (const each of run.thresholds) level(each, `alert at ${fixed(each)} bits`, "danger", "solid");
+    for (const each of run.closedThresholds) level(each, `closed-set alert at ${fixed(each)} bits`, "danger", "dash");
+    shapes.push(upright(0, "muted", "solid", { xref: "paper", x1: 1, yref: "y", y1: 0 }), ...doubtful(points));
     for (const event of run.events) {
       if (event.type !== "change" || !(event.x > 0)) continue;
       shapes.push(upright(event.x, "guide-sqrt", "dot"));
-      labels.push({
+      label(event.said.title || "", "guide-sqrt", {
         x: Math.log10(event.x), xanchor: "right", yref: "paper", y: 0.02, yanchor: "bottom", textangle: -90,
-        text: event.said.title || "", showarrow: false, font: { size: 12, color: colour("guide-sqrt") },
       });
     }
     if (moment && moment.x > 0 && moment !== run.latest) {
       shapes.push(upright(moment.x, "ink", "solid"));
+    }
+    const last = run.latest;
+    if (last && last.x > 0 && known(run.own(last)) && !last.said.nobody && !last.said.doubt) {
+      label(`${narrow ? "" : "this voice: "}${last.at_least ? "at least " : ""}${fixed(run.own(last))} bits`, "accent",
+        { x: Math.log10(last.x), xanchor: "right", y: run.own(last), yanchor: "top", yshift: -8 });
     }
     const font = { family: "system-ui, sans-serif", size: 13, color: colour("muted") };
     const axis = { zeroline: false, gridcolor: colour("line"), linecolor: colour("line"), fixedrange: true };
@@ -269,12 +220,12 @@ export class Curve {
       hovermode: "x unified", uirevision: "same",
       hoverlabel: { bgcolor: colour("card"), bordercolor: colour("line"), font: { color: colour("ink") } },
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-      margin: { l: narrow ? 26 : 52, r: narrow ? (evidence ? 66 : 52) : (evidence ? 96 : 74), t: 12, b: narrow ? 34 : 48 },
+      margin: { l: narrow ? 26 : 52, r: narrow ? 78 : 104, t: 4, b: narrow ? 34 : 48 },
       xaxis: {
-        ...axis, type: "log", range: range.map(Math.log10), tickvals: ticks,
+        ...axis, showgrid: false, type: "log", range: range.map(Math.log10), tickvals: ticks,
         ticktext: ticks.map(shortLength), tickangle: 0, hoverformat: ".1f",
         unifiedhovertitle: { text: "after %{x:.0f} s of speech" },
-        title: { text: narrow ? "" : "seconds of speech (log)", standoff: 8 },
+        title: { text: narrow ? "" : "speech (log scale)", standoff: 8 },
       },
       yaxis: {
         ...axis, range: [low, high], tickvals: bits, ticktext: bits.map((b) => String(b).replace("-", "−")),
@@ -282,12 +233,36 @@ export class Curve {
       },
       yaxis2: {
         ...axis, overlaying: "y", side: "right", range: [low, high], showgrid: false,
-        tickvals: scale.map(([b]) => b), ticktext: scale.map(([, name]) => name),
-        title: { text: narrow || !evidence ? "" : "one match per …", standoff: 4 },
+        tickvals: bits, ticktext: bits.map((b) => (evidence ? oneIn(b) : `${about(left(b, ceiling))} left`)),
+        title: { text: narrow ? "" : evidence ? "people who match" : points.length ? `of the ${run.start.speakers} enrolled` : "", standoff: 4 },
         tickfont: { size: narrow ? 11 : 13 }, ticks: "",
       },
     };
   }
+}
+
+// Composition bounds of the headline, up to what calibration supports.
+function guides(points) {
+  return [["linear", "dash", "right"], ["square-root", "dot", "left"]].map(([name, dash, side]) => {
+    const value = (p) => (guidesOf(p) || {})[name === "linear" ? "linear" : "sqrt"];
+    const over = points.find((p) => value(p) >= mostOf(p) - 0.005);
+    const at = (p) => (over && p.x > over.x ? null : value(p));
+    const tip = over || points.filter((p) => known(value(p))).pop();
+    return { name, dash, side, at, tip: tip && { x: tip.x, y: value(tip) } };
+  }).filter(({ tip }) => tip);
+}
+
+// Hatch what no figure can reach: above what calibration supports at each length, or above the ceiling.
+function unsupported(points, { range: [from, to], top, high }) {
+  const edge = points.filter((p) => !p.gap && p.x >= from).map((p) => [p.x, p.support_bits ?? top]);
+  const first = edge.length ? edge[0][1] : top;
+  const last = edge.length ? edge[edge.length - 1][1] : top;
+  const all = [[from, 2 * high], [from, first], ...edge, [to, last], [to, 2 * high]];
+  return {
+    x: all.map(([x]) => x), y: all.map(([, y]) => y), type: "scatter", mode: "lines", hoverinfo: "skip",
+    fill: "toself", line: { width: 1, color: colour("muted") },
+    fillpattern: { shape: "/", size: 7, solidity: 0.12, fgcolor: colour("muted"), bgcolor: "rgba(0,0,0,0)" },
+  };
 }
 
 // Shade readings that may include more than one voice.
@@ -305,10 +280,10 @@ function doubtful(points) {
   }));
 }
 
-function upright(x, key, dash) {
+function upright(x, key, dash, more = {}) {
   return {
     type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1,
-    line: { color: colour(key), width: 1.2, dash },
+    line: { color: colour(key), width: 1.2, dash }, ...more,
   };
 }
 
@@ -328,23 +303,20 @@ function plotted(readings) {
   return points;
 }
 
-// Axis limits in bits. For evidence the axis extends to the next crowd if that is near.
-function bounds(points, ceiling, crowds, support) {
-  let low = 0;
-  let high = Math.max(ceiling, support);
-  for (const point of points) {
+// Axis limits, with room for the labels above the highest figure.
+function framed(run, points, narrow) {
+  const ceiling = run.start.ceiling || (run.latest && run.latest.ceiling) || 1;
+  const top = (run.evidence && run.start.support_bits) || ceiling;
+  const values = points.flatMap((point) => {
     const other = figureOf(point);
-    for (const value of [point.bits, point.bits_low, point.bits_high, closedSet(point),
-      other.bits, other.low, other.high]) {
-      if (known(value)) {
-        low = Math.min(low, value);
-        high = Math.max(high, value);
-      }
-    }
-  }
-  const ahead = (crowds || []).map(([bits]) => bits).find((bits) => bits >= high) || high;
-  if (crowds && ahead - high <= NEAR_BITS) high = ahead;
-  return [low - (low < 0 ? 0.06 : 0.02) * (high - low), high + 0.09 * (high - low)];
+    return [point.bits, point.bits_low, point.bits_high, other.bits, other.low, other.high];
+  }).filter(known);
+  const [lowest, highest] = [Math.min(0, ...values), Math.max(top, ...values)];
+  const room = highest - lowest;
+  return {
+    narrow, ceiling, top, low: lowest - 0.04 * room, high: highest + (narrow ? 0.28 : 0.17) * room,
+    range: xRange(points, run.recorded || run.end, historyOf(run)),
+  };
 }
 
 function xRange(points, over, past) {

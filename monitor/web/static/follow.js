@@ -116,8 +116,8 @@ function draw() {
     curveAt = reading ? now : 0; // draw the first reading completely
     curve.draw(run, reading);
   } else plan();
-  const bits = reading && reading.bits;
-  const claim = reading && (reading.change ? "Another voice" : known(bits) && `${fixed(bits)} bits`);
+  const claim = reading && (reading.change ? "Another voice" : capital(reading.said.nobody)
+    || (known(reading.bits) && `${fixed(reading.bits)} bits${reading.at_least ? " or more" : ""}`));
   document.title = claim ? `${claim} · Disclosure monitor` : "Disclosure monitor";
   document.body.dataset.ready = reading ? "yes" : "no";
   shown(run, reading);

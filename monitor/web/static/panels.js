@@ -2,15 +2,16 @@
 import { $, fill, make, researching, share, text } from "./dom.js";
 import { figureOf } from "./protected.js";
 import {
-  capital, clock, closedSet, fixed, guidesOf, isoTime, known, left, length, mostOf, ofEvidence, percent,
-  plural, upTo,
+  about as rounded, capital, clock, closedSet, fixed, guidesOf, isoTime, known, length, mostOf, ofEvidence,
+  percent, plural, upTo,
 } from "./words.js";
 
 const SOON_SECONDS = 30;
 const SILENT_SECONDS = 10; // longer silence is not just a pause before the first word
 const BEFORE_SECONDS = 10;
 const SHOWN = 5; // candidates with their own row
-const MOST_PEOPLE = 120;
+const CROWD = 1000;
+const ACROSS = 50;
 
 export function header(run, reading, status) {
   const names = run.start.recordings || [];
@@ -22,9 +23,6 @@ export function header(run, reading, status) {
   $("status").dataset.state = state;
   text("status", words);
 }
-
-// Whether this is the page of `monitor serve`, which must not show command options.
-const served = () => document.body.dataset.serve === "yes";
 
 const banner = (kind, title, words) =>
   make("p", { class: `banner ${kind}` }, make("strong", {}, title), ` ${words}`);
@@ -110,8 +108,7 @@ export function hero(run, reading) {
   $("odds").dataset.long = String(Boolean(reading.said.left) && !change);
   fill("sentence", [told ? widely(run, reading) : sentence(run, reading), ...careful(reading)]);
   text("closed", told || !reading.among ? closed(run, reading, told) : crowdOfNobody(reading));
-  const among = closedSet(reading);
-  crowd(run.start.speakers || 0, known(among) && !change && (told || !reading.said.nobody) ? left(among, ceiling) : NaN);
+  crowd(reading);
   $("hero").dataset.level = change ? "doubt" : run.raised.length ? "raised" : "calm";
 }
 
@@ -167,33 +164,19 @@ function gauge(run, reading) {
 const highest = (run, reading) =>
   Math.max(run.start.support_bits || 0, reading.support_bits || 0, reading.ceiling);
 
-// Fade people out as the attacker excludes them. The watched speaker is last.
-function crowd(speakers, k) {
-  const svg = $("crowd");
-  const people = Math.min(Math.max(Math.floor(speakers), 0) || 0, MOST_PEOPLE);
-  const across = Math.min(people, people > 60 ? 24 : people > 30 ? 17 : 10);
-  if (svg.childElementCount !== people) {
-    const rows = Math.ceil(people / across);
-    svg.setAttribute("viewBox", `0 0 ${across * 12} ${rows * 20}`);
-    const space = "http://www.w3.org/2000/svg";
-    svg.replaceChildren(...Array.from({ length: people }, (_, i) => {
-      const path = document.createElementNS(space, "path");
-      const x = (i % across) * 12 + 6;
-      const y = Math.floor(i / across) * 20;
-      path.setAttribute("d", `M${x} ${y + 2}a3 3 0 1 1-.01 0zM${x - 4.5} ${y + 17}v-4a4.5 4.5 0 0 1 9 0v4z`);
-      return path;
-    }));
-  }
-  const remaining = Math.max(1, Math.round((Math.min(k, speakers) / speakers) * people)) || people;
-  let step = Math.max(1, Math.round(people * 0.618));
-  while (greatest(step, people) !== 1) step += 1;
-  [...svg.children].forEach((path, i) => {
-    const turn = (i * step + Math.floor(people / 2)) % people;
-    path.setAttribute("class", turn === 0 && known(k) ? "one" : turn < remaining ? "lit" : "");
-  });
+// A grid of 1,000 people, with those who match highlighted. A smaller share has no grid.
+function crowd(reading) {
+  const bits = ofEvidence(reading) && !reading.change && !reading.said.nobody ? reading.bits : NaN;
+  const matching = Math.round(CROWD * Math.min(1, 2 ** -bits)) || 0;
+  const dots = (from, to) => Array.from({ length: to - from }, (_, i) =>
+    `M${1 + (from + i) % ACROSS} ${1 + Math.floor((from + i) / ACROSS)}h0`).join("");
+  $("crowd").toggleAttribute("hidden", !matching);
+  text("crowd-words", matching ? `${reading.at_least ? "At most" : "About"} ${rounded(matching)} of 1,000 people match.` : "");
+  if (!matching || $("crowd").dataset.matching === String(matching)) return;
+  $("crowd").dataset.matching = String(matching);
+  $("matching").setAttribute("d", dots(0, matching));
+  $("others").setAttribute("d", dots(matching, CROWD));
 }
-
-const greatest = (a, b) => (b ? greatest(b, a % b) : a);
 
 export function threshold(run, reading) {
   const { following } = run;
@@ -218,8 +201,8 @@ export function threshold(run, reading) {
     return;
   }
   if (!levels.length) {
-    if (served()) show("none", "Waiting", `Alert at ${fixed(Number($("bits-threshold").value))} bits.`);
-    else show("none", "Not set", "No alert set.", `Restart with --alert 'bits>${run.evidence ? 6 : 3}'.`);
+    const slider = $("bits-threshold");
+    show("none", slider ? "Waiting" : "Not set", slider ? `Alert at ${fixed(Number(slider.value))} bits.` : "No alert set.");
     return;
   }
   if (reading && reading.change) {
@@ -288,20 +271,14 @@ function whatToDo(run, reading, bits) {
   const higher = Math.floor(Math.max(bits, reading.bits)) + 1;
   return [...lines, protection(run, reading, bits), run.beyond(higher)
     ? `A higher alert cannot fire: calibration supports ${fixed(run.most)} bits.`
-    : `If you accept this disclosure, raise the threshold${served() ? "" : ` (--alert 'bits>${higher}')`}.`];
+    : `If you accept this disclosure, raise the threshold to ${higher} bits.`];
 }
 
 // Advice on the anonymiser, as far as it was measured.
 function protection(run, reading, bits) {
   const side = run.start.protected;
-  if (!side && served()) return "An anonymiser, which alters your voice before sending, may help.";
-  if (!side) {
-    return "An anonymiser may help. Test it: --protect METHOD --protected-population FILE.";
-  }
-  if (reading.said.uninformed) {
-    return `${side.method} is untested against an attacker who knows it.${
-      served() ? "" : " Add --protected-population."}`;
-  }
+  if (!side) return "An anonymiser, which alters your voice before sending, may help.";
+  if (reading.said.uninformed) return `${side.method} is untested against an attacker who knows it.`;
   const figure = figureOf(reading);
   if (!known(figure.bits)) return `${side.method} has no measurement yet.`;
   return figure.bits < bits && !figure.cut
@@ -478,7 +455,7 @@ export function numbers(run, reading) {
     guides && ["Square-root guide", ...guide(guides.sqrt, mostOf(reading))],
     researching() && ["Plateau", `${fixed(reading.plateau, 2)} bits`],
     reading.beyond_grid && ["Length", "beyond calibration", "uses the longest rank model"],
-    known(reading.lag) && !served() && ["Lag", length(reading.lag), "from speech to reading"],
+    known(reading.lag) && !$("latency") && ["Lag", length(reading.lag), "from speech to reading"],
     s.carried && s.carried.sessions > 0
       && ["Continued from", plural(s.carried.sessions, "session"), `${length(s.carried.speech)} of speech`],
     ["Audio lost", run.counts.gap ? `${length(run.lostSeconds)}` : "none", run.counts.gap ? plural(run.counts.gap, "gap") : ""],
@@ -490,7 +467,6 @@ export function numbers(run, reading) {
 function howMuch(guide) {
   $("how-much-button").hidden = !guide;
   if (!guide) return;
-  const cell = (words) => make("td", {}, words.startsWith("bits>") ? make("code", {}, words) : words);
   fill("how-much", [
     make("div", { class: "card-head" },
       make("h2", { id: "how-much-title" }, guide.title),
@@ -498,7 +474,7 @@ function howMuch(guide) {
     ...guide.tables.map(([heads, ...rows]) => make("table", {},
       make("thead", {}, make("tr", {}, ...heads.map((head) => make("th", { scope: "col" }, head)))),
       make("tbody", {}, ...rows.map((row) => make("tr", {},
-        ...row.map(cell)))))),
+        ...row.map((cell) => make("td", {}, cell))))))),
     ...guide.advice.map((sentence) => make("p", {}, sentence)),
   ]);
 }

@@ -1,6 +1,6 @@
 // The outgoing audio: remaining budget and a mute switch.
-import { $, text } from "./dom.js";
-import { capital } from "./words.js";
+import { $, fill, make, share, text } from "./dom.js";
+import { fixed } from "./words.js";
 
 const MILLISECONDS = 500;
 let muted = false;
@@ -15,19 +15,27 @@ async function ask(method = "GET", query = "") {
 function draw(relay) {
   muted = relay.muted;
   const open = relay.way !== "muted";
+  const spent = !open && !muted; // it never opens again
   $("relay").hidden = false;
   $("relay").dataset.way = open ? "open" : "muted";
   text("relay-way", relay.way === "clear" ? "Others hear you." : open
-    ? `Others hear you through ${relay.way}.` : muted ? "You are muted." : "The budget is spent. Nothing is sent.");
+    ? `Others hear you through ${relay.way}.` : muted ? "You are muted." : "Muted for this session.");
   $("relay-left").hidden = relay.budget_bits === null;
-  if (relay.budget_bits !== null) {
-    $("relay-bar").max = relay.budget_bits;
-    $("relay-bar").value = relay.left_bits;
-    text("relay-bits", capital(relay.words));
-  }
+  if (relay.budget_bits !== null) budget(relay, spent);
   const button = $("relay-switch");
   button.setAttribute("aria-pressed", String(!muted));
-  button.disabled = !open && !muted;
+  button.hidden = spent;
+}
+
+// What was sent and what is kept back, as parts of the budget. Muted, also the words that were held.
+function budget({ budget_bits: most, sent_bits: sent, kept_bits: kept, held_bits: held }, spent) {
+  const parts = [
+    ["sent", 0, sent, `${fixed(sent)} of ${most} bits sent`],
+    ["kept", most - kept, most, `${fixed(kept)} kept back, as other recordings may read more`],
+    ...(spent && held ? [["held", sent, most, `${fixed(held)} with the next words, which were not sent`]] : []),
+  ];
+  fill("relay-bar", parts.map(([name, from, to]) => make("span", { class: name, vars: { from: share(from, most), to: share(to, most) } })));
+  fill("relay-bits", parts.map(([name, , , words]) => make("li", {}, make("span", { class: `swatch ${name}` }), words)));
 }
 
 async function turn() {
@@ -59,7 +67,7 @@ export function followRelay() {
   document.addEventListener("keydown", (event) => {
     const typing = event.target instanceof HTMLElement && event.target.matches("input, textarea, select");
     const alone = event.key === "m" && !event.ctrlKey && !event.metaKey && !event.altKey;
-    if (alone && !typing && !$("relay-switch").disabled) turn();
+    if (alone && !typing && !$("relay-switch").hidden) turn();
   });
   poll();
 }

@@ -4,7 +4,7 @@ import { cutShort, follow, redraw, unfollow } from "./follow.js";
 import { DOWN, Line, LOGGED_OUT, Microphone } from "./microphone.js";
 import { followPeople } from "./people.js";
 import { ProtectedSound } from "./protectedsound.js";
-import { capital, clock, fixed } from "./words.js";
+import { about, capital, clock, fixed } from "./words.js";
 
 const CLIPPED = 0.999;
 const QUIET = 0.01; // of full scale, -40 dB
@@ -395,6 +395,7 @@ async function listAnonymisers() {
 }
 
 $("anonymiser").addEventListener("change", () => {
+  $("menu").togglePopover(false);
   if (!now.over && !now.recording) listen(now.name);
 });
 $("hear-back").addEventListener("change", () => {
@@ -412,10 +413,8 @@ $("save-back").addEventListener("click", () => {
 const slider = () => Number($("bits-threshold").value);
 
 function sayThreshold() {
-  const people = 2 ** slider();
-  const near = people < 1000 ? Math.round(people) : Number(people.toPrecision(2));
   const highest = slider() === Number($("bits-threshold").max);
-  const words = `${fixed(slider())} bits: 1 person in ${near.toLocaleString("en")} matches${
+  const words = `${fixed(slider())} bits: 1 person in ${about(2 ** slider())} matches${
     highest ? ". No higher alert can fire" : ""}`;
   text("bits-threshold-text", words);
   $("bits-threshold").setAttribute("aria-valuetext", words);

@@ -55,6 +55,18 @@ export function shortLength(seconds) {
 // The number of people left: N / 2^bits.
 export const left = (bits, ceiling) => 2 ** (ceiling - bits);
 
+// A number of people, with one digit from a hundred on.
+export const about = (people) => (people < 100 ? Math.round(people) : Number(people.toPrecision(1))).toLocaleString("en");
+
+// Evidence in words: how many people one match is among.
+export function oneIn(bits) {
+  if (!bits) return "no evidence";
+  return bits > 0 ? `1 in ${about(2 ** bits)}` : `${about(2 ** -bits)}× less likely`;
+}
+
+// The answer at a reading, in a few words. It names no figure while the speaker is probably not enrolled.
+export const answer = ({ said }) => said.doubt || (said.nobody && said.verdict) || said.now || "no figure";
+
 export const capital = (words) => (words || "").charAt(0).toUpperCase() + (words || "").slice(1);
 
 export function percent(share) {
