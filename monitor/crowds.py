@@ -14,7 +14,7 @@ from monitor.errors import UsageError
 
 __all__ = [
     *("SCALE", "Crowd", "axis_top", "crowd_of", "format_probability", "people", "rounded"),
-    *("rounded_count", "sizes", "with_article"),
+    *("one_of", "rounded_count", "sizes", "with_article"),
 ]
 
 FEWEST, MOST = 2, 10**10
@@ -103,6 +103,17 @@ def rounded_count(count: float) -> float:
     # two digits where the first is 1 or 2: one would be off by a quarter
     step = unit / 10 if count < 2.95 * unit else unit
     return float(round(count / step) * step)
+
+
+def one_of(bits: float) -> str:
+    """Format bits of evidence as people.
+
+    Example:
+        >>> one_of(1), one_of(6), one_of(10), one_of(13)
+        ('1 in 2', '1 in 64', '1 in 1,000', '1 in 8,000')
+    """
+    count = 2.0**bits
+    return f"1 in {_in_digits(count if count < 100 else rounded_count(count))}"
 
 
 def crowd_of(count: float, enrolled: float | None = None) -> str:

@@ -260,7 +260,7 @@ def narrowed_sentence(reading: Reading, watch: str, *, fit: bool = True) -> str:
     if _count_matches(crowd, crowd.bits) < NEARLY_ONE:
         return f"hardly anyone but {person} matches in {name}"
     matches = _describe_matches(crowd, clipped=bool(reading.at_least))
-    return f"{matches} in {name} match{f' as well as {person}' if fit else ''}"
+    return f"{matches} in {name} match{f' as well as {person}' if fit else ' this voice'}"
 
 
 def _describe_matches(crowd: Among, *, clipped: bool) -> str:
@@ -268,7 +268,7 @@ def _describe_matches(crowd: Among, *, clipped: bool) -> str:
     low, high = crowd.bits_low, crowd.bits_high
     fitting = _count_matches(crowd, crowd.bits)
     if low is None or high is None or high - low <= WIDE_BITS or clipped:
-        return f"about {rounded(fitting)} people{' or fewer' if clipped else ''}"
+        return f"{'at most' if clipped else 'about'} {rounded(fitting)} people"
     minimum, maximum = _count_matches(crowd, high), _count_matches(crowd, low)
     if maximum >= crowd.people:
         return f"about {rounded(fitting)} people, perhaps all,"
