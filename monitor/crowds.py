@@ -13,14 +13,13 @@ from typing import NamedTuple
 from monitor.errors import UsageError
 
 __all__ = [
-    *("SCALE", "Crowd", "axis_top", "crowd_of", "format_probability", "people", "rounded"),
+    *("SCALE", "Crowd", "crowd_of", "format_probability", "people", "rounded"),
     *("one_of", "rounded_count", "sizes", "with_article"),
 ]
 
 FEWEST, MOST = 2, 10**10
 NEARLY_ONE = 1.5
 YOU = ("me", "myself")  # names by which readers refer to themselves
-NEAR_BITS = 2.5
 
 
 class Crowd(NamedTuple):
@@ -46,6 +45,9 @@ SCALE = (
     Crowd("world", 8e9, math.inf),
 )
 """Crowds that people can picture, the smallest first."""
+
+LEVELS = (0, 1, 3, 6, 10, 13, 17, 20, 23, 26, 30, 33)
+"""Bits that a curve explains in words beside its right edge."""
 
 _ROUND = {
     1e3: "a thousand", 1e4: "ten thousand", 1e5: "a hundred thousand", 1e6: "a million",
@@ -127,12 +129,6 @@ def crowd_of(count: float, enrolled: float | None = None) -> str:
         return f"the {people(count)} enrolled"
     name = next(crowd.name for crowd in SCALE if count < crowd.upto)
     return f"{with_article(name)} of {people(count)}"
-
-
-def axis_top(bits: float) -> float:
-    """Return the upper end of an axis of evidence, which includes the next crowd if it is near."""
-    ahead = next((crowd.bits for crowd in SCALE if crowd.bits >= bits), bits)
-    return ahead if ahead - bits <= NEAR_BITS else bits
 
 
 def format_probability(probability: float) -> str:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from monitor.crowds import NEARLY_ONE, YOU, crowd_of, format_probability, people, rounded
+from monitor.crowds import (
+    NEARLY_ONE,
+    YOU,
+    crowd_of,
+    format_probability,
+    one_of,
+    people,
+    rounded,
+)
 from monitor.events.declaration import Event, find_first
 from monitor.events.reading import Among, Bystander, OpenChange, ProtectedReading, Reading
 from monitor.events.run import (
@@ -181,6 +189,20 @@ def narrowed_names(bystanders: Sequence[Bystander] | None) -> str:
     shown = [f"{clean(b.name, 20)}, {one_in(b.probability)}" for b in everyone[:SHOWN_BYSTANDERS]]
     more = len(everyone) - len(shown)
     return "; ".join([*shown, *([f"and {more} more"] if more else [])])
+
+
+def level_as_people(bits: float, ceiling: float | None = None, *, assumed: bool = False) -> str:
+    """Format a level of a curve: one match in so many; below a ceiling, the attacker's odds.
+
+    Example:
+        >>> level_as_people(10), level_as_people(-3), level_as_people(1, 5.64)
+        ('1 in 1,000', '8× less likely', '1 in 25')
+    """
+    if ceiling is not None:
+        return odds(bits, ceiling, assumed=assumed, short=True)
+    if bits == 0:
+        return "no evidence"
+    return one_of(bits) if bits > 0 else f"{one_of(-bits).removeprefix('1 in ')}× less likely"
 
 
 # --- Evidence in crowds.

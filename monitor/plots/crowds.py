@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from monitor.crowds import crowd_of, people, rounded
+from monitor.crowds import LEVELS, crowd_of, people, rounded
 from monitor.errors import UsageError
 from monitor.events.declaration import Event
 from monitor.events.reading import Reading
 from monitor.plots.canvas import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, draw
 from monitor.plots.columns import curve_points, read_columns
 from monitor.plots.sheet import Frame, Sheet, Spot
-from monitor.plots.wording import LEVELS, meaning
+from monitor.plots.wording import meaning
 from monitor.safe_text import short_name
 from monitor.types import FloatArray
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from monitor.crowds import LEVELS
 from monitor.events import phrases
 from monitor.events.declaration import Event, find_first
 from monitor.events.run import Alert, AlertTerms, RunStart
@@ -40,7 +41,6 @@ from monitor.plots.recording import INCHES as PEOPLE_INCHES
 from monitor.plots.recording import make_people_painter
 from monitor.plots.sheet import BOX, HATCH, WIDTH, Frame, Sheet, Spot
 from monitor.plots.wording import (
-    LEVELS,
     caption,
     heading,
     in_bits,

@@ -6,15 +6,12 @@ import math
 
 import numpy as np
 
-from monitor.crowds import one_of
 from monitor.events import phrases
-from monitor.phrases import AT_ALL, NO_MEASURE, STYLE_CAVEAT, clock_time, odds, plural, verdict
+from monitor.phrases import AT_ALL, NO_MEASURE, STYLE_CAVEAT, clock_time, plural, verdict
 from monitor.plots.columns import RunColumns
 from monitor.safe_text import short_name
 
 MOST_NOTICES = 2
-LEVELS = (0, 1, 3, 6, 10, 13, 17, 20, 23, 26, 30, 33)
-"""Bits that a picture explains beside its right edge."""
 _UNITS = ((90, 1, "second"), (5400, 60, "minute"), (math.inf, 3600, "hour"))
 
 
@@ -127,11 +124,8 @@ def _sentence(words: str) -> str:
 
 def meaning(run: RunColumns, bits: float) -> str:
     """Format bits as people: one match in so many, or the odds among the N of the run."""
-    if not run.evidence:
-        return odds(bits, _ceiling(run), assumed=run.watch is None)
-    if bits == 0:
-        return "no evidence"
-    return one_of(bits) if bits > 0 else f"{one_of(-bits).removeprefix('1 in ')}× less likely"
+    ceiling = None if run.evidence else _ceiling(run)
+    return phrases.level_as_people(bits, ceiling, assumed=run.watch is None)
 
 
 def in_bits(bits: float) -> str:
