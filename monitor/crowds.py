@@ -13,14 +13,13 @@ from typing import NamedTuple
 from monitor.errors import UsageError
 
 __all__ = [
-    *("SCALE", "Crowd", "axis_top", "crowd_of", "format_probability", "people", "rounded"),
-    *("rounded_count", "sizes", "with_article"),
+    *("SCALE", "Crowd", "crowd_of", "format_probability", "people", "rounded"),
+    *("one_of", "rounded_count", "sizes", "with_article"),
 ]
 
 FEWEST, MOST = 2, 10**10
 NEARLY_ONE = 1.5
 YOU = ("me", "myself")  # names by which readers refer to themselves
-NEAR_BITS = 2.5
 
 
 class Crowd(NamedTuple):
@@ -46,6 +45,9 @@ SCALE = (
     Crowd("world", 8e9, math.inf),
 )
 """Crowds that people can picture, the smallest first."""
+
+LEVELS = (0, 1, 3, 6, 10, 13, 17, 20, 23, 26, 30, 33)
+"""Bits that a curve explains in words beside its right edge."""
 
 _ROUND = {
     1e3: "a thousand", 1e4: "ten thousand", 1e5: "a hundred thousand", 1e6: "a million",
@@ -105,6 +107,17 @@ def rounded_count(count: float) -> float:
     return float(round(count / step) * step)
 
 
+def one_of(bits: float) -> str:
+    """Format bits of evidence as people.
+
+    Example:
+        >>> one_of(1), one_of(6), one_of(10), one_of(13)
+        ('1 in 2', '1 in 64', '1 in 1,000', '1 in 8,000')
+    """
+    count = 2.0**bits
+    return f"1 in {_in_digits(count if count < 100 else rounded_count(count))}"
+
+
 def crowd_of(count: float, enrolled: float | None = None) -> str:
     """Format a number of people as a crowd; N people are the ``enrolled``.
 
@@ -116,12 +129,6 @@ def crowd_of(count: float, enrolled: float | None = None) -> str:
         return f"the {people(count)} enrolled"
     name = next(crowd.name for crowd in SCALE if count < crowd.upto)
     return f"{with_article(name)} of {people(count)}"
-
-
-def axis_top(bits: float) -> float:
-    """Return the upper end of an axis of evidence, which includes the next crowd if it is near."""
-    ahead = next((crowd.bits for crowd in SCALE if crowd.bits >= bits), bits)
-    return ahead if ahead - bits <= NEAR_BITS else bits
 
 
 def format_probability(probability: float) -> str:

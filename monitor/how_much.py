@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from monitor.crowds import crowd_of, rounded_count
+from monitor.crowds import crowd_of, one_of, rounded_count
 
 __all__ = [
     *("ADVICE", "BITS", "PURPOSES", "TITLE", "USUAL", "ThresholdAdvice", "Table", "TypicalBits"),
@@ -101,7 +101,7 @@ class Table(NamedTuple):
 
 def tables(*, options: bool = True) -> tuple[Table, Table, Table]:
     """Return bits as people, bits that are usual, and a threshold for each purpose."""
-    meanings = tuple((f"{bits}", *_people(2.0**bits)) for bits in BITS)
+    meanings = tuple((f"{bits}", one_of(bits), *_people(2.0**bits)) for bits in BITS)
     usual = tuple(
         (f"{row.seconds:g} s", f"{row.median:.1f}", f"{row.low:.1f} to {row.high:.1f}")
         for row in USUAL
@@ -115,10 +115,10 @@ def tables(*, options: bool = True) -> tuple[Table, Table, Table]:
     )
 
 
-def _people(count: float) -> tuple[str, str, str]:
-    """Format one in ``count``, the crowd of that size, and the number who match in a city."""
+def _people(count: float) -> tuple[str, str]:
+    """Format the crowd of that size, and the number who match in a city."""
     count = count if count < 100 else rounded_count(count)
-    return f"1 in {count:,.0f}", crowd_of(count), f"{rounded_count(CITY / count):,.0f}"
+    return crowd_of(count), f"{rounded_count(CITY / count):,.0f}"
 
 
 def _after(seconds: float | None) -> str:

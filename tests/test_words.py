@@ -125,7 +125,7 @@ def test_rough_numbers_are_not_off_by_more_than_a_quarter(count):
     [
         (told(11.3), "me", "about 400 people in a city of a million match as well as you"),
         (told(14.2, at_least=True), "4088",
-         "about 50 people or fewer in a city of a million match as well as 4088"),
+         "at most 50 people in a city of a million match as well as 4088"),
         (told(11.3, spread=2.0), "4088",
          "between 100 and 1,600 people in a city of a million match as well as 4088"),
         (told(1.5, spread=2.0), "4088",

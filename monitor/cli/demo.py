@@ -84,7 +84,7 @@ def command(asked: DemoOptions) -> int:
     log = JsonLines(asked.folder / "demo.jsonl")  # a sink, since a demo is not resumed
     with Run(Paced(source, asked.speed), monitor, rules=[rule], sinks=[log, view, buffer]) as run:
         run.to_end()
-    plot_run(buffer.events, asked.folder / "demo.png", guides=True)
+    plot_run(buffer.events, asked.folder / "demo.png")
     for line in (*_in_words(buffer.events, DEMO_SPEAKER, rule.bits), "", *to_text(), ""):
         say(line, err=False)
     say(

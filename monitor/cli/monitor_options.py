@@ -741,7 +741,7 @@ class RunReporter:
         asked: RunOptions,
         read: Iterable[object | None] = (),
         *,
-        plot: Path | None = None,
+        plot: tuple[Path, bool] | None = None,
         resume: bool = False,
         split: bool = False,
         alert_for: Sequence[str] = (),
@@ -763,7 +763,7 @@ class RunReporter:
         self._log, self._plot = log, plot
         self._terminal = sys.stdout.isatty()
         if plot is not None:
-            check_picture(plot)
+            check_picture(plot[0])
 
     @cached_property
     def _kept(self) -> RunBuffer:
@@ -850,7 +850,8 @@ class RunReporter:
 
             log = self._log  # of a resumed run only the file has the beginning
             events = read_run(str(log.path)) if log and log.resume else self._kept.events
-            plot_run(events, self._plot)
+            path, guides = self._plot
+            plot_run(events, path, guides=guides)
         if self._terminal and (self._log is None or self._log.path != "-"):
             from monitor.sinks.summary import print_summary
 

@@ -28,6 +28,7 @@ from monitor.cli.options import (
     check_new,
     feature_setup,
     group,
+    guides_option,
     in_options,
     note,
     option,
@@ -442,6 +443,7 @@ class ReplayOptions(RunOptions):
         "Accept audio that was itself enrolled. Its bits are far too high.",
     )
     plot: Path | None = option("--plot FILE.png|.svg|.pdf", "Draw the curve when done.")
+    guides: bool = shared(guides_option)
     resume: bool = option(
         "--resume",
         "Continue an interrupted run of --jsonl FILE. With --each, continue --summary FILE. A run "
@@ -486,6 +488,8 @@ def command(asked: ReplayOptions) -> int:
         paced = joined if math.isinf(asked.speed) else Paced(joined, asked.speed)
         return asked.apart.split(paced, asked.recordings[0], asked.interval[0]) if split else paced
 
+    if asked.guides and asked.plot is None:
+        raise UsageError("--guides is for a picture: add --plot FILE.png")
     of_one_run = {
         "--jsonl": asked.log.jsonl,
         "--plot": asked.plot,
@@ -502,8 +506,9 @@ def command(asked: ReplayOptions) -> int:
     if asked.workers.scheduler is not None:
         raise UsageError(f"--jobs {asked.workers.scheduler} is for many recordings: add --each")
     read = [*asked.recordings, *asked.transcribing.files, asked.apart.turns]
+    plot = None if asked.plot is None else (asked.plot, asked.guides)
     reporter = RunReporter(
-        asked, read, plot=asked.plot, resume=asked.resume, split=split,
+        asked, read, plot=plot, resume=asked.resume, split=split,
         alert_for=asked.apart.alert_for,
     )  # fmt: skip
     jobs = asked.workers.processes

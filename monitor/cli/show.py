@@ -16,6 +16,7 @@ from monitor.cli.options import (
     argument,
     check_output,
     check_outputs,
+    guides_option,
     option,
     say,
     setting,
@@ -40,12 +41,7 @@ class ShowOptions:
     replace: bool = option("--replace", "Overwrite -o if it exists.")
     csv: bool = option("--csv", "Print a table as CSV.")
     title: str | None = setting("title", "Title of the picture.")
-    guides: bool = option(
-        "--guides",
-        "Draw growth curves, the calibration's support and a declared epsilon's bound in a "
-        "picture. The curves are composition, and linear and square-root growth of an average "
-        "voice.",
-    )
+    guides: bool = shared(guides_option)
     among: tuple[int, ...] | None = option(
         "--among",
         "Draw the watched voice's bits in crowds of these sizes, such as 100,1e4,1e6, as a "
@@ -120,7 +116,8 @@ def _draw(asked: ShowOptions, output: Path) -> int:
     from monitor.events.declaration import find_first
     from monitor.events.run import RunStart
     from monitor.events.schema import read_run
-    from monitor.plots.curve import plot_crowds, plot_run
+    from monitor.plots.crowds import plot_crowds
+    from monitor.plots.curve import plot_run
 
     (run,) = asked.runs
     check_output(output)

@@ -5,7 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from monitor.crowds import NEARLY_ONE, YOU, crowd_of, format_probability, people, rounded
+from monitor.crowds import (
+    NEARLY_ONE,
+    YOU,
+    crowd_of,
+    format_probability,
+    one_of,
+    people,
+    rounded,
+)
 from monitor.events.declaration import Event, find_first
 from monitor.events.reading import Bystander, CrowdReading, OpenChange, ProtectedReading, Reading
 from monitor.events.run import (
@@ -183,6 +191,20 @@ def narrowed_names(bystanders: Sequence[Bystander] | None) -> str:
     return "; ".join([*shown, *([f"and {more} more"] if more else [])])
 
 
+def level_as_people(bits: float, ceiling: float | None = None, *, assumed: bool = False) -> str:
+    """Format a level of a curve: one match in so many; below a ceiling, the attacker's odds.
+
+    Example:
+        >>> level_as_people(10), level_as_people(-3), level_as_people(1, 5.64)
+        ('1 in 1,000', '8× less likely', '1 in 25')
+    """
+    if ceiling is not None:
+        return odds(bits, ceiling, assumed=assumed, short=True)
+    if bits == 0:
+        return "no evidence"
+    return one_of(bits) if bits > 0 else f"{one_of(-bits).removeprefix('1 in ')}× less likely"
+
+
 # --- Evidence in crowds.
 #
 # Bits of evidence apply to a crowd of any size: k bits leave one person in ``2^k``. A voice with 11
@@ -260,7 +282,7 @@ def narrowed_sentence(reading: Reading, watch: str, *, fit: bool = True) -> str:
     if _count_matches(crowd, crowd.bits) < NEARLY_ONE:
         return f"hardly anyone but {person} matches in {name}"
     matches = _describe_matches(crowd, clipped=bool(reading.at_least))
-    return f"{matches} in {name} match{f' as well as {person}' if fit else ''}"
+    return f"{matches} in {name} match{f' as well as {person}' if fit else ' this voice'}"
 
 
 def _describe_matches(crowd: CrowdReading, *, clipped: bool) -> str:
@@ -268,7 +290,7 @@ def _describe_matches(crowd: CrowdReading, *, clipped: bool) -> str:
     low, high = crowd.bits_low, crowd.bits_high
     fitting = _count_matches(crowd, crowd.bits)
     if low is None or high is None or high - low <= WIDE_BITS or clipped:
-        return f"about {rounded(fitting)} people{' or fewer' if clipped else ''}"
+        return f"{'at most' if clipped else 'about'} {rounded(fitting)} people"
     minimum, maximum = _count_matches(crowd, high), _count_matches(crowd, low)
     if maximum >= crowd.people:
         return f"about {rounded(fitting)} people, perhaps all,"

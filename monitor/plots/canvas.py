@@ -64,6 +64,9 @@ BLUE, GREEN, ORANGE, RED, PURPLE = "#0072B2", "#00795A", "#B26F00", "#C44E00", "
 LIGHT_BLUE = "#3D86B8"
 BLACK, GREY = "#222222", "#6B6B6B"
 
+_DARK_THEME = (
+    "@media screen and (prefers-color-scheme:dark){svg{filter:invert(.93) hue-rotate(180deg)}}"
+)
 SUFFIXES = {
     ".png": {"Software": None},
     ".svg": {"Date": None},
@@ -102,7 +105,7 @@ def check_drawing() -> None:
 
 
 def draw(path: Path, paint: Callable[[Figure], None], inches: tuple[float, float]) -> None:
-    """Paint a figure of 100 dots per inch and write it as PNG, SVG or PDF, by suffix; mode 0600.
+    """Paint a figure and write it as PNG (200 dots per inch), SVG or PDF, by suffix; mode 0600.
 
     The same input gives the same bytes, and an interrupted call leaves no half file.
     """
@@ -131,7 +134,17 @@ def make_figure(paint: Callable[[Figure], None], inches: tuple[float, float]) ->
 def write_figure(figure: Figure, file: IO[bytes], suffix: str) -> None:
     """Write a figure to an open file in the format of ``suffix``, always with the same bytes."""
     with _in_style():
-        figure.savefig(file, format=suffix[1:], dpi=100, metadata=SUFFIXES[suffix])
+        if suffix != ".svg":
+            figure.savefig(file, format=suffix[1:], dpi=200, metadata=SUFFIXES[suffix])
+            return
+        text = io.StringIO()
+        figure.savefig(text, format="svg", metadata=SUFFIXES[suffix])
+        file.write(with_dark_theme(text.getvalue()).encode())
+
+
+def with_dark_theme(svg: str) -> str:
+    """Let a browser with a dark theme show an SVG file in light colours of the same hue."""
+    return re.sub(r"(<svg[^>]*>)", rf"\1<style>{_DARK_THEME}</style>", svg, count=1)
 
 
 _STYLE_LOCK = RLock()
@@ -307,7 +320,7 @@ def standalone_svg(inline: str, palette: Palette) -> str:
         inline = inline.replace(f"var(--{_VARIABLES[stand_in]})", colour)
     head, body = inline.split(">", 1)
     (box,) = re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', head)
-    return (
+    return with_dark_theme(
         f'{head} xmlns="http://www.w3.org/2000/svg" width="{box[0]}" height="{box[1]}" '
         'font-family="DejaVu Sans, sans-serif"><rect width="100%" height="100%" fill="#fff"/>'
         f"{body}"

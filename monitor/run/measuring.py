@@ -165,8 +165,16 @@ class Measurement:
         """All readings as a table: ``to_pandas()``, ``write("talk.csv")``."""
         return Readings(self.events)
 
-    def plot(self, path: str | os.PathLike[str] | None = None, *, title: str | None = None) -> Any:
+    def plot(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        title: str | None = None,
+        guides: bool = False,
+    ) -> Any:
         """Draw bits against speech, as ``monitor show``; ``path`` is .png, .svg or .pdf.
+
+        ``guides`` adds averages, the closed-set figure and the bounds of a declared epsilon.
 
         Returns:
             the matplotlib figure; None where it was written.
@@ -174,8 +182,8 @@ class Measurement:
         from monitor.plots.curve import draw_run, plot_run
 
         if path is None:
-            return draw_run(self.events, title=title)
-        return plot_run(self.events, Path(path), title=title)
+            return draw_run(self.events, title=title, guides=guides)
+        return plot_run(self.events, Path(path), title=title, guides=guides)
 
     def __str__(self) -> str:
         if self.people:

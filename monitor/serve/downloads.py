@@ -18,7 +18,9 @@ from monitor.events.run import Alert, Change, GapEvent, LevelReached, NoticeEven
 from monitor.events.schema import event_of
 from monitor.phrases import clock_time
 from monitor.plots.canvas import write_figure
-from monitor.plots.curve import draw_run, heading, read_columns
+from monitor.plots.columns import read_columns
+from monitor.plots.curve import draw_run
+from monitor.plots.wording import heading
 from monitor.sinks.jsonl import RunBuffer, line_of
 from monitor.sinks.summary import PEOPLE_COLUMNS, people_rows, summary_notes, summary_rows
 from monitor.version import __version__

@@ -16,12 +16,7 @@ from monitor.events.run import Alert, GapEvent, RunStart
 from monitor.phrases import VOICED, budget_in_words, clock_time, plural
 from monitor.protocols import MUTED, RelayControl, ThresholdForecast
 from monitor.sinks.terminal import (
-    LINEAR,
-    PLATEAU,
-    PROTECTED,
-    ROOT,
     SHOWN_GAPS,
-    THRESHOLD,
     TerminalSink,
     TextCurve,
 )
@@ -37,8 +32,8 @@ _FEATURE_COLUMNS = 46
 class LiveView(TerminalSink):
     """The live view of `monitor listen`.
 
-    It shows the headline with limits and odds, and the curve with ceiling, plateau, guides,
-    threshold and a legend. Below are one row per feature, the peak, the five most probable
+    It shows the headline with limits and odds, and the curve with its maximum, threshold, people
+    who match and a legend. Below are one row per feature, the peak, the five most probable
     speakers, alert and forecast, and the lag. Without colour every part still has its own shape. If
     stderr is not a terminal, a line is printed every 10 s of wall time if the bits have changed.
     """
@@ -55,7 +50,6 @@ class LiveView(TerminalSink):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._forecasts, self._relay = tuple(forecasts), relay
-        self._linear, self._root = TextCurve(), TextCurve()
         self._other = TextCurve()  # the protected side
         self._label, self._advised = "", False
         self._rules: list[str] = []
@@ -83,12 +77,6 @@ class LiveView(TerminalSink):
         if (figure := phrases.protected_figure(reading)) is not None:
             self._other.add(seconds, figure[0], fresh=fresh)
             self._lowest = min(self._lowest, figure[0])
-        guides = reading.evidence_guides if reading.is_evidence else reading.guides
-        if guides is None or self.protected:  # two sides are enough to draw
-            return
-        for curve, bits in ((self._linear, guides.linear), (self._root, guides.sqrt)):
-            if bits:
-                curve.add(seconds, bits, fresh=fresh)
 
     def _alert(self, alert: Alert) -> None:
         super()._alert(alert)
@@ -247,14 +235,12 @@ class LiveView(TerminalSink):
         return text
 
     def _plot(self, width: int, rows: int) -> list[Text]:
-        levels = []
-        if (plateau := self.reading.plateau) and not self.evidence:
-            levels.append((plateau, PLATEAU))
-        for forecast in self._forecasts:
-            if phrases.is_headline(forecast.field, self.reading):
-                levels.append((forecast.threshold_bits, THRESHOLD))
-        guides = ((self._other, PROTECTED), (self._linear, LINEAR), (self._root, ROOT))
-        return self._chart(width, rows, levels, guides, self.total_seconds)
+        thresholds = [
+            forecast.threshold_bits
+            for forecast in self._forecasts
+            if phrases.is_headline(forecast.field, self.reading)
+        ]
+        return self._chart(width, rows, thresholds, self._other, self.total_seconds)
 
     def _top(self, width: int) -> list[Text]:
         """Format the most probable speakers, a bar each."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import cached_property
 from itertools import pairwise
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from monitor.crowds import SCALE, axis_top
+from monitor.crowds import LEVELS
 from monitor.events import phrases
 from monitor.events.declaration import Event
 from monitor.events.phrases import clean, number, uninformed
@@ -26,26 +26,21 @@ if TYPE_CHECKING:
 
 # --- A curve drawn with braille dots, two by four to a character.
 
-CROWD_COLUMNS = 1 + max(len(crowd.name) for crowd in SCALE)
-
+RIGHT = 12
+"""Characters beside the curve, for one match in so many."""
 BINS_PER_DECADE = 64
 EMPTY, CEILING, CHANCE, THRESHOLD = " ", "━", "·", "┄"
-PLATEAU, LINEAR, ROOT = "╌", "/", "\\"
 PROTECTED = "o"
 _MEANING = {
     "⣀": "bits",
     PROTECTED: "protected",
-    CEILING: "ceiling",
-    PLATEAU: "plateau",
+    CEILING: "maximum",
     THRESHOLD: "threshold",
-    LINEAR: "linear",
-    ROOT: "root",
     CHANCE: "chance",
 }
 LEFT = 7  # characters of the bits axis
 _STYLES = {
     **dict.fromkeys((CEILING, CHANCE, " "), "default"),
-    **dict.fromkeys((PLATEAU, LINEAR, ROOT), "dim"),
     THRESHOLD: "red",
     PROTECTED: "yellow",
 }
@@ -93,20 +88,6 @@ def row_of(bits: float, height: int, y_range: tuple[float, float]) -> int:
     return _dot(bits, height, y_range) // 4 if top > bottom else 0
 
 
-def crowd_rows(height: int, y_range: tuple[float, float]) -> dict[int, str]:
-    """Return the lines beside which a crowd is named: these bits leave one person of it."""
-    rows: dict[int, str] = {}
-    for crowd in SCALE:
-        if y_range[0] <= crowd.bits <= y_range[1]:
-            rows.setdefault(row_of(crowd.bits, height, y_range), crowd.name)
-    return rows
-
-
-def crowd_legend(rows: Mapping[int, str]) -> str:
-    """Explain the names beside the lines."""
-    return f"  right: one match per {rows[min(rows)]}" if rows else ""
-
-
 def _dot(bits: float, height: int, y_range: tuple[float, float]) -> int:
     bottom, top = y_range
     down = round((top - bits) * (4 * height - 1) / max(top - bottom, 1e-9))
@@ -152,11 +133,10 @@ def draw_curve(
 def draw_behind(
     drawn: list[str],
     curve: TextCurve,
-    mark: str,
     x_range: tuple[float, float],
     y_range: tuple[float, float],
 ) -> list[str]:
-    """Add a guide to a drawing where nothing else is."""
+    """Add the protected side to a drawing where nothing else is."""
     lines = [list(line) for line in drawn]
     (left, right), columns = x_range, len(lines[0])
     for (x0, y0), (x1, y1) in pairwise(curve.points):
@@ -169,7 +149,7 @@ def draw_behind(
             bits = y0 + (y1 - y0) * (column - first) / max(last - first, 1)
             row = row_of(bits, len(drawn), y_range)
             if y_range[0] <= bits < y_range[1] and lines[row][column] == " ":
-                lines[row][column] = mark
+                lines[row][column] = PROTECTED
     return ["".join(line) for line in lines]
 
 
@@ -371,33 +351,30 @@ class TerminalSink:
         self,
         width: int,
         rows: int,
-        levels: Sequence[tuple[float, str]],
-        guides: Sequence[tuple[TextCurve, str]] = (),
+        thresholds: Sequence[float],
+        protected: TextCurve,
         end: float | None = None,
     ) -> list[Text]:
         """Draw the curve, its axes and a legend; without an ``end`` the axis doubles."""
         from rich.text import Text
 
         points = self._curve.points
-        ceiling = self.reading.ceiling or 1.0
         y_range = low, high = min(0.0, self._lowest), self._top_bits(self._curve)
-        crowds = crowd_rows(rows, y_range) if self.evidence else {}
-        columns = width - LEFT - (CROWD_COLUMNS if crowds else 0)
+        columns = width - LEFT - RIGHT
         left = points[0][0] if points else 1.0
         last = max(points[-1][0], 4 * left) if points else 4.0
         x_range = (left, max(last, end or 2.0 ** math.ceil(math.log2(last))))
-        tops = () if self.evidence else (ceiling,)
-        chance = [(0.0, CHANCE)] if low < 0 else []
+        most = self.support_bits if self.evidence else high
+        levels = [(0.0, CHANCE)] if low < 0 else []
+        levels += [(bits, THRESHOLD) for bits in thresholds]
+        levels += [] if most is None else [(most, CEILING)]
         drawn = draw_curve(
             points, width=columns, height=rows, x_range=x_range, y_range=y_range,
-            levels=[*chance, *levels, *((bits, CEILING) for bits in tops)],
-            breaks=self._curve.breaks,
+            levels=levels, breaks=self._curve.breaks,
         )  # fmt: skip
-        for curve, mark in guides:
-            drawn = draw_behind(drawn, curve, mark, x_range, y_range)
+        drawn = draw_behind(drawn, protected, x_range, y_range)
         marks: dict[int, float] = {}
-        shown = [bits for bits, mark in levels if mark == THRESHOLD]
-        for bits in (high, *tops, low, 0.0, *shown):
+        for bits in (high, low, 0.0, *thresholds, *LEVELS):
             if low <= bits <= high:
                 marks.setdefault(row_of(bits, rows, y_range), bits)
         lines = []
@@ -405,19 +382,25 @@ class TerminalSink:
             text = Text(f"{number(marks[row]) if row in marks else '':>6} ")
             for mark in line:
                 text.append(mark, style=_STYLES.get(mark, "cyan"))
-            text.append(f" {crowds.get(row, '')}", style="dim")
+            people = self._as_people(marks[row]) if row in marks else ""
+            text.append(f" {people}", style="dim")
             lines.append(text)
         lines.append(Text(" " * LEFT + axis(*x_range, columns), style="dim"))
-        lines.append(Text(f" {legend(drawn)}{crowd_legend(crowds)}", style="dim"))
+        right = "people who match" if self.evidence else "the attacker's odds"
+        lines.append(Text(f" {legend(drawn)}  right: {right}", style="dim"))
         return lines
+
+    def _as_people(self, bits: float) -> str:
+        ceiling = None if self.evidence else self.reading.ceiling or 1.0
+        words = phrases.level_as_people(bits, ceiling, assumed=self.watch is None)
+        return words if len(words) < RIGHT else ""
 
     def _top_bits(self, curve: TextCurve) -> float:
         """Compute the top of the bits axis: evidence knows no ceiling."""
         ceiling = self.reading.ceiling or 1.0
         if not self.evidence:
             return ceiling
-        highest = max(ceiling, self.support_bits or 0.0, *(bits for _, bits in curve.points))
-        return axis_top(highest)
+        return max(ceiling, self.support_bits or 0.0, *(bits for _, bits in curve.points))
 
     def _crowd_lines(self, width: int) -> list[Text]:
         """Explain the evidence in a crowd, and, second to it, among the enrolled."""

@@ -92,6 +92,7 @@ USAGE = {
         ("-p known.npz --alert bits --false-alarms 10% --ledger x.db", "use --budget"),
         ("--jsonl y", "'--jsonl': given 2 times"),
         ("--watch 00003", "watch"),
+        ("--guides", "add --plot FILE.png"),
         ("--plot a.jpg", "use .png, .svg or .pdf"),
         ("--web 0.0.0.0:0", "set MONITOR_WEB_TOKEN"),
         ("--web {taken}", "something else listens there"),

@@ -282,6 +282,16 @@ def test_interrupted_it_ends_every_process_and_goes_on(command, run, tmp_path):
 
 
 @pytest.mark.slow
+def test_averages_are_drawn_only_with_guides(run, wav, tmp_path):
+    for asked in ((), ("--guides",)):
+        path = tmp_path / f"talk{len(asked)}.svg"
+        assert run("replay", wav, "--plot", path, *asked).code == 0
+        text = path.read_text()
+        assert "square-root growth" in text
+        assert ("average plateau" in text) == bool(asked)
+
+
+@pytest.mark.slow
 def test_both_sides_of_an_anonymiser_and_for_whom_they_are(run, wav, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     known = tmp_path / "safe.npz"

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.image import imread
 from matplotlib.text import Text
 
 from monitor.errors import StoreError, UsageError
-from monitor.plots.canvas import BLUE
-from monitor.plots.curve import bits_in, curve_points, draw_run, plot_crowds, plot_run, read_columns
+from monitor.plots.canvas import BLACK, BLUE
+from monitor.plots.columns import curve_points, read_columns
+from monitor.plots.crowds import bits_in, plot_crowds
+from monitor.plots.curve import draw_run, plot_run
 from monitor.plots.recording import make_curves
 from tests.records import events
 
@@ -162,38 +166,56 @@ UNKNOWN = "f0 cannot tell; it takes a speaker embedding (voice)"
 AGAINST = {**ALERT, "field": "evidence_bits", "threshold": 10.0}
 
 
+STRANGER = [WATCHED, *(told(t, -6.5, enrolled=0.03, top=[["12", 0.4]]) for t in range(1, 61))]
+GROWN = [WATCHED, *(told(t, min(0.4 * t, 11.3), evidence_guides={"linear": 0.2 * t, "sqrt": 0.3})
+                    for t in range(1, 61))]  # fmt: skip
+DECLARED = {"windows": 4, "basic_nats": 2.0, "advanced_nats": 1.5, "optimal_nats": 1.0,
+            "most_bits": 4.2, "empty": False}  # fmt: skip
+RULE = {"rule": "bits>10", "field": "bits", "threshold": 10.0, "level": "alert",
+        "hold_seconds": 5.0, "least_speech_seconds": 3.0}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("records", "said", "unsaid"),
     [
         ([WATCHED, *rising(60), ALERT, GAP],
-         ["After 48 s of speech, the attacker gives 4088 a chance of 1 in",
-          "by chance it would be 1 in 50", "ceiling: log₂ 50 = 5.64 bits", "one person named",
-          "every second counts in full", "seconds count less and less",
-          "average plateau: 3.10 bits", "alert: bits>3 for 5 s", "audio lost",
-          "1 gap, 0.01 s of audio lost", "peak 3 bits", "1 in 25", "Bits of 4088",
-          "95 % interval"], []),
+         ["After 48 seconds, the attacker gives 4088 a chance of 1 in", "this voice: 2.4 bits",
+          "50 people allow no more than 5.6 bits", "1 in 25", "linear growth", "square-root growth",
+          "every second disclosed as much as the first", "alert after 16 seconds: over 3 bits",
+          "audio lost: 0.01 s", "Bits of 4088", "95 % interval"], ["plateau", "average voice |"]),
         ([*evidence_run(), AGAINST],
-         ["After 48 s of speech, about 400 people in a city of a million match",
-          "11.3 bits of evidence", "closed-set: 5.6 bits of at most 5.64 among the 50 enrolled",
-          "this voice now: 11.3 bits", "about 400 in a million", "closed-set ceiling", "village",
-          "town", "one match per", "alert threshold: 10 bits", "Evidence is not proof",
-          "97 % likely"], ["guide"]),
-        (evidence_run(14.2), ["at least 14.2 bits", "about 50 people or fewer"], []),
+         ["After 48 seconds, about 400 people in a city of a million match this voice",
+          "this voice: 11.3 bits", "calibration supports no more than 14.2 bits", "1 in 1,000",
+          "1 in 8,000", "people who match", "over 10 bits", "Evidence is not proof",
+          "97 % likely"], ["linear", "closed-set"]),
+        (GROWN, ["linear growth", "square-root growth"], []),
+        (evidence_run(14.2), ["at least 14.2 bits", "at most 50 people in a city"], []),
+        ([start(watch="4088", alerts=[RULE]), *(told(t, 4.0) for t in range(1, 9))],
+         ["alert above 10 bits: not raised"], []),
+        ([start(watch="4088", alerts=[{**RULE, "threshold": 15.0}]), told(9.0, 4.0)],
+         ["Out of reach: an alert above 15 bits"], ["not raised"]),
+        # a title that names nobody when probably nobody enrolled speaks
+        (STRANGER, ["probably none of the 50 people enrolled is speaking",
+                    "3 % likely to be one of the 50 enrolled"], ["evidence against"]),
+        ([start(), reading(60.0, 5.6, enrolled=0.02, top=[["12", 0.9]])],
+         ["After 48 seconds, probably none of the 50 people enrolled is speaking"],
+         ["hardly doubts"]),
         # a figure that has ended is not that of now
-        (ENDED, ["evidence until 2.4 s: 3 bits;", "closed-set: 1 bit of at most",
-                 "none since, for lack of a rank model"], ["this voice now", "| peak"]),
-        ([*ENDED[:4], *WITHHELD], ["evidence until 2.4 s: 3 bits;", "too few people"],
-         ["this voice now", "| peak"]),
-        (LATE, ["bits until 0.8 s: 2 bits;"], ["this voice now"]),
+        (ENDED, ["evidence until 2 seconds: 3 bits;", "none since, for lack of a rank model"],
+         ["this voice:"]),
+        ([*ENDED[:4], *WITHHELD], ["evidence until 2 seconds: 3 bits;", "too few people"],
+         ["this voice:"]),
+        (LATE, ["bits until 1 second: 2 bits;"], ["this voice:"]),
         # nobody is named after another voice
         (noted(), ["Another voice since 0:35: these bits may not be 4088",
-                   "another voice since 0:35", "several voices now"], ["a chance of"]),
+                   "another voice since 0:35", "several voices: 2.4 bits"], ["a chance of"]),
         ([start(), reading(60.0, CEILING)],
-         ["hardly doubts which of 50 people it is", "assuming the speaker is enrolled"], []),
+         ["hardly doubts which of 50 people it is", "assumes that the speaker is enrolled"], []),
         ([start(), reading(60.0, 1.0, enrolled=None, enrolled_withheld=UNKNOWN)],
          ["Is the speaker enrolled at all? Not known: it takes a speaker embedding (voice)."], []),
         ([start(), reading(9.0, 1.0, enrolled=0.97)],
          ["Is the speaker enrolled at all? 97 % likely."], []),
+        ([WATCHED, reading(9.0, 1.0, declared=DECLARED)], ["Promised: no attacker has more"], []),
         ([], ["No figures for this voice yet"], []),
     ],
 )  # fmt: skip
@@ -201,6 +223,70 @@ def test_what_the_picture_says_and_what_it_does_not(records, said, unsaid):
     text = words_of(draw_run(events(records)))
     assert [words for words in said if words not in text] == [], text
     assert [words for words in unsaid if words in text] == [], text
+
+
+@pytest.mark.parametrize(
+    ("records", "said"),
+    [
+        (GROWN, ["closed-set ceiling, log₂ 50: 5.64 bits", "closed-set, among the 50: 5.64 bits",
+                 "closed-set plateau: 3.1 bits", "closed-set average", "Peak: 11.3 bits"]),
+        ([WATCHED, *rising(60)],
+         ["average plateau: 3.1 bits", "average voice", "By chance it would be 1 in 50"]),
+        ([WATCHED, *(reading(t, 1.0, declared=DECLARED) for t in range(1, 9))],
+         ["basic composition of the epsilon", "optimal composition of the epsilon"]),
+        ([WATCHED, *(reading(t, 3.0, features={name: {"usable": 9.0, "local_bits": bits}
+                                              for name, bits in (("f0", 1.0), ("phones", 2.0))})
+                     for t in range(1, 9))], ["f0 alone", "phones alone"]),
+    ],
+)  # fmt: skip
+def test_guides_add_what_the_plain_picture_leaves_out(records, said):
+    plain, guided = (words_of(draw_run(events(records), guides=g)) for g in (False, True))
+    assert [words for words in said if words not in guided] == [], guided
+    assert [words for words in said if f"| {words}" in plain] == [], plain
+
+
+def test_the_growth_lines_start_with_the_first_bits_and_grow_with_their_power():
+    lines = lines_of(draw_run(events(GROWN)), BLACK)
+    powers = [np.polyfit(np.log(x), np.log(y), 1)[0] for x, y in lines]
+    assert powers == pytest.approx([1.0, 0.5])
+    assert lines[0][1][0] == pytest.approx(0.2)
+
+
+def test_what_calibration_does_not_support_is_hatched_down_to_the_figure_at_the_cap():
+    figure = draw_run(events(evidence_run(14.2)))
+    (hatched,) = [area for area in figure.axes[0].collections if area.get_hatch()]
+    low, high = hatched.get_datalim(figure.axes[0].transData).intervaly
+    assert low == pytest.approx(14.2)
+    assert high > 14.2
+    assert max(np.max(y) for _, y in lines_of(figure, BLUE)) == pytest.approx(14.2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("guides", [False, True])
+@pytest.mark.parametrize("name", [name for name in RUNS if name != "odd name"])
+def test_labels_neither_leave_the_picture_nor_cover_each_other(name, guides):
+    figure = draw_run(events(RUNS[name]), guides=guides)
+    boxes = [(text, text.get_window_extent()) for text in figure.texts if text.get_text()]
+    for text, box in boxes:
+        assert box.x0 >= 0, text
+        assert box.y0 >= 0, text
+        assert box.x1 <= figure.bbox.x1, text
+        assert box.y1 <= figure.bbox.y1, text
+    for (text, box), (other, beside) in combinations(boxes, 2):
+        assert not box.overlaps(beside), (text, other)
+
+
+def test_a_browser_with_a_dark_theme_shows_the_svg_dark(tmp_path):
+    plot_run(events(RUNS["plain"]), tmp_path / "run.svg")
+    root = ElementTree.parse(tmp_path / "run.svg").getroot()
+    style = root[0].text or ""
+    assert "prefers-color-scheme:dark" in style
+    assert "invert" in style
+
+
+def test_a_picture_for_a_phone_is_as_wide_as_its_screen(tmp_path):
+    plot_run(events(GROWN), tmp_path / "run.png", width=390)
+    assert imread(tmp_path / "run.png").shape[1] == 2 * 390
 
 
 @pytest.mark.slow
@@ -212,10 +298,9 @@ def test_nothing_that_is_written_leaves_the_picture():
     notice = {"type": "notice", "seconds": 7.0, "kind": "conditions differ", "text": "a word " * 40}
     records = [start(watch="4088", headline="evidence"), *(told(t, 5.0) for t in range(1, 60))]
     figure = draw_run(events([*records, last, notice]))
-    FigureCanvasAgg(figure).draw()
     words = " ".join(text.get_text().replace("\n", " ") for text in figure.texts)
     assert "between" in words
-    assert "match: low bits do not mean safe" in words
+    assert "match this voice: low bits do not mean safe" in words
     for text in figure.texts:
         box = text.get_window_extent()
         assert box.x0 >= 0, text
@@ -253,6 +338,7 @@ def test_the_protected_side_is_drawn_with_whom_it_is_told_to():
     text = words_of(draw_run(events(records)))
     assert "through mcadams:0.8: " in text
     assert "bits, 2.0 fewer, to the strongest attacker tried, who has enrolled" in text
+    assert "After 32 seconds, 1 bit unprotected, \N{MINUS SIGN}1 bits through mcadams:0.8" in text
     run = read_columns(events(records))
     assert np.allclose(run.columns["bits"] - run.columns["protected_bits"], 2)
 
@@ -264,7 +350,7 @@ def test_one_voice_among_crowds_of_several_sizes(tmp_path):
     text = path.read_text()
     for words in (
         "the 50 enrolled:", "a town of ten thousand:", "a city of a million:",
-        "11.3 of 19.9 bits", "about 400 people match", "Bits of 4088",
+        "11.3 of 19.9 bits", "about 400 people match", "bits of 4088",
     ):  # fmt: skip
         assert words in text, words
     with pytest.raises(UsageError, match="no evidence to draw"):

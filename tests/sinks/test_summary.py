@@ -16,7 +16,8 @@ from monitor.events.phrases import bits_now
 from monitor.events.reading import DeclaredReading, Reading
 from monitor.events.run import RunStart
 from monitor.phrases import CAVEAT
-from monitor.plots.curve import heading, read_columns
+from monitor.plots.columns import read_columns
+from monitor.plots.wording import heading
 from monitor.run import Measurement
 from monitor.run.each import COLUMNS, RecordingOutcome
 from monitor.serve.downloads import run_report

@@ -18,7 +18,8 @@ from rich.console import Console
 import monitor
 from monitor import Monitor
 from monitor.events.schema import SCHEMA
-from monitor.plots.curve import caption, read_columns
+from monitor.plots.columns import read_columns
+from monitor.plots.wording import caption
 from monitor.run import Run
 from monitor.sinks.jsonl import RunBuffer
 from monitor.sinks.live import ReplayProgress

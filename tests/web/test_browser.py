@@ -228,7 +228,7 @@ def test_evidence_comes_first_and_the_enrolled_second(page, show):
     reads(tab, "#legend", "9 of 10 voices")
     assert "A higher alert cannot fire" in text(tab, "#todo")
     assert "--alert" not in text(tab, "#todo")  # at 15 bits it would never be raised
-    reads(tab, "#sentence", "bout 50 people or fewer in a city of a million match as well as ann")
+    reads(tab, "#sentence", "t most 50 people in a city of a million match as well as ann")
     opened = {"since_seconds": 27.0, "features": ["f0"]}
     give(page, evident(32, 14.2, 5.5, **most, change=opened))
     reads(tab, "#sentence", "Another voice since 0:27: these bits may not be ann's.")
