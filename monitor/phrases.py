@@ -59,12 +59,12 @@ def percent(fraction: float) -> str:
     return f"{100 * fraction:.4g} %"
 
 
-def odds(bits: float, ceiling: float, *, assumed: bool = False) -> str:
+def odds(bits: float, ceiling: float, *, assumed: bool = False, short: bool = False) -> str:
     """Format what bits mean, in a few words.
 
     The bits of a watched speaker are a probability, ``2^(bits - ceiling)``. Without a watched
     speaker (``assumed``), the attacker's confidence is a number of equally likely people,
-    ``2^(ceiling - bits)``.
+    ``2^(ceiling - bits)``. ``short`` leaves out "sure".
 
     Example:
         >>> odds(2.06, 5.64), odds(5.58, 5.64), odds(5.64, 5.64), odds(5.2, 5.64, assumed=True)
@@ -76,7 +76,7 @@ def odds(bits: float, ceiling: float, *, assumed: bool = False) -> str:
     if assumed:
         return "1 or 2 left" if k >= ONE else "only 1 left"
     percentage = "over 99 %" if k < 1 / 0.995 else f"{100 / k:.0f} %"
-    return f"{percentage} sure"
+    return percentage if short else f"{percentage} sure"
 
 
 def verdict(bits: float, ceiling: float, watch: str | None) -> str:

@@ -593,12 +593,14 @@ speaker_model_option = click.option(
 )
 
 
-guides_option = click.option(
-    "--guides",
-    is_flag=True,
-    help="Draw more lines in the picture: averages, the closed-set figure beside evidence, the "
-    "range of other voices, each feature alone, and the bounds of a declared epsilon.",
-)
+def guides_setting() -> Any:
+    """Declare the setting that draws more lines in a picture."""
+    return setting(
+        "guides",
+        "Draw more lines in the picture: averages, the closed-set figure beside evidence, the "
+        "range of other voices, each feature alone, and the bounds of a declared epsilon.",
+    )
+
 
 among_option = click.option(
     "--among",

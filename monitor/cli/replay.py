@@ -28,7 +28,7 @@ from monitor.cli.options import (
     check_new,
     feature_setup,
     group,
-    guides_option,
+    guides_setting,
     in_options,
     note,
     option,
@@ -443,7 +443,7 @@ class ReplayOptions(RunOptions):
         "Accept audio that was itself enrolled. Its bits are far too high.",
     )
     plot: Path | None = option("--plot FILE.png|.svg|.pdf", "Draw the curve when done.")
-    guides: bool = shared(guides_option)
+    guides: bool = guides_setting()
     resume: bool = option(
         "--resume",
         "Continue an interrupted run of --jsonl FILE. With --each, continue --summary FILE. A run "
@@ -489,7 +489,7 @@ def command(asked: ReplayOptions) -> int:
         return asked.apart.split(paced, asked.recordings[0], asked.interval[0]) if split else paced
 
     if asked.guides and asked.plot is None:
-        raise UsageError("--guides is for a picture: add --plot FILE.png")
+        raise UsageError("guides is for a picture: add --plot FILE.png")
     of_one_run = {
         "--jsonl": asked.log.jsonl,
         "--plot": asked.plot,

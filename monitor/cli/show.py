@@ -16,7 +16,7 @@ from monitor.cli.options import (
     argument,
     check_output,
     check_outputs,
-    guides_option,
+    guides_setting,
     option,
     say,
     setting,
@@ -41,7 +41,7 @@ class ShowOptions:
     replace: bool = option("--replace", "Overwrite -o if it exists.")
     csv: bool = option("--csv", "Print a table as CSV.")
     title: str | None = setting("title", "Title of the picture.")
-    guides: bool = shared(guides_option)
+    guides: bool = guides_setting()
     among: tuple[int, ...] | None = option(
         "--among",
         "Draw the watched voice's bits in crowds of these sizes, such as 100,1e4,1e6, as a "
@@ -71,7 +71,6 @@ def command(asked: ShowOptions) -> int:
 
     \b
     monitor show talk.jsonl                          in the browser, until Ctrl-C
-    monitor show talk.jsonl -o talk.png --guides
     monitor show talk.jsonl -o crowds.png --among 100,1e4,1e6
 
     \b

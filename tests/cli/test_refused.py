@@ -92,7 +92,7 @@ USAGE = {
         ("-p known.npz --alert bits --false-alarms 10% --ledger x.db", "use --budget"),
         ("--jsonl y", "'--jsonl': given 2 times"),
         ("--watch 00003", "watch"),
-        ("--guides", "add --plot FILE.png"),
+        (":guides=true", "add --plot FILE.png"),
         ("--plot a.jpg", "use .png, .svg or .pdf"),
         ("--web 0.0.0.0:0", "set MONITOR_WEB_TOKEN"),
         ("--web {taken}", "something else listens there"),
@@ -447,7 +447,7 @@ def given(word: str, port: int) -> object:
     if not word.startswith(":"):
         return word.format(taken=port)
     name, _, value = word[1:].partition("=")
-    return {name: json.loads(value) if value.startswith("[") else value}
+    return {name: json.loads(value) if value.startswith("[") or value == "true" else value}
 
 
 def lines(groups: dict[str, list[tuple[str, str]]]) -> list[tuple[str, str]]:

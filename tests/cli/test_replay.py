@@ -283,7 +283,7 @@ def test_interrupted_it_ends_every_process_and_goes_on(command, run, tmp_path):
 
 @pytest.mark.slow
 def test_averages_are_drawn_only_with_guides(run, wav, tmp_path):
-    for asked in ((), ("--guides",)):
+    for asked in ((), ({"guides": True},)):
         path = tmp_path / f"talk{len(asked)}.svg"
         assert run("replay", wav, "--plot", path, *asked).code == 0
         text = path.read_text()
