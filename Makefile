@@ -1,7 +1,7 @@
 # Short names for the checks of CONTRIBUTING.md, which run in .venv.
 BIN = .venv/bin
 BUILD = build
-.PHONY: demo docs lint test
+.PHONY: demo docs lint space test
 
 test: $(BIN)/has-dev # the tests that need only the repository
 	$(BIN)/python -m pytest -n 3
@@ -20,6 +20,11 @@ demo: # the demo with the versions of demo.lock, in build/demo
 	$(BUILD)/locked/bin/pip install -q --require-hashes -r demo.lock
 	$(BUILD)/locked/bin/pip install -q --no-deps --no-build-isolation .
 	mkdir -p $(BUILD)/demo && $(BUILD)/locked/bin/monitor demo -o $(BUILD)/demo
+
+space: # the files of a Hugging Face Space, in build/space
+	rm -rf $(BUILD)/space && mkdir -p $(BUILD)/space
+	git archive HEAD pyproject.toml LICENSE monitor | tar -x -C $(BUILD)/space
+	cp examples/space/* $(BUILD)/space
 
 $(BIN)/has-dev: pyproject.toml
 	python3 -m venv .venv

@@ -7,12 +7,16 @@ import json
 import os
 import re
 import shlex
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import httpx
 import pytest
 import soundfile
+import yaml
 
 from benchmarks.simulation import SIZE, Simulation
 from monitor.population import Population
@@ -218,3 +222,39 @@ def test_odd_english_is_reported_with_its_place_and_patterns(tmp_path, monkeypat
     monkeypatch.setattr(english, "LIMITS", dict.fromkeys(english.LIMITS, 100.0))
     monkeypatch.setattr(english, "WORDS", 100)
     assert list(english.find_too_many()) == []
+
+
+# --------------------------------------------------------------------------------------- the Space
+
+
+@pytest.mark.slow
+def test_the_space_shows_the_demo_under_any_name_and_may_be_framed_by_its_site_alone():
+    folder = EXAMPLES / "space"
+    front = yaml.safe_load(page("examples/space/README.md").split("---\n")[1])
+    assert f"EXPOSE {front['app_port']}\n" in page("examples/space/Dockerfile")
+    assert front["sdk"] == "docker"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PORT": str(port)}
+    with subprocess.Popen([sys.executable, folder / "app.py"], env=environment) as server:
+        try:
+            base, name = f"http://127.0.0.1:{port}", {"host": "owner-monitor.example.org"}
+            for _ in range(600):
+                try:
+                    shown = httpx.get(base, headers=name)
+                    break
+                except httpx.TransportError:
+                    assert server.poll() is None
+                    time.sleep(0.1)
+            assert shown.status_code == 200
+            assert (
+                "frame-ancestors https://huggingface.co;"
+                in shown.headers["content-security-policy"]
+            )
+            assert "x-frame-options" not in shown.headers
+            assert "microphone=()" in shown.headers["permissions-policy"]
+            records = httpx.get(f"{base}/readings", headers=name).json()["records"]
+            assert records[-1]["record"]["bits"] > 13
+        finally:
+            server.terminate()

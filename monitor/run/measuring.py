@@ -177,13 +177,15 @@ class Measurement:
         ``guides`` adds averages, the closed-set figure and the bounds of a declared epsilon.
 
         Returns:
-            the matplotlib figure; None where it was written.
+            the matplotlib figure, which a notebook shows; None where it was written.
         """
         from monitor.plots.curve import draw_run, plot_run
 
-        if path is None:
-            return draw_run(self.events, title=title, guides=guides)
-        return plot_run(self.events, Path(path), title=title, guides=guides)
+        if path is not None:
+            return plot_run(self.events, Path(path), title=title, guides=guides)
+        figure: Any = draw_run(self.events, title=title, guides=guides)
+        figure._repr_png_ = partial(_to_bytes, figure, ".png")  # IPython's own needs pyplot
+        return figure
 
     def __str__(self) -> str:
         if self.people:
@@ -231,13 +233,16 @@ class Measurement:
         """Return the picture as SVG; None without readings."""
         if not self.readings:
             return None
-        from monitor.plots.canvas import write_figure
-
-        figure: Figure = self.plot()
-        buffer = io.BytesIO()
-        write_figure(figure, buffer, ".svg")
-        text = buffer.getvalue().decode()
+        text = _to_bytes(self.plot(), ".svg").decode()
         return text[text.index("<svg") :]
+
+
+def _to_bytes(figure: Figure, suffix: str) -> bytes:
+    from monitor.plots.canvas import write_figure
+
+    buffer = io.BytesIO()
+    write_figure(figure, buffer, suffix)
+    return buffer.getvalue()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

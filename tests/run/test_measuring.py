@@ -51,6 +51,7 @@ def test_it_says_what_replay_says_of_the_demo(tmp_path):
     assert (found.evidence_bits, found.conditions, list(found.differs)) == (None, None, [])
     told = records[0]["notices"]
     assert [str(each) for each in found.notices][: len(told)] == told
+    assert found.plot()._repr_png_().startswith(b"\x89PNG\r\n")  # a notebook shows it
     found.plot(tmp_path / "own.svg")
     assert (tmp_path / "own.svg").read_bytes() == (tmp_path / "replay.svg").read_bytes()
 
