@@ -1,4 +1,4 @@
-"""Check the documents: ``python docs/check.py``; ``--write`` makes the tables of README.
+"""Check the documents: ``python docs/check.py``; ``--write`` makes the tables of how much is much.
 
 Links and anchors have targets, shown commands have their options, mentioned names and files exist,
 quoted figures are in the linked result, cited sections exist, tables are whole, generated parts are
@@ -27,6 +27,7 @@ from docs.english import find_too_many  # noqa: E402
 DOCS = ROOT / "docs"
 RESULTS = sorted((ROOT / "benchmarks" / "results").glob("*.md"))
 PAGES = sorted({*ROOT.glob("*.md"), *ROOT.glob("*/*.md"), *RESULTS})
+README_WORDS, README_COLUMNS = 600, 72
 CODE = ("monitor", "tests", "benchmarks", "recipes", "examples", "docs")
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 _TEXT = {".py", ".md", ".toml", ".html", ".js", ".css", ".svg", ".json", ".yml", ""}
@@ -48,8 +49,10 @@ def prose(path: Path) -> str:
 
 
 def find_dead_links(path: Path) -> Iterator[str]:
-    """Yield links to files or headings that are not there."""
-    for link in re.findall(r"\]\(([^)\s]+)\)", prose(path)):
+    """Yield links and pictures to files or headings that are not there."""
+    text = prose(path)
+    for link in re.findall(r"\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"\s]+)\"", text):
+        link = link[0] or link[1]
         if re.match(r"[a-z]+:", link):
             continue
         name, _, anchor = link.partition("#")
@@ -200,6 +203,17 @@ def _numbers(text: str) -> set[str]:
     return set(re.findall(r"\d+(?:\.\d+)?", text))
 
 
+def find_long_start(path: Path) -> Iterator[str]:
+    """Yield a README of more than a screen and a half, and its commands that a page would cut."""
+    if path != ROOT / "README.md":
+        return
+    if (words := len(read(path).split())) > README_WORDS:
+        yield f"{words} words, over {README_WORDS}"
+    for _, code in _BLOCK.findall(read(path)):
+        yield from (f"over {README_COLUMNS} columns: {line}" for line in code.splitlines()
+                    if len(line) > README_COLUMNS)  # fmt: skip
+
+
 def find_missing_command(path: Path) -> Iterator[str]:
     """Yield a complaint of a result that does not say which command makes it."""
     if path in RESULTS and path.stem != "speed":  # of many
@@ -294,12 +308,19 @@ def table_of_families() -> str:
     return "\n".join(rows)
 
 
-def with_how_much(page: str) -> str:
-    """Return README.md with its section of `monitor.how_much`."""
-    from monitor.how_much import TITLE, to_markdown
+def write_how_much(pages: dict[Path, str]) -> dict[Path, str]:
+    """Return README.md and docs/how-much.md with their tables of `monitor.how_much`."""
+    from monitor.how_much import TITLE, tables, to_markdown
 
-    section = rf"(?<=## {re.escape(TITLE)}\n\n).*?(?=\n\nEvidence is)"
-    return re.sub(section, lambda _: to_markdown(), page, flags=re.DOTALL)
+    heading = rf"(?<=# {re.escape(TITLE)}\n\n)"
+    parts = {
+        ROOT / "README.md": (rf"{heading}\|.*?(?=\n\n)", tables()[0].to_markdown()),
+        DOCS / "how-much.md": (rf"{heading}.*?(?=\n\n## )", to_markdown()),
+    }
+    return {
+        path: re.sub(part, made.replace("\\", r"\\"), pages[path], count=1, flags=re.DOTALL)
+        for path, (part, made) in parts.items()
+    }
 
 
 def find_unmeasured() -> Iterator[tuple[str, str]]:
@@ -342,10 +363,14 @@ def read_spread(seconds: float) -> tuple[float, float]:
 
 def table_of_rooms() -> str:
     """Return the rooms of `monitor` by layer, each with what its docstring says first."""
-    from tests.test_layers import LAYERS
-
+    source = ast.parse(read(ROOT / "tests" / "test_layers.py"))  # needs pytest to import
+    (layers,) = (
+        ast.literal_eval(node.value)
+        for node in source.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "LAYERS"
+    )
     rows = ["| layer | room | what is in it |", "|---|---|---|"]
-    for level, layer in enumerate(LAYERS, 1):
+    for level, layer in enumerate(layers, 1):
         for room in sorted(layer):
             path = ROOT / "monitor" / f"{room}.py"
             path = path if path.exists() else ROOT / "monitor" / room / "__init__.py"
@@ -363,22 +388,27 @@ CHECKS = (
     find_broken_tables,
     find_leftovers,
     find_invented_numbers,
+    find_long_start,
     find_missing_command,
 )
 
 
 def main(write: bool) -> int:
     """Print what is wrong, a line each; return 1 where anything is. Or write what is generated."""
-    readme = ROOT / "README.md"
-    made = with_how_much(read(readme))
+    pages = {path: read(path) for path in (ROOT / "README.md", DOCS / "how-much.md")}
+    made = write_how_much(pages)
     if write:
-        readme.write_text(made, encoding="utf-8")
+        for path, text in made.items():
+            path.write_text(text, encoding="utf-8")
         return 0
     complaints = [(str(p.relative_to(ROOT)), line) for p in PAGES for c in CHECKS for line in c(p)]
     complaints += [*find_left_out(), *find_wrong_citations(), *find_unknown_keys()]
     complaints += [*find_unmeasured(), *find_old_examples(), *find_old_words(), *find_too_many()]
-    if made != read(readme):
-        complaints.append(("README.md", "is stale: run python docs/check.py --write"))
+    complaints += [
+        (str(path.relative_to(ROOT)), "is stale: run python docs/check.py --write")
+        for path in pages
+        if made[path] != pages[path]
+    ]
     for place, line in complaints:
         print(f"{place}: {line}")  # noqa: T201
     return bool(complaints)

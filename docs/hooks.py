@@ -22,7 +22,7 @@ from monitor.cli.help import FULL
 from monitor.events.schema import RECORDS
 
 ROOT = Path(__file__).resolve().parents[1]
-_LINK = re.compile(r"(?<=\]\()(?!\w+:|#|/)([^)#\s]+)")
+_LINK = re.compile(r"(?:(?<=\]\()|(?<=src=\")|(?<=srcset=\"))(?!\w+:|#|/)([^)\"#\s]+)")
 _taken: dict[str, str] = {}
 """Files of the repository that are pages here: where each lies in the site, and where it is."""
 _CODE = re.compile(r"(^```.*?^```|``.+?``|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
@@ -31,6 +31,8 @@ _CODE = re.compile(r"(^```.*?^```|``.+?``|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the command line, every file that a page links to, and those that these link to."""
     files.append(File.generated(config, "cli.md", content=_command_line()))
+    icon = ROOT / "monitor" / "web" / "static" / "icon.svg"
+    files.append(File.generated(config, "icon.svg", abs_src_path=str(icon)))
     waiting = [
         (f"docs/{file.src_uri}", file.content_string) for file in files.documentation_pages()
     ]

@@ -1,8 +1,9 @@
 """Tables of how much is much: bits as people, usual bits, and a threshold for each purpose.
 
-The one declaration: README, the page's "?" and the end of ``monitor demo`` are rendered from it.
-``docs/check.py`` compares README with it, and its figures with benchmarks/results/usual.md. The
-shipped population holds its ranges too, for the band of pictures and pages: after an edit run
+The one declaration: docs/how-much.md, README's first table, the page's "?" and the end of
+``monitor demo`` are rendered from it. ``docs/check.py`` compares both documents with it, and its
+figures with benchmarks/results/usual.md. The shipped population holds its ranges too, for the band
+of pictures and pages: after an edit run
 ``python -m recipes.reference ../shared/speech --usual``.
 """
 
@@ -98,6 +99,15 @@ class Table(NamedTuple):
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
+    def to_markdown(self) -> str:
+        """Format the table, with numbers to the right."""
+        rule = [
+            "---:" if all(cell[:1].isdigit() for cell in column) else "---"
+            for column in zip(*self.rows, strict=True)
+        ]
+        lines = [self.heads, rule, *self.rows]
+        return "\n".join(f"| {' | '.join(map(_quote_code, line))} |" for line in lines)
+
 
 def tables(*, options: bool = True) -> tuple[Table, Table, Table]:
     """Return bits as people, bits that are usual, and a threshold for each purpose."""
@@ -127,16 +137,8 @@ def _after(seconds: float | None) -> str:
 
 
 def to_markdown() -> str:
-    """Format the tables and the advice for README."""
-    parts = []
-    for heads, rows in tables():
-        rule = [
-            "---:" if all(cell[:1].isdigit() for cell in column) else "---"
-            for column in zip(*rows, strict=True)
-        ]
-        lines = [heads, rule, *rows]
-        parts.append("\n".join(f"| {' | '.join(map(_quote_code, line))} |" for line in lines))
-    return "\n\n".join([*parts, *ADVICE])
+    """Format the tables and the advice for docs/how-much.md."""
+    return "\n\n".join([*(table.to_markdown() for table in tables()), *ADVICE])
 
 
 def _quote_code(cell: str) -> str:

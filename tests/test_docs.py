@@ -37,14 +37,14 @@ def page(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def output(folder: Path, *command: object, **more: str) -> str:
+def output(folder: Path, *command: object, stderr: bool = False, **more: str) -> str:
     """What a command prints; it must be content."""
     done = subprocess.run(
         [*map(str, command)], cwd=folder, check=False, capture_output=True, text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT), **more},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return done.stdout + done.stderr * stderr
 
 
 # ------------------------------------------------------------------------------ pages of the guides
@@ -175,12 +175,61 @@ def test_a_folder_of_ones_own(shared, tmp_path):
 # ------------------------------------------------------------------------------- docs/check.py
 
 
-def test_commands_that_are_gone_and_examples_of_another_version_are_found(tmp_path, monkeypatch):
+@pytest.fixture
+def check():
     spec = importlib.util.spec_from_file_location("check", ROOT / "docs" / "check.py")
     assert spec is not None
     assert spec.loader is not None
-    check = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(check)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_table_of_how_much_that_was_edited_is_made_again(check):
+    pages = {ROOT / name: page(name) for name in ("README.md", "docs/how-much.md")}
+    assert check.write_how_much(pages) == pages
+    edited = {
+        path: text.replace("| 10 | 1 in 1,000 |", "| 10 | 1 in 9 |") for path, text in pages.items()
+    }
+    assert all(edited[path] != text for path, text in pages.items())
+    assert check.write_how_much(edited) == pages
+
+
+def test_a_long_start_and_a_lost_picture_are_found(check, tmp_path, monkeypatch):
+    monkeypatch.setattr(check, "ROOT", tmp_path)
+    start = tmp_path / "README.md"
+    start.write_text(f'{"word " * 700}\n\n```sh\nmonitor {"-" * 80}\n```\n<img src="lost.png">\n')
+    assert [line.split(":")[0] for line in check.find_long_start(start)] == [
+        "706 words, over 600", "over 72 columns"]  # fmt: skip
+    assert [*check.find_dead_links(start)] == ["dead link lost.png"]
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_what_only_the_tests_need():
+    code = (
+        "import sys; sys.modules['pytest'] = None; from docs.check import table_of_rooms as table"
+    )
+    rows = output(ROOT, sys.executable, "-c", f"{code}; print(table())").splitlines()
+    assert "| 1 | `errors` |" in "\n".join(rows)
+    assert len(rows) > 30
+
+
+@pytest.mark.slow
+def test_the_tutorial_shows_what_the_demo_prints(tmp_path):
+    shown = [
+        line for code in fenced(page("docs/tutorial.md"), "text") for line in code.splitlines()
+    ]
+    printed = output(
+        tmp_path, sys.executable, "-m", "monitor", "demo", "--speed", "1e6", stderr=True
+    )
+    alerts = [line for line in printed.splitlines() if line.startswith("alert at")]
+    assert alerts
+    assert alerts[0] in shown
+
+
+def test_commands_that_are_gone_and_examples_of_another_version_are_found(
+    check, tmp_path, monkeypatch
+):
     text = tmp_path / "page.md"
     text.write_text("Use it in `hear`, `enrol`, `replay` and `listen`, with `speech` or `noise`.")
     assert [*check.find_unknown_commands(text)] == ["no command hear"]
