@@ -27,7 +27,7 @@ from monitor.datasets.rows import (
     refuse_column,
 )
 from monitor.errors import CorpusError, UnnamedSpeakerError, UsageError
-from monitor.files import Readable, VirtualFile, files_of, plain_cell, spelled_path
+from monitor.files import plain_cell
 from monitor.phrases import plural, some_of
 from monitor.safe_text import (
     LONGEST_NAME,
@@ -43,6 +43,7 @@ from monitor.safe_text import (
 )
 from monitor.sources.registry import recording_suffixes
 from monitor.transcripts.choice import SIDECAR, TranscriptChoice
+from monitor.virtual_files import Readable, VirtualFile, files_of, spelled_path
 
 __all__ = ["AS_STATED", "Columns", "Corpus", "Recording", "find"]
 

@@ -27,10 +27,6 @@ from monitor.features.registry import (
     make,
     takes,
 )
-from monitor.files import (
-    Readable,
-    make_absolute,
-)
 from monitor.jobs import Jobs, each_in_order, here
 from monitor.kinds import FeatureSpec, unlike_networks
 from monitor.maths.landmarks import NAME, frames_of, unpack
@@ -55,6 +51,7 @@ from monitor.types import (
     Track,
     Words,
 )
+from monitor.virtual_files import Readable, make_absolute
 
 
 def select_word_features(features: Sequence[Feature]) -> list[Feature]:

@@ -31,10 +31,10 @@ from monitor.cli.options import (
 
 if TYPE_CHECKING:
     from monitor.corpus import Columns
-    from monitor.files import Readable
     from monitor.lab.attacks.attacking import AttackConfig
     from monitor.lab.attacks.results import AttackResults
     from monitor.lab.attacks.scoreboard import Scoreboard
+    from monitor.virtual_files import Readable
 
 _WIDE = 100
 

@@ -28,8 +28,8 @@ from monitor.cli.options import (
 from monitor.lab.cli import MeasureOptions
 
 if TYPE_CHECKING:
-    from monitor.files import Readable
     from monitor.lab.audit.audit import Audit, AuditConfig
+    from monitor.virtual_files import Readable
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,6 @@ from monitor.phrases import plural
 
 if TYPE_CHECKING:
     from monitor.corpus import Corpus, TrialLists
-    from monitor.files import Readable
     from monitor.kinds import FeatureSpec
     from monitor.lab.evaluation.input.groups import Attribute
     from monitor.lab.evaluation.input.score_file import ScoreCell
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from monitor.population.population import Population
     from monitor.population.rank_model import RankModels
     from monitor.training.voices import SpeakerSpeech
+    from monitor.virtual_files import Readable
 
     Grid: TypeAlias = ScoreGrid | EnrolledGrid
 
