@@ -170,7 +170,7 @@ def keep_frames(
     channel: int | None = None,
 ) -> Corpus:
     """Extract what a folder lacks of the frames of a corpus at ``root``; return their corpus."""
-    from monitor.corpus import read_speaker_attributes
+    from monitor.corpus.tables import read_speaker_attributes
     from monitor.features.registry import defaults
     from monitor.sources.registry import is_frames
     from monitor.training.frames_folder import (

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from monitor.corpus import Columns, find, find_others, is_data_set
+from monitor.corpus import Columns, find
+from monitor.corpus.folders import find_others, is_data_set
 from monitor.datasets import unread
 from monitor.datasets.opening import open_bytes
 from monitor.errors import CorpusError

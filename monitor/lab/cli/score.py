@@ -38,7 +38,8 @@ from monitor.errors import CorpusError, UsageError
 from monitor.phrases import plural
 
 if TYPE_CHECKING:
-    from monitor.corpus import Corpus, TrialLists
+    from monitor.corpus import Corpus
+    from monitor.corpus.trials import TrialLists
     from monitor.kinds import FeatureSpec
     from monitor.lab.evaluation.input.groups import Attribute
     from monitor.lab.evaluation.input.score_file import ScoreCell
@@ -144,7 +145,7 @@ def command(options: ScoreOptions) -> int:
 
     Scores show whose voices are alike: keep the file private.
     """
-    from monitor.corpus import read_trial_lists
+    from monitor.corpus.trials import read_trial_lists
     from monitor.features.registry import caveats
     from monitor.lab.evaluation.input.score_file import write_score_file
     from monitor.population.population import Population
