@@ -35,7 +35,6 @@ from benchmarks.systems import (
     mark_of,
 )
 from monitor.cli.options import progress_over
-from monitor.files import read_arrays
 from monitor.jobs import each_in_order, one_thread
 from monitor.lab.evaluation import EvaluationSettings, ScoreMatrix, evaluate
 from monitor.lab.evaluation.comparisons import Roles
@@ -45,6 +44,7 @@ from monitor.maths.statistics import Estimate, speaker_weights
 from monitor.networks.layers import RATE
 from monitor.networks.phones import PHONES
 from monitor.networks.voice import VoiceNetwork
+from monitor.npz import read_arrays
 from monitor.sources.base import file_hash
 from monitor.types import FloatArray, IntArray
 from recipes.phones.words import Words

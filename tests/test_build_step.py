@@ -17,7 +17,7 @@ import pytest
 import soundfile
 import yaml
 
-from monitor.corpus import CONTAINERS
+from monitor.corpus.recordings import CONTAINERS
 from monitor.population import DEMO_SPEAKER, demo_frames
 from monitor.sources import FramesFile, read_frames, write_frames
 from monitor.sources.registry import recording_suffixes

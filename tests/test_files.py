@@ -20,7 +20,8 @@ import pytest
 
 from monitor import files
 from monitor.errors import StoreError
-from monitor.files import alone, atomic_write, read_arrays, sweep
+from monitor.files import alone, atomic_write, sweep
+from monitor.npz import read_arrays
 from monitor.population.store import read_store, write_store
 
 KILLED = """

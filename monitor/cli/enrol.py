@@ -49,7 +49,8 @@ from monitor.run import INCOMPLETE
 from monitor.safe_text import is_name, spelled
 
 if TYPE_CHECKING:
-    from monitor.corpus import Columns, Corpus, TrialLists
+    from monitor.corpus import Columns, Corpus
+    from monitor.corpus.trials import TrialLists
     from monitor.population.population import Population
     from monitor.training.enrolling import Enrolment
     from monitor.training.unlike_sessions import UnlikeSession
@@ -204,7 +205,7 @@ def enrol_from_microphone(
 
 def select_enrolment(folder: Path, corpus: Corpus) -> Corpus:
     """Select the recordings that a folder's ``enrolls`` lists; all where there is no list."""
-    from monitor.corpus import read_enrolment
+    from monitor.corpus.trials import read_enrolment
 
     utterances = read_enrolment(folder)
     return corpus if utterances is None else _select_listed(corpus, utterances, folder)
@@ -219,7 +220,8 @@ def own_templates(
     workers: JobOptions,
 ) -> Population:
     """Enrol the speech that the lists of a folder, or of that beside it, name."""
-    from monitor.corpus import find, find_enrolment_folder
+    from monitor.corpus import find
+    from monitor.corpus.trials import find_enrolment_folder
     from monitor.training.enrolling import enrol
 
     if lists.enrolment is not None:
@@ -537,7 +539,7 @@ def _enrol(
     features: Sequence[str] | None,
     further: Sequence[str],
 ) -> Enrolment:
-    from monitor.corpus import BY_FOLDER
+    from monitor.corpus.folders import BY_FOLDER
     from monitor.features.registry import caveats, defaults
     from monitor.sources.registry import is_frames
     from monitor.training.enrolling import enrol

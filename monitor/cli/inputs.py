@@ -28,10 +28,10 @@ from monitor.safe_text import file_name
 
 if TYPE_CHECKING:
     from monitor.corpus import Corpus
-    from monitor.files import Readable
     from monitor.population.population import Population
     from monitor.protocols import Source
     from monitor.training.frames_folder import ExtractionOptions, ExtractionTask, OrderOutcome
+    from monitor.virtual_files import Readable
 
 # --- Opens the recordings of a command, and checks them before the long work.
 
@@ -133,8 +133,8 @@ def check_two(corpus: Corpus) -> None:
 
 
 def _minutes(files: Iterable[Readable]) -> float | None:
-    from monitor.files import VirtualFile
     from monitor.sources.registry import open_source
+    from monitor.virtual_files import VirtualFile
 
     total = 0.0
     for file in files:
@@ -170,7 +170,7 @@ def keep_frames(
     channel: int | None = None,
 ) -> Corpus:
     """Extract what a folder lacks of the frames of a corpus at ``root``; return their corpus."""
-    from monitor.corpus import read_speaker_attributes
+    from monitor.corpus.tables import read_speaker_attributes
     from monitor.features.registry import defaults
     from monitor.sources.registry import is_frames
     from monitor.training.frames_folder import (

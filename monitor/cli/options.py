@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from monitor.datasets.rows import Columns
     from monitor.features.registry import FeatureSetup
-    from monitor.files import Readable
     from monitor.jobs import Jobs
+    from monitor.virtual_files import Readable
 
 
 def say(text: str, *, err: bool = True) -> None:
@@ -689,9 +689,9 @@ def worthwhile_processes(lengths: Iterable[float | None]) -> int:
 
 def seconds_of(path: Readable) -> float | None:
     """Return the seconds of audio by the header; None where unknown, or of frames."""
-    from monitor.files import VirtualFile
     from monitor.sources.file import File
     from monitor.sources.registry import is_frames
+    from monitor.virtual_files import VirtualFile
 
     if is_frames(path):
         return None

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from monitor.errors import SourceError
-from monitor.files import VirtualFile
 from monitor.safe_text import file_name
 from monitor.types import FloatArray
+from monitor.virtual_files import VirtualFile
 
 TOLERATED_SECONDS = 0.1
 """Manifests round, and count the padding of MP3 and Opus."""

@@ -34,8 +34,9 @@ from monitor.datasets.rows import (
     text_of,
 )
 from monitor.errors import CorpusError, SourceError, UsageError
-from monitor.files import MOST_RATIO, VirtualFile
+from monitor.npz import MOST_RATIO
 from monitor.safe_text import file_name, is_name, is_printable, printable
+from monitor.virtual_files import VirtualFile
 
 METADATA = ("metadata.csv", "metadata.jsonl")
 FILE_NAME = "file_name"

@@ -30,9 +30,9 @@ from monitor.datasets.rows import (
     text_of,
 )
 from monitor.errors import CorpusError
-from monitor.files import spelled_path
 from monitor.phrases import some_of
 from monitor.safe_text import file_name
+from monitor.virtual_files import spelled_path
 
 _NAMED = re.compile(r"(?:^|.*[_.-])(cuts|recordings|supervisions)(?:[_.-].*)?\.jsonl(?:\.gz)?")
 _CUTS = ("MonoCut", "MultiCut", "MixedCut", "PaddingCut")

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, cast
 
 from monitor.contents import HEAD_BYTES, LFS_POINTER, describe_foreign
 from monitor.errors import CorpusError
-from monitor.files import FREE_BYTES, MOST_RATIO
+from monitor.npz import FREE_BYTES, MOST_RATIO
 from monitor.safe_text import file_name
 
 LONGEST_LINE = 8 << 20

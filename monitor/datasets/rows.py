@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 import orjson
 
 from monitor.errors import CorpusError
-from monitor.files import Readable
 from monitor.phrases import plural
 from monitor.safe_text import escaped, is_printable, printable, spelled
+from monitor.virtual_files import Readable
 
 MOST_ROWS = 10_000_000
 """A table with more rows is probably a mistake."""

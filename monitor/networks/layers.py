@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import as_strided, sliding_window_view
 from scipy.fft import rfft
 
 from monitor.errors import StoreError, UsageError
-from monitor.files import read_arrays
+from monitor.npz import read_arrays
 from monitor.types import AnyArray, FloatArray
 
 _MOST_BYTES = 16 << 20

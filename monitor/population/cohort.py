@@ -13,9 +13,9 @@ import numpy as np
 
 from monitor.arrays import refuse_masked
 from monitor.errors import StoreError
-from monitor.files import MAPPED
 from monitor.kinds import KINDS, FeatureSpec, is_mark
 from monitor.maths.scores import Similarity
+from monitor.npz import MAPPED
 from monitor.population.store import read_store
 from monitor.safe_text import is_name, printable, spelled_all
 from monitor.types import AnyArray, FloatArray

@@ -13,8 +13,8 @@ from typing import Any, Self
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
-from monitor.files import MAPPED, Rows
 from monitor.maths.condition import Condition, average_condition
+from monitor.npz import MAPPED, Rows
 from monitor.phrases import plural
 from monitor.population.cohort import (
     COHORT,

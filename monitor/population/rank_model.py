@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import StoreError
-from monitor.files import Arrays
 from monitor.kinds import is_mark, within
+from monitor.npz import Arrays
 from monitor.population.checks import are_names, is_number, refuse_invalid, require
 from monitor.population.evidence_model import EvidenceModel
 from monitor.population.maxima import Maxima, pack_maxima, unpack_maxima

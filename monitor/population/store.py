@@ -18,16 +18,8 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import SchemaError, StoreError
-from monitor.files import (
-    MAPPED,
-    Arrays,
-    Rows,
-    atomic_write,
-    mapped_arrays,
-    read_arrays,
-    sweep,
-    write_arrays,
-)
+from monitor.files import atomic_write, sweep
+from monitor.npz import MAPPED, Arrays, Rows, mapped_arrays, read_arrays, write_arrays
 from monitor.safe_text import printable
 from monitor.types import AnyArray
 
@@ -71,9 +63,9 @@ def write_store(
 def read_store(
     path: Path, kind: str, *, without: tuple[str, ...] = (), later: tuple[str, ...] = ()
 ) -> tuple[dict[str, Any], Arrays]:
-    """Read the header of a store and its arrays by name, as `monitor.files.read_arrays` does.
+    """Read the header of a store and its arrays by name, as `monitor.npz.read_arrays` does.
 
-    Names of mapped arrays begin with `monitor.files.MAPPED`.
+    Names of mapped arrays begin with `monitor.npz.MAPPED`.
     """
     sweep(path)
     if not path.is_file():

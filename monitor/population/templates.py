@@ -10,10 +10,10 @@ from itertools import compress
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
-from monitor.files import MAPPED, Rows
 from monitor.kinds import FeatureSpec, unlike_networks
 from monitor.maths.scores import SessionMixture, Similarity
 from monitor.maths.statistics import median
+from monitor.npz import MAPPED, Rows
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.rank_model import RankModel
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray, Record

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from monitor.alerts.crossings import as_text, from_text
-from monitor.corpus import natural, recordings_below
+from monitor.corpus.folders import recordings_below
+from monitor.corpus.recordings import natural
 from monitor.errors import MonitorError, SourceError, StoreError, UsageError
 from monitor.events.reading import Reading
 from monitor.events.run import Alert

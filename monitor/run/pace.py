@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, make
-from monitor.files import Readable
 from monitor.jobs import GeneratorProcesses, worthwhile
 from monitor.protocols import Feature, LiveSource, Source, WindowFeature
 from monitor.sources.base import BaseSource, Chain, WrappedLiveSource, WrappedSource
 from monitor.sources.file import File
 from monitor.stream.clocks import BlocksToTicks
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, FloatArray, Frames, Gap, Item, Track
+from monitor.virtual_files import Readable
 
 if TYPE_CHECKING:
     from monitor.stream.monitor import Monitor

@@ -20,7 +20,6 @@ from monitor.anonymisers.recording import ProtectedBlocks
 from monitor.anonymisers.registry import ANONYMISERS
 from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, defaults
-from monitor.files import MemoryFile
 from monitor.maths.condition import list_poor_figures
 from monitor.phrases import clock_time, condition_in_words, poor_in_words
 from monitor.population.population import Population
@@ -43,6 +42,7 @@ from monitor.stream.records import start_event
 from monitor.training.live_enrolment import LiveEnrolment
 from monitor.transcripts.turn_formats import read_turns
 from monitor.types import Block, Gap
+from monitor.virtual_files import MemoryFile
 from monitor.web.hub import Hub
 
 # --- The browser's microphone as a live source.

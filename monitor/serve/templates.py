@@ -18,7 +18,6 @@ from monitor.files import (
     check_private_folder,
     is_ours,
     make_folder,
-    spelled_path,
     sweep,
     sweep_folder,
     unwritable,
@@ -26,6 +25,7 @@ from monitor.files import (
 )
 from monitor.population.population import Population
 from monitor.safe_text import JOINERS, file_name, is_printable, spelled
+from monitor.virtual_files import spelled_path
 
 MOST_CHARACTERS = 40
 _SAVING = threading.Lock()

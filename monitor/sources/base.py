@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike
 
 from monitor.arrays import is_array, real_numbers, sampling_rate
 from monitor.errors import SourceError, UsageError
-from monitor.files import Readable, VirtualFile, readable
 from monitor.kinds import FeatureSpec
 from monitor.lazy import Managed
 from monitor.protocols import (
@@ -29,6 +28,7 @@ from monitor.protocols import (
     TranscriptNote,
 )
 from monitor.types import TICK_SECONDS, TICKS_PER_SECOND, Block, Frames, Gap, Item
+from monitor.virtual_files import Readable, VirtualFile, readable
 
 Given = TypeVar("Given", bound=Item, covariant=True)
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.files import VirtualFile, readable
 from monitor.phrases import clock_time
 from monitor.protocols import LiveSource, Source, TranscriptNote
 from monitor.sources.base import WrappedLiveSource, WrappedSource
@@ -19,6 +18,7 @@ from monitor.sources.frames import FramesFile
 from monitor.transcripts.choice import SIDECAR, TranscriptChoice, words_mark
 from monitor.transcripts.transcript import Transcript
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Item, Track, Tracks, Words
+from monitor.virtual_files import VirtualFile, readable
 
 if TYPE_CHECKING:
     from monitor.transcripts.live import WordPipe

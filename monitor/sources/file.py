@@ -32,7 +32,6 @@ import soundfile
 from monitor import lazy
 from monitor.contents import describe_foreign
 from monitor.errors import SourceError, UsageError
-from monitor.files import Readable, VirtualFile, readable
 from monitor.lazy import Managed
 from monitor.phrases import plural
 from monitor.protocols import MOST_SAMPLES, Provenance, StreamInfo, check_format
@@ -40,6 +39,7 @@ from monitor.safe_text import as_pipe, as_raw, as_wav, file_name, is_printable
 from monitor.sources.base import BaseSource, file_hash, protection_of
 from monitor.sources.sound_pieces import SoundPiece, find_pieces
 from monitor.types import Block, FloatArray, Gap
+from monitor.virtual_files import Readable, VirtualFile, readable
 
 STREAMED_BYTES = 0x7FF0_0000  # a header as long as this was written to a pipe: length unknown
 UNKNOWN_FRAMES = 1 << 60

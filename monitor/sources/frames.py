@@ -18,9 +18,10 @@ import numpy as np
 
 from monitor.arrays import refuse_masked
 from monitor.errors import SourceError, UsageError
-from monitor.files import atomic_write, not_written, read_arrays
+from monitor.files import atomic_write, not_written
 from monitor.kinds import KINDS, FeatureSpec, is_mark
 from monitor.maths.condition import ROW
+from monitor.npz import read_arrays
 from monitor.phrases import plural
 from monitor.protocols import Provenance, StreamInfo
 from monitor.safe_text import file_name, printable

@@ -17,10 +17,10 @@ from typing import Any
 
 from monitor.arrays import is_array
 from monitor.errors import UsageError
-from monitor.files import Readable, VirtualFile, readable
 from monitor.protocols import LiveSource, Provenance, Source
 from monitor.safe_text import file_name
 from monitor.sources.base import file_hash
+from monitor.virtual_files import Readable, VirtualFile, readable
 
 _SCHEME = re.compile(
     r"[a-z][a-z0-9+.-]+:"

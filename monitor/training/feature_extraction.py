@@ -12,7 +12,8 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from monitor.corpus import Recording, describe_unusable
+from monitor.corpus import Recording
+from monitor.corpus.recordings import describe_unusable
 from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.features.channel import CONDITION
 from monitor.features.extractor import Extractor
@@ -26,10 +27,6 @@ from monitor.features.registry import (
     list_marks,
     make,
     takes,
-)
-from monitor.files import (
-    Readable,
-    make_absolute,
 )
 from monitor.jobs import Jobs, each_in_order, here
 from monitor.kinds import FeatureSpec, unlike_networks
@@ -55,6 +52,7 @@ from monitor.types import (
     Track,
     Words,
 )
+from monitor.virtual_files import Readable, make_absolute
 
 
 def select_word_features(features: Sequence[Feature]) -> list[Feature]:

@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from monitor.corpus import Corpus, describe_unusable
+from monitor.corpus import Corpus
+from monitor.corpus.recordings import describe_unusable
 from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.features.channel import CONDITION
 from monitor.features.embeddings import EARLY_SECONDS, EARLY_WINDOWS
@@ -26,16 +27,7 @@ from monitor.features.registry import (
     make,
     takes,
 )
-from monitor.files import (
-    Readable,
-    csv_text,
-    held_by,
-    make_absolute,
-    make_folder,
-    not_written,
-    sweep,
-    write_text,
-)
+from monitor.files import csv_text, held_by, make_folder, not_written, sweep, write_text
 from monitor.jobs import Jobs, absolute, each_in_order
 from monitor.maths.condition import ROW
 from monitor.maths.landmarks import NAME, frames_of, pack
@@ -63,6 +55,7 @@ from monitor.types import (
     Starts,
 )
 from monitor.version import __version__
+from monitor.virtual_files import Readable, make_absolute
 
 MANIFEST = "manifest.csv"
 COLUMNS = ["path", "speaker", "session"]

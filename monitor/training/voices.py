@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from monitor.corpus import AS_STATED, Columns, Corpus, Recording, find_others
+from monitor.corpus import AS_STATED, Columns, Corpus, Recording
+from monitor.corpus.folders import find_others
 from monitor.errors import UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
 from monitor.jobs import Jobs

@@ -9,12 +9,12 @@ from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
 from monitor.errors import Argument, Message, SourceError
-from monitor.files import Readable, VirtualFile, files_of
 from monitor.safe_text import file_name, find_name, printable
 from monitor.transcripts.formats import SUFFIXES, read_transcript
 from monitor.transcripts.transcript import (
     Transcript,
 )
+from monitor.virtual_files import Readable, VirtualFile, files_of
 
 _CAPTIONS = (".vtt", ".srt")
 _LANGUAGE = re.compile(r"\.[a-z]{2,3}(-[A-Za-z0-9]+)*", re.ASCII)

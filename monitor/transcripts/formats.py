@@ -11,7 +11,6 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from monitor.errors import ForeignTextError, SourceError
-from monitor.files import VirtualFile, readable
 from monitor.safe_text import file_name, printable, spelled
 from monitor.transcripts.captions import read_captions
 from monitor.transcripts.transcript import (
@@ -32,6 +31,7 @@ from monitor.transcripts.transcript import (
     text_of,
     times_of,
 )
+from monitor.virtual_files import VirtualFile, readable
 
 _MARKS = ("[_", "<|")  # tokens without text: [_BEG_], [_TT_50], <|endoftext|>
 

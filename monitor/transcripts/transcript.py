@@ -15,9 +15,9 @@ import numpy as np
 
 from monitor.contents import HEAD_BYTES, describe_foreign
 from monitor.errors import SourceError
-from monitor.files import Readable
 from monitor.safe_text import file_name, find_name, is_empty_cell, printable, spelled
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Words
+from monitor.virtual_files import Readable
 
 
 def rows_in(rows: object) -> list[dict[str, object]]:

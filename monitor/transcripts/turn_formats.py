@@ -15,7 +15,6 @@ from urllib.parse import unquote
 from xml.etree import ElementTree
 
 from monitor.errors import SourceError
-from monitor.files import VirtualFile, readable
 from monitor.phrases import plural, some_of
 from monitor.safe_text import file_name, find_name, printable, spelled
 from monitor.transcripts.formats import SUFFIXES, read_transcript
@@ -32,6 +31,7 @@ from monitor.transcripts.transcript import (
     times_of,
 )
 from monitor.transcripts.turns import Turn, Turns
+from monitor.virtual_files import VirtualFile, readable
 
 PAUSE_SECONDS = 0.5  # between words of one label that part no turn
 

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor.corpus import find, read_speaker_attributes, read_trial_lists
+from monitor.corpus import find
+from monitor.corpus.tables import read_speaker_attributes
+from monitor.corpus.trials import read_trial_lists
 from monitor.errors import CorpusError, UnnamedSpeakerError
 
 

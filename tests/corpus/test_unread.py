@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from monitor.corpus import Columns, find, find_others, is_data_set
+from monitor.corpus import Columns, find
+from monitor.corpus.folders import find_others, is_data_set
 from monitor.datasets import unread
 from monitor.datasets.opening import open_bytes
 from monitor.errors import CorpusError
-from monitor.files import files_of
+from monitor.virtual_files import files_of
 from tests.corpus.test_data_sets import CUT, labels, parquet
 from tests.corpus.test_finding import make
 from tests.sounds import RATE, synthetic

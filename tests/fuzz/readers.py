@@ -25,7 +25,8 @@ import soundfile
 from monitor import Monitor, MonitorSettings, Population
 from monitor.alerts import Conformal, Threshold
 from monitor.anonymisers.journal import NAME, Journal, note
-from monitor.corpus import Columns, find, read_trial_lists
+from monitor.corpus import Columns, find
+from monitor.corpus.trials import read_trial_lists
 from monitor.errors import CorpusError, SourceError, UsageError
 from monitor.events.declaration import to_json
 from monitor.events.reading import Reading

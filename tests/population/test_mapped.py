@@ -14,9 +14,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from benchmarks.scale import population_of, second_of
 from monitor.errors import StoreError
-from monitor.files import MAPPED, Rows, mapped_arrays, write_arrays
 from monitor.maths import rank_models
 from monitor.maths.scores import unit_vectors
+from monitor.npz import MAPPED, Rows, mapped_arrays, write_arrays
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.interpolation import at_template
 from monitor.population.people import ManyPeople, Speaker

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor import Monitor, Run
-from monitor.corpus import recordings_below
+from monitor.corpus.folders import recordings_below
 from monitor.errors import UsageError
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.protocols import Provenance, Source

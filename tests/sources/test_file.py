@@ -15,10 +15,10 @@ import soundfile
 
 from monitor import lazy
 from monitor.errors import SourceError, UsageError
-from monitor.files import MemoryFile
 from monitor.protocols import Source
 from monitor.sources import File
 from monitor.types import Block, Gap
+from monitor.virtual_files import MemoryFile
 from tests.sources.conftest import FORMATS, RATE, voice
 
 SUFFIXES = list(FORMATS)

@@ -19,7 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor import Monitor, MonitorSettings, Population, Readings, Run
-from monitor.corpus import find, read_speaker_attributes
+from monitor.corpus import find
+from monitor.corpus.tables import read_speaker_attributes
 from monitor.errors import MonitorError, UsageError
 from monitor.files import csv_text, plain_cell
 from monitor.population import demo_frames

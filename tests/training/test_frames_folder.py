@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import soundfile
 
-from monitor.corpus import Corpus, Recording, find, read_speaker_attributes
+from monitor.corpus import Corpus, Recording, find
+from monitor.corpus.tables import read_speaker_attributes
 from monitor.errors import OverlapError, SourceError, UsageError
 from monitor.lab.scoring import groups_of
 from monitor.maths.condition import ROW

@@ -18,11 +18,11 @@ from monitor.errors import SourceError, UsageError
 from monitor.features.embeddings import RATE, SHORTEST
 from monitor.features.extractor import VoiceActivity
 from monitor.features.framing import columns_of
-from monitor.files import Readable, files_of
 from monitor.jobs import Jobs, each_in_order
 from monitor.networks.voice import mel_decibels
 from monitor.sources.file import File
 from monitor.types import TICKS_PER_SECOND, FloatArray, IntArray
+from monitor.virtual_files import Readable, files_of
 
 FINE_TUNING_STEPS = 200  # default for a trained network
 _WARM_UP = 0.05

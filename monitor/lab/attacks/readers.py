@@ -15,13 +15,13 @@ import numpy as np
 from monitor.corpus import Corpus
 from monitor.errors import CorpusError, SourceError
 from monitor.features.extractor import Extractor
-from monitor.files import Readable, files_of
 from monitor.jobs import Jobs, each_in_order
 from monitor.phrases import plural
 from monitor.sources.file import File
 from monitor.sources.registry import is_frames
 from monitor.training.voices import UNITS_PER_SECOND
 from monitor.types import TICKS_PER_SECOND
+from monitor.virtual_files import Readable, files_of
 
 SEGMENT_SECONDS = 6.0  # speech of an enrolment segment, with at least one voice window
 PARTS = ("enrolment", "trials")

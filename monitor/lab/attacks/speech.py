@@ -27,7 +27,6 @@ from monitor.features.extractor import Extractor
 from monitor.features.framing import columns_of, join_runs
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
 from monitor.features.registry import make as make_features
-from monitor.files import read_arrays
 from monitor.jobs import Jobs, each_in_order, one_thread
 from monitor.kinds import FeatureSpec
 from monitor.lab.attacks.readers import SEGMENT_SECONDS, Amounts, Piece, Reader, Readers
@@ -38,6 +37,7 @@ from monitor.lab.report.model import Figure
 from monitor.lab.result_cache import ResultCache, result_key
 from monitor.lab.utility import MEASURES
 from monitor.maths.scores import Similarity
+from monitor.npz import read_arrays
 from monitor.protocols import Feature
 from monitor.sources.base import file_hash
 from monitor.sources.file import File

@@ -28,8 +28,8 @@ from monitor.cli.options import (
 from monitor.lab.cli import MeasureOptions
 
 if TYPE_CHECKING:
-    from monitor.files import Readable
     from monitor.lab.audit.audit import Audit, AuditConfig
+    from monitor.virtual_files import Readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ def command(asked: AuditOptions) -> int:
 
 def _audit(asked: AuditOptions) -> Audit:
     """Audit a corpus, runs or an attack."""
-    from monitor.corpus import is_data_set
+    from monitor.corpus.folders import is_data_set
     from monitor.errors import UsageError
     from monitor.events.schema import read_run
     from monitor.lab.attacks.results import read_results

@@ -38,8 +38,8 @@ from monitor.errors import CorpusError, UsageError
 from monitor.phrases import plural
 
 if TYPE_CHECKING:
-    from monitor.corpus import Corpus, TrialLists
-    from monitor.files import Readable
+    from monitor.corpus import Corpus
+    from monitor.corpus.trials import TrialLists
     from monitor.kinds import FeatureSpec
     from monitor.lab.evaluation.input.groups import Attribute
     from monitor.lab.evaluation.input.score_file import ScoreCell
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from monitor.population.population import Population
     from monitor.population.rank_model import RankModels
     from monitor.training.voices import SpeakerSpeech
+    from monitor.virtual_files import Readable
 
     Grid: TypeAlias = ScoreGrid | EnrolledGrid
 
@@ -155,7 +156,7 @@ def command(options: ScoreOptions) -> int:
 
     Scores show whose voices are alike: keep the file private.
     """
-    from monitor.corpus import read_trial_lists
+    from monitor.corpus.trials import read_trial_lists
     from monitor.features.registry import caveats
     from monitor.lab.evaluation.input.score_file import write_score_file
     from monitor.lab.normalisation import ScoreNormalisation

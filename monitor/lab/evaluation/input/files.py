@@ -17,8 +17,8 @@ import numpy as np
 
 from monitor.contents import HEAD_BYTES, describe_foreign
 from monitor.errors import StoreError, UsageError
-from monitor.files import read_arrays
 from monitor.lab.evaluation.memory import scratch
+from monitor.npz import read_arrays
 from monitor.phrases import plural
 from monitor.safe_text import describe_twin, find_decimal_twin, is_empty_cell, printable
 from monitor.types import AnyArray, FloatArray

@@ -12,7 +12,6 @@ import numpy as np
 from monitor.arrays import name_of, names_or_numbers, real_numbers
 from monitor.datasets.parquet_pages import declared_bytes
 from monitor.errors import StoreError, UsageError
-from monitor.files import FREE_BYTES, MOST_RATIO
 from monitor.lab.evaluation.input.lists import (
     SCORE,
     SPEAKER,
@@ -26,6 +25,7 @@ from monitor.lab.evaluation.input.lists import (
     role_of,
 )
 from monitor.lab.evaluation.input.pairs import Pairs
+from monitor.npz import FREE_BYTES, MOST_RATIO
 from monitor.safe_text import printable
 from monitor.tables import need
 from monitor.types import AnyArray, BoolArray, IntArray

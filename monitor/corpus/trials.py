@@ -1,0 +1,135 @@
+"""Lists of trials and enrolments in folders of VoicePrivacy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from monitor.corpus.recordings import Corpus
+from monitor.corpus.tables import full_lines
+from monitor.errors import CorpusError
+from monitor.phrases import plural
+from monitor.safe_text import (
+    is_printable,
+)
+
+_FOLDER = re.compile(r"(?P<set>.+)_trials(_(all|mixed|[fm](_(all|common))?))?(?P<suffix>_\w+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class TrialLists:
+    """Lists of enrolment and trials of a folder."""
+
+    enrolment: frozenset[str] | None  # enrolment utterances, or None without a list
+    speakers: tuple[str, ...]  # speakers to compare with, in the order of the lists
+    spoken_by: Mapping[str, str]  # of each trial utterance with a target, who that is
+    impostors: frozenset[str]  # trial utterances without one
+    pairs: int  # comparisons that are listed
+    names: tuple[str, ...]  # of the lists of trials
+
+    def trials(self, corpus: Corpus) -> Corpus:
+        """Return the recordings that are trials, under the names that the lists have."""
+        lists = ", ".join(self.names)
+        missing = sorted(self.spoken_by.keys() - {recording.session for recording in corpus})
+        problems = [f"{lists}: {utterance} is in no wav.scp here" for utterance in missing]
+        trials = [
+            replace(recording, speaker=self.spoken_by[recording.session])
+            for recording in corpus
+            if recording.session in self.spoken_by
+        ]
+        if not trials:
+            raise CorpusError(f"{lists} names no recording that is here")
+        order = {name: i for i, name in enumerate(self.speakers)}
+        trials.sort(key=lambda recording: order[recording.speaker])
+        layout = f"as {lists} {'has' if len(self.names) == 1 else 'have'} them"
+        return Corpus(tuple(trials), (*corpus.problems, *problems), layout)
+
+    def notes(self, corpus: Corpus) -> Iterator[str]:
+        """Yield one line per kind of unused entry, with the reason."""
+        lists = ", ".join(self.names)
+        speaker_of = {recording.session: recording.speaker for recording in corpus}
+        impostors = sorted({speaker_of[u] for u in self.impostors & speaker_of.keys()})
+        if impostors:
+            names = f"{', '.join(impostors[:5])}{', ...' if impostors[5:] else ''}"
+            yield (
+                f"{plural(len(self.impostors), 'utterance')} of "
+                f"{plural(len(impostors), 'speaker')} ({names}) have no target in {lists}. They "
+                "are impostors without a rank and were left out of the matrix"
+            )
+        full = (len(self.spoken_by) + len(self.impostors)) * len(self.speakers)
+        if self.pairs < full:
+            yield (
+                f"{lists} list {self.pairs} of {full} comparisons. Ranks need every trial compared "
+                f"with all {len(self.speakers)}, so all comparisons were made. To separate the "
+                "sexes, use `monitor evaluate --group-by gender`"
+            )
+        others = speaker_of.keys() - self.spoken_by.keys() - self.impostors
+        if others := others - (self.enrolment or frozenset()):
+            yield f"{plural(len(others), 'recording')} in no list: left out"
+
+
+def read_trial_lists(folder: Path) -> TrialLists | None:
+    """Read the lists of trials in a folder, or return None."""
+    lists = _find_lists(folder, "trials")
+    if not lists:
+        return None
+    spoken_by: dict[str, str] = {}
+    pairs: dict[tuple[str, str], None] = {}
+    for path in lists:
+        for number, line in enumerate(full_lines(path), 1):
+            match line.split():
+                case [speaker, utterance, "target" | "nontarget" as label] if is_printable(
+                    f"{speaker} {utterance}"
+                ):
+                    pairs[speaker, utterance] = None
+                case _:
+                    raise CorpusError(
+                        f"{path.name} line {number} is not SPEAKER UTTERANCE target|nontarget"
+                    )
+            if label == "target" and spoken_by.setdefault(utterance, speaker) != speaker:
+                raise CorpusError(
+                    f"{path.name} line {number}: {utterance} is a target of {spoken_by[utterance]} "
+                    f"and of {speaker}"
+                )
+    return TrialLists(
+        read_enrolment(folder),
+        tuple(dict.fromkeys(speaker for speaker, _ in pairs)),
+        spoken_by,
+        frozenset(utterance for _, utterance in pairs) - spoken_by.keys(),
+        len(pairs),
+        tuple(path.name for path in lists),
+    )
+
+
+def read_enrolment(folder: Path) -> frozenset[str] | None:
+    """Read the utterances in the ``enrolls`` of a folder; None if there is no such list."""
+    lists = _find_lists(folder, "enrolls")
+    if not lists:
+        return None
+    firsts = (line.split()[0] for path in lists for line in full_lines(path))
+    utterances = frozenset(filter(is_printable, firsts))
+    if not utterances:
+        raise CorpusError(f"{lists[0].name} of {folder.name} lists no utterance")
+    return utterances
+
+
+def find_enrolment_folder(folder: Path) -> Path | None:
+    """Find the folder of enrolment that belongs to one of trials, by VoicePrivacy's names.
+
+    That of ``libri_dev_trials_f_b2`` is ``libri_dev_enrolls_b2``.
+    """
+    match = _FOLDER.fullmatch(folder.name)
+    if match is None:
+        return None
+    enrolment = folder.parent / f"{match['set']}_enrolls{match['suffix'] or ''}"
+    return enrolment if enrolment.is_dir() and read_enrolment(enrolment) else None
+
+
+def _find_lists(folder: Path, name: str) -> list[Path]:
+    """List the files NAME and NAME_... of a Kaldi folder, in order."""
+    if not (folder / "wav.scp").is_file():
+        return []
+    paths = sorted(folder.iterdir())
+    return [path for path in paths if re.fullmatch(rf"{name}(_\w+)?", path.name) and path.is_file()]
