@@ -220,6 +220,7 @@ class HubState:
         counts: number of events by type; alerts also as ``raised`` and ``warned``.
         peaks: the largest bits by stream and feature.
         raised: whether each rule is raised now.
+        quiet: those rules that are warnings, or a relay's change of way.
     """
 
     start: RunStart | None = None
@@ -229,10 +230,11 @@ class HubState:
     peaks: dict[tuple[str, str], float] = field(default_factory=dict)
     lost_seconds: float = 0.0
     raised: dict[str, bool] = field(default_factory=dict)
+    quiet: set[str] = field(default_factory=set)
     forecast: Sequence[TimeLeft] = ()
 
 
-_COPIED = ("people", "counts", "peaks", "raised")
+_COPIED = ("people", "counts", "peaks", "raised", "quiet")
 
 
 class Hub:
@@ -394,6 +396,8 @@ class Hub:
     def _note_alert(self, alert: Alert) -> None:
         name = alert.rule if alert.label is None else f"{alert.label}: {alert.rule}"
         self._now.raised[name] = alert.state == "raised"
+        if alert.level == "warning" or alert.way:
+            self._now.quiet.add(name)
         if alert.state == "raised":
             self._now.counts["warned" if alert.level == "warning" else "raised"] += 1
         key = (alert.field, alert.threshold)

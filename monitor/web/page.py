@@ -486,8 +486,8 @@ class Page(Managed):
         thresholds: fields and bits for which to forecast the time left.
         recorded: whether the run is over and was read from a file.
         relay: relay to show and to mute.
-        overlay_token: token of ``/overlay?token=``, which shows only the newest number; None
-            disables it.
+        overlay_token: token of ``/overlay?token=``, which shows only the newest number and its
+            state; None disables it.
 
     Raises:
         UsageError: no token although other machines could read, or the address is not available.
@@ -513,7 +513,7 @@ class Page(Managed):
         self.hub.relayed = relay is not None
         further = [] if relay is None else relay_routes(relay)
         if overlay_token is not None:
-            further += overlay_routes(self.hub, overlay_token)
+            further += overlay_routes(self.hub, overlay_token, relay)
         app = make_app(self.hub, host, None if token is None else Access(token), further)
         self._server = Server(app, host, port)
         self.port, self.url = self._server.port, self._server.url

@@ -8,7 +8,9 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from monitor.protocols import RelayControl
+from monitor.events import phrases
+from monitor.phrases import IMPOSTOR
+from monitor.protocols import MUTED, RelayControl
 from monitor.web.guard import Access, Answer, address_of, guarded, not_ours, too_many_tries
 from monitor.web.hub import Hub
 
@@ -29,8 +31,8 @@ def relay_routes(relay: RelayControl) -> list[BaseRoute]:
     return [Route("/relay", guarded(answer), methods=["GET", "POST"])]
 
 
-def overlay_routes(hub: Hub, token: str) -> list[BaseRoute]:
-    """Return routes of the newest number alone, for OBS; they have a token of their own."""
+def overlay_routes(hub: Hub, token: str, relay: RelayControl | None) -> list[BaseRoute]:
+    """Return routes of the newest number and its state, for OBS; they have their own token."""
     access = Access(token)
 
     async def refuse(request: Request) -> Response | None:
@@ -47,7 +49,29 @@ def overlay_routes(hub: Hub, token: str) -> list[BaseRoute]:
 
     async def number(request: Request) -> Response:
         reading = hub.state().reading
-        bits = None if reading is None else reading.bits
-        return await refuse(request) or JSONResponse({"bits": bits})
+        state, words = _overlay(hub, relay)
+        shown = {"bits": reading and reading.bits, "state": state, "words": words}
+        return await refuse(request) or JSONResponse(shown)
 
     return [Route("/overlay", view), Route("/overlay/bits", number)]
+
+
+def _overlay(hub: Hub, relay: RelayControl | None) -> tuple[str, str]:
+    """Return the state and the words of the overlay."""
+    now = hub.state()
+    reading = now.reading
+    if relay is not None and relay.way == MUTED:
+        return "muted", "Muted"
+    if reading is None:
+        return "waiting", "Waiting"
+    if reading.change is not None:
+        return "doubt", phrases.voice_since(reading.change).capitalize()
+    if reading.is_impostor:
+        return "doubt", IMPOSTOR.capitalize()
+    if reading.bits is None:
+        return "waiting", "No figure yet"
+    words = phrases.bits_or_more(reading, f"{phrases.number(reading.bits)} bits").capitalize()
+    if "end" in now.counts:
+        return "ended", f"{words}, ended"
+    raised = any(on for rule, on in now.raised.items() if rule not in now.quiet)
+    return ("alert", f"{words}, alert") if raised else ("calm", words)

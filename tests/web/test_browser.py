@@ -640,3 +640,10 @@ def test_an_evaluation_fits_and_can_be_read(visit, tmp_path, reports, size, sche
     assert (ground > 380) == (scheme == "light")
     assert abs(sum(map(int, re.findall(r"\d+", ink)[:3])) - ground) > 500
     assert tab.locator("svg text").first.evaluate("e => getComputedStyle(e).fill") == ink
+    headline = tab.locator("header .headline").bounding_box()
+    assert headline["y"] + headline["height"] < size[1] / 2
+    every = tab.locator("details table").last
+    assert not every.is_visible()  # folded, but not on paper
+    tab.emulate_media(media="print")
+    assert every.is_visible()
+    assert brightness(tab) > 700

@@ -55,8 +55,34 @@ def test_the_overlay_has_a_token_of_its_own_and_one_number(page):
             assert httpx.get(page.url + path, params=wrong).status_code == 401
         assert httpx.get(page.url + path, params={"token": OVERLAY}).status_code == 200
     number = httpx.get(page.url + "overlay/bits", params={"token": OVERLAY})
-    assert number.json() == {"bits": 2.5}
+    assert number.json() == {"bits": 2.5, "state": "calm", "words": "2.5 bits"}
     assert httpx.get(page.url + "readings", params={"token": OVERLAY}).status_code == 401
+
+
+ENDED = [records.reading(1.0, 2.5), records.end(2)]
+CHANGED = {"since_seconds": 27.0, "features": ["f0"]}
+WARNING = {**records.alert(1), "level": "warning"}
+CAPPED = {**records.reading(3.0), **records.evidence(14.2, at_least=True)}
+
+
+@pytest.mark.parametrize(
+    ("made", "state", "words"),
+    [
+        ([], "waiting", "Waiting"),
+        ([records.reading(1.0, None)], "waiting", "No figure yet"),
+        ([records.reading(1.0, 2.5), WARNING], "calm", "2.5 bits"),
+        ([records.reading(1.0, 3.5), records.alert(1)], "alert", "3.5 bits, alert"),
+        ([CAPPED], "calm", "At least 14.2 bits"),
+        ([records.reading(1.0, 2.5, enrolled=0.05)], "doubt", "Probably not enrolled"),
+        ([records.reading(32, 4.0, change=CHANGED)], "doubt", "Another voice since 0:27"),
+        (ENDED, "ended", "2.5 bits, ended"),
+    ],
+)
+def test_the_overlay_shows_the_state_of_its_number(made, state, words):
+    with Page(overlay_token=OVERLAY) as page:
+        give(page, records.start(), *made)
+        shown = httpx.get(page.url + "overlay/bits", params={"token": OVERLAY}).json()
+        assert (shown["state"], shown["words"]) == (state, words)
 
 
 def test_without_either_there_is_neither():
@@ -121,7 +147,11 @@ def test_in_a_browser_a_key_mutes(browser, relay):
         tab.wait_for_selector("#relay-switch[aria-pressed=true]")
         assert not relay.muted
         tab.goto(f"{shown.url}overlay?token={OVERLAY}")
-        tab.wait_for_selector("#bits:not(:empty)")
+        relay.way = "muted"
+        tab.wait_for_selector("body[data-state=muted]")
+        assert tab.inner_text("body").strip() == "Muted"
+        relay.way = "clear"
+        tab.wait_for_selector("body[data-state=calm]")
         assert re.fullmatch(r"2\.5 bits", tab.inner_text("body").strip())
         assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgba(0, 0, 0, 0)"
         assert problems == []

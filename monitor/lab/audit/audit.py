@@ -311,7 +311,7 @@ def _singling_out(audit: Audit) -> Iterator[str]:
             )
     elif audit.rows:
         yield f"Evidence is not reported: fewer than {LEAST_PEOPLE} people reach any length."
-    for best in _select_strongest(audit):
+    for best in select_strongest(audit):
         subject, attack = _format_method(best, audit), _format_attack(best)
         if audit.kind == "attack":
             yield (
@@ -345,7 +345,7 @@ def _linkability(audit: Audit) -> Iterator[str]:
         return
     measured = [key for key in EER if any(key in test.figures for test in audit.tests)]
     key = next(iter(measured), NEAREST)  # results of an earlier version only have the hull's
-    for best in _select_strongest(audit, key=key, smallest=True):
+    for best in select_strongest(audit, key=key, smallest=True):
         eer = best.figures[key]
         system = best.get_value("linkage.d_sys")
         more = f", D_sys {format_value(system, '')}" if system else ""
@@ -441,7 +441,7 @@ def _retention(audit: Audit) -> Iterator[str]:
 
 
 def _retention_of_attack(audit: Audit, budget: str) -> Iterator[str]:
-    for best in _select_strongest(audit):
+    for best in select_strongest(audit):
         figure = best.figures[BITS]
         method = _format_method(best, audit)
         if best.ceiling < audit.config.budget:
@@ -459,7 +459,7 @@ def _retention_of_attack(audit: Audit, budget: str) -> Iterator[str]:
         )
 
 
-def _select_strongest(audit: Audit, key: str = BITS, *, smallest: bool = False) -> list[TestRow]:
+def select_strongest(audit: Audit, key: str = BITS, *, smallest: bool = False) -> list[TestRow]:
     """Return the strongest test of each method, across sessions if possible.
 
     It has the largest figure of this key, or the smallest.

@@ -16,6 +16,7 @@ from monitor import crowds
 from monitor.errors import UsageError
 from monitor.files import write_text
 from monitor.lab.attacks.attackers import BITS
+from monitor.lab.attacks.speech import CLEAR
 from monitor.lab.audit.audit import (
     CONDITION_NAMES,
     SESSIONS,
@@ -27,6 +28,7 @@ from monitor.lab.audit.audit import (
     format_matches,
     format_plain_method,
     hash_speaker,
+    select_strongest,
     summarise,
 )
 from monitor.lab.audit.exposure import LengthRow
@@ -42,6 +44,8 @@ from monitor.lab.report.model import (
     Picture,
     Section,
     Table,
+    Tile,
+    Tiles,
     format_cell,
     format_value,
 )
@@ -52,7 +56,7 @@ from monitor.lab.report.renderers import (
     render_markdown,
     save_with_figures,
 )
-from monitor.phrases import plural
+from monitor.phrases import length_in_words, plural
 from monitor.plots.canvas import COLOURS, MUTED, inline_svg, legend_above
 from monitor.types import Record
 
@@ -313,8 +317,7 @@ def make_document(audit: Audit, salt: str = "") -> Document:
         Section("In short", _list_sentences(audit)),
         Section("No verdict on anonymity", [Paragraphs(_NO_VERDICT)]),
         Section("Tested", [Definitions([*audit.facts.items()]), *conditions]),
-        make_area("singling out", [*_tabulate_lengths(audit), *_draw_curve(audit),
-                                   *_tabulate_tests(audit, SINGLING)]),
+        make_area("singling out", [*_tabulate_lengths(audit), *_tabulate_tests(audit, SINGLING)]),
         make_area("linkability", [*_tabulate_tests(audit, LINKING),
                                   *([Paragraphs([apart])] if apart else [])]),
         make_area("inference", _tabulate_attributes(audit)),
@@ -337,9 +340,54 @@ def make_document(audit: Audit, salt: str = "") -> Document:
     facts = [
         f"How well the tested attackers identify people by their voices. {day}.",
         f"Budget: {audit.config.budget:g} bits for the speech of one person.",
+        f"This report gives no verdict on anonymity. {_NO_VERDICT[-1]}",
     ]
     foot = "This document contains no voice and no template. Intervals are 95 %."
-    return Document(f"Audit of {audit.name}", facts, sections, foot=foot)
+    folded = [replace(section, folded=True) for section in sections]
+    tiles = Tiles([*_list_tiles(audit)])
+    return Document(
+        f"Audit of {audit.name}", facts, [tiles, *_draw_curve(audit), *folded], foot=foot
+    )
+
+
+def _list_tiles(audit: Audit) -> Iterator[Tile]:
+    """Yield the headline figures: bits, how well recordings are linked, and speech to keep."""
+
+    def anonymised(tests: Sequence[TestRow]) -> Sequence[TestRow]:
+        return [test for test in tests if test.method != CLEAR] or tests
+
+    row, exposures, budget = audit.headline, audit.exposures, audit.config.budget
+    worst = max(anonymised(select_strongest(audit)), key=lambda t: t.bits, default=None)
+    if row is not None and exposures is not None:
+        note = f"of {exposures.ceiling:.1f} among the enrolled"
+        if _is_evidence(audit):
+            note = f"{format_matches(row.bits, audit.config.among)} people match as well."
+            note += f" The most exposed tenth: at least {row.exposed_bits:.1f} bits."
+        least = "at least " * (row.at_least > 0.05)
+        label = f"Disclosed by {length_in_words(row.seconds)} of speech, on average"
+        yield Tile(f"{least}{row.bits:.1f} bits", label, note[:1].upper() + note[1:])
+    elif worst is not None:
+        label = f"Disclosed by {worst.seconds:g} s, {format_plain_method(worst.method)}"
+        yield Tile(f"{worst.bits:.1f} of {worst.ceiling:.1f} bits", label,
+                   "The most of all methods, to the strongest attacker.")  # fmt: skip
+    key = next((k for k in EER if any(k in test.figures for test in audit.tests)), "")
+    linked = anonymised(select_strongest(audit, key, smallest=True))
+    if test := min(linked, key=lambda t: t.get_value(key) or 0.0, default=None):
+        error = test.figures[key]
+        label = f"{EER[key]} when linking {test.seconds:g} s to a recording of the speaker"
+        yield Tile(format_value(error.value, error.unit), label, "50 % is chance.")
+    if (retention := audit.retention) is not None and (retention.under or retention.reached):
+        under = "No length tested" if retention.under is None else f"{retention.under:g} s"
+        note = f"At {retention.reached:g} s a stretch may reach it." if retention.reached else (
+            "More speech was not tested.")  # fmt: skip
+        yield Tile(under, f"Longest speech under the budget of {budget:g} bits", note)
+    elif retention is None and worst is not None:
+        high = max(worst.bits, worst.figures[BITS].high or 0.0)
+        value = "Stays under it" if high < budget else "May exceed it"
+        if worst.ceiling < budget:
+            value = "Cannot be tested"
+        note = f"{worst.speakers} readers can show at most {worst.ceiling:.1f} bits."
+        yield Tile(value, f"Budget of {budget:g} bits, on average", note)
 
 
 def _list_sentences(audit: Audit) -> list[Section]:
@@ -392,7 +440,7 @@ def _format_bits(figure: Figure) -> str:
     return f"{value}\n{figure.low:.1f} to {figure.high:.1f}"
 
 
-def _draw_curve(audit: Audit) -> list[Block]:
+def _draw_curve(audit: Audit) -> list[Picture]:
     rows = audit.same_people
     if len(rows) < 2:
         return []

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from monitor.lab.report.model import OneLine, Picture
-from monitor.plots.canvas import COLOURS, MUTED, inline_svg, legend_above, percents
+from monitor.plots.canvas import COLOURS, MUTED, inline_svg, legend_above, percents, spread_apart
 from monitor.types import FloatArray, Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_DASHES = ("-", "--", "-.", ":")
+_DASHES: tuple[Literal["-", "--", "-.", ":"], ...] = ("-", "--", "-.", ":")
 
 
 @dataclass(frozen=True, repr=False)
@@ -168,6 +168,46 @@ class Drawing:
     paint: Callable[..., None]
 
 
+_LABELLED, _LETTERS = 4, 12
+"""Maximum systems with labels at their lines, and letters of a label."""
+
+
+def _paint_apart(paint: Callable[..., None], systems: Systems, several: int, axes: Axes) -> None:
+    """Paint systems with dashes of their own, and a label where each line ends.
+
+    Colour alone does not distinguish them, in print or for every eye. The page's legend has the
+    same dashes.
+    """
+    from matplotlib.colors import to_hex
+
+    paint(axes, systems=systems)
+    if not several:
+        return
+    ends: list[tuple[float, str, str]] = []
+    for colour, curves in systems:
+        dashes = _DASHES[COLOURS.index(colour) % len(_DASHES)]
+        own = [line for line in axes.lines if line.get_color() == colour]
+        solid = [line for line in own if line.get_linestyle() == "-"]
+        for line in solid:
+            line.set_linestyle(dashes)
+        for outline in axes.patches:
+            if to_hex(outline.get_edgecolor()) == colour and not outline.get_fill():
+                outline.set_linestyle(dashes)
+        points = np.array([np.asarray(line.get_xydata())[-1] for line in solid[:1]])
+        if np.isfinite(points).all() and points.size:
+            at = axes.transAxes.inverted().transform(axes.transData.transform(points))
+            ends.append((float(np.clip(at[0, 1], 0, 1)), curves.name, colour))
+    ends.sort()
+    if len(systems) <= _LABELLED:
+        places = spread_apart([end for end, *_ in ends], [0.06] * len(ends), 0.0, 1.0)
+        for y, (_, name, colour) in zip(places, ends, strict=True):
+            short = name if len(name) <= _LETTERS else f"{name[: _LETTERS - 1]}…"
+            axes.text(
+                1.01, y, short, color=colour, fontsize=8, va="center", transform=axes.transAxes,
+                parse_math=False,
+            )  # fmt: skip
+
+
 def pictures(systems: Sequence[Curves], drawings: Sequence[Drawing]) -> tuple[Picture, ...]:
     """Draw every picture for which at least one system has data."""
     legend = [system.name for system in systems] if len(systems) > 1 else []
@@ -176,6 +216,7 @@ def pictures(systems: Sequence[Curves], drawings: Sequence[Drawing]) -> tuple[Pi
     for entry in drawings:
         have = [(c, s) for c, s in coloured if s.drawn().get(entry.name) is not None]
         if have:
-            svg = inline_svg(partial(entry.paint, systems=have), entry.name, entry.title)
+            paint = partial(_paint_apart, entry.paint, have, len(legend))
+            svg = inline_svg(paint, entry.name, entry.title)
             results.append(Picture(entry.title, svg, entry.caption, legend))
     return tuple(results)

@@ -200,7 +200,7 @@ class Evaluation:
         if self.pairs:
             explained = Bullets(self._explain_pairs(), "notes")
             tables = self._pair_tables(main_figures())
-            sections.append(Section("Differences of all pairs", [explained, *tables]))
+            sections.append(Section("Differences of all pairs", [explained, *tables], folded=True))
         for part in self.groups:
             keys = main_keys(row.key for row in part.comparison.rows)
             sections.append(_group_section(part, [("", keys)]))
@@ -219,12 +219,30 @@ class Evaluation:
             [
                 *sections,
                 Columns(pictures(curves, drawings)),
-                Section("All figures", every),
-                Section("Where each metric misleads", [caveats]),
+                Section("All figures", every, folded=True),
+                Section("Where each metric misleads", [caveats], folded=True),
             ],
             self._warnings(),
             _FOOT,
+            self._headline(),
         )
+
+    def _headline(self) -> str:
+        """Format the finding: what one system discloses, or the most and the least of several."""
+        if len(self.reports) == 1:
+            return next(iter(meaning(self.reports[0])), "")
+        for key in main_keys(row.key for row in self.comparison.rows):
+            found = [(r.figures[key], r.name) for r in self.reports if key in r.figures]
+            if all(figure.value is not None for figure, _ in found) and len(found) > 1:
+                ranked = sorted(found, key=lambda each: each[0].value or 0.0)
+                (least, private), (most, exposed) = ranked[0], ranked[-1]
+                if least.shown == most.shown:
+                    return f"{most.label}: {most.shown} {most.shown_unit} with every system."
+                return (
+                    f"{most.label}: {most.shown} {most.shown_unit}".rstrip()
+                    + f" with {exposed}, and {least.shown} with {private}."
+                )
+        return ""
 
     def _meaning_section(self) -> Section:
         """Explain each system, with shared notes once."""
@@ -312,6 +330,7 @@ def _group_section(part: Grouped, tables: Iterable[tuple[str, Sequence[str]]]) -
             *(figure_table(part.comparison, keys, title) for title, keys in tables),
             Paragraphs([_legend(part.comparison.names[0])], muted=True),
         ],
+        folded=True,
     )
 
 

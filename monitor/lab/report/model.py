@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -279,10 +279,29 @@ class Picture:
 
 @dataclass(frozen=True)
 class Section:
-    """Blocks under a heading, which is smaller in nested sections."""
+    """Blocks under a heading, which is smaller in nested sections.
+
+    A page shows the heading of a folded one, and its blocks on request or in print.
+    """
 
     title: str
     blocks: Sequence[Block]
+    folded: bool = False
+
+
+class Tile(NamedTuple):
+    """A headline figure, as formatted, with what it is and what it means."""
+
+    value: str
+    label: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Headline figures at the top of a page."""
+
+    tiles: Sequence[Tile]
 
 
 @dataclass(frozen=True)
@@ -292,7 +311,7 @@ class Columns:
     blocks: Sequence[Section | Picture]
 
 
-Block: TypeAlias = Table | Paragraphs | Bullets | Definitions | Picture | Section | Columns
+Block: TypeAlias = Table | Paragraphs | Bullets | Definitions | Picture | Section | Columns | Tiles
 
 
 @dataclass(frozen=True)
@@ -305,10 +324,12 @@ class Document:
         sections: sections in order; those without blocks are skipped.
         warnings: warnings at the top.
         foot: sentences at the end.
+        headline: the finding, one sentence.
     """
 
     title: str
     facts: Sequence[str]
-    sections: Sequence[Section | Picture | Columns]
+    sections: Sequence[Section | Picture | Columns | Tiles]
     warnings: Sequence[str] = ()
     foot: str = ""
+    headline: str = ""

@@ -1,15 +1,22 @@
-// The newest number, as an overlay for a video.
+// The newest number and its state, as an overlay for a video.
 const MILLISECONDS = 1000;
 
-async function show() {
-  try {
-    const answer = await fetch(`/overlay/bits${location.search}`);
-    const { bits } = await answer.json();
-    document.getElementById("bits").textContent = bits === null ? "" : `${bits.toFixed(1)} bits`;
-  } catch {
-    document.getElementById("bits").textContent = ""; // an old number would be wrong
-  }
-  setTimeout(show, MILLISECONDS);
+/** @param {string} state @param {string} words */
+function show(state, words) {
+  document.body.dataset.state = state;
+  const place = document.getElementById("bits");
+  if (place) place.textContent = words;
 }
 
-show();
+async function poll() {
+  try {
+    const answer = await fetch(`/overlay/bits${location.search}`);
+    const { state, words } = await answer.json();
+    show(state, words);
+  } catch {
+    show("lost", "No connection"); // an old number would be wrong
+  }
+  setTimeout(poll, MILLISECONDS);
+}
+
+poll();

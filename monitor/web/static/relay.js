@@ -27,7 +27,7 @@ function draw(relay) {
   button.hidden = spent;
 }
 
-// Draw the bits sent and kept back as parts of the budget, and name the held bits while muted.
+// Draw the bits sent and kept back as parts of the budget. Once it is spent, also the words not sent.
 function budget({ budget_bits: most, sent_bits: sent, kept_bits: kept, held_bits: held }, spent) {
   const parts = [
     ["sent", 0, sent, `${fixed(sent)} of ${most} bits sent`],

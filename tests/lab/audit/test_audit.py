@@ -19,6 +19,7 @@ from monitor.corpus import find
 from monitor.errors import SchemaError, StoreError, UsageError
 from monitor.lab.attacks.attackers import BITS
 from monitor.lab.attacks.results import read_results, results_json
+from monitor.lab.attacks.speech import CLEAR
 from monitor.lab.audit.audit import Audit, AuditConfig, hash_speaker, summarise
 from monitor.lab.audit.auditing import audit_attack, audit_runs, extract_corpus
 from monitor.lab.audit.document import (
@@ -27,10 +28,12 @@ from monitor.lab.audit.document import (
     audit_page,
     label_json,
     label_markdown,
+    make_document,
     make_label,
     save_audit,
 )
 from monitor.lab.audit.exposure import Exposures, summarise_lengths
+from monitor.lab.report.model import Picture
 from tests.lab.attacks.made import results
 from tests.lab.reading import read_alone
 from tests.records import event
@@ -38,6 +41,26 @@ from tests.records import event
 
 def text_of(page):
     return unescape(re.sub(r"<[^>]+>", " ", page)).replace("\N{NO-BREAK SPACE}", " ")
+
+
+@pytest.mark.slow
+def test_three_figures_and_the_curve_come_first_and_the_rest_is_folded(audit):
+    tiles, curve, *rest = make_document(audit).sections
+    assert len(tiles.tiles) == 3
+    assert f"{audit.headline.bits:.1f} bits" in tiles.tiles[0].value
+    assert isinstance(curve, Picture)
+    assert all(section.folded for section in rest)
+    page = audit_page(audit)
+    assert page.index('class="value"') < page.index("<svg") < page.index("<details")
+    assert page.count("<details") == len(rest)
+
+
+def test_the_figures_of_an_attack_are_of_what_it_attacked():
+    audit = audit_attack(results(), AuditConfig())
+    (tiles, *_) = make_document(audit).sections
+    bits = max(test.bits for test in audit.tests if test.method != CLEAR)
+    assert len(tiles.tiles) == 3
+    assert tiles.tiles[0].value.startswith(f"{bits:.1f} of")
 
 
 @pytest.mark.slow
