@@ -24,6 +24,9 @@ class BlocksToTicks:
         skip: frames complete by this tick need not be computed.
         levels, conditions: whether to compute these as well.
         landmarks: whether to compute these and the waveform, by which audio is known again.
+
+    Attributes:
+        key: recording and sample rate of the audio now; None between recordings.
     """
 
     def __init__(
@@ -48,15 +51,19 @@ class BlocksToTicks:
         self._extractor = Extractor(extracted, index, conditions=conditions, windows=True)
         self._extractor.skip_to(skip)
         self._ticks = 0  # that came out
-        self._key: tuple[int, int] | None = None  # the recording and its rate
+        self.key: tuple[int, int] | None = None  # the recording and its rate
         self._began, self._samples = 0, 0  # ticks before it, samples of it
 
     @property
     def ticks(self) -> int:
         """Ticks of audio that went in: more than came out, as resampling takes its time."""
-        if self._key is None:
+        return self.count_ticks(0)
+
+    def count_ticks(self, samples: int) -> int:
+        """Count ``ticks`` as if this many further samples of the recording had come."""
+        if self.key is None:
             return self._ticks
-        return self._began + -(-self._samples * TICKS_PER_SECOND // self._key[1])
+        return self._began - (-(self._samples + samples) * TICKS_PER_SECOND // self.key[1])
 
     def process(self, block: Block) -> list[Frames]:
         """Return what a block completes, after the end of the recording before it.
@@ -66,21 +73,21 @@ class BlocksToTicks:
         columns_of(block, self._extractor.channel)
         key = (block.recording, block.rate)
         ended = []
-        if key != self._key:
-            if self._key is not None:
+        if key != self.key:
+            if self.key is not None:
                 ended.append(self.flush())
-            self._key, self._began, self._samples = key, self._ticks, 0
+            self.key, self._began, self._samples = key, self._ticks, 0
         self._samples += block.samples.shape[0]
         return [*ended, self._counted(self._extractor.process(block))]
 
     def complete_before(self, recording: int) -> Frames | None:
         """Complete the recording before this one, where there is one."""
-        another = self._key is not None and self._key[0] != recording
+        another = self.key is not None and self.key[0] != recording
         return self.flush() if another else None
 
     def flush(self) -> Frames:
         """Complete the recording."""
-        self._key = None
+        self.key = None
         return self._counted(self._extractor.flush())
 
     def _counted(self, frames: Frames) -> Frames:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from monitor.errors import UsageError
 from monitor.features.framing import columns_of
 from monitor.kinds import FeatureSpec
@@ -12,9 +14,12 @@ from monitor.stream.accumulator import check_frames
 from monitor.stream.clocks import BesideClock, BlocksToTicks
 from monitor.stream.front_end import FrontEnd
 from monitor.stream.word_coverage import WordCoverage
-from monitor.types import Block, Frames, Tracks, Words
+from monitor.types import TICKS_PER_SECOND, Block, Frames, Tracks, Words
 
 _FIRST_SECONDS = 2.0
+_COLLECTED_TICKS = 50  # longest audio that waits for more; each block costs as much as 0.1 s of it
+_LATE_TICKS = 2, 12  # from which, and up to which, resampling completes a tick after its audio
+_RETRY_TICKS = 4  # audio collected at least, while a reading is due
 _TWO_CLOCKS = (
     "a stream is of audio or of ready-made frames, not of both, as each keeps the clock: give "
     "frames beside audio as Tracks (sources.SideInputSource)"
@@ -24,7 +29,8 @@ _TWO_CLOCKS = (
 class Intake:
     """Converter of items to frames: audio keeps the clock, or ready-made frames do.
 
-    Words and other frames lie beside that clock.
+    Words and other frames lie beside that clock. Short blocks are collected, up to half a second,
+    until the next reading is due.
 
     Args:
         front_end: the features.
@@ -34,6 +40,7 @@ class Intake:
 
     Attributes:
         ticks: of the frames that came out.
+        due: tick of the next reading, which ends the collection of short blocks.
         skip: frames complete by this tick need not be computed.
         coverage: of speech by words; None where none come.
     """
@@ -51,7 +58,9 @@ class Intake:
         self._reader: BlocksToTicks | None = None
         self._beside = BesideClock(front_end)
         self._recording = 0  # of the frames that came out last
-        self.ticks = self.skip = 0
+        self.ticks = self.skip = self.due = 0
+        self._collected: list[Block] = []  # of one recording, rate and number of channels
+        self._late = 0  # ticks by which the frames came after the audio, last time
         self.coverage: WordCoverage | None = None
 
     def create_block_reader(self) -> BlocksToTicks:
@@ -73,7 +82,9 @@ class Intake:
     @property
     def arrived(self) -> int:
         """Ticks of all that came in, the place of a loss that comes now."""
-        return self.ticks if self._reader is None else self._reader.ticks
+        if self._reader is None:
+            return self.ticks
+        return self._reader.count_ticks(sum(len(block.samples) for block in self._collected))
 
     def process(self, item: Block | Frames | Words | Tracks) -> Iterator[Frames]:
         """Yield the frames that one more item brings, run by run.
@@ -88,20 +99,63 @@ class Intake:
             yield self._placed(item, item.recording)
         elif isinstance(item, Words | Tracks):
             yield from self._process_beside(item)
-        else:
-            for part in self._split_first(item):
-                if self._reader is None:
-                    if self.ticks:
-                        raise UsageError(_TWO_CLOCKS)
-                    self._reader = self.create_block_reader()
-                *ended, frames = self._reader.process(part)
-                for last in ended:
-                    yield self._placed(last, self._recording)
-                yield from self._begin_recording(item.recording)
-                yield self._placed(frames, item.recording)
+        elif not self._collect(item):
+            yield from self._read_collected()
+            if not self._collect(item):
+                yield from self._read(item)
+        elif self._is_due():
+            yield from self._read_collected()
+
+    def _read(self, block: Block) -> Iterator[Frames]:
+        """Yield the frames that audio completes."""
+        for part in self._split_first(block):
+            if self._reader is None:
+                if self.ticks:
+                    raise UsageError(_TWO_CLOCKS)
+                self._reader = self.create_block_reader()
+            *ended, frames = self._reader.process(part)
+            for last in ended:
+                yield self._placed(last, self._recording)
+            yield from self._begin_recording(block.recording)
+            yield self._placed(frames, block.recording)
+            self._late = self._reader.ticks - self.ticks
+
+    def _collect(self, block: Block) -> bool:
+        """Copy a short block behind those collected; return False where it does not fit there.
+
+        Raises SourceError where the block makes no sense.
+        """
+        columns_of(block, None if self._channel is None else self._channel - 1)
+        if self._reader is None or self._reader.key != (block.recording, block.rate):
+            return False
+        if len(block.samples) * TICKS_PER_SECOND >= _COLLECTED_TICKS * block.rate:
+            return False
+        samples = np.array(block.samples, np.float32)  # its memory may be used again
+        if self._collected and self._collected[0].samples.shape[1:] != samples.shape[1:]:
+            return False
+        self._collected.append(replace(block, samples=samples))
+        return True
+
+    def _is_due(self) -> bool:
+        """Return whether enough was collected, or the next reading may be complete."""
+        assert self._reader is not None
+        ticks = self.arrived - self._reader.ticks
+        if ticks >= _COLLECTED_TICKS:
+            return True
+        least, most = _LATE_TICKS
+        is_due = self.arrived >= self.due + max(least, self._late - most)
+        return is_due and ticks >= min(_RETRY_TICKS, self.arrived - self.due)
+
+    def _read_collected(self) -> Iterator[Frames]:
+        """Yield the frames that the blocks collected complete, if there are any."""
+        if self._collected:
+            blocks, self._collected = self._collected, []
+            samples = np.concatenate([block.samples for block in blocks])
+            yield from self._read(replace(blocks[0], samples=samples))
 
     def _process_beside(self, item: Words | Tracks) -> Iterator[Frames]:
         self._beside.check(item)
+        yield from self._read_collected()
         if self._reader is not None and (last := self._reader.complete_before(item.recording)):
             yield self._placed(last, self._recording)
         yield from self._begin_recording(item.recording)
@@ -111,6 +165,7 @@ class Intake:
 
     def finish(self) -> Iterator[Frames]:
         """Yield what only the end of the stream completes."""
+        yield from self._read_collected()
         if self._reader is not None:
             yield self._placed(self._reader.flush(), self._recording)
         if (last := self._beside.flush()) is not None:

@@ -124,6 +124,7 @@ class Stream:
             self._order.add(self.intake.arrived, item)
             yield from self._pop_events()
             return
+        self.intake.due = self._read + self._step_ticks
         for frames in self.intake.process(item):
             yield from self._advance(frames)
 
