@@ -1,4 +1,4 @@
-"""Arrays in an npz: small ones read at once, large ones mapped; nothing is unpickled."""
+"""Arrays in an npz. Small ones are read at once, large ones mapped, and nothing is unpickled."""
 
 from __future__ import annotations
 

@@ -11,8 +11,9 @@ from scipy.special import comb
 
 from monitor.maths.rank_models import log_pmf, mean_disclosure_bits
 
+DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE = " ".join(
-    (Path(__file__).resolve().parents[1] / "docs" / "method.md").read_text("utf-8").split()
+    word for page in ("method.md", "errata.md") for word in (DOCS / page).read_text("utf-8").split()
 )
 
 

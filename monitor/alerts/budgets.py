@@ -66,7 +66,7 @@ def budget(bits: float) -> list[Threshold]:
 
 
 class SupportsBudget(Protocol):
-    """Whether a budget can be judged, from an attacker's figures."""
+    """Figures of an attacker that show if a budget can be judged."""
 
     @property
     def support_bits(self) -> float | None:

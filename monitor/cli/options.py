@@ -597,8 +597,8 @@ def guides_setting() -> Any:
     """Declare the setting that draws more lines in a picture."""
     return setting(
         "guides",
-        "Draw more lines in the picture: averages, the closed-set figure beside evidence, the "
-        "range of other voices, each feature alone, and the bounds of a declared epsilon.",
+        "Draw more in the picture, such as averages, the closed-set figure, the range of other "
+        "voices, each feature alone and the bounds of a declared epsilon.",
     )
 
 

@@ -107,6 +107,12 @@ class Account:
     listener: str = ANYONE
     period_seconds: float | None = None
 
+    def __str__(self) -> str:
+        with_whom = "" if self.listener == ANYONE else f" with {self.listener}"
+        if self.period_seconds is None:
+            return with_whom
+        return f"{with_whom} in the last {self.period_seconds / 86_400:.3g} days"
+
     def takes(self, session: SessionRow) -> bool:
         """Return whether a session is of this listener, whenever it was."""
         return ANYONE in (self.listener, session.listener) or self.listener == session.listener
@@ -533,7 +539,7 @@ class LedgerSession:
                 Notice(
                     "carried on",
                     f"the bits continue from {carried.sessions} earlier session{s} of "
-                    f"{self._speaker}{self._describe_account()}, {speech:.0f} s of speech",
+                    f"{self._speaker}{self._of_account}, {speech:.0f} s of speech",
                     level="info",
                     fields={"sessions": carried.sessions, "speech": speech},
                 )
@@ -562,13 +568,6 @@ class LedgerSession:
             history = self._ledger.history(self._speaker, account=self._of_account)
         brought = CarriedEvidence(carried.sessions, speech, tuple(history))
         return replace(start, carried=brought)
-
-    def _describe_account(self) -> str:
-        account = self._of_account
-        with_whom = "" if account.listener == ANYONE else f" with {account.listener}"
-        if account.period_seconds is None:
-            return with_whom
-        return f"{with_whom} in the last {account.period_seconds / 86_400:.3g} days"
 
     def hold(self) -> None:
         """Hold the speaker's account for `charge`, until the session is closed.

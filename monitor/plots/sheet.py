@@ -41,7 +41,7 @@ class Spot(NamedTuple):
 
 @dataclass(frozen=True)
 class Frame:
-    """What surrounds the curves.
+    """Surroundings of the curves.
 
     Attributes:
         notes: statements below the picture, one per line before wrapping.

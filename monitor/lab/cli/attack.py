@@ -31,6 +31,7 @@ from monitor.cli.options import (
 
 if TYPE_CHECKING:
     from monitor.corpus import Columns
+    from monitor.lab.attacks.attackers import AttackContext
     from monitor.lab.attacks.attacking import AttackConfig
     from monitor.lab.attacks.results import AttackResults
     from monitor.lab.attacks.scoreboard import Scoreboard
@@ -163,6 +164,20 @@ class AttackOptions:
     )
 
 
+def _describe_work(context: AttackContext) -> str:
+    """Format the amounts of audio that were processed and attacked."""
+    seconds = context.extractor.seconds
+    enrolled, trials = (
+        sum(piece.seconds for piece in context.judged.pieces(part)) / 60
+        for part in ("enrolment", "trials")
+    )
+    return (
+        f"monitor: processed {seconds.computed / 60:.1f} min of audio, and read "
+        f"{seconds.cached / 60:.1f} min from the cache. Each method has {trials:.1f} min of "
+        f"trials. Each method that an attacker knows has {enrolled:.1f} min of enrolment"
+    )
+
+
 @click.command(
     "attack", cls=HelpCommand, short_help="Test an anonymiser against simulated attackers."
 )
@@ -222,15 +237,7 @@ def command(asked: AttackOptions) -> int:
         raise
     write_results(results, asked.output)
     print_attacks(results)
-    extractor, judged = prepared.context.extractor, prepared.context.judged
-    enrolled, trials = (
-        sum(piece.seconds for piece in judged.pieces(part)) / 60 for part in ("enrolment", "trials")
-    )
-    say(
-        f"monitor: processed {extractor.seconds.computed / 60:.1f} min of audio, and read "
-        f"{extractor.seconds.cached / 60:.1f} min from the cache. Each method has {trials:.1f} min "
-        f"of trials. Each method that an attacker knows has {enrolled:.1f} min of enrolment"
-    )
+    say(_describe_work(prepared.context))
     if board is not None and asked.scoreboard is not None:
         _extend_board(board, results, asked.scoreboard)
     for note in results.notes:
@@ -242,7 +249,7 @@ def command(asked: AttackOptions) -> int:
         "it private"
     )
     tried = len(results.settings.methods) == len(prepared.config.methods)
-    return 0 if tried and not extractor.missing else INCOMPLETE
+    return 0 if tried and not prepared.context.extractor.missing else INCOMPLETE
 
 
 def _check_options(asked: AttackOptions) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -159,7 +159,6 @@ def command(options: ScoreOptions) -> int:
     from monitor.corpus.trials import read_trial_lists
     from monitor.features.registry import caveats
     from monitor.lab.evaluation.input.score_file import write_score_file
-    from monitor.lab.normalisation import ScoreNormalisation
     from monitor.population.population import Population
     from monitor.run import INCOMPLETE
     from monitor.sources.registry import provenance_of
@@ -194,14 +193,6 @@ def command(options: ScoreOptions) -> int:
     voices, specs, missing = _listen(options, corpus, files)
     tests: Sequence[float | None] = options.lengths or ((None,) if lists is not None else LENGTHS)
     grid = _grid(options, voices, specs, rank_models, population, tests, session)
-    if options.normalise is not None:
-        speakers = {voice.name for voice in voices}
-        grid = replace(
-            grid,
-            normalisation=ScoreNormalisation.load(
-                options.normalise, options.cohort, specs, speakers
-            ),
-        )
     pending: list[Any] = grid.cells()
     cells: list[ScoreCell] = []
     with progress_over(len(pending), "scoring") as step:
@@ -313,23 +304,28 @@ def _grid(
 ) -> Grid:  # fmt: skip
     """Set up the comparison with a population, or of the corpus with itself."""
     from monitor.lab.evaluation.input.matching import SCORINGS
+    from monitor.lab.normalisation import ScoreNormalisation
     from monitor.lab.scoring import EnrolledGrid, ScoreGrid, largest
 
     scorings = SCORINGS if options.scoring == "both" else (options.scoring,)
+    normalisation = None
+    if options.normalise is not None:
+        speakers = {voice.name for voice in voices}
+        normalisation = ScoreNormalisation.load(options.normalise, options.cohort, specs, speakers)
     if population is not None:
         available = [name for name in specs if name in population.features]
         features = options.features or largest(rank_models, available)
         templates = options.template_lengths or (None,)
         return EnrolledGrid(
             voices, population, features, rank_models, tests, templates, session or "cross",
-            scorings,
+            scorings, normalisation=normalisation,
         )  # fmt: skip
     several = any(len(voice.sessions) > 1 for voice in voices)
     session = session or ("cross" if several else "same")
     sessions = ("same", "cross") if session == "both" else (session,)
     return ScoreGrid(
         voices, specs, rank_models, options.lengths or LENGTHS, options.template_lengths or (30.0,),
-        sessions, scorings, options.trials,
+        sessions, scorings, options.trials, normalisation=normalisation,
     )  # fmt: skip
 
 
