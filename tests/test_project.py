@@ -161,3 +161,42 @@ def test_a_good_first_issue_is_still_open():
         assert (task in table) == (task.lower() not in done), task
     for name, file in re.findall(r"`(\w+)` in `([\w/.]+)`", table):
         assert re.search(rf"^{name}(:.*)? = ", read(file), re.MULTILINE), (name, file)
+
+
+CONDA = {
+    "matplotlib": "matplotlib-base", "sounddevice": "python-sounddevice",
+    "soundfile": "pysoundfile", "soxr": "soxr-python", "webrtcvad-wheels": "webrtcvad",
+}  # fmt: skip
+"""Names on conda-forge that differ."""
+
+
+def test_the_conda_recipe_is_the_package():
+    recipe = yaml.safe_load(read("conda/recipe.yaml"))
+    context, about = recipe["context"], recipe["about"]
+    assert context["version"] == __version__
+    assert PROJECT["requires-python"] == f">={context['python_min']}"
+    assert recipe["package"]["name"] == PROJECT["name"]
+    assert (about["summary"], about["license"]) == (PROJECT["description"], PROJECT["license"])
+    assert about["license_file"] == PROJECT["license-files"]
+    scripts = [f"{name} = {target}" for name, target in PROJECT["scripts"].items()]
+    assert recipe["build"]["python"]["entry_points"] == scripts
+    needs = map(Requirement, PROJECT["dependencies"])
+    wanted = {CONDA.get(each.name, each.name): str(each.specifier) for each in needs}
+    wanted["webrtcvad"] = ">=2.0.10"
+    _, *run = (each.split(" ") for each in recipe["requirements"]["run"])
+    assert dict(run) == wanted
+    assert PYPROJECT["build-system"]["requires"] == ["hatchling>=1.28"]
+    assert "hatchling >=1.28" in recipe["requirements"]["host"]
+
+
+def test_the_paper_cites_every_source_once_and_the_five_papers_by_the_same_identifiers():
+    front, body = read("paper/paper.md").split("---\n", 2)[1:]
+    entries = dict(re.findall(r"@\w+\{(\w+),(.*?)\n\}", read("paper/paper.bib"), re.DOTALL))
+    assert set(re.findall(r"\[@(\w+)\]", body)) == entries.keys()
+    assert [each["name"] for each in yaml.safe_load(front)["authors"]] == [
+        each["name"] for each in PROJECT["authors"]
+    ]
+    identifiers = {f"arXiv:{found}" for found in re.findall(r"eprint = \{([\d.]+)\}", str(entries))}
+    cited = yaml.safe_load(read("CITATION.cff"))["references"]
+    assert {each["identifiers"][0]["value"] for each in cited} <= identifiers
+    assert 600 <= len(body.split()) <= 1000
