@@ -23,6 +23,8 @@ from monitor.events.schema import RECORDS
 
 ROOT = Path(__file__).resolve().parents[1]
 _LINK = re.compile(r"(?:(?<=\]\()|(?<=src=\")|(?<=srcset=\"))(?!\w+:|#|/)([^)\"#\s]+)")
+_DARK = re.compile(r"<source [^>]*dark[^>]*>\n")
+"""The dark version of a picture, for GitHub; docs/site.css darkens the light one with the theme."""
 _taken: dict[str, str] = {}
 """Files of the repository that are pages here: where each lies in the site, and where it is."""
 _CODE = re.compile(r"(^```.*?^```|``.+?``|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
@@ -66,6 +68,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             return match[1]
         return posixpath.relpath(place, posixpath.dirname(here))
 
+    markdown = _DARK.sub("", markdown)
     if here == "records.md":
         for record in RECORDS:
             heading = f"## {record.title}\n"
