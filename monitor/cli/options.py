@@ -574,8 +574,8 @@ speaker_model_option = click.option(
 guides_option = click.option(
     "--guides",
     is_flag=True,
-    help="Draw more lines in the picture: averages, the closed-set figure beside evidence, the "
-    "range of other voices, each feature alone, and the bounds of a declared epsilon.",
+    help="Draw more lines in the picture. They are averages, the closed-set figure, the range of "
+    "other voices, each feature alone, and bounds of a declared epsilon.",
 )
 
 among_option = click.option(
