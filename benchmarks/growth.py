@@ -12,9 +12,12 @@ from matplotlib.figure import Figure
 from benchmarks.page import Page, benchmark
 from benchmarks.readers import FEATURES, around, chapters, read
 from monitor import Monitor, measure
+from monitor.crowds import LEVELS
+from monitor.events.phrases import level_as_people
 from monitor.maths.statistics import limits, limits_of_each, speaker_weights
 from monitor.networks.layers import RATE
-from monitor.plots.canvas import BLUE, GREY, ORANGE
+from monitor.plots.canvas import BLACK, BLUE, GREY
+from monitor.plots.sheet import BOX, HATCH, Frame, Sheet, Spot
 from monitor.population.population import Population
 from monitor.run import MeasurementSettings
 from monitor.types import FloatArray
@@ -59,7 +62,7 @@ def growth(page: Page, speech: Path) -> None:
             for seconds, row in zip(LENGTHS, rows, strict=True)
         ),
     )
-    page.picture("growth.svg", partial(picture, rows), (7.0, 4.0))
+    page.picture("growth.svg", partial(picture, rows), frame_of(rows).inches)
 
 
 def with_limits(curves: FloatArray) -> FloatArray:
@@ -73,19 +76,43 @@ def with_limits(curves: FloatArray) -> FloatArray:
     return np.concatenate([figures.mean(axis=0)[..., None], limits], axis=2).swapaxes(0, 1)
 
 
+GUIDES = {"linear": (0, (5, 3)), "square-root": (0, (1, 2))}
+
+
+def frame_of(rows: FloatArray) -> Frame:
+    """The picture's frame, around rows (T, 4, 3) of `with_limits`."""
+    most, below = float(rows[:, 1:3, 0].max()), bool((rows[:, 0, 0] < rows[:, 2, 0]).all())
+    last, (low, high) = rows[-1, 0, 0], rows[-1, 0, 1:]
+    return Frame(
+        "Evidence stays below square-root growth" if below else "Evidence beside composition",
+        f"Means of readers. After a minute: {last:.1f} bits ({low:.1f} to {high:.1f}). Linear: if "
+        "every second disclosed as much as the first.",
+        {float(bits): level_as_people(bits) for bits in LEVELS if bits < most},
+        "people who match", "speech (log scale), with 95 % interval",
+        (float(LENGTHS[0]), float(LENGTHS[-1])), (-0.3, most), width=480,
+    )  # fmt: skip
+
+
 def picture(rows: FloatArray, figure: Figure) -> None:
     """Draw the means over length, the limits of the evidence as a band."""
-    axes = figure.subplots()
+    sheet = Sheet(figure, frame := frame_of(rows))
+    axes, most = sheet.axes, frame.y_range[1]
+    axes.fill_between(LENGTHS, most, sheet.highest, facecolor="none", edgecolor=HATCH,
+                      hatch="////", linewidth=0)  # fmt: skip
     axes.fill_between(LENGTHS, *rows[:, 0, 1:].T, color=BLUE, alpha=0.2, linewidth=0)
-    for place, (colour, style, label) in enumerate([
-        (BLUE, "-", "evidence of the right person"),
-        (GREY, ":", "linear growth"),
-        (ORANGE, "--", "square-root growth"),
-    ]):  # fmt: skip
-        axes.plot(LENGTHS, rows[:, place, 0], color=colour, linestyle=style, label=label)
-    axes.set(xscale="log", xlabel="speech heard, seconds", ylabel="bits")
-    axes.set_xticks(LENGTHS, [f"{each:g}" for each in LENGTHS])
-    axes.legend(frameon=False)
+    sheet.line(LENGTHS, rows[:, 0, 0], BLUE, 2.4)
+    text = f"calibration supports\nno more than {most:.1f} bits"
+    sheet.label(text, [Spot(sheet.right, sheet.top, 1, 1)], GREY, bbox=BOX)
+    for (name, dashes), line in zip(GUIDES.items(), rows[:, 1:3, 0].T, strict=True):
+        grows = slice(int(np.argmax(line > most - 0.05)) + 1)  # flat beyond: nothing is known there
+        sheet.line(LENGTHS[grows], line[grows], BLACK, 0.9, linestyle=dashes)
+        top, _ = sheet.place_of(LENGTHS[grows][-1], most)
+        spots = [Spot(top + side, sheet.top - 3, part, 1) for side, part in ((4, 0), (-4, 1))]
+        sheet.label(name, spots[:: -1 if name == "linear" else 1], BLACK, bbox=BOX)
+    x, y = sheet.place_of(LENGTHS[-1], rows[-1, 0, 0])
+    spots = [Spot(x - 6, y + d, 1, float(d < 0)) for d in (-10, 10, -24, 24)]
+    sheet.label("evidence of the right person", spots, BLUE, weight="bold")
+    sheet.place_labels()
 
 
 @benchmark()

@@ -21,6 +21,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
+from matplotlib.image import imread, imsave
 from playwright.sync_api import Browser, ViewportSize, sync_playwright
 from playwright.sync_api import Page as Tab
 from rich.console import Console
@@ -30,7 +31,9 @@ from benchmarks.page import Page, benchmark
 from benchmarks.readers import FEATURES, read
 from benchmarks.timing import MONITOR
 from monitor import Population
+from monitor.events.schema import read_run
 from monitor.plots.calibration import plot_reliability
+from monitor.plots.curve import plot_run
 from monitor.population import DEMO_SPEAKER
 from monitor.serve.page import ListeningPage
 from monitor.serve.session import ServeSettings
@@ -220,6 +223,8 @@ def pictured(page: Page, tab: Tab, stage: str) -> None:
 def stills(page: Page, scores: Path) -> None:
     """Makes demo, crowds, reliability and evaluate.png, of measured numbers.
 
+    demo.png also comes in the width of a phone, and both in dark.
+
     SCORES is the folder that `scores` made.
     """
     folder = folder_of(page)
@@ -229,6 +234,9 @@ def stills(page: Page, scores: Path) -> None:
     with tempfile.TemporaryDirectory() as place, browser() as chromium:
         subprocess.run([*MONITOR, "demo", "--speed", "6000", "-o", place], check=True)
         shutil.copyfile(Path(place) / "demo.png", folder / "demo.png")
+        plot_run(read_run(Path(place) / "demo.jsonl"), folder / "demo-390.png", width=390)
+        for name in ("demo", "demo-390"):
+            darken(folder / f"{name}.png", folder / f"{name}-dark.png")
         run, crowds = Path(place) / "demo.jsonl", folder / "crowds.png"
         subprocess.run([*MONITOR, "show", run, "-o", crowds, "--among", "50,1e4,1e6"], check=True)
         report, labels = Path(place) / "report.html", scores / "labels.npy"
@@ -238,3 +246,10 @@ def stills(page: Page, scores: Path) -> None:
         window = chromium.new_page(viewport=REPORT)
         window.goto(report.as_uri())
         window.screenshot(path=folder / "evaluate.png")
+
+
+def darken(light: Path, dark: Path) -> None:
+    """Invert a picture and turn its hues back, as a browser with a dark theme does with an SVG."""
+    inverted = 0.93 - 0.86 * imread(light)[..., :3]
+    turned = np.array([(-0.574, 1.43, 0.144), (0.426, 0.43, 0.144), (0.426, 1.43, -0.856)])
+    imsave(dark, np.clip(inverted @ turned.T, 0, 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +23,7 @@ from monitor.jobs import cores
 from monitor.maths import ratio_checks as calibrated
 from monitor.maths.evidence import ConditionEffects, with_misses
 from monitor.networks.layers import RATE
-from monitor.plots.canvas import BLUE, GREY
+from monitor.plots.canvas import BLACK, BLUE, GREEN, GREY
 from monitor.population.false_alarms import false_alarms
 from monitor.population.population import Population
 from monitor.training.enrolling import enrol
@@ -38,6 +38,12 @@ SHARE, HORIZON, LEAST_SPEECH = 0.05, 60.0, 3.0
 UNFITTED = ("loudspeaker", "GSM", "AMR 12.2 kb/s", "AMR-WB 12.65 kb/s", "whisper")
 """Conditions under which nothing was fitted."""
 GROUPS_JUDGED = ("readers-0", "readers-1", "judge-0", "judge-1")
+STEPS, LEVEL = np.linspace(0.0, 13.0, 53), 6.0
+SHOWN = (
+    "clean, clean", "clean, telephone", "own microphones, clean, clean",
+    "own microphones, telephone, babble 10 dB", "whisper, whisper",
+)  # fmt: skip
+"""Rows of the picture, from the easiest to one where nothing was fitted."""
 UNVOICED = ("phones", "voice")
 """Features of a whisper, which has no pitch."""
 HEADS = "N, tested | first | mean bits | at the support | Cllr, least | mean LR of impostors"
@@ -90,7 +96,7 @@ def world(
             yield [title, *row(title, group, first, second, lengths)]
 
     page.table(f"templates, streams | {HEADS} | voice alone: first, bits", told())
-    page.picture("world-truth.svg", partial(exceeded, lines), (11.0, 2.2 * -(-len(lines) // 4)))
+    page.picture("world-truth.svg", partial(picture, exceeded(lines)), (6.2, 7.0))
     page.table(
         "streams under a condition | how many | others above the threshold for 5 % "
         "| speaker enrolled: said so | not enrolled: said to be",
@@ -205,26 +211,62 @@ def told_of(speech: Path, population: Population, name: str) -> list[str]:
     ]
 
 
-def exceeded(lines: Sequence[Judged], figure: Figure) -> None:
-    """Of each row, the share of impostors' and of mated comparisons at k bits or more."""
+def exceeded(lines: Sequence[Judged]) -> dict[str, FloatArray]:
+    """Of each row, the share of mated and of impostors' comparisons at each of `STEPS`: (2, 53)."""
+    return {
+        judged.title: np.array([
+            calibrated.exceeding(judged.mated, judged.weights, STEPS),
+            share_exceeding(judged, STEPS),
+        ])
+        for judged in lines
+    }  # fmt: skip
+
+
+def picture(shares: Mapping[str, FloatArray], figure: Figure) -> None:
+    """Draw five rows, and a table of all."""
     figure.set_layout_engine("constrained")
-    grid = figure.subplots(-(-len(lines) // 4), 4, sharex=True, sharey=True, squeeze=False)
-    steps = np.linspace(0.0, 13.0, 53)
-    for axes, judged in zip(grid.flat, lines, strict=False):
-        axes.plot(steps, 100 * np.exp2(-steps), color=GREY, linestyle=":", label="allowed: 2^-k")
-        own = judged.weights
-        mated = calibrated.exceeding(judged.mated, own, steps)
-        axes.plot(steps, 100 * mated, color=BLUE, linestyle="--", label="the right person")
-        share = share_exceeding(judged, steps)
-        axes.plot(steps, 100 * share, color=BLUE, label="other people")
-        title = judged.title.replace("own microphones,", "own:").replace(" kb/s", "")
-        axes.set_title(title, fontsize=9)
-        axes.set(yscale="log", ylim=(0.02, 130))
+    grid = figure.subplots(3, 2, sharex=True, sharey=True).flatten()
+    *panels, last = grid
+    allowed = np.exp2(-STEPS)
+    for axes, title in zip(panels, SHOWN, strict=True):
+        mated, others = 100 * shares[title]
+        for y, colour, dashes in (
+            (100 * allowed, GREY, ":"), (mated, GREEN, "-"), (others, BLUE, "-"),
+        ):  # fmt: skip
+            axes.plot(STEPS, np.where(y > 0, y, np.nan), color=colour, linestyle=dashes)
+        axes.set_title(title.replace("own microphones, ", "own microphones:\n"), fontsize=10,
+                       loc="left")  # fmt: skip
+        axes.set(yscale="log", ylim=(0.02, 130), xlim=(0, 13), xticks=(0, 3, 6, 10, 13))
         axes.yaxis.set_major_formatter("{x:g}")
-        axes.grid(alpha=0.3)
-    for axes in list(grid.flat)[len(lines) :]:
-        axes.set_axis_off()
-    figure.supxlabel("bits shown, at least")
-    figure.supylabel("share of comparisons, %")
-    handles, labels = grid.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
+        axes.grid(axis="y", color="#E6E6E6")
+    for text, x, y, colour in (
+        ("the right person", 6, 35, GREEN), ("other people", 0.2, 0.03, BLUE),
+        ("allowed: 2^-k", 5.6, 5, GREY),
+    ):  # fmt: skip
+        panels[0].text(x, y, text, color=colour, fontsize=9)
+    panels[3].tick_params(labelbottom=True)  # no panel below
+    last.set_axis_off()
+    last.text(
+        -0.05, 1, "\n".join(table_of(shares)), transform=last.transAxes, va="top", fontsize=9.5
+    )
+    kept = sum(bool((others <= allowed + 1e-6).all()) for _, others in shares.values())
+    title = f"In {kept} of {len(shares)} rows, at most 2^-k of other people show k bits"
+    figure.suptitle(title, x=0.01, ha="left", fontsize=12, weight="bold", color=BLACK)
+    figure.supxlabel("k: bits shown, at least", fontsize=10)
+    figure.supylabel("share of comparisons, %", fontsize=10)
+
+
+def table_of(shares: Mapping[str, FloatArray]) -> Iterator[str]:
+    """Lines of a table: the largest share of other people, and the smallest of the right one."""
+    groups: dict[str, list[FloatArray]] = {}
+    for title, each in shares.items():
+        name = "own microphones" if title.startswith("own") else "simulated"
+        unfitted = any(condition in title for condition in UNFITTED)
+        groups.setdefault(f"{name}, nothing fitted" if unfitted else name, []).append(each)
+    place = int(np.searchsorted(STEPS, LEVEL))
+    yield f"With {LEVEL:g} bits or more ({100 * 2**-LEVEL:.1f} % allowed):"
+    for name, rows in groups.items():
+        (mated, _), (_, others) = np.min(rows, axis=0), np.max(rows, axis=0)
+        yield f"\n{name} ({len(rows)} rows)"
+        yield f"  others: at most {100 * others[place]:.1f} %"
+        yield f"  the right person: at least {100 * mated[place]:.0f} %"

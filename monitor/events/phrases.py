@@ -192,7 +192,7 @@ def narrowed_names(bystanders: Sequence[Bystander] | None) -> str:
 
 
 def level_as_people(bits: float, ceiling: float | None = None, *, assumed: bool = False) -> str:
-    """Format a level of a curve as people, 1 in 1,000, or below a ceiling as odds.
+    """Format a level of a curve as people who match, or as odds below a ceiling.
 
     Example:
         >>> level_as_people(10), level_as_people(-3), level_as_people(1, 5.64)

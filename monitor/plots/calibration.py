@@ -9,18 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.plots.canvas import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    RED,
-    draw,
-    format_seconds,
-    scale_seconds,
-)
+from monitor.plots.canvas import BLACK, BLUE, GREY, draw, format_seconds, scale_seconds
 from monitor.types import Record
 
 if TYPE_CHECKING:
@@ -34,10 +23,10 @@ _FEWEST = 8.0  # minimum candidates per point
 
 
 def plot_reliability(rows: Sequence[Record], path: Path) -> None:
-    """Draw the reliability diagram of the largest set of features, with one panel per session.
+    """Draw the reliability diagram of the largest set of features, with one row per session.
 
     The fit that predicts probability p excludes the trial's speaker. If it is calibrated, a
-    fraction p of these candidates is that speaker, which is the diagonal. Each line is a length T.
+    fraction p of these candidates is that speaker, which is the diagonal. Each panel is a length T.
     The template length is the largest that most lengths reach.
     """
     if not rows:
@@ -46,53 +35,60 @@ def plot_reliability(rows: Sequence[Record], path: Path) -> None:
     shown = [row for row in rows if row["feature"] == feature]
     sessions = [s for s in ("cross", "same") if any(row["session"] == s for row in shown)]
 
+    lines = [_pick_lengths([row for row in shown if row["session"] == s]) for s in sessions]
+    columns = max(map(len, lines))
+
     def paint(figure: Figure) -> None:
+        panels = figure.subplots(len(sessions), columns, squeeze=False, sharex=True, sharey=True)
+        figure.subplots_adjust(0.11, 0.32 / len(sessions), 0.98, 0.80, wspace=0.12, hspace=0.45)
         figure.text(
-            0.07, 0.94, f"Are the probabilities of {feature} calibrated?", fontsize=16,
+            0.02, 0.93, f"Are the probabilities of {feature} calibrated?", fontsize=15,
             weight="bold", color=BLACK,
         )  # fmt: skip
-        width = 0.86 / len(sessions)
-        for i, session in enumerate(sessions):
-            axes = figure.add_axes((0.07 + i * (width + 0.03), 0.13, width - 0.03, 0.72))
-            _panel(axes, session, [row for row in shown if row["session"] == session])
+        for axes, session, rows_of in zip(panels, sessions, lines, strict=True):
+            for panel, row in zip(axes, rows_of, strict=False):
+                _panel(panel, row)
+            for panel in axes[len(rows_of) :]:
+                panel.set_axis_off()
+            template = format_seconds(rows_of[0]["D"])
+            axes[0].text(-0.02, 1.24, f"{session} session, templates of {template}",
+                         transform=axes[0].transAxes, fontsize=11, color=GREY)  # fmt: skip
+            axes[0].set_ylabel("fraction that is\nthe speaker")
         figure.text(
-            0.07, 0.02, "Each point: at least 8 candidates with about that probability, from a fit "
-            "without their speaker. Above the diagonal: underconfident. Below: overconfident.",
+            0.02, 0.02, "Across: predicted probability, from a fit without the speaker. Each "
+            "circle is of 8 candidates or more.\nAbove the diagonal: underconfident. Below: "
+            "overconfident. Titles: speech, and the error of the best guess.",
             fontsize=10, color=GREY,
         )  # fmt: skip
 
-    draw(path, paint, (6.5 * len(sessions) + 0.5, 6.5))
+    draw(path, paint, (max(2.1 * columns, 6.5), 1.4 + 2.5 * len(sessions)))
 
 
-def _panel(axes: Axes, session: str, rows: Sequence[Record]) -> None:
+def _pick_lengths(rows: Sequence[Record]) -> list[Record]:
+    """Pick at most five lengths, at the largest template length that most lengths reach."""
     reach = {d: sum(row["D"] == d for row in rows) for d in sorted({row["D"] for row in rows})}
     template = max(reach, key=lambda d: (reach[d], d))
     lines = sorted((row for row in rows if row["D"] == template), key=lambda row: row["T"])
     lines = [row for row in lines if row["T"] >= 1.0] or lines
     picks = np.unique(np.linspace(0, len(lines) - 1, min(_MOST_LINES, len(lines))).round())
+    return [lines[int(i)] for i in picks]
+
+
+def _panel(axes: Axes, row: Record) -> None:
     axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=":")
-    colours = (BLUE, GREEN, ORANGE, RED, PURPLE)
-    for row, colour in zip([lines[int(i)] for i in picks], colours, strict=False):
-        claimed, actual, fraction = (
-            np.array(row["reliability"][n]) for n in ("given", "true", "share")
-        )
-        enough = fraction * row["trials"] * row["candidates"] >= _FEWEST
-        claimed, actual, fraction = claimed[enough], actual[enough], fraction[enough]
-        text = f"{format_seconds(row['T'])}: off by {row['calibration_error']:.2f}"
-        axes.plot(claimed, actual, color=colour, linewidth=1.2, label=text)
-        sizes = 12 + 60 * np.sqrt(fraction * row["candidates"])
-        axes.scatter(claimed, actual, s=sizes, color=colour, alpha=0.6)
-    axes.set_xlim(-0.02, 1.02)
-    axes.set_ylim(-0.02, 1.02)
-    axes.set_xlabel("predicted probability")
-    axes.set_ylabel("fraction that is the speaker")
-    axes.set_title(
-        f"{session} session, templates of {format_seconds(template)}", fontsize=11, color=BLACK,
-        loc="left",
-    )  # fmt: skip
-    axes.legend(
-        loc="upper left", frameon=False, fontsize=9.5, title="speech: error of the best guess"
+    claimed, actual, fraction = (
+        np.array(row["reliability"][n]) for n in ("given", "true", "share")
     )
+    enough = fraction * row["trials"] * row["candidates"] >= _FEWEST
+    claimed, actual, fraction = claimed[enough], actual[enough], fraction[enough]
+    axes.plot(claimed, actual, color=BLUE, linewidth=1.2)
+    sizes = 12 + 40 * np.sqrt(fraction * row["candidates"])
+    axes.scatter(claimed, actual, s=sizes, facecolor="none", edgecolor=BLUE, clip_on=False)
+    axes.set(xlim=(-0.05, 1.05), ylim=(-0.05, 1.05), xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
+    axes.set_title(
+        f"{format_seconds(row['T'])}: off by {row['calibration_error']:.2f}", fontsize=11,
+        color=BLACK, loc="left",
+    )  # fmt: skip
 
 
 # --- Rank models: expected bits against speech seconds.

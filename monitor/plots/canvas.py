@@ -30,7 +30,7 @@ def legend_above(axes: Axes, columns: int = 4) -> None:
     """Put the legend above the axes, so that it covers no points."""
     axes.legend(
         loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, borderaxespad=0.2,
-        borderpad=0.2, handlelength=1.6, columnspacing=1.2,
+        borderpad=0.2, handlelength=1.6, columnspacing=1.2, frameon=False,
     )  # fmt: skip
 
 

@@ -59,7 +59,7 @@ def plot_crowds(
         )
     x = run.columns["speech"][has_speech]
     figures = np.concatenate([bits[np.isfinite(bits)] for _, bits in lines])
-    low, high = min(-0.5, float(figures.min()) - 0.5), max(float(figures.max()), 1.0) + 0.5
+    low, high = min(-0.5, float(figures.min()) - 0.5), max(float(figures.max()), 1.0)
     default = f"The same voice discloses more in a larger crowd: bits of {run.watch}"
     clipped = "at least " if run.last.at_least else ""
     frame = Frame(
@@ -67,16 +67,18 @@ def plot_crowds(
         "Each line ends at or below log2 of its crowd: no more bits are needed to name one person.",
         {float(bits): meaning(run, bits) for bits in LEVELS if low < bits < high},
         "people who match", "speech (log scale)",
-        (max(float(x[0]), float(x[-1]) / 3000), float(x[-1])), (low, high), above=False,
+        (max(float(x[0]), float(x[-1]) / 3000), float(x[-1])), (low, high),
     )  # fmt: skip
 
     def paint(figure: Figure) -> None:
         sheet = Sheet(figure, frame)
-        for i, ((m, y), colour) in enumerate(zip(lines, cycle(_COLOURS), strict=False)):
+        drawn = list(enumerate(zip(lines, cycle(_COLOURS), strict=False)))
+        for i, ((_, y), colour) in drawn:
             keep = curve_points(x, y)
             # curves of large crowds coincide far below their ceilings: draw the larger one wider
             front = 2 + len(lines) - i
             sheet.line(x[keep], y[keep], colour, 1.8 + 1.6 * i, zorder=front)
+        for _, ((m, y), colour) in reversed(drawn):
             last = float(y[np.isfinite(y)][-1])
             matches = m * 2.0**-last
             means = f"about {rounded(matches)} people match"

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Painter: TypeAlias = tuple["Callable[[Figure], None]", tuple[float, float]]
-"""A painter of a figure, and its size in inches."""
+"""A function that paints a figure, and the size in inches."""
 
 GROWTH_NOTE = (
     "Linear: if every second disclosed as much as the first. Square-root: as in advanced "
@@ -168,7 +168,7 @@ def _make_frame(
     return Frame(
         short_name(heading(run) if title is None else title, 200),
         "\n".join(filter(None, notes)),
-        marks, marked, "speech (log scale), shaded: 95 % interval",
+        marks, marked, "speech (log scale), with 95 % interval",
         (begin, end), (low, high), width=width,
     )  # fmt: skip
 

@@ -146,7 +146,7 @@ def make_people_painter(
         step = next((t for t in _TICKS if length / t <= _MOST_TICKS), length / _MOST_TICKS)
         ticks = np.arange(0.0, length + 1e-9, step)
         strip.set_xticks(ticks, [clock_time(tick) for tick in ticks])
-        strip.set_xlabel("time in the recording (bars show when each person speaks)")
+        strip.set_xlabel("time in the recording (bars and thick lines: the person speaks)")
         _label_ends(axes, curves_drawn)
         title_text = short_name(heading if title is None else title, 90)
         figure.text(0.07, 0.945, title_text, fontsize=15, weight="bold", color=BLACK, va="bottom")
@@ -157,12 +157,16 @@ def make_people_painter(
 
 
 def _draw_curve(axes: Axes, curve: PersonCurve, colour: str, length: float) -> None:
-    """Draw a curve; its bits stay constant while others speak."""
+    """Draw a curve: thick while the person speaks, and thin while the bits stay constant."""
     x, y = np.append(curve.seconds, length), np.append(curve.bits, curve.last)
-    axes.plot(x, y, drawstyle="steps-post", color=colour, linewidth=1.7, gid=curve.label)
-    for seconds, bits in curve.alerts:
+    axes.plot(x, y, drawstyle="steps-post", color=colour, linewidth=0.7, gid=curve.label)
+    pauses = np.flatnonzero(np.diff(curve.seconds) > _STEP_SECONDS) + 1
+    spoken = np.insert(curve.seconds, pauses, np.nan)
+    bits = np.insert(curve.bits, pauses, np.nan)
+    axes.plot(spoken, bits, drawstyle="steps-post", color=colour, linewidth=2.2)
+    for when, at in curve.alerts:
         axes.plot(
-            [seconds], [bits], marker="o", markersize=7, color="white", markeredgecolor=colour,
+            [when], [at], marker="o", markersize=7, color="white", markeredgecolor=colour,
             markeredgewidth=2.0,
         )  # fmt: skip
 

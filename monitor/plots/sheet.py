@@ -41,15 +41,14 @@ class Spot(NamedTuple):
 
 @dataclass(frozen=True)
 class Frame:
-    """Surroundings of the curves.
+    """Texts and limits around the curves.
 
     Attributes:
         notes: statements below the picture, one per line before wrapping.
         marks: text at the right edge by bits.
         marked: what these texts are about.
         across: label of the lower axis.
-        x_range, y_range: limits in seconds and in bits.
-        above: whether there is room for labels above the upper limit.
+        x_range, y_range: limits in seconds and in bits; above these there is room for labels.
         width: in dots; small text below 600.
     """
 
@@ -60,7 +59,6 @@ class Frame:
     across: str
     x_range: tuple[float, float]
     y_range: tuple[float, float]
-    above: bool = True
     width: int = WIDTH
 
     @property
@@ -89,7 +87,8 @@ class Frame:
     def note_lines(self) -> list[str]:
         """The notes, wrapped to the picture."""
         columns = int((self.width - 2 * _MARGIN) / (0.54 * (self.size - 1)))
-        return [part for line in self.notes.split("\n") for part in textwrap.wrap(line, columns)]
+        lines = self.notes.split("\n")
+        return [w for line in lines for w in textwrap.wrap(line, columns, break_on_hyphens=False)]
 
     @property
     def head(self) -> float:
@@ -122,7 +121,7 @@ class Sheet:
         self.right, self.bottom = self.width - right, frame.foot
         self.top = self.height - frame.head
         low, high = frame.y_range
-        room = (3.4 if frame.is_narrow else 2.0) * self.size * frame.above
+        room = (3.4 if frame.is_narrow else 2.0) * self.size
         self.highest = high + (high - low) * room / (self.top - self.bottom - room)
         box = (self.left, self.bottom, self.right - self.left, self.top - self.bottom)
         self.axes = figure.add_axes(

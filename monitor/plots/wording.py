@@ -123,7 +123,7 @@ def _sentence(words: str) -> str:
 
 
 def meaning(run: RunColumns, bits: float) -> str:
-    """Format bits as people, 1 in 1,000, or the odds among the N of the run."""
+    """Format bits as people who match, or as the odds among the N of the run."""
     ceiling = None if run.evidence else _ceiling(run)
     return phrases.level_as_people(bits, ceiling, assumed=run.watch is None)
 

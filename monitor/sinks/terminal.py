@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # --- A curve drawn with braille dots, two by four to a character.
 
 RIGHT = 12
-"""Characters beside the curve, for 1 in 1,000."""
+"""Characters beside the curve, for people who match."""
 BINS_PER_DECADE = 64
 EMPTY, CEILING, CHANCE, THRESHOLD = " ", "━", "·", "┄"
 PROTECTED = "o"

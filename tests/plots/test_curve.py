@@ -440,6 +440,19 @@ def test_everybody_has_a_curve_and_a_name_at_its_end(people):
     assert [line.get_marker() for line in curves.lines].count("o") == 1
 
 
+def test_a_curve_is_thick_while_its_person_speaks():
+    records = [r for r in meeting(2) if r.get("label") != "S1" or r["type"] != "reading"]
+    for record in records:
+        if record["type"] == "reading" and record["seconds"] > 30:
+            record["label"] = "S1"
+            record["seconds"] = record["seconds"] / 2 + 15  # every second: nobody pauses
+    axes = draw_run(events(records)).axes[0]
+    thick = [line for line in axes.lines if line.get_linewidth() > 2]
+    alone, without = (np.isfinite(np.asarray(line.get_ydata())) for line in thick)
+    assert not alone.all()  # S0 speaks every other second
+    assert without.all()
+
+
 def test_of_several_watched_the_curve_is_by_the_one_matched():
     by_row = make_curves(events(meeting(2, ("ann", "bob"))))[0]
     assert by_row.bits[0] == pytest.approx(0.02)

@@ -44,14 +44,9 @@ from monitor.lab.report.renderers import render_html
 from monitor.phrases import plural
 from monitor.plots.canvas import (
     BLACK,
-    BLUE,
-    COLOURS,
-    GREEN,
-    GREY,
-    LINE,
-    MUTED,
-    ORANGE,
-    PURPLE,
+    PAGE,
+    PRINT,
+    Palette,
     draw,
     inline_svg,
     legend_above,
@@ -276,9 +271,10 @@ def write_results(results: AttackResults, folder: Path) -> None:
     write_text(render_html(build_report(results)), folder / "index.html")
 
 
-_PAPER = (ORANGE, BLUE, GREEN, PURPLE)
 _MARKS = ("o", "s", "D", "^")
-_ROW_INCHES, _FOOT_INCHES = 0.55, 1.2
+_ROW_INCHES, _FOOT_INCHES = 0.3, 1.5
+_MUCH = 0.75
+"""Fraction of all bits that a method should not leave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,21 +288,43 @@ class MethodBits:
 def plot_attacks(
     path: Path, methods: Sequence[MethodBits], attackers: Sequence[str], ceiling: float
 ) -> None:
-    """Write the picture as .png, .svg or .pdf."""
-    inches = (7.6, _FOOT_INCHES + _ROW_INCHES * len(methods))
+    """Write the picture as .png, .svg or .pdf; its title is what the figures show."""
+    inches = (6.2, _FOOT_INCHES + _ROW_INCHES * len(methods))
 
     def paint(figure: Canvas) -> None:
         figure.set_layout_engine("constrained")
-        _paint(figure.add_subplot(), methods, attackers, ceiling, _PAPER, GREY, BLACK)
+        axes = figure.add_subplot()
+        _paint(axes, methods, attackers, ceiling, PRINT)
+        title = format_finding(methods, ceiling)
+        figure.suptitle(title, x=0.01, ha="left", fontsize=12, weight="bold", color=BLACK)
 
     draw(path, paint, inches)
+
+
+def format_finding(methods: Sequence[MethodBits], ceiling: float) -> str:
+    """Format how many methods leave most bits to their strongest attacker.
+
+    Example:
+        >>> some = [MethodBits("none", [(4, 3, 4), None]),
+        ...         MethodBits("mcadams", [(1, 0, 2), (3.5, 3, 4)])]
+        >>> format_finding(some, 4.0)
+        '1 of 1 methods leaves an attacker more than 3 of 4 bits'
+    """
+    found = [[bits[0] for bits in method.bits if bits is not None] for method in methods]
+    tried = max(map(len, found), default=0)
+    # speech without protection has one attacker alone
+    most = [max(bits) for bits in found if len(bits) > 1 or len(bits) == tried > 0]
+    many = sum(bits > _MUCH * ceiling for bits in most)
+    leave = "leaves" if many == 1 else "leave"
+    whole = f"{_MUCH * ceiling:.2g} of {ceiling:.2g} bits"
+    return f"{many} of {len(most)} methods {leave} an attacker more than {whole}"
 
 
 def attacks_svg(methods: Sequence[MethodBits], attackers: Sequence[str], ceiling: float) -> str:
     """Format the picture as an ``<svg>`` element for a page."""
 
     def paint(axes: Axes) -> None:
-        _paint(axes, methods, attackers, ceiling, COLOURS, MUTED, LINE)
+        _paint(axes, methods, attackers, ceiling, PAGE)
 
     return inline_svg(paint, "attacks", "bits by method of protection and attacker")
 
@@ -316,39 +334,33 @@ def _paint(
     methods: Sequence[MethodBits],
     attackers: Sequence[str],
     ceiling: float,
-    colours: Sequence[str],
-    muted: str,
-    line: str,
+    palette: Palette,
 ) -> None:
-    step = 0.8 / max(len(attackers), 1)
-    for index, attacker in enumerate(attackers):
-        colour, shift = colours[index % len(colours)], (index - (len(attackers) - 1) / 2) * step
-        method_bits = [(y, m.bits[index]) for y, m in enumerate(methods)]
-        points = [(y + shift, bits) for y, bits in method_bits if bits is not None]
-        axes.plot(
-            [value for _, (value, _, _) in points],
-            [y for y, _ in points],
-            _MARKS[index % len(_MARKS)],
-            color=colour,
-            markersize=5,
-            label=attacker,
-            zorder=3,
-        )
-        for y, (_, low, high) in points:
-            if low is not None and high is not None:
+    """Draw one row per method; only the strongest attacker's mark is filled and has an interval."""
+    for y, method in enumerate(methods):
+        bits = [(each, index) for index, each in enumerate(method.bits) if each is not None]
+        strongest = max((value for (value, _, _), _ in bits), default=0.0)
+        for (value, low, high), index in bits:
+            colour = palette.colours[index % len(palette.colours)]
+            is_strongest = value == strongest
+            if is_strongest and low is not None and high is not None:
                 axes.plot([low, high], [y, y], color=colour, linewidth=1.6)
-    axes.axvline(ceiling, color=muted, linewidth=1, linestyle="--")
-    axes.annotate(
-        f"log2 N = {ceiling:.1f}", (ceiling, -0.62), (-5, 0), textcoords="offset points",
-        ha="right", va="center", color=muted, fontsize=8,
-    )  # fmt: skip
+            axes.plot(value, y, _MARKS[index % len(_MARKS)], color=colour, markersize=6, zorder=3,
+                      fillstyle="full" if is_strongest else "none")  # fmt: skip
+    for index, attacker in enumerate(attackers):
+        colour = palette.colours[index % len(palette.colours)]
+        axes.plot([], [], _MARKS[index % len(_MARKS)], color=colour, label=attacker)
+    axes.axvline(ceiling, color=palette.muted, linewidth=1, linestyle="--")
     axes.set_yticks(range(len(methods)), [method.name for method in methods])
     axes.tick_params(axis="y", length=0)
-    axes.set(ylim=(len(methods) - 0.5, -0.85), xlim=(0, ceiling * 1.03))
-    axes.grid(axis="y", visible=False)
-    axes.grid(axis="x", color=line if line != BLACK else "#E6E6E6", linewidth=0.6)
+    axes.set(ylim=(len(methods) - 0.5, -0.5), xlim=(0, ceiling * 1.03))
+    axes.grid(axis="y", color=palette.line, linewidth=0.6)
+    axes.grid(axis="x", visible=False)
     axes.set_axisbelow(True)
-    axes.set_xlabel("bits of identity disclosed (mean), 95 % interval")
+    axes.set_xlabel(
+        f"bits disclosed on average (dashed: all, {ceiling:.1f}).\n"
+        "Filled: the strongest attacker, with 95 % interval"
+    )
     legend_above(axes)
 
 

@@ -30,7 +30,6 @@ from monitor.plots.canvas import (
 from monitor.types import FloatArray
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -114,7 +113,7 @@ COLUMNS = {
 }  # fmt: skip
 """Figures of the sweep, by the name of their column."""
 _LEAST_BITS = 0.05
-_MARKERS = "os^Dvph*<>"
+_MOST_COLUMNS = 3
 
 
 def compute_guide(surface: Surface, template: float, test: float, power: float) -> float | None:
@@ -131,40 +130,36 @@ def plot_lengths(surfaces: Sequence[Surface]) -> FigureSpec | None:
     if not swept:
         return None
     systems = list(dict.fromkeys(candidate.system for candidate in swept))
-    sessions = list(dict.fromkeys(candidate.panel.session for candidate in swept))
-    # one row per system, or two systems per row if there is one kind of session
-    rows = len(systems) if len(sessions) > 1 else -(-len(systems) // 2)
+    templates = sorted({d for surface in swept for d in surface.template_lengths})
+    columns = min(len(templates), _MOST_COLUMNS)
+    rows = -(-len(templates) // columns)  # of each system
 
     def paint(figure: Figure, palette: Palette) -> None:
-        panels = figure.subplots(rows, 2, squeeze=False, sharex=True, sharey=True)
-        for surface in swept:
-            row, column = systems.index(surface.system), sessions.index(surface.panel.session)
-            axes = panels.flat[row * len(sessions) + column]
-            _plot_panel(axes, surface, palette)
-            axes.set_title(f"{surface.system}, {surface.panel.session} session", loc="left",
-                           weight="bold", fontsize=10)  # fmt: skip
-        for axes in panels.flat[len(systems) * len(sessions) :]:
-            axes.set_visible(False)
+        panels = figure.subplots(
+            rows * len(systems), columns, squeeze=False, sharex=True, sharey=True
+        )
+        for i, system in enumerate(systems):
+            mine = [surface for surface in swept if surface.system == system]
+            some = list(panels[rows * i : rows * (i + 1)].flat)
+            for axes, template in zip(some, templates, strict=False):
+                _plot_panel(axes, mine, template, palette, names=axes is some[0])
+                axes.set_title(f"{system}, templates of {format_seconds(template)}", loc="left",
+                               fontsize=10)  # fmt: skip
+            for axes in some[len(templates) :]:
+                axes.set_axis_off()
         bits = [s.bits(*cell) for s in swept for cell in s.cells]
         minimum = min((value for value in bits if value >= _LEAST_BITS), default=_LEAST_BITS)
-        panels[0, 0].set_ylim(0.7 * minimum, 5.0 * max(surface.ceiling for surface in swept))
+        panels[0, 0].set_ylim(0.7 * minimum, 2.5 * max(surface.ceiling for surface in swept))
         # axes are shared, so their limits must cover all panels
         first = min(surface.lengths[0] for surface in swept)
         last = max(surface.lengths[-1] for surface in swept)
         panels[0, 0].set_xlim(first / 1.3, last * 1.3)
-        ticks = nice_seconds(first, last)
+        ticks = nice_seconds(first, last)[::2]
         for axes in panels.flat:
             axes.set_xticks(ticks, [format_seconds(tick) for tick in ticks])
             axes.set_xticks([], minor=True)
-        for axes in panels[:, 0]:
-            axes.set_ylabel("MeanD, bits")
-        for axes in panels[-1]:
-            axes.set_xlabel("speech length T")
-        handles: dict[str, Artist] = {}
-        for axes in panels.flat[: len(systems) * len(sessions)]:
-            for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
-                handles.setdefault(name, handle)
-        figure.legend(handles.values(), handles.keys(), loc="outside upper left", ncols=6)
+        figure.supxlabel("speech length T", fontsize=10)
+        figure.supylabel("MeanD, bits", fontsize=10)
 
     sizes = "; ".join(
         f"{session} session: N = {len(panel.speakers)}, at most {len(panel.tested)} tested"
@@ -173,50 +168,58 @@ def plot_lengths(surfaces: Sequence[Surface]) -> FigureSpec | None:
     return FigureSpec(
         "figure8",
         "Disclosure by length of speech",
-        "MeanD of the fitted rank model against the length of speech, with one line per length D "
-        f"of the templates. Bars: 95 % interval over speakers ({sizes}, the same people at all "
-        "lengths). Dashed and dash-dotted: bounds by composition, T and sqrt T, from the first "
-        "length with evidence, at the longest D. Grey dots: the ceiling, log2 N. Values under "
+        "MeanD of the fitted rank model against the length of speech, with one panel per length D "
+        f"of the templates. Bands: 95 % interval over speakers ({sizes}, the same people at all "
+        "lengths). Dashed and dotted: bounds by composition, T and sqrt T, from the first length "
+        "with evidence, at the longest D. Grey: the ceiling, log2 N. Values under "
         f"{_LEAST_BITS:g} bits are not drawn.",
         ("session", "system", "T", "D", "speakers", "tested", "trials",
          *(f"{name}{end}" for name in COLUMNS for end in ("", "_low", "_high")),
          *(f"guide_{name}" for name in GUIDES)),
         list(_list_rows(surfaces)),
         paint,
-        (9.0, 2.3 * rows + 0.8),
+        (6.4, 1.9 * rows * len(systems) + 0.6),
     )  # fmt: skip
 
 
-def _plot_panel(axes: Axes, surface: Surface, palette: Palette) -> None:
+def _plot_panel(
+    axes: Axes, surfaces: Sequence[Surface], template: float, palette: Palette, *, names: bool
+) -> None:
+    """Plot one system's lines at one length of the templates; ``names`` labels the lines."""
     axes.set_xscale("log")
     axes.set_yscale("log")
-    span = surface.lengths[-1] / surface.lengths[0]
-    count = len(surface.template_lengths)
-    for i, template in enumerate(surface.template_lengths):
+    for surface, colour, above in zip(surfaces, palette.colours, (-1, 1), strict=False):
         points = []
-        for t in surface.lengths:
+        for t in surface.lengths if template in surface.template_lengths else ():
             bits, figure = surface.bits(t, template), surface.cells[t, template]["figures"][MEAN]
             low, high = (bits if figure[end] is None else figure[end] for end in ("low", "high"))
             if bits >= _LEAST_BITS:
-                points.append((t, bits, low, high))
+                points.append((t, bits, max(low, _LEAST_BITS / 2), high))
         if not points:
             continue
         x, y, low, high = np.array(points).T
-        x = x * np.exp(0.012 * np.log(span) * (i - (count - 1) / 2))
-        axes.errorbar(
-            x, y, [y - np.maximum(low, _LEAST_BITS / 2), high - y], elinewidth=0.8, linewidth=1.2,
-            color=palette.colours[i % len(palette.colours)], markersize=3.2,
-            marker=_MARKERS[i % len(_MARKERS)], label=f"D = {format_seconds(template)}",
-        )  # fmt: skip
-    template = surface.template_lengths[-1]
-    styles = zip(GUIDES.values(), ("--", "-."), ("T", "sqrt T"), strict=True)
-    for power, dashes, name in styles:
-        line = [(t, compute_guide(surface, template, t, power)) for t in surface.lengths]
-        seen = [(t, bits) for t, bits in line if bits is not None]
-        if seen:
-            axes.plot(*zip(*seen, strict=True), linestyle=dashes, color=palette.muted,
-                      linewidth=1.0, label=f"guide {name}")  # fmt: skip
-    axes.axhline(surface.ceiling, color=palette.muted, linestyle=(0, (1, 2)), linewidth=1.0)
+        axes.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
+        axes.plot(x, y, color=colour)
+        axes.axhline(surface.ceiling, color=palette.muted, linewidth=0.8, linestyle=(0, (1, 3)))
+        if names:
+            axes.annotate(
+                f"{surface.panel.session} session",
+                (x[-1], y[-1]),
+                (0, 12 * above),
+                textcoords="offset points",
+                ha="right",
+                va="center",
+                color=colour,
+            )
+    is_longest = template == surfaces[0].template_lengths[-1]
+    lengths = surfaces[0].lengths if is_longest else ()
+    for power, dashes, name in zip(GUIDES.values(), ((0, (5, 3)), ":"), ("T", "√T"), strict=True):
+        line = [(t, compute_guide(surfaces[0], template, t, power)) for t in lengths]
+        seen = np.array([(t, bits) for t, bits in line if bits is not None], float)
+        if seen.size:
+            axes.plot(*seen.T, linestyle=dashes, color=palette.ink, linewidth=0.9)
+            top = seen[seen[:, 1] <= surfaces[0].ceiling][-1]
+            axes.annotate(name, top, (-3, 3), textcoords="offset points", ha="right")
     numbers(axes.yaxis)
 
 
