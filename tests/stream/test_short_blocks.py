@@ -9,7 +9,7 @@ from benchmarks.readers import read
 from monitor import Monitor, Population
 from monitor.errors import SourceError
 from monitor.events.reading import Reading
-from monitor.types import Block, FloatArray, Gap
+from monitor.types import Block, FloatArray, Gap, Item
 from tests.stream.streams import RATE, Listed, reference, sounds, told
 
 
@@ -46,8 +46,8 @@ def test_an_invalid_short_block_changes_nothing():
 def test_a_loss_between_short_blocks_keeps_its_place():
     sound, gap = sounds(4.0), Gap("overflow", 0.1)
     blocks = [Block(part, RATE) for part in np.split(sound, range(320, sound.size, 320))]
-    short = [*blocks[:70], gap, *blocks[70:]]
-    long = [Block(sound[: 70 * 320], RATE), gap, Block(sound[70 * 320 :], RATE)]
+    short: list[Item] = [*blocks[:70], gap, *blocks[70:]]
+    long: list[Item] = [Block(sound[: 70 * 320], RATE), gap, Block(sound[70 * 320 :], RATE)]
     expected = told(Monitor(reference()).events(Listed(long)))
     assert told(Monitor(reference()).events(Listed(short))) == expected
     assert [record["seconds"] for record in expected if record["type"] == "gap"] == [1.4]
