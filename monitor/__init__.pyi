@@ -71,6 +71,7 @@ from monitor.lab.evaluation import evaluate as evaluate
 from monitor.lab.scoring import score as score
 from monitor.population import Population as Population
 from monitor.run import Measurement as Measurement
+from monitor.run import Pool as Pool
 from monitor.run import Run as Run
 from monitor.run import measure as measure
 from monitor.stream.monitor import Monitor as Monitor

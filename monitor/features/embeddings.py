@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
+from itertools import compress
 from typing import Any, Self
 
 import numpy as np
@@ -46,7 +48,7 @@ class SpeechWindows(AudioFeature):
 
     The rest at the end makes one more frame (`embed_part`). The first two windows are embedded at
     one and at two seconds too, as early frames. Windows that one call completes go to the network
-    together.
+    together. With ``defers``, whole windows come with zeros, for `embed_deferred`.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class SpeechWindows(AudioFeature):
         self._window: FloatArray = np.zeros(_WINDOW, np.float32)
         self._spoken: IntArray = np.empty(0, np.intp)  # the ticks of it, so far
         self.activity = VoiceActivity()
+        self.defers = False
         super().__init__()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -146,14 +149,37 @@ class SpeechWindows(AudioFeature):
         spoken = spoken[:whole].reshape(window_count, _WINDOW // _TICK)
         is_new = is_wanted & (spoken[:, -1] > self._skip)
         windows = speech[: window_count * _WINDOW].reshape(window_count, _WINDOW)[is_new]
-        values = [
-            self._encoder.embed(windows[start : start + _BATCH])
-            for start in range(0, len(windows), _BATCH)
-        ]
-        if not values:
+        if not len(windows):
             return replace(self._no_windows(), early=early)
+        later = np.zeros((len(windows), self.spec.size), np.float32)
+        values = later if self.defers else self.embed_windows(windows)
         made_of = map(SpeechWindow, spoken[is_new], windows.reshape(len(windows), -1, _TICK))
-        return Track(spoken[is_new, -1], np.concatenate(values), None, early, tuple(made_of))
+        return Track(spoken[is_new, -1], values, None, early, tuple(made_of))
+
+    def embed_windows(self, windows: FloatArray) -> FloatArray:
+        """Embed whole windows, shape (k, 48000): shape (k, d), float32."""
+        parts = range(0, len(windows), _BATCH)
+        embedded = [self._encoder.embed(windows[at : at + _BATCH]) for at in parts]
+        return np.concatenate(embedded) if embedded else self._no_windows().values
+
+    def embed_deferred(self, tracks: Sequence[Track]) -> list[Track]:
+        """Embed the whole windows of tracks of such features together, each window by itself."""
+        whole = [
+            [window.samples.size == _WINDOW for window in track.windows or ()] for track in tracks
+        ]
+        windows = [
+            window.samples.reshape(-1)
+            for track, marks in zip(tracks, whole, strict=True)
+            for window in compress(track.windows or (), marks)
+        ]
+        embedded = iter(self.embed_windows(np.array(windows).reshape(-1, _WINDOW)))
+        filled = []
+        for track, marks in zip(tracks, whole, strict=True):
+            values = track.values.copy()
+            for row in np.flatnonzero(marks):
+                values[row] = next(embedded)
+            filled.append(replace(track, values=values))
+        return filled
 
     def _embed_early(
         self, speech: FloatArray, before: int, speech_ticks: IntArray

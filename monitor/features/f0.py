@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import local
+
 import numpy as np
 from scipy.fft import dct, rfft
 
@@ -47,17 +49,13 @@ class F0(AudioFeature):
     # a whisper has up to 0.01, speech in noise 0.03 and more (benchmarks/results/world.md)
     least_share = 0.02
 
-    def __init__(self) -> None:
-        self._yin = _Yin()
-        super().__init__()
-
     def process(self, samples: FloatArray) -> Track:
         """Return the voiced frames that these further samples, shape (n,), complete."""
         frames = self._framer.push(samples)
         start = self._frames
         self._frames += len(frames)
         skipped = min(max(0, self._skip - _tick(start) + 1), len(frames))
-        lags = self._yin.lags(frames[skipped:])
+        lags = _get_yin().lags(frames[skipped:])
         voiced = np.flatnonzero(lags)
         return Track(voiced + _tick(start + skipped), lags[voiced] - LOWEST_LAG)
 
@@ -128,6 +126,17 @@ class _Yin:
         # The spectrum is real and even, so that its inverse transform is a cosine transform.
         correlation: FloatArray = dct(power, type=1, overwrite_x=True).T
         return correlation
+
+
+_PER_THREAD = local()
+
+
+def _get_yin() -> _Yin:
+    """Return the steps of this thread: what they keep is of the chunk at hand alone."""
+    if not hasattr(_PER_THREAD, "yin"):
+        _PER_THREAD.yin = _Yin()
+    yin: _Yin = _PER_THREAD.yin
+    return yin
 
 
 def _search(normalised: FloatArray) -> IntArray:

@@ -250,7 +250,7 @@ class Leveller:
         gains = []
         for tick, (contrast, loudness) in zip(band, levels.tolist(), strict=True):
             self._ticks += 1
-            self._band.append(tick)
+            self._band.append(tick.copy())  # a view would keep the whole block
             if self._syllables.add(contrast, loudness):
                 self._judge()
             gains.append(self._compute_gain() if self._is_open or self._opens() else np.nan)

@@ -259,7 +259,7 @@ class FrameBuffer:
             x[: self._late] = 0
             self._late = max(0, self._late - len(x))
         rows = np.concatenate([self._rows, x])
-        self._rows = rows[len(x) :]
+        self._rows = rows[len(x) :].copy()  # a view would keep the whole block
         return rows
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -33,6 +35,19 @@ class Scoring:
 
     seconds: float  # D, speech seconds; every template is cut to it
     members: BoolArray  # shape (N,), False where a template is shorter
+
+
+_SHARED: WeakKeyDictionary[Templates, dict[Hashable, Any]] = WeakKeyDictionary()
+_Table = TypeVar("_Table")
+
+
+def share(templates: Templates, key: Hashable, make: Callable[[], _Table]) -> _Table:
+    """Return the table of that key, made once; all attackers on these templates share it."""
+    tables = _SHARED.setdefault(templates, {})
+    if key not in tables:
+        tables[key] = make()
+    table: _Table = tables[key]
+    return table
 
 
 class Templates:

@@ -14,6 +14,7 @@ from monitor.lazy import lazily
 if TYPE_CHECKING:
     from monitor.run.measuring import Measurement, MeasurementSettings, measure
     from monitor.run.parts import LedgerFile, LogFile, Protection
+    from monitor.run.pool import Pool, PoolLimits, PoolStatistics
     from monitor.run.run import Run, RunSettings
 
 __all__ = [
@@ -21,6 +22,9 @@ __all__ = [
     "LogFile",
     "Measurement",
     "MeasurementSettings",
+    "Pool",
+    "PoolLimits",
+    "PoolStatistics",
     "Protection",
     "Run",
     "RunSettings",
@@ -30,6 +34,7 @@ __all__ = [
 _HOMES = {
     "measuring": "Measurement MeasurementSettings measure",
     "parts": "LedgerFile LogFile Protection",
+    "pool": "Pool PoolLimits PoolStatistics",
     "run": "Run RunSettings",
 }
 __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -153,9 +153,10 @@ class Timed:
     """Feature that measures its cost, and can leave out some audio."""
 
     def __init__(self, feature: Feature, clock: Callable[[], float] = time.perf_counter) -> None:
-        self.spec, self.follow = feature.spec, feature.follow
+        self.spec, self.follow, self.feature = feature.spec, feature.follow, feature
         self._rate = feature.spec.rate or 1
-        self._feature, self._clock = feature, clock
+        self.activity = getattr(feature, "activity", None)  # shared with the stream's clock
+        self._clock = clock
         self._spent = self._heard = 0.0  # wall and audio seconds, fading
         self._samples = 0  # since the last reset
         self._until = 0.0  # audio seconds since then to which it sheds
@@ -170,15 +171,19 @@ class Timed:
         """True while it leaves out what comes next."""
         return self._samples / self._rate < self._until
 
+    def charge(self, seconds: float) -> None:
+        """Add wall seconds that were spent for it elsewhere."""
+        self._spent += seconds
+
     def shed(self, seconds: float) -> None:
         """Leave out the frames that the next seconds of audio complete."""
         self._until = self._samples / self._rate + seconds
-        self._feature.skip_to(round(self._until * TICKS_PER_SECOND))
+        self.feature.skip_to(round(self._until * TICKS_PER_SECOND))
 
     def process(self, samples: FloatArray) -> Track:
         """Process samples with the feature."""
         is_shedding, began = self.is_shedding, self._clock()
-        track = self._feature.process(samples)
+        track = self.feature.process(samples)
         seconds = samples.size / self._rate
         self._samples += samples.size
         if not is_shedding:
@@ -189,25 +194,25 @@ class Timed:
 
     def flush(self) -> Track:
         """Flush the feature."""
-        return self._feature.flush()
+        return self.feature.flush()
 
     def embed_part(self, speech: FloatArray) -> AnyArray:
         """Embed part of a window with the feature, which then is one of windows."""
-        assert isinstance(self._feature, WindowFeature)
-        return self._feature.embed_part(speech)
+        assert isinstance(self.feature, WindowFeature)
+        return self.feature.embed_part(speech)
 
     def skip_to(self, tick: int) -> None:
         """Skip to a tick with the feature."""
-        self._feature.skip_to(tick)
+        self.feature.skip_to(tick)
 
     def reset(self) -> None:
         """Reset the feature; it sheds nothing any more."""
         self._samples, self._until = 0, 0.0
-        self._feature.reset()
+        self.feature.reset()
 
 
-class LoadShedding(WrappedLiveSource):
-    """Live source in which the slowest feature skips audio if the reader falls behind.
+class Shedder:
+    """Chooser of features that skip audio where a stream falls behind.
 
     A backlog over two seconds for three seconds of wall time is too much. The slowest feature then
     skips the whole backlog, at least four seconds, and the stream has a gap ``"thinned"``. If the
@@ -217,23 +222,19 @@ class LoadShedding(WrappedLiveSource):
 
     def __init__(
         self,
-        source: LiveSource,
         features: Sequence[Sequence[Timed]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(source)
         self._features, self._clock = tuple(features), clock
         self._late_since: float | None = None
 
-    def items(self) -> Iterator[Item]:
-        """Give the stream, with a gap where a feature sheds audio."""
-        for item in self.source:
-            gap = self._shed(self.source.waiting_seconds)
-            if gap is not None:
-                yield gap
-            yield item
+    @property
+    def is_exhausted(self) -> bool:
+        """True while every feature skips audio."""
+        return all(any(side.is_shedding for side in sides) for sides in self._features)
 
-    def _shed(self, waiting: float) -> Gap | None:
+    def shed(self, waiting: float) -> Gap | None:
+        """Make a feature shed audio, and return the gap, where too many seconds wait too long."""
         able = [sides for sides in self._features if not any(side.is_shedding for side in sides)]
         most = LATE_SECONDS
         if len(able) < len(self._features):
@@ -256,6 +257,27 @@ class LoadShedding(WrappedLiveSource):
         name = slowest[0].spec.name
         detail = f"{name} leaves out {seconds:.1f} s: this machine cannot keep up"
         return Gap("thinned", seconds, detail=detail)
+
+
+class LoadShedding(WrappedLiveSource):
+    """Live source in which the slowest feature skips audio if the reader falls behind."""
+
+    def __init__(
+        self,
+        source: LiveSource,
+        features: Sequence[Sequence[Timed]],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(source)
+        self._shedder = Shedder(features, clock)
+
+    def items(self) -> Iterator[Item]:
+        """Give the stream, with a gap where a feature sheds audio."""
+        for item in self.source:
+            gap = self._shedder.shed(self.source.waiting_seconds)
+            if gap is not None:
+                yield gap
+            yield item
 
 
 def _cost_of(sides: Iterable[Timed]) -> float:

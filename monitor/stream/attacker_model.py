@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -17,11 +18,10 @@ from monitor.features.registry import get_least_share
 from monitor.maths.condition import Condition, degradation, unlike
 from monitor.maths.evidence import e_value
 from monitor.maths.posterior import confidence_bits, local_bits
-from monitor.population.cohort import CohortScoring
 from monitor.population.interpolation import EvidenceSpread
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModel, RankModels
-from monitor.population.templates import Scoring
+from monitor.population.templates import Scoring, share
 from monitor.stream.choice import (
     CommonLength,
     check_features,
@@ -309,26 +309,31 @@ class AttackerModel:
 
 @dataclass(frozen=True, slots=True)
 class _PosteriorModels:
-    """Maker of posterior models that share the scores of one cohort."""
+    """Maker of posterior models, which share their tables with those of other watched speakers."""
 
     population: Population
     rank_models: RankModels
     length: CommonLength
     place: int | None
-    cohort: dict[str, CohortScoring] = field(default_factory=dict)
 
     def create(self, rank_model: RankModel) -> PosteriorModel:
         """Create the one of a rank model, with likelihood ratios where it has any."""
         ratios, population, scoring = None, self.population, self.length.scoring
         evidence_model = choose_evidence_model(population, self.rank_models, rank_model)
         if evidence_model is not None and not self.length.withheld:
-            ratios = LikelihoodRatioScorer(
-                population, evidence_model, scoring, self.place, self.cohort
-            )
+            ratios = LikelihoodRatioScorer(population, evidence_model, scoring, self.place)
         similarities = population.scorers(rank_model).values()
         additive = np.array([similarity.additive for similarity in similarities])
         speakers = int(scoring.members.sum())
-        return PosteriorModel(rank_model, scoring.seconds, speakers, additive, ratios)
+        key = "posterior", id(rank_model), scoring.seconds
+        _, unwatched = share(
+            population,
+            key,
+            lambda: (rank_model, PosteriorModel(rank_model, scoring.seconds, speakers, additive)),
+        )
+        model = copy(unwatched)
+        model.ratios = ratios
+        return model
 
 
 def _choose_alone(

@@ -25,7 +25,7 @@ from monitor.stream.front_end import FrontEnd
 from monitor.stream.notices import log_notices, recording_notices, session_of, setup_notices
 from monitor.stream.plan import DEFAULTS, MonitorSettings, Plan
 from monitor.stream.speaker_changes import CopiedChanges
-from monitor.stream.stream import Event, StreamState
+from monitor.stream.stream import Event, Stream, StreamState
 from monitor.stream.totals import FeatureTotals
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Item, Notice, Tracks, Words
 
@@ -215,6 +215,11 @@ class Monitor:
         if not self._logged:
             self._logged = True
             log_notices(setup_notices(self))
+
+    @property
+    def core(self) -> Stream:
+        """The stream itself, for a pool that processes many."""
+        return self._stream
 
     @property
     def phase(self) -> str:

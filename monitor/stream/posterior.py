@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
@@ -42,7 +42,7 @@ from monitor.population.evidence_model import EvidencePoint
 from monitor.population.interpolation import EnrolledProbability, LengthModel, at_template
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModel
-from monitor.population.templates import Scoring
+from monitor.population.templates import Scoring, share
 from monitor.stream.choice import explain_missing_ratios
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -229,8 +229,7 @@ class LikelihoodRatioScorer:
     """Converter of scores to likelihood ratios, by a product with the population's cohort.
 
     Ask ``explain_missing_ratios`` first. Where the conditions of stream and template are known,
-    they change a ratio as calibration measured. ``watched`` is an index into the scoring's members;
-    ``cohort`` is its scoring by feature, shared by several rank models.
+    they change a ratio as calibration measured. ``watched`` is an index into the scoring's members.
     """
 
     def __init__(
@@ -239,21 +238,25 @@ class LikelihoodRatioScorer:
         rank_model: RankModel,
         scoring: Scoring,
         watched: int | None,
-        cohort: dict[str, CohortScoring] | None = None,
     ) -> None:
         if population.cohort is None or rank_model.evidence is None:
             raise UsageError(explain_missing_ratios(population, rank_model))
         self.features = rank_model.features
         self.rank_model = rank_model.evidence.at_template(scoring.seconds)
         self._watched = watched
-        self.cohort = {} if cohort is None else cohort
-        for name, scorer in population.scorers(rank_model).items():
-            if name not in self.cohort:
-                self.cohort[name] = CohortScoring(population.cohort, name, scorer)
+        self.cohort = {
+            name: share(
+                population,
+                ("cohort", name, scorer.name),
+                partial(CohortScoring, population.cohort, name, scorer),
+            )
+            for name, scorer in population.scorers(rank_model).items()
+        }
         self._sessions = population.sessions_apart(scoring)
         self._sounds = population.degradations(scoring)
         self._speakers = int(scoring.members.sum())
-        self._condition_effect = lru_cache(1)(self._effect_of)  # estimates change ever more rarely
+        # estimates change ever more rarely; each stream of a pool has its own
+        self._condition_effect = lru_cache(64)(self._effect_of)
 
     def compute_score_stats(self, totals: Mapping[str, AnyArray]) -> list[Levels]:
         """Compute each feature's mean and spread of R totals' scores, (R, M), over the cohort."""

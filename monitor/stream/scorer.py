@@ -7,8 +7,9 @@ from functools import partial
 import numpy as np
 
 from monitor.errors import StoreError
-from monitor.maths.scores import AnySketch
+from monitor.maths.scores import AnySketch, Similarity
 from monitor.population.population import Population
+from monitor.population.templates import Scoring, share
 from monitor.stream.attacker_model import AttackerModel
 from monitor.types import AnyArray, FloatArray
 
@@ -32,11 +33,10 @@ class Scorer:
         self._similarities = population.scorers(model.rank_model)
         self.templates: dict[str, FloatArray] = {}
         for name, similarity in self._similarities.items():
-            templates = population.prepared(name, scoring, similarity)
-            if self.sessions is not None:
-                further = population.prepared_apart(name, scoring, similarity)
-                templates = np.concatenate([templates, further])
-            self.templates[name] = templates
+            key = "prepared", name, scoring.seconds, similarity.name
+            self.templates[name] = share(
+                population, key, partial(_prepare, population, name, scoring, similarity)
+            )
         self._get_exact = partial(population.exact, scoring=scoring)
 
     def score(self, name: str, totals: AnyArray) -> FloatArray:
@@ -79,3 +79,14 @@ class Scorer:
         if self.sessions is None:
             return scores
         return np.take_along_axis(scores, self.sessions.mix(scores)[1], axis=1)
+
+
+def _prepare(
+    population: Population, name: str, scoring: Scoring, similarity: Similarity
+) -> FloatArray:
+    """Prepare the templates of a feature, those of further sessions last."""
+    templates = population.prepared(name, scoring, similarity)
+    if population.sessions_apart(scoring) is None:
+        return templates
+    further = population.prepared_apart(name, scoring, similarity)
+    return np.concatenate([templates, further])

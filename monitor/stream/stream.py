@@ -27,7 +27,17 @@ from monitor.stream.reading_builder import ReadingBuilder
 from monitor.stream.repeats import RECALLED_TICKS, Decision
 from monitor.stream.totals import FeatureTotals, Moments
 from monitor.stream.word_coverage import WordCoverage
-from monitor.types import TICKS_PER_SECOND, AnyArray, Frames, Gap, Item, Notice
+from monitor.types import (
+    TICKS_PER_SECOND,
+    AnyArray,
+    Block,
+    Frames,
+    Gap,
+    Item,
+    Notice,
+    Tracks,
+    Words,
+)
 
 Event: TypeAlias = "Reading | GapEvent | NoticeEvent | Change"
 _RUNNING = "this Monitor is in the middle of a stream: make another one, or end it by reset()"
@@ -121,17 +131,25 @@ class Stream:
     def push(self, item: Item) -> Iterator[Event]:
         """Yield what one more item brings."""
         if isinstance(item, Gap):
-            self._order.add(self.intake.arrived, item)
-            yield from self._pop_events()
+            yield from self.lose(self.intake.arrived, item)
             return
+        for frames in self.take_in(item):
+            yield from self.advance(frames)
+
+    def lose(self, tick: int, gap: Gap) -> Iterator[Event]:
+        """Yield what is due after a loss of audio at a tick."""
+        self._order.add(tick, gap)
+        yield from self._pop_events()
+
+    def take_in(self, item: Block | Frames | Words | Tracks) -> Iterator[Frames]:
+        """Return the frames that one more item completes, run by run, for `advance`."""
         self.intake.due = self._read + self._step_ticks
-        for frames in self.intake.process(item):
-            yield from self._advance(frames)
+        return self.intake.process(item)
 
     def end(self) -> Iterator[Event]:
         """Yield what the end of the stream brings."""
         for frames in self.intake.finish():
-            yield from self._advance(frames)
+            yield from self.advance(frames)
         evidence, recordings = self.evidence, self.observers.recordings
         self._settle_repeats()
         for tick, notice in self.observers.copies.finish(evidence.arrived):
@@ -143,7 +161,7 @@ class Stream:
             evidence.tidy(everything=True)
             yield from self._assess(moments)
 
-    def _advance(self, frames: Frames) -> Iterator[Event]:
+    def advance(self, frames: Frames) -> Iterator[Event]:
         """Yield what a further run of ticks brings, in order: this is one block's way."""
         evidence, start = self.evidence, self.evidence.arrived
         self._observe(frames)

@@ -1,0 +1,563 @@
+"""Many live streams in one process: one thread, shared tables, network products across streams."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from threading import Condition, RLock, Thread
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from monitor.errors import SourceError, UsageError
+from monitor.events.reading import Reading
+from monitor.events.run import Alert
+from monitor.features.embeddings import SpeechWindows
+from monitor.features.framing import columns_of
+from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
+from monitor.jobs import one_thread
+from monitor.kinds import FeatureSpec
+from monitor.lazy import Managed
+from monitor.population.population import Population
+from monitor.protocols import AlertRule, Feature
+from monitor.run.pace import Shedder, Timed
+from monitor.sources.microphone import PAUSE_SECONDS, SoundClock
+from monitor.stream.monitor import Monitor
+from monitor.stream.plan import DEFAULTS, MonitorSettings, Plan
+from monitor.stream.stream import Event
+from monitor.types import TICKS_PER_SECOND, Block, Frames, Gap, Item, Notice, Tracks, Words
+
+ROUND_SECONDS = 0.1
+"""Wall seconds in which audio of all streams gathers. It is then processed together."""
+MOST_EVENTS = 3600
+"""Events of a stream that wait to be polled. Beyond, the oldest readings are dropped."""
+MOST_BLOCK_SECONDS = 30.0
+"""Longest run of waiting audio that is processed at once."""
+
+Key = Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLimits:
+    """Limits of a `Pool`; beyond them it refuses.
+
+    Attributes:
+        streams: open streams.
+        backlog_seconds: audio of one stream that waits to be processed.
+        memory_mb: resident memory of the whole process, checked where a stream is opened. None for
+            no limit.
+    """
+
+    streams: int = 1000
+    backlog_seconds: float = 30.0
+    memory_mb: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.streams < 1:
+            raise UsageError(f"invalid streams={self.streams}: use 1 or more")
+        if not self.backlog_seconds >= 1.0:
+            raise UsageError(f"invalid backlog_seconds={self.backlog_seconds:g}: use 1 or more")
+
+
+@dataclass(frozen=True, slots=True)
+class PoolStatistics:
+    """State of a pool, for operators.
+
+    Attributes:
+        streams: open streams.
+        backlog_seconds: waiting audio of all streams.
+        lag_seconds: the largest delay of the newest readings; None before any.
+        skipped_seconds: audio that some feature skipped, since the pool was opened.
+        readings, alerts: events so far, of forgotten streams too.
+    """
+
+    streams: int
+    backlog_seconds: float
+    lag_seconds: float | None
+    skipped_seconds: float
+    readings: int
+    alerts: int
+
+
+class PooledStream:
+    """One stream of a pool: its monitor, its waiting audio and its events."""
+
+    def __init__(self, monitor: Monitor, rules: Sequence[AlertRule]) -> None:
+        self.monitor, self.rules = monitor, tuple(rules)
+        self.stream = monitor.core
+        self.waiting: deque[Item] = deque()
+        self.waiting_seconds = self.came_seconds = 0.0
+        self.events: deque[Event | Alert] = deque()
+        self.ends = self.is_ending = self.is_busy = self.is_over = False
+        self.error: Exception | None = None
+        self.lag: float | None = None
+        self.wakers: set[Callable[[], object]] = set()
+        self._clock, self._last = SoundClock(), 0.0
+        timed = [Timed(feature) for feature in monitor.front_end.make()]
+        monitor.front_end.use(timed)
+        self.shedder = Shedder([(feature,) for feature in timed])
+        self.windows = {
+            each.spec.name: (each, each.feature)
+            for each in timed
+            if isinstance(each.feature, SpeechWindows)
+        }
+        for _, feature in self.windows.values():
+            feature.defers = True
+
+    def put(self, item: Item, now: float) -> None:
+        """Queue an item that came now."""
+        seconds = seconds_of(item)
+        if now - self._last > PAUSE_SECONDS or isinstance(item, Gap):
+            self._clock.lost()
+        self.waiting.append(item)
+        self.waiting_seconds += seconds
+        self.came_seconds += seconds
+        self._clock.record(self.came_seconds, now)
+        self._last = now
+
+    def take(self) -> list[Item]:
+        """Take the waiting items; neighbouring blocks of one recording become one."""
+        items, self.waiting = list(self.waiting), deque()
+        self.waiting_seconds, self.is_busy, self.is_ending = 0.0, True, self.ends
+        return list(_join_blocks(items))
+
+    @property
+    def is_due(self) -> bool:
+        """True while something waits to be processed, or is."""
+        return self.is_busy or bool(self.waiting) or (self.ends and not self.is_over)
+
+    def complete(self, event: Event) -> Iterator[Event | Alert]:
+        """Yield an event, a reading with its lag, and the alerts that it gives rise to."""
+        if isinstance(event, Reading):
+            wall = self._clock.wall(event.seconds)
+            self.lag = 0.0 if wall is None else max(0.0, time.monotonic() - wall)
+            event = replace(event, lag=self.lag)
+        yield event
+        for rule in self.rules:
+            yield from rule.update(event)
+
+    def keep(self, events: Iterable[Event | Alert], error: Exception | None) -> None:
+        """Keep events to be polled, and what ended the stream, if anything did."""
+        self.events.extend(events)
+        if error is not None:
+            self.error, self.ends, self.is_ending = error, True, True
+            self.waiting.clear()
+        self.is_over |= self.is_ending
+        self.is_busy = False
+        while len(self.events) > MOST_EVENTS:
+            oldest = next((each for each in self.events if isinstance(each, Reading)), None)
+            if oldest is None:
+                break
+            self.events.remove(oldest)
+
+
+class Pool(Managed):
+    """Pool of live streams, each opened by a key and with its own settings.
+
+    Streams share the population, the networks and all tables. `push` may be called from any thread
+    and from asyncio, and returns at once. One thread of the pool gathers the audio of all streams
+    and processes it together. Figures equal those of a `Monitor` of each stream
+    (docs/method.md). Where the machine is too slow, the slowest feature skips audio, and the stream
+    has a gap ``"thinned"``. Streams with alert rules skip last.
+
+    Open a pool after a fork: its thread would be missing in the child.
+
+    Args:
+        population: enrolled speakers, with rank models.
+        features: names, as of a `Monitor`; None for all that the population supports.
+        setup: files of the user's for the features.
+        limits: beyond which it refuses.
+
+    Example:
+        >>> import numpy as np
+        >>> from monitor import Pool, Population
+        >>> with Pool(Population.reference(), ["f0"]) as pool:
+        ...     pool.open("call 7")
+        ...     pool.push("call 7", np.zeros(320, np.float32), 16000)  # 20 ms
+        ...     pool.push("call 7", np.zeros(16000, np.float32), 16000)
+        ...     [reading.seconds for reading in pool.finish("call 7")]
+        [1.0, 1.02]
+    """
+
+    def __init__(
+        self,
+        population: Population,
+        features: Sequence[str | FeatureSpec] | None = None,
+        *,
+        setup: FeatureSetup = AS_ENVIRONMENT,
+        limits: PoolLimits | None = None,
+    ) -> None:
+        self.population, self.limits = population, limits or PoolLimits()
+        self._features: Sequence[str | Feature | FeatureSpec] | None = features
+        self._setup = setup
+        self._plans: dict[tuple[object, ...], Plan] = {}
+        self._streams: dict[Key, PooledStream] = {}
+        self._lock = RLock()
+        self._arrived, self._hurried, self._done = (Condition(self._lock) for _ in range(3))
+        self._process, self._thread = os.getpid(), Thread(target=self._work, daemon=True)
+        self._closed = self._has_arrived = False
+        self._urgent = 0  # callers that wait for results
+        self._skipped, self._readings, self._alerts = 0.0, 0, 0
+
+    def open(
+        self,
+        key: Key,
+        *,
+        watch: str | None = None,
+        rules: Sequence[AlertRule] = (),
+        step_seconds: float = 1.0,
+        on_change: str = "ignore",
+        settings: MonitorSettings = DEFAULTS,
+    ) -> list[Notice]:
+        """Open a stream; arguments and errors as of a `Monitor`. Return the notices of its setup.
+
+        UsageError for a key that is open, or where a limit is reached.
+        """
+        plan = self._get_plan(watch, step_seconds, on_change, settings)
+        stream = PooledStream(Monitor(plan), rules)
+        with self._lock:
+            self._check()
+            if key in self._streams:
+                raise UsageError(f"stream {key!r} is open: forget it first")
+            if len(self._streams) >= self.limits.streams:
+                raise UsageError(f"{len(self._streams)} streams are open, the limit of this pool")
+            if self.limits.memory_mb is not None and _memory_mb() > self.limits.memory_mb:
+                raise UsageError(
+                    f"the process exceeds memory_mb={self.limits.memory_mb:g}, the limit of this "
+                    "pool: forget a stream first"
+                )
+            self._streams[key] = stream
+        return stream.monitor.notices
+
+    def _get_plan(
+        self, watch: str | None, step_seconds: float, on_change: str, settings: MonitorSettings
+    ) -> Plan:
+        """Return a plan; streams with equal settings share one."""
+        among = None if settings.among is None else tuple(settings.among)
+        chosen = watch, step_seconds, on_change, id(settings.rank_models)
+        key = *chosen, replace(settings, among=among, rank_models=None)
+        with self._lock:
+            if key not in self._plans:
+                self._plans[key] = Plan.create(
+                    self.population,
+                    self._features,
+                    watch,
+                    step_seconds,
+                    on_change,
+                    None,
+                    self._setup,
+                    settings,
+                )
+            return self._plans[key]
+
+    def push(self, key: Key, samples: ArrayLike | Item, rate: int = 16_000) -> None:
+        """Queue samples, (n,) or (n, channels), or another item of the stream; copied.
+
+        SourceError for invalid samples, and where too much audio of the stream waits. UsageError
+        for an unknown key, or a stream that has ended.
+        """
+        if isinstance(samples, Block | Gap | Frames | Words | Tracks):
+            item: Item = samples
+        else:
+            item = Block(np.asarray(samples), rate)
+        if isinstance(item, Block):
+            columns_of(item, None)
+            item = replace(item, samples=np.array(item.samples, np.float32))
+        with self._lock:
+            stream = self._find(key)
+            if stream.ends:
+                raise UsageError(f"stream {key!r} has ended: open another one")
+            waiting, most = stream.waiting_seconds, self.limits.backlog_seconds
+            if waiting and waiting + seconds_of(item) > most:
+                raise SourceError(
+                    f"{waiting:.1f} s of stream {key!r} wait to be processed, and the limit is "
+                    f"{most:g} s: push a Gap for what you drop, or open fewer streams"
+                )
+            stream.put(item, time.monotonic())
+            self._wake()
+
+    def poll(self, key: Key) -> list[Event | Alert]:
+        """Return the events of a stream since the last call, readings with their ``lag``.
+
+        Raises once, after its last event, what ended the stream: UsageError or SourceError.
+        """
+        with self._lock:
+            stream = self._find(key)
+            events = list(stream.events)
+            stream.events.clear()
+            if not events and stream.error is not None:
+                error, stream.error = stream.error, None
+                raise error
+            return events
+
+    async def events(self, key: Key) -> AsyncIterator[Event | Alert]:
+        """Yield the events of a stream as they come, until it has ended."""
+        loop, woken = asyncio.get_running_loop(), asyncio.Event()
+
+        def wake() -> None:
+            loop.call_soon_threadsafe(woken.set)
+
+        stream = self._find(key)
+        stream.wakers.add(wake)
+        try:
+            while True:
+                woken.clear()
+                is_over = stream.is_over
+                for event in self.poll(key):
+                    yield event
+                if is_over:
+                    return
+                await woken.wait()
+        finally:
+            stream.wakers.discard(wake)
+
+    def finish(self, key: Key) -> list[Event | Alert]:
+        """End a stream, wait until its audio is processed, and return its last events."""
+        self.end(key)
+        self._wait(lambda: self._find(key).is_over)
+        return self.poll(key)
+
+    def end(self, key: Key) -> None:
+        """End a stream after its waiting audio; returns at once."""
+        with self._lock:
+            self._find(key).ends = True
+            self._wake()
+
+    def forget(self, key: Key) -> None:
+        """Drop a stream, with its waiting audio and its events."""
+        with self._lock:
+            self._find(key)
+            del self._streams[key]
+
+    def drain(self) -> None:
+        """Wait until all audio that was pushed has been processed."""
+        self._wait(lambda: not any(stream.is_due for stream in self._streams.values()))
+
+    def notices(self, key: Key) -> list[Notice]:
+        """Return the notices of a stream's setup and of its audio so far."""
+        return self._find(key).monitor.notices
+
+    @property
+    def keys(self) -> list[Key]:
+        """Keys of the open streams."""
+        with self._lock:
+            return list(self._streams)
+
+    def measure(self) -> PoolStatistics:
+        """Return the state of the pool."""
+        with self._lock:
+            streams = self._streams.values()
+            lags = [stream.lag for stream in streams if stream.lag is not None]
+            return PoolStatistics(
+                len(streams),
+                sum(stream.waiting_seconds for stream in streams),
+                max(lags, default=None),
+                self._skipped,
+                self._readings,
+                self._alerts,
+            )
+
+    def close(self) -> None:
+        """Stop at once and forget all streams; `finish` those of which the rest counts."""
+        with self._lock:
+            self._closed = True
+            for condition in (self._arrived, self._hurried, self._done):
+                condition.notify_all()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._streams.clear()
+
+    def _check(self) -> None:
+        if self._closed:
+            raise UsageError("this Pool is closed: open another one")
+        if os.getpid() != self._process:
+            raise UsageError("this Pool was opened before a fork: open it in the child")
+
+    def _find(self, key: Key) -> PooledStream:
+        self._check()
+        try:
+            return self._streams[key]
+        except KeyError:
+            raise UsageError(f"no open stream {key!r}") from None
+
+    def _wake(self) -> None:
+        """Start the thread, or wake it; the lock is held."""
+        if self._thread.ident is None:
+            self._thread.start()
+        if not self._has_arrived:
+            self._has_arrived = True
+            self._arrived.notify()
+
+    def _wait(self, done: Callable[[], bool]) -> None:
+        """Wait until something is done, without gathering audio meanwhile."""
+        with self._lock:
+            self._urgent += 1
+            try:
+                self._hurried.notify()
+                self._done.wait_for(lambda: self._closed or done())
+            finally:
+                self._urgent -= 1
+            self._check()
+
+    # ------------------------------------------------------------------------- the pool's thread
+
+    def _work(self) -> None:
+        """Process what has gathered, round after round."""
+        while True:
+            with self._lock:
+                self._arrived.wait_for(lambda: self._closed or self._has_arrived)
+                self._hurried.wait_for(lambda: self._closed or self._urgent, ROUND_SECONDS)
+                if self._closed:
+                    return
+                self._has_arrived = False
+                due = [stream for stream in self._streams.values() if stream.is_due]
+                gaps = self._shed(due)
+                batch = [(each, gap, each.take()) for each, gap in zip(due, gaps, strict=True)]
+            with one_thread():
+                made = _process_batch(batch)
+            with self._lock:
+                for stream, (events, error) in zip(due, made, strict=True):
+                    stream.keep(events, error)
+                    self._readings += sum(isinstance(event, Reading) for event in events)
+                    self._alerts += sum(event.code == "alert.raised" for event in events)
+                self._done.notify_all()
+                wakers = [wake for stream in due for wake in stream.wakers]
+            for wake in wakers:
+                wake()
+            del due, batch, made  # with the audio of the round, which else waits for the next
+
+    def _shed(self, due: Sequence[PooledStream]) -> list[Gap | None]:
+        """Let streams that are late skip audio; those with rules if the others cannot."""
+        spared = any(not stream.rules and not stream.shedder.is_exhausted for stream in due)
+        gaps = [
+            stream.shedder.shed(0.0 if spared and stream.rules else stream.waiting_seconds)
+            for stream in due
+        ]
+        self._skipped += sum(gap.lost_seconds or 0.0 for gap in gaps if gap is not None)
+        return gaps
+
+
+_Made: TypeAlias = "tuple[list[Event | Alert], Exception | None]"
+
+
+def _process_batch(
+    batch: Sequence[tuple[PooledStream, Gap | None, list[Item]]],
+) -> list[_Made]:
+    """Extract frames of all streams, embed their windows together, then assess each stream."""
+    extractions = [_Extraction(*each) for each in batch]
+    try:
+        _embed(extractions)
+    except Exception as error:  # a network's fault ends all streams, and poll raises it
+        return [([], error) for _ in extractions]
+    made: list[_Made] = []
+    for extraction in extractions:
+        events: list[Event | Alert] = []
+        try:
+            for event in extraction.advance():
+                events.extend(extraction.pooled.complete(event))
+        except Exception as error:  # of a rule as well: the thread serves the other streams
+            extraction.error = error
+        made.append((events, extraction.error))
+    return made
+
+
+class _Extraction:
+    """Frames of one stream in one round, and the losses between them, in order."""
+
+    def __init__(self, pooled: PooledStream, gap: Gap | None, items: Sequence[Item]) -> None:
+        self.pooled = pooled
+        self.error: Exception | None = None
+        self.parts: list[Frames | tuple[int, Gap]] = []
+        intake = pooled.stream.intake
+        try:
+            for item in (*([] if gap is None else [gap]), *items):
+                if isinstance(item, Gap):
+                    self.parts.append((intake.arrived, item))
+                else:
+                    self.parts += pooled.stream.take_in(item)
+        except Exception as error:
+            self.error = error
+
+    def advance(self) -> Iterator[Event]:
+        """Yield the events that these frames bring, and those of the stream's end."""
+        stream = self.pooled.stream
+        for part in self.parts:
+            yield from stream.advance(part) if isinstance(part, Frames) else stream.lose(*part)
+        if self.pooled.is_ending and self.error is None and not stream.is_over:
+            for _, feature in self.pooled.windows.values():
+                feature.defers = False
+            yield from stream.end()
+
+
+def _embed(extractions: Iterable[_Extraction]) -> None:
+    """Embed the deferred windows of all streams together, one product for each network."""
+    places = [
+        (extraction, index, name, track)
+        for extraction in extractions
+        for index, part in enumerate(extraction.parts)
+        if isinstance(part, Frames)
+        for name, track in part.tracks.items()
+        if name in extraction.pooled.windows and track.windows
+    ]
+    for name, group in groupby(sorted(places, key=lambda place: place[2]), lambda place: place[2]):
+        own = list(group)
+        _, feature = own[0][0].pooled.windows[name]
+        began = time.perf_counter()
+        filled = feature.embed_deferred([track for *_, track in own])
+        cost = (time.perf_counter() - began) / len(own)
+        for (extraction, index, _, _), track in zip(own, filled, strict=True):
+            part = extraction.parts[index]
+            assert isinstance(part, Frames)
+            extraction.parts[index] = replace(part, tracks={**part.tracks, name: track})
+            extraction.pooled.windows[name][0].charge(cost)
+
+
+def seconds_of(item: Item) -> float:
+    """Return the length of an item, in seconds of the stream; 0 for those beside it."""
+    if isinstance(item, Block):
+        return len(item.samples) / item.rate
+    return len(item.speech) / TICKS_PER_SECOND if isinstance(item, Frames) else 0.0
+
+
+def _join_blocks(items: Sequence[Item]) -> Iterator[Item]:
+    """Yield items; neighbouring blocks of one recording are joined, up to a length."""
+    run: list[Block] = []
+    for item in items:
+        if run and not (isinstance(item, Block) and _continues(run, item)):
+            yield _joined(run)
+            run = []
+        if isinstance(item, Block):
+            run.append(item)
+        else:
+            yield item
+    if run:
+        yield _joined(run)
+
+
+def _continues(run: Sequence[Block], block: Block) -> bool:
+    first = run[0]
+    key = first.recording, first.rate, first.samples.shape[1:]
+    is_short = sum(map(seconds_of, run)) < MOST_BLOCK_SECONDS
+    return is_short and key == (block.recording, block.rate, block.samples.shape[1:])
+
+
+def _joined(run: Sequence[Block]) -> Block:
+    return replace(run[0], samples=np.concatenate([block.samples for block in run]))
+
+
+def _memory_mb() -> float:
+    """Return the resident memory of this process, in MB; its peak where the system has no /proc."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+    except (OSError, ValueError):
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
