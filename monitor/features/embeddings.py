@@ -25,7 +25,7 @@ from monitor.features.framing import AudioFeature, join_tracks
 from monitor.kinds import EMBEDDING, SPEAKER_PREFIX, FeatureSpec, Sensitivity
 from monitor.networks.layers import triangles
 from monitor.networks.voice import SHA256, SIZE, shipped
-from monitor.protocols import Embedder, MarkedEmbedder
+from monitor.protocols import Embedder, MarkedEmbedder, RunEmbedder
 from monitor.types import (
     TICKS_PER_SECOND,
     AnyArray,
@@ -41,6 +41,8 @@ RATE = 16000
 WINDOW_SECONDS = 3.0
 _TICK = RATE // TICKS_PER_SECOND
 _WINDOW = round(WINDOW_SECONDS * RATE)
+SLOTS = 6
+"""Slots of a window. Runs of them are embedded too."""
 EARLY_SECONDS = (1, 2)  # of speech in a window that still grows, in which it has early frames
 EARLY_WINDOWS = 2  # the first windows have early frames: to more whole ones a part adds little
 SHORTEST = RATE  # of less than a second the network makes little
@@ -158,13 +160,18 @@ class SpeechWindows(AudioFeature):
         spoken = spoken[:whole].reshape(window_count, _WINDOW // _TICK)
         is_new = is_wanted & (spoken[:, -1] > self._skip)
         windows = speech[: window_count * _WINDOW].reshape(window_count, _WINDOW)[is_new]
-        values = [
-            self._encoder.embed(windows[start : start + _BATCH])
-            for start in range(0, len(windows), _BATCH)
-        ]
-        if not values:
+        if not len(windows):
             return replace(self._no_windows(), early=early)
-        made_of = map(SpeechWindow, spoken[is_new], windows.reshape(len(windows), -1, _TICK))
+        batches = [windows[start : start + _BATCH] for start in range(0, len(windows), _BATCH)]
+        runs: list[FloatArray | None] = [None] * len(windows)
+        if isinstance(self._encoder, RunEmbedder):
+            embedded = [self._encoder.embed_runs(batch, SLOTS) for batch in batches]
+            values = [whole for whole, _ in embedded]
+            runs = [run for _, batch in embedded for run in batch]
+        else:
+            values = [self._encoder.embed(batch) for batch in batches]
+        samples = windows.reshape(len(windows), -1, _TICK)
+        made_of = map(SpeechWindow, spoken[is_new], samples, runs)
         return Track(spoken[is_new, -1], np.concatenate(values), None, early, tuple(made_of))
 
     def _embed_early(
