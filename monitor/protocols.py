@@ -35,6 +35,7 @@ __all__ = [
     "Feature",
     "LiveSource",
     "MarkedEmbedder",
+    "RunEmbedder",
     "ScoredComparisons",
     "Sink",
     "Sketch",
@@ -211,6 +212,19 @@ class Embedder(Protocol):
         """Embed each window: (b, n), float32 at 16 kHz, to (b, d).
 
         The length of an embedding is how much a second of its window counts, 1 on average.
+        """
+        ...
+
+
+@runtime_checkable
+class RunEmbedder(Embedder, Protocol):
+    """A speaker network that also embeds parts of the windows that it embeds."""
+
+    def embed_runs(self, windows: FloatArray, slots: int) -> tuple[FloatArray, FloatArray]:
+        """Embed windows, (b, n), and the runs of their equal slots (`monitor.types.list_runs`).
+
+        Returns:
+            Shape (b, d), equal to that of `embed`, and (b, r, d).
         """
         ...
 

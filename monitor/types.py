@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -205,14 +206,22 @@ class SpeechWindow:
     Attributes:
         ticks: shape (n,), increasing, counted as of a `Track`.
         samples: shape (n, s), mono, of each tick.
+        runs: shape (r, d), embeddings of runs of its slots, where the network gives them
+            (`monitor.protocols.RunEmbedder`); None elsewhere.
     """
 
     ticks: IntArray
     samples: FloatArray
+    runs: FloatArray | None = None
 
     def __deepcopy__(self, memo: object) -> SpeechWindow:
         """Return the same: nothing changes it."""
         return self
+
+
+def list_runs(slots: int) -> list[tuple[int, int]]:
+    """List the runs of two or more slots among these, as (begin, end), by begin."""
+    return [run for run in combinations(range(slots + 1), 2) if run[1] - run[0] > 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +274,7 @@ class Track:
             early = EarlyFrames(early.ticks + ticks, early.values, early.seconds)
         windows = self.windows
         if windows is not None:
-            windows = tuple(SpeechWindow(each.ticks + ticks, each.samples) for each in windows)
+            windows = tuple(replace(each, ticks=each.ticks + ticks) for each in windows)
         return Track(self.ticks + ticks, self.values, spans, early, windows)
 
 

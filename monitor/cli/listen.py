@@ -180,5 +180,7 @@ def command(asked: ListenOptions) -> int:
                 forecasts=[Forecast(bits, name) for name, bits in asked.alerting.thresholds],
                 relay=relay,
             )
+        if relay is not None:
+            relay.report = view.say
         reporter.follow(run, view)
     return reporter.status(run)

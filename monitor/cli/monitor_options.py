@@ -108,8 +108,8 @@ class MonitorOptions:
     )
     second_voice: bool | None = setting(
         "second-voice",
-        "Whether to find a voice that takes short turns with --watch NAME, which takes twice as "
-        "long as the rest. [default: true for listen]",
+        "Whether to find a voice that takes short turns with --watch NAME. With --speaker-model, "
+        "this takes twice as long as the rest, and only listen does it. [default: true]",
         default=None,
         show_default=False,
     )
@@ -174,7 +174,9 @@ class MonitorOptions:
                 template_seconds=self.template_seconds,
                 rank_models=rank_models,
                 second_voice=(
-                    source.stream_info.live if self.second_voice is None else self.second_voice
+                    True
+                    if self.second_voice is None and source.stream_info.live
+                    else self.second_voice
                 ),
             ),
         )

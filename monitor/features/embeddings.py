@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
-from itertools import compress
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +14,7 @@ from monitor.features.extractor import VoiceActivity
 from monitor.features.framing import AudioFeature, join_tracks
 from monitor.kinds import EMBEDDING, FeatureSpec, Sensitivity
 from monitor.networks.voice import SHA256, SIZE, shipped
-from monitor.protocols import Embedder, MarkedEmbedder
+from monitor.protocols import Embedder, MarkedEmbedder, RunEmbedder
 from monitor.types import (
     TICKS_PER_SECOND,
     AnyArray,
@@ -31,6 +30,8 @@ RATE = 16000
 WINDOW_SECONDS = 3.0
 _TICK = RATE // TICKS_PER_SECOND
 _WINDOW = round(WINDOW_SECONDS * RATE)
+SLOTS = 6
+"""Slots of a window. Runs of them are embedded too."""
 EARLY_SECONDS = (1, 2)  # of speech in a window that still grows, in which it has early frames
 EARLY_WINDOWS = 2  # the first windows have early frames: to more whole ones a part adds little
 SHORTEST = RATE  # of less than a second the network makes little
@@ -151,35 +152,43 @@ class SpeechWindows(AudioFeature):
         windows = speech[: window_count * _WINDOW].reshape(window_count, _WINDOW)[is_new]
         if not len(windows):
             return replace(self._no_windows(), early=early)
-        later = np.zeros((len(windows), self.spec.size), np.float32)
-        values = later if self.defers else self.embed_windows(windows)
-        made_of = map(SpeechWindow, spoken[is_new], windows.reshape(len(windows), -1, _TICK))
+        values = np.zeros((len(windows), self.spec.size), np.float32)
+        runs: list[FloatArray | None] = [None] * len(windows)
+        if not self.defers:
+            values, runs = self._embed_whole(windows)
+        samples = windows.reshape(len(windows), -1, _TICK)
+        made_of = map(SpeechWindow, spoken[is_new], samples, runs)
         return Track(spoken[is_new, -1], values, None, early, tuple(made_of))
 
-    def embed_windows(self, windows: FloatArray) -> FloatArray:
-        """Embed whole windows, shape (k, 48000): shape (k, d), float32."""
-        parts = range(0, len(windows), _BATCH)
-        embedded = [self._encoder.embed(windows[at : at + _BATCH]) for at in parts]
-        return np.concatenate(embedded) if embedded else self._no_windows().values
+    def _embed_whole(self, windows: FloatArray) -> tuple[FloatArray, list[FloatArray | None]]:
+        """Embed whole windows, (k, 48000): (k, d), and the runs of each if the network can."""
+        batches = [windows[start : start + _BATCH] for start in range(0, len(windows), _BATCH)]
+        if not isinstance(self._encoder, RunEmbedder):
+            embedded = [self._encoder.embed(batch) for batch in batches]
+            return np.concatenate(embedded), [None] * len(windows)
+        values, runs = zip(*(self._encoder.embed_runs(b, SLOTS) for b in batches), strict=True)
+        return np.concatenate(values), list(np.concatenate(runs))
 
     def embed_deferred(self, tracks: Sequence[Track]) -> list[Track]:
         """Embed the whole windows of tracks of such features together, each window by itself."""
-        whole = [
-            [window.samples.size == _WINDOW for window in track.windows or ()] for track in tracks
+        places = [
+            (number, row)
+            for number, track in enumerate(tracks)
+            for row, window in enumerate(track.windows or ())
+            if window.samples.size == _WINDOW
         ]
-        windows = [
-            window.samples.reshape(-1)
-            for track, marks in zip(tracks, whole, strict=True)
-            for window in compress(track.windows or (), marks)
+        if not places:
+            return list(tracks)
+        values = [track.values.copy() for track in tracks]
+        windows = [list(track.windows or ()) for track in tracks]
+        sound = np.stack([windows[number][row].samples.reshape(-1) for number, row in places])
+        for (number, row), value, runs in zip(places, *self._embed_whole(sound), strict=True):
+            values[number][row] = value
+            windows[number][row] = replace(windows[number][row], runs=runs)
+        return [
+            replace(track, values=values[number], windows=tuple(windows[number]))
+            for number, track in enumerate(tracks)
         ]
-        embedded = iter(self.embed_windows(np.array(windows).reshape(-1, _WINDOW)))
-        filled = []
-        for track, marks in zip(tracks, whole, strict=True):
-            values = track.values.copy()
-            for row in np.flatnonzero(marks):
-                values[row] = next(embedded)
-            filled.append(replace(track, values=values))
-        return filled
 
     def _embed_early(
         self, speech: FloatArray, before: int, speech_ticks: IntArray

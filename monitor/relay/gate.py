@@ -202,8 +202,10 @@ class Gate:
                 return False
             self.bits = max(self.bits, *(value or 0.0 for value in bits))
             step = np.concatenate(self._step)
-            if self._charge and not self._charge(self._windows[id(way.attackers[0])].totals):
+            if self._charge and not self._charge(self._total_sent(way.attackers[0])):
                 self.uncharged_seconds += self.step_seconds
+                step = np.zeros_like(step)
+            if self.muted:  # since it came in
                 step = np.zeros_like(step)
             if not at_once:
                 self._release(step, sent)
@@ -211,6 +213,12 @@ class Gate:
             for windows in self._windows.values():
                 windows.mark()
         return True
+
+    def _total_sent(self, monitor: Monitor) -> FeatureTotals:
+        """Return totals of the sound sent, without another voice that would hide the watched."""
+        if monitor.is_of_stretches:
+            return monitor.own_totals
+        return self._windows[id(monitor)].totals
 
     def _hear(self, monitor: Monitor, block: Block) -> list[Reading]:
         self._windows[id(monitor)].take(block)

@@ -178,11 +178,23 @@ def open_output(wanted: str) -> OpenedOutput:
 
 def list_sinks() -> list[str]:
     """List the sinks of PulseAudio or PipeWire; none without its tools."""
+    lines = ask_sound_server("list", "short", "sinks").splitlines()
+    return [line.split("\t")[1] for line in lines if "\t" in line]
+
+
+def ask_sound_server(*arguments: str) -> str:
+    """Return what ``pactl`` prints; empty without it."""
     if (tool := shutil.which("pactl")) is None:
-        return []
-    command = [tool, "list", "short", "sinks"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
-    return [line.split("\t")[1] for line in done.stdout.splitlines() if "\t" in line]
+        return ""
+    done = subprocess.run(
+        [tool, *arguments],
+        env={**os.environ, "LC_ALL": "C"},
+        capture_output=True,
+        text=True,
+        timeout=10,
+        check=False,
+    )
+    return done.stdout
 
 
 def _switch_soon() -> Callable[[], object]:

@@ -19,6 +19,7 @@ from monitor.events.run import Alert, RunStart
 from monitor.features.framing import columns_of
 from monitor.population.population import Population
 from monitor.protocols import CLEAR, MUTED, AudioDevice, LiveSource
+from monitor.relay.capture import CaptureWatch
 from monitor.relay.gate import MARGIN_BITS, Charge, Gate, RelayPath
 from monitor.relay.outlet import OutputDevice
 from monitor.sources.base import WrappedLiveSource
@@ -96,14 +97,19 @@ class Relay(BaseRule):
 
     Attributes:
         gate: once `begin` was called, where there is a budget.
+        muted: whether it is muted for now, by a person or because the input was moved.
+        report: called with a line of text at once when that happens, in another thread.
     """
 
     def __init__(self, outlet: OutputDevice, settings: RelaySettings) -> None:
         self.outlet, self.settings = outlet, settings
         self.gate: Gate | None = None
         self.muted = False
+        self.report: Callable[[str], object] = lambda _line: None
         self._closed = False
         self._told = 0
+        self._moved = ""
+        self._capture = CaptureWatch(self._mute_moved)
 
     @property
     def protects(self) -> bool:
@@ -146,13 +152,26 @@ class Relay(BaseRule):
 
     @property
     def system(self) -> InputSystem:
-        """Inputs that send sound at once, without buffering."""
+        """Inputs that are watched, and that send sound at once where nothing holds it."""
 
         def opens(wanted: str | int | None, channels: int | None) -> AudioDevice:
-            device: AudioDevice = open_input(wanted, channels, INPUT_LATENCY_SECONDS)
-            return _RelayedAudio(device, self.outlet) if self.settings.passes_on else device
+            device = open_input(wanted, channels, INPUT_LATENCY_SECONDS)
+            outlet = self.outlet if self.settings.passes_on else None
+            return _RelayedAudio(device, outlet, self._capture)
 
         return InputSystem(opens)
+
+    def _mute_moved(self, source: str) -> None:
+        """Mute, because the sound server records another source by now."""
+        self.muted = True
+        self.outlet.permit(0.0)
+        if self.gate is not None:
+            self.gate.muted = True
+        self._moved = (
+            f"the microphone is lost, and the sound server records {source} instead: muted. "
+            "Start again with the right microphone"
+        )
+        self.report(self._moved)
 
     def source(self, microphone: LiveSource) -> LiveSource:
         """Return what goes out, as a source: what a run measures of it is what others can know."""
@@ -289,7 +308,7 @@ class Relay(BaseRule):
 
     def drain(self) -> Sequence[str]:
         """Report sound that was left out."""
-        lines = []
+        lines = [self._moved] if self._moved else []
         if lost := self.outlet.lost_seconds:
             lines.append(
                 f"{lost:.1f} s of what went out at {self.outlet.name} came too late to be of use, "
@@ -328,18 +347,26 @@ class _Relayed(WrappedLiveSource):
 
 
 class _RelayedAudio:
-    """An input that also sends its sound at once."""
+    """An input that is watched, and that sends its sound to an outlet, if any, at once."""
 
-    def __init__(self, device: AudioDevice, outlet: OutputDevice) -> None:
-        self._device, self._outlet = device, outlet
+    def __init__(
+        self, device: AudioDevice, outlet: OutputDevice | None, capture: CaptureWatch
+    ) -> None:
+        self._device, self._outlet, self._capture = device, outlet, capture
         self.name, self.rate, self.channels = device.name, device.rate, device.channels
-        self.close = device.close
+
+    def close(self) -> None:
+        """Release the device."""
+        self._capture.close()
+        self._device.close()
 
     def start(self, hear: Callable[[FloatArray, bool], None], ended: Callable[[], None]) -> None:
         """Begin to record."""
 
         def both(samples: FloatArray, overflow: bool) -> None:
-            self._outlet.pass_on(samples, self.rate)
+            if self._outlet is not None:
+                self._outlet.pass_on(samples, self.rate)
             hear(samples, overflow)
 
         self._device.start(both, ended)
+        self._capture.start()

@@ -251,10 +251,16 @@ class Monitor:
         return self._stream.totals
 
     @property
+    def is_of_stretches(self) -> bool:
+        """True if the last reading is of the watched voice's stretches alone."""
+        second = self._stream.observers.second
+        return second is not None and second.is_chosen
+
+    @property
     def most_revealing(self) -> tuple[float, float] | None:
         """Bits of the most revealing 1.5 s of speech, and the second at which it ends.
 
-        None unless another voice is looked for (`MonitorSettings.second_voice`), and before any.
+        None where no other voice is looked for (`MonitorSettings.second_voice`), and before any.
         """
         second = self._stream.observers.second
         if second is None or second.now.most is None:

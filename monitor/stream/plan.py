@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from monitor.errors import UsageError
 from monitor.events.keys import HEADLINES
 from monitor.features.registry import FeatureSetup, superseded
-from monitor.kinds import EMBEDDING, FeatureSpec
+from monitor.kinds import EMBEDDING, SPEAKER_PREFIX, FeatureSpec
 from monitor.population.false_alarms import FalseAlarms, false_alarms
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
@@ -59,14 +59,15 @@ class MonitorSettings(AttackerSettings):
             speaker's where that is shorter.
         rank_models: rank models to use instead of the population's own.
         second_voice: look for another voice that takes turns with the watched one. It needs
-            evidence and an embedding, and takes 0.03 s of processor per second of speech.
+            evidence and an embedding. None looks unless the network is the user's, with which
+            everything takes about three times as long.
     """
 
     channel: int | None = None
     bystanders: float | None = None
     template_seconds: float | None = None
     rank_models: RankModels | None = None
-    second_voice: bool = False
+    second_voice: bool | None = None
 
     def __post_init__(self) -> None:
         AttackerSettings.__post_init__(self)
@@ -282,7 +283,10 @@ class Plan:
     ) -> SecondVoice | None:
         """Create the search for another voice; None without evidence or an embedding."""
         embedded = [name for name, spec in heard.items() if spec.kind is EMBEDDING]
-        if not (self.settings.second_voice and self.headline == "evidence" and len(embedded) == 1):
+        if self.headline != "evidence" or len(embedded) != 1:
+            return None
+        wanted = self.settings.second_voice
+        if not (not embedded[0].startswith(SPEAKER_PREFIX) if wanted is None else wanted):
             return None
         specs = {name: self.population.features[name].spec for name in self.features}
         embed = partial(front_end.embed_part, embedded[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count, pairwise
+from itertools import count, islice, pairwise
 from typing import NamedTuple, TypedDict
 
 import numpy as np
@@ -25,6 +25,7 @@ from monitor.types import (
     Notice,
     SpeechWindow,
     Track,
+    list_runs,
 )
 
 _SLOT = 50  # ticks of speech, of one voice
@@ -32,14 +33,16 @@ _LOOK = 3  # slots that are weighed together
 _FAR = 1 << 62
 _VOICES = ("ends with the other", "ends with the watched")
 _LEAST = 2  # slots of a run that the network makes something of
-_OFF_BITS = 0.3  # a slot, by which the watched voice must stand out
+_SHARED_BITS = 4.0  # between looks at a window that two voices may share
+_ALONE_BITS = 6.0  # of every look at a window of the watched voice alone
+_OFF_BITS = 0.9  # a slot, by which the watched voice must stand out
 _CHANGE_BITS = 0.5  # that a change of voice costs
 LEAST_SPEECH = 150
 """Ticks of speech of either voice."""
 LEAST_TURNS = 2
 """Turns of the other voice."""
-OWN_BITS, OTHER_BITS = 5.0, -3.0
-"""The watched voice's stretches read this at least, and the others' this at most."""
+OWN_BITS, APART_BITS = 4.0, 7.0
+"""The watched voice's stretches read this at least, and this many more than the others'."""
 
 
 class Turns(NamedTuple):
@@ -223,23 +226,24 @@ class SecondVoice:
                 self._tracks[name] = Track(ticks, values, spans)
 
     def _follow(self, tick: int) -> None:
-        """Look at the windows that are complete by a tick."""
+        """Look at the windows that are complete by a tick, all at once."""
+        last = self._ahead[-1] if self._ahead else self.now
+        start, complete = last.tick, []
         while self._windows and self._windows[0][0].ticks[-1] <= tick:
-            last = self._ahead[-1] if self._ahead else self.now
-            self._ahead.append(self._hear(last, *self._windows.pop(0)))
+            complete.append(self._cut(start, *self._windows.pop(0)))
+            start = complete[-1].end
+        for slots, looks in zip(complete, self._look(complete), strict=True):
+            last = self._hear(last, slots, looks) if looks else last._replace(tick=slots.end)
+            self._ahead.append(last)
 
-    def _hear(self, before: Mixture, window: SpeechWindow, value: AnyArray) -> Mixture:
-        """Return what is known with a further window of speech, embedded as this value."""
-        end = int(window.ticks[-1])
-        slots = self._cut(before.tick, window, value)
-        if slots.count < _LEAST:
-            return before._replace(tick=end)
-        looks = self._look(slots)
+    def _hear(self, before: Mixture, slots: _Slots, looks: Sequence[float]) -> Mixture:
+        """Return what is known with a further window of speech, of which looks read these bits."""
         size = slots.count - len(looks) + 1
         best = max(looks)
-        last = int(window.ticks[(looks.index(best) + size) * _SLOT - 1])
+        last = int(slots.window.ticks[(looks.index(best) + size) * _SLOT - 1])
         most = max(filter(None, (before.most, (best, last))), key=lambda look: look[0])
-        mixture = Mixture(end, find_turns(before.turns, _share(looks, size), slots), before.stands)
+        turns = find_turns(before.turns, _share(looks, size), slots)
+        mixture = Mixture(slots.end, turns, before.stands)
         stands = before.stands or self._is_certain(mixture.likeliest)
         return mixture._replace(stands=stands, most=most)
 
@@ -259,21 +263,38 @@ class SecondVoice:
                 for part, count in zip(parts, counts, strict=True)
             ]
             counted[name] = totals, counts, ticks
-        return _Slots(
-            len(ends), counted, self._embedded, window.samples, value, self._embed, self._nothing
-        )
+        return _Slots(len(ends), counted, self._embedded, window, value, self._embed, self._nothing)
 
-    def _look(self, slots: _Slots) -> list[float]:
-        """Return the bits of each look: of all slots in a row, or of the only one."""
-        size = min(_LOOK, slots.count)
-        return self.bits([slots.sum(range(k, k + size)) for k in range(slots.count - size + 1)])
+    def _look(self, windows: Sequence[_Slots]) -> list[list[float]]:
+        """Return the bits of each look at each window; where two voices share it, by its sound."""
+        looks = self._read_looks(windows)
+        shared = [k for k, bits in enumerate(looks) if bits and _is_shared(bits)]
+        for k in shared:
+            windows[k].leave_runs()
+        again = self._read_looks([windows[k] for k in shared])
+        for k, bits in zip(shared, again, strict=True):
+            looks[k] = bits
+        return looks
+
+    def _read_looks(self, windows: Sequence[_Slots]) -> list[list[float]]:
+        """Return the bits of each look at each window: of all slots in a row, or of the only."""
+        parts = [
+            [slots.sum(range(k, k + size)) for k in range(slots.count - size + 1)]
+            if (size := min(_LOOK, slots.count)) >= _LEAST
+            else []
+            for slots in windows
+        ]
+        if not any(parts):
+            return [[] for _ in parts]
+        bits = iter(self.bits([look for looks in parts for look in looks]))
+        return [list(islice(bits, len(looks))) for looks in parts]
 
     def _is_certain(self, turns: Turns) -> bool:
         """Return whether two voices take turns."""
         if turns.others < LEAST_TURNS or min(turns.own.speech, turns.other.speech) < LEAST_SPEECH:
             return False
         own, other = self.bits([turns.own, turns.other])
-        return own >= OWN_BITS and other <= OTHER_BITS
+        return own >= max(OWN_BITS, other + APART_BITS)
 
     def bits(self, parts: Sequence[FeatureTotals]) -> list[float]:
         """Return the evidence of each of these totals, whatever their sound."""
@@ -291,13 +312,26 @@ class _Slots:
     count: int
     counted: Mapping[str, tuple[list[AnyArray], list[int], list[int]]]
     embedded: str
-    samples: FloatArray
+    window: SpeechWindow
     value: AnyArray  # of the whole window
     embed: Callable[[FloatArray], AnyArray]
     nothing: FeatureTotals
 
     def __post_init__(self) -> None:
         self._made: dict[tuple[int, int], AnyArray] = {}
+        if (runs := self.window.runs) is not None:  # they count by their length
+            values = runs.astype(np.float64)
+            for (begin, end), value in zip(list_runs(self.count), values, strict=True):
+                self._made[begin, end] = value * ((end - begin) / self.count)
+
+    def leave_runs(self) -> None:
+        """Embed the sound of each run by itself: in the window, the other voice colours it."""
+        self._made.clear()
+
+    @property
+    def end(self) -> int:
+        """Tick of the last speech."""
+        return int(self.window.ticks[-1])
 
     def sum(self, slots: Sequence[int]) -> FeatureTotals:
         """Return the totals of some of the slots; each run of them is embedded at one go."""
@@ -317,7 +351,7 @@ class _Slots:
         if (begin, end) == (0, self.count):
             return self.value
         if (begin, end) not in self._made:
-            (self._made[begin, end],) = self.embed(self.samples[begin * _SLOT : end * _SLOT])
+            (self._made[begin, end],) = self.embed(self.window.samples[begin * _SLOT : end * _SLOT])
         return self._made[begin, end]
 
 
@@ -325,6 +359,11 @@ def _runs(slots: Sequence[int]) -> list[tuple[int, int]]:
     """Return runs of successive slots as (begin, end)."""
     begins = [k for k in slots if k - 1 not in slots]
     return [(k, next(n for n in count(k) if n not in slots)) for k in begins]
+
+
+def _is_shared(looks: Sequence[float]) -> bool:
+    """Return whether two voices may share the window of these looks."""
+    return min(looks) < _ALONE_BITS and max(looks) > max(0.0, min(looks) + _SHARED_BITS)
 
 
 def _share(looks: Sequence[float], size: int) -> list[float]:

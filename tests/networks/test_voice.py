@@ -12,6 +12,8 @@ import pytest
 
 from monitor.errors import UsageError
 from monitor.networks.voice import SIZE, VoiceNetwork, mel_decibels, shipped
+from monitor.types import list_runs
+from tests.sounds import RATE, synthetic
 
 WINDOWS = np.random.default_rng(1).standard_normal((3, 48_000)).astype(np.float32) / 10
 WINDOWS[1] = np.sin(np.cumsum(0.05 + 0.01 * np.sin(np.arange(48_000) / 3000)))
@@ -107,3 +109,17 @@ def test_the_level_changes_nothing():
 def test_what_is_no_window_is_said(shape):
     with pytest.raises(UsageError, match="800 samples"):
         shipped().embed(np.zeros(shape, np.float32))
+
+
+def test_runs_of_a_window_read_like_their_sound():
+    sound = np.stack([synthetic(3.0, pitch=pitch) for pitch in (120.0, 230.0)]).astype(np.float32)
+    whole, runs = shipped().embed_runs(sound, 6)
+    assert np.array_equal(whole, shipped().embed(sound))
+    places = list_runs(6)
+    assert runs.shape == (2, len(places), SIZE)
+    assert runs[:, places.index((0, 6))] == pytest.approx(whole, abs=1e-4)
+    for k, (begin, end) in enumerate(places):
+        alone = shipped().embed(sound[:, begin * RATE // 2 : end * RATE // 2])
+        likeness = np.sum(alone * runs[:, k], axis=1)
+        likeness /= np.linalg.norm(alone, axis=1) * np.linalg.norm(runs[:, k], axis=1)
+        assert likeness.min() > 0.5, (begin, end)

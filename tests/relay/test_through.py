@@ -132,6 +132,33 @@ def test_a_killed_monitor_leaves_silence(other_side, through, speak):
     assert not np.abs(sound[-48_000:]).max() > 1e-4
 
 
+@pytest.mark.parametrize("options", [(), ("--budget", 11)])
+def test_a_microphone_that_the_server_replaced_is_muted(
+    virtual_microphone, other_side, through, speak, tmp_path, options
+):
+    virtual_microphone.control("load-module", "module-rescue-streams")
+    process = through(*options)
+    speak(2.0).wait()
+    time.sleep(1)
+    modules = virtual_microphone.control("list", "short", "modules").splitlines()
+    (own,) = (line.split("\t")[0] for line in modules if "sink_name=speech" in line)
+    virtual_microphone.control("unload-module", own)
+    time.sleep(2)  # by now it records what it sends
+    before = virtual_microphone.control("list", "source-outputs")
+    assert f'application.process.id = "{process.pid}"' in before
+    tone = 0.3 * np.sin(2 * np.pi * 300 / 48_000 * np.arange(4800))
+    soundfile.write(tmp_path / "tone.wav", tone, 48_000)
+    subprocess.run(["paplay", "-d", MEETING, tmp_path / "tone.wav"], check=True,
+                   env=virtual_microphone.environment)  # fmt: skip
+    time.sleep(2)
+    sound = other_side.stop()
+    process.send_signal(signal.SIGINT)
+    assert f"{MEETING}.monitor" in process.communicate(timeout=60)[1]
+    end = json.loads((tmp_path / "run.jsonl").read_text().splitlines()[-1])
+    assert any(f"{MEETING}.monitor" in failure for failure in end["failures"])
+    assert not np.abs(sound[-48_000:]).max() > 1e-3  # the tone does not come back for ever
+
+
 @pytest.fixture
 def house(virtual_microphone, broker: Mosquitto) -> list[str]:
     """Options by which the voice is shown in a house."""

@@ -1,19 +1,22 @@
 """Tests of another voice that takes turns with the watched one."""
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import numpy as np
 import pytest
 import soundfile
 
-from monitor import Monitor, Population
+from monitor import Monitor, Population, enrol
 from monitor.events.reading import Reading
 from monitor.events.run import NoticeEvent
-from monitor.stream.plan import MonitorSettings
+from monitor.stream.plan import DEFAULTS, MonitorSettings
 from monitor.types import Block
 
 pytestmark = pytest.mark.slow
 RATE = 16_000
 OWN, OTHER = "2035/152373", "1988/147956"
-FINDING = MonitorSettings(second_voice=True)
+WITHOUT = MonitorSettings(second_voice=False)
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +27,10 @@ def mixed(shared):
 
 def _mix(shared, other_seconds, own_seconds, seconds=18.0):
     own, other = _speech(shared, OWN), _speech(shared, OTHER)
+    return _alternate(other, own, other_seconds, own_seconds, seconds)
+
+
+def _alternate(other, own, other_seconds, own_seconds, seconds):
     mine, theirs = round(own_seconds * RATE), round(other_seconds * RATE)
     turns = range(round(seconds * RATE) // (mine + theirs))
     return np.concatenate(
@@ -40,7 +47,7 @@ def _speech(shared, chapter):
     return sound.astype(np.float32)
 
 
-def _monitor(settings=FINDING):
+def _monitor(settings=DEFAULTS):
     return Monitor(Population.reference(), watch="2035", settings=settings)
 
 
@@ -64,7 +71,7 @@ def _figures(readings):
 
 
 def test_another_voice_does_not_hide_the_watched_one(mixed):
-    without = _readings(_events(_monitor(MonitorSettings()), mixed))
+    without = _readings(_events(_monitor(WITHOUT), mixed))
     monitor = _monitor()
     events = _events(monitor, mixed)
     (noticed,) = _noticed(events)
@@ -81,11 +88,30 @@ def test_another_voice_does_not_hide_the_watched_one(mixed):
     assert monitor.own_totals.speech_seconds == reading.stretches_seconds  # for a ledger
 
 
+@pytest.mark.parametrize(("watch", "other"), [("1407", "1336"), ("5547", "5029"), ("2740", "0739")])
+def test_voices_of_the_same_sex_and_age_are_told_apart(shared, watch, other):
+    sounds = {}
+    with TemporaryDirectory() as folder:
+        for name in (watch, other):
+            sound, rate = soundfile.read(shared / f"nonnative/{name}.opus", dtype="float32")
+            assert rate == RATE
+            sounds[name] = sound[30 * RATE :]
+        Path(folder, watch).mkdir()
+        enrolled = soundfile.read(shared / f"nonnative/{watch}.opus", stop=30 * RATE)[0]
+        soundfile.write(Path(folder, watch, "a.wav"), enrolled, RATE)
+        people = Population.reference().joined(enrol(folder).population)
+    mixed = _alternate(sounds[other], sounds[watch], 3.0, 3.0, 31.0)
+    monitor = Monitor(people, watch=watch)
+    assert _noticed(_events(monitor, mixed))[0] <= 6 + 10
+    alone = Monitor(people, watch=watch)
+    assert not _noticed(_events(alone, sounds[watch]))
+
+
 def test_one_voice_reads_as_without_the_search(shared):
     sound = _speech(shared, OWN)
     events = _events(_monitor(), sound)
     assert not _noticed(events)
-    without = _readings(_events(_monitor(MonitorSettings()), sound))
+    without = _readings(_events(_monitor(WITHOUT), sound))
     assert _figures(_readings(events)) == _figures(without)
 
 

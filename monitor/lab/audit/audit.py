@@ -217,6 +217,13 @@ class Audit:
 
         return max(whole, key=key, default=None)
 
+    @property
+    def snippet(self) -> LengthRow | None:
+        """The shortest reported length of evidence: what a thief of one snippet learns."""
+        if self.exposures is None or self.exposures.kind != "evidence":
+            return None
+        return min(self.shown, key=lambda row: row.seconds, default=None)
+
     @cached_property
     def same_people(self) -> tuple[LengthRow, ...]:
         """Comparable rows of lengths, for the people who reach all of them, with equal weights.
@@ -308,6 +315,12 @@ def _singling_out(audit: Audit) -> Iterator[str]:
             yield (
                 f"Only {plural(row.speakers, 'person was', 'people were')} tested at that length. "
                 "Others may disclose far more."
+            )
+        if (snippet := audit.snippet) is not None:
+            least = "at least " * snippet.most_at_least
+            yield (
+                f"The most revealing stretch of {length_in_words(snippet.seconds)} discloses "
+                f"{least}{snippet.most_bits:.1f} bits."
             )
     elif audit.rows:
         yield f"Evidence is not reported: fewer than {LEAST_PEOPLE} people reach any length."

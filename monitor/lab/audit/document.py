@@ -239,6 +239,9 @@ def audit_json(audit: Audit, salt: str = "") -> Record:
         "among": audit.config.among,
         "lengths": [_encode(row) for row in audit.shown],
         "headline_seconds": None if audit.headline is None else audit.headline.seconds,
+        "most_revealing": None if audit.snippet is None else {
+            "seconds": audit.snippet.seconds, "bits": audit.snippet.most_bits,
+        },
         "same_people": {
             "people": same_people[0].speakers,
             "lengths": [{"seconds": row.seconds, "mean_bits": figure_json(row.mean_bits)}

@@ -200,6 +200,8 @@ def test_a_report_begins_with_the_length_at_which_most_people_disclose_most():
     shown = audit_json(audit)
     assert [row["seconds"] for row in shown["lengths"]] == [3.0, 10.0, 30.0]
     assert shown["headline_seconds"] == 3.0
+    assert shown["most_revealing"] == {"seconds": 3.0, "bits": audit.shown[0].most_bits}
+    assert f"{audit.shown[0].most_bits:.1f} bits" in summarise(audit)["singling out"][-1]
     # what anybody disclosed still counts for how long speech may be kept
     assert (audit.retention.under, audit.retention.reached) == (10.0, 30.0)
     assert audit.retention.on_average == 30.0
