@@ -7,7 +7,7 @@ import os
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import groupby
 from pathlib import Path
 from threading import Condition, RLock, Thread
@@ -364,6 +364,20 @@ class Pool(Managed):
                 self._alerts,
             )
 
+    def exposition(self) -> str:
+        """Return `measure` as Prometheus metrics, for a ``/metrics`` of your own."""
+        state = self.measure()
+        lines = []
+        for field in fields(state):
+            value = getattr(state, field.name)
+            if value is None:
+                continue
+            is_counter = field.name in ("skipped_seconds", "readings", "alerts")
+            name = f"monitor_pool_{field.name}{'_total' if is_counter else ''}"
+            kind = "counter" if is_counter else "gauge"
+            lines += [f"# TYPE {name} {kind}", f"{name} {value:g}"]
+        return "\n".join([*lines, ""])
+
     def close(self) -> None:
         """Stop at once and forget all streams; `finish` those of which the rest counts."""
         with self._lock:
@@ -431,7 +445,7 @@ class Pool(Managed):
                 wakers = [wake for stream in due for wake in stream.wakers]
             for wake in wakers:
                 wake()
-            del due, batch, made  # with the audio of the round, which else waits for the next
+            del due, batch, made  # with the audio of the round
 
     def _shed(self, due: Sequence[PooledStream]) -> list[Gap | None]:
         """Let streams that are late skip audio; those with rules if the others cannot."""
