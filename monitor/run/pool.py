@@ -176,14 +176,12 @@ class Pool(Managed):
         limits: beyond which it refuses.
 
     Example:
-        >>> import numpy as np
-        >>> from monitor import Pool, Population
         >>> with Pool(Population.reference(), ["f0"]) as pool:
         ...     pool.open("call 7")
-        ...     pool.push("call 7", np.zeros(320, np.float32), 16000)  # 20 ms
-        ...     pool.push("call 7", np.zeros(16000, np.float32), 16000)
+        ...     pool.push("call 7", np.zeros(32_000), rate=16_000)
         ...     [reading.seconds for reading in pool.finish("call 7")]
-        [1.0, 1.02]
+        [...]
+        [1.0, 2.0]
     """
 
     def __init__(
@@ -277,8 +275,8 @@ class Pool(Managed):
             waiting, most = stream.waiting_seconds, self.limits.backlog_seconds
             if waiting and waiting + seconds_of(item) > most:
                 raise SourceError(
-                    f"{waiting:.1f} s of stream {key!r} wait to be processed, and the limit is "
-                    f"{most:g} s: push a Gap for what you drop, or open fewer streams"
+                    f"{waiting:.1f} s of stream {key!r} wait to be processed (limit {most:g} s). "
+                    "Push a Gap for dropped audio, or open fewer streams"
                 )
             stream.put(item, time.monotonic())
             self._wake()
