@@ -7,7 +7,7 @@ import os
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import groupby
 from pathlib import Path
 from threading import Condition, RLock, Thread
@@ -176,14 +176,12 @@ class Pool(Managed):
         limits: beyond which it refuses.
 
     Example:
-        >>> import numpy as np
-        >>> from monitor import Pool, Population
         >>> with Pool(Population.reference(), ["f0"]) as pool:
         ...     pool.open("call 7")
-        ...     pool.push("call 7", np.zeros(320, np.float32), 16000)  # 20 ms
-        ...     pool.push("call 7", np.zeros(16000, np.float32), 16000)
+        ...     pool.push("call 7", np.zeros(32_000), rate=16_000)
         ...     [reading.seconds for reading in pool.finish("call 7")]
-        [1.0, 1.02]
+        [...]
+        [1.0, 2.0]
     """
 
     def __init__(
@@ -277,8 +275,8 @@ class Pool(Managed):
             waiting, most = stream.waiting_seconds, self.limits.backlog_seconds
             if waiting and waiting + seconds_of(item) > most:
                 raise SourceError(
-                    f"{waiting:.1f} s of stream {key!r} wait to be processed, and the limit is "
-                    f"{most:g} s: push a Gap for what you drop, or open fewer streams"
+                    f"{waiting:.1f} s of stream {key!r} wait to be processed (limit {most:g} s). "
+                    "Push a Gap for dropped audio, or open fewer streams"
                 )
             stream.put(item, time.monotonic())
             self._wake()
@@ -364,6 +362,20 @@ class Pool(Managed):
                 self._alerts,
             )
 
+    def exposition(self) -> str:
+        """Return `measure` as Prometheus metrics, for a ``/metrics`` of your own."""
+        state = self.measure()
+        lines = []
+        for field in fields(state):
+            value = getattr(state, field.name)
+            if value is None:
+                continue
+            is_counter = field.name in ("skipped_seconds", "readings", "alerts")
+            name = f"monitor_pool_{field.name}{'_total' if is_counter else ''}"
+            kind = "counter" if is_counter else "gauge"
+            lines += [f"# TYPE {name} {kind}", f"{name} {value:g}"]
+        return "\n".join([*lines, ""])
+
     def close(self) -> None:
         """Stop at once and forget all streams; `finish` those of which the rest counts."""
         with self._lock:
@@ -431,7 +443,7 @@ class Pool(Managed):
                 wakers = [wake for stream in due for wake in stream.wakers]
             for wake in wakers:
                 wake()
-            del due, batch, made  # with the audio of the round, which else waits for the next
+            del due, batch, made  # with the audio of the round
 
     def _shed(self, due: Sequence[PooledStream]) -> list[Gap | None]:
         """Let streams that are late skip audio; those with rules if the others cannot."""

@@ -188,6 +188,12 @@ def test_rules_are_asked_about_their_own_stream():
         assert state.readings == 12
         assert state.skipped_seconds == 0.0
         assert state.lag_seconds is not None
+        parser = pytest.importorskip("prometheus_client.parser")
+        families = parser.text_string_to_metric_families(pool.exposition())
+        found = {sample.name: sample.value for family in families for sample in family.samples}
+        assert found["monitor_pool_streams"] == 2.0
+        assert found["monitor_pool_readings_total"] == 12.0
+        assert found["monitor_pool_alerts_total"] == 1.0
 
 
 class SlowRule(alerts.Threshold):
