@@ -1,4 +1,4 @@
-"""Arrays in an npz. Small ones are read at once, large ones mapped, and nothing is unpickled."""
+"""Arrays in an npz: small ones are read at once, large ones mapped. Nothing is unpickled."""
 
 from __future__ import annotations
 

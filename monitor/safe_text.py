@@ -125,6 +125,15 @@ def is_empty_cell(text: str) -> bool:
     return text.strip() in _EMPTY_CELLS
 
 
+def is_number(text: str) -> bool:
+    """Return whether a cell is a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def find_decimal_twin(names: Collection[str]) -> str | None:
     """Find a name such as 1272.0 beside 1272: a table with empty cells wrote one of them.
 

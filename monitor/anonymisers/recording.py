@@ -19,8 +19,7 @@ from monitor.anonymisers.filters import Utterance
 from monitor.anonymisers.journal import note
 from monitor.anonymisers.laplace import DeclaredGuarantee
 from monitor.anonymisers.registry import make
-from monitor.corpus import find
-from monitor.corpus.folders import recordings_below
+from monitor.corpus.folders import find, recordings_below
 from monitor.corpus.recordings import describe_unusable
 from monitor.errors import CorpusError, SourceError, StoreError, UsageError
 from monitor.features.framing import BadSamples, columns_of

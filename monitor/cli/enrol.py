@@ -49,8 +49,9 @@ from monitor.run import INCOMPLETE
 from monitor.safe_text import is_name, spelled
 
 if TYPE_CHECKING:
-    from monitor.corpus import Columns, Corpus
+    from monitor.corpus.recordings import Corpus
     from monitor.corpus.trials import TrialLists
+    from monitor.datasets.rows import Columns
     from monitor.population.population import Population
     from monitor.training.enrolling import Enrolment
     from monitor.training.unlike_sessions import UnlikeSession
@@ -220,7 +221,7 @@ def own_templates(
     workers: JobOptions,
 ) -> Population:
     """Enrol the speech that the lists of a folder, or of that beside it, name."""
-    from monitor.corpus import find
+    from monitor.corpus.folders import find
     from monitor.corpus.trials import find_enrolment_folder
     from monitor.training.enrolling import enrol
 
@@ -473,7 +474,7 @@ def _load_base(options: EnrolOptions) -> Population | None:
 
 def _find_corpus(options: EnrolOptions) -> Corpus | None:
     """Find the recordings; None from a microphone."""
-    from monitor.corpus import find
+    from monitor.corpus.folders import find
 
     if options.microphone:
         return None

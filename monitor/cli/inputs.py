@@ -27,7 +27,7 @@ from monitor.phrases import plural
 from monitor.safe_text import file_name
 
 if TYPE_CHECKING:
-    from monitor.corpus import Corpus
+    from monitor.corpus.recordings import Corpus
     from monitor.population.population import Population
     from monitor.protocols import Source
     from monitor.training.frames_folder import ExtractionOptions, ExtractionTask, OrderOutcome

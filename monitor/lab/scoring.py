@@ -11,7 +11,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from monitor.corpus import Corpus, find
+from monitor.corpus.folders import find
+from monitor.corpus.recordings import Corpus
 from monitor.corpus.tables import table_of
 from monitor.errors import CorpusError, StoreError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, superseded

@@ -10,7 +10,7 @@ import numpy as np
 from monitor.kinds import is_mark
 from monitor.maths.condition import NEW, UNLIKE
 from monitor.maths.evidence import UNBOUNDED, ConditionEffect, ConditionEffects, neighbours
-from monitor.population.checks import refuse_invalid, require
+from monitor.population.store import refuse_invalid, require
 from monitor.types import AnyArray, FloatArray, Record
 
 _MOST = 1e4  # nats of a coefficient, or bits of support, that no calibration reaches

@@ -164,7 +164,7 @@ def _too_few(
     )
 
 
-# The value that the largest of a whole stream exceeds with a stated probability (docs/method.md
+# The largest value of a whole stream exceeds a bound with a stated probability (docs/method.md
 # section 11).
 
 _ROUNDING = 1e-9  # of a share such as 0.07 times a whole number

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from monitor.population.checks import are_names, is_number, refuse_invalid
+from monitor.population.store import are_names, is_number, refuse_invalid
 from monitor.safe_text import spelled_all
 from monitor.types import AnyArray, FloatArray, Record
 

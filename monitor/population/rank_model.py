@@ -14,10 +14,15 @@ import numpy as np
 from monitor.errors import StoreError
 from monitor.kinds import is_mark, within
 from monitor.npz import Arrays
-from monitor.population.checks import are_names, is_number, refuse_invalid, require
 from monitor.population.evidence_model import EvidenceModel
 from monitor.population.maxima import Maxima, pack_maxima, unpack_maxima
-from monitor.population.store import refusing_incomplete
+from monitor.population.store import (
+    are_names,
+    is_number,
+    refuse_invalid,
+    refusing_incomplete,
+    require,
+)
 from monitor.safe_text import is_name, is_printable, spelled_all
 from monitor.types import AnyArray, BoolArray, FloatArray, Record
 

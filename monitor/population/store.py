@@ -20,7 +20,7 @@ import numpy as np
 from monitor.errors import SchemaError, StoreError
 from monitor.files import atomic_write, sweep
 from monitor.npz import MAPPED, Arrays, Rows, mapped_arrays, read_arrays, write_arrays
-from monitor.safe_text import printable
+from monitor.safe_text import is_name, printable
 from monitor.types import AnyArray
 
 SCHEMA = 4  # of what is written; of earlier ones those are read that lack nothing
@@ -125,3 +125,25 @@ def store_kind(path: Path) -> str | None:
             return str(json.loads(bytes(read_arrays(handle, _HEADER)[_HEADER]).decode())["kind"])
     except _DAMAGE:
         return None
+
+
+def require(holds: object, message: str) -> None:
+    """Raise StoreError with the message unless the condition holds."""
+    if not holds:
+        raise StoreError(message)
+
+
+def refuse_invalid(of: str, valid: Mapping[str, object]) -> None:
+    """Refuse what has a part that is not valid, and name those parts."""
+    if wrong := [name for name, is_valid in valid.items() if not is_valid]:
+        raise StoreError(f"{', '.join(wrong)} of {of}: no calibration gives that")
+
+
+def are_names(names: object) -> bool:
+    """Return whether a value is a tuple of names."""
+    return isinstance(names, tuple) and all(map(is_name, names))
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is a number, and no truth value."""
+    return isinstance(value, int | float) and not isinstance(value, bool)

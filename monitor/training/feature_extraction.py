@@ -12,8 +12,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from monitor.corpus import Recording
-from monitor.corpus.recordings import describe_unusable
+from monitor.corpus.recordings import Recording, describe_unusable
 from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.features.channel import CONDITION
 from monitor.features.extractor import Extractor

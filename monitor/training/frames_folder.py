@@ -13,8 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from monitor.corpus import Corpus
-from monitor.corpus.recordings import describe_unusable
+from monitor.corpus.recordings import Corpus, describe_unusable
 from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.features.channel import CONDITION
 from monitor.features.embeddings import EARLY_SECONDS, EARLY_WINDOWS

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from monitor.corpus import AS_STATED, Columns, Corpus, Recording
 from monitor.corpus.folders import find_others
+from monitor.corpus.recordings import Corpus, Recording
+from monitor.datasets.rows import AS_STATED, Columns
 from monitor.errors import UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
 from monitor.jobs import Jobs

@@ -14,8 +14,9 @@ import numpy as np
 
 from monitor.anonymisers.filters import Utterance
 from monitor.anonymisers.registry import make
-from monitor.corpus import AS_STATED, Columns, Corpus, find
-from monitor.corpus.folders import find_others
+from monitor.corpus.folders import find, find_others
+from monitor.corpus.recordings import Corpus
+from monitor.datasets.rows import AS_STATED, Columns
 from monitor.errors import CalibrationError, CorpusError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, caveats, defaults, takes
 from monitor.features.registry import make as make_features

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from scipy.special import expit
 
-from monitor.corpus import Corpus
+from monitor.corpus.recordings import Corpus
 from monitor.corpus.tables import read_speaker_attributes
 from monitor.errors import CorpusError, UsageError
 from monitor.events.declaration import declared, from_json, key, to_json

@@ -12,7 +12,7 @@ import numpy as np
 
 from monitor import crowds
 from monitor.alerts.figures import round_down
-from monitor.corpus import Corpus, Recording
+from monitor.corpus.recordings import Corpus, Recording
 from monitor.corpus.tables import read_speaker_attributes
 from monitor.errors import CorpusError, UsageError
 from monitor.events.declaration import Event, find_first

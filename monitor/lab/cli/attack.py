@@ -30,7 +30,7 @@ from monitor.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from monitor.corpus import Columns
+    from monitor.datasets.rows import Columns
     from monitor.lab.attacks.attackers import AttackContext
     from monitor.lab.attacks.attacking import AttackConfig
     from monitor.lab.attacks.results import AttackResults
@@ -199,8 +199,7 @@ def command(asked: AttackOptions) -> int:
     Exit status 4 if something could not be used.
     """
     from monitor.cli.inputs import load_speaker_model
-    from monitor.corpus import find
-    from monitor.corpus.folders import find_others
+    from monitor.corpus.folders import find, find_others
     from monitor.lab.attacks.attacking import prepare, try_methods
     from monitor.lab.attacks.report import KEPT, check_folder, write_results
     from monitor.run import INCOMPLETE

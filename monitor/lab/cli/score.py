@@ -38,7 +38,7 @@ from monitor.errors import CorpusError, UsageError
 from monitor.phrases import plural
 
 if TYPE_CHECKING:
-    from monitor.corpus import Corpus
+    from monitor.corpus.recordings import Corpus
     from monitor.corpus.trials import TrialLists
     from monitor.kinds import FeatureSpec
     from monitor.lab.evaluation.input.groups import Attribute

@@ -20,7 +20,7 @@ from monitor.errors import StoreError, UsageError
 from monitor.lab.evaluation.memory import scratch
 from monitor.npz import read_arrays
 from monitor.phrases import plural
-from monitor.safe_text import describe_twin, find_decimal_twin, is_empty_cell, printable
+from monitor.safe_text import describe_twin, find_decimal_twin, is_empty_cell, is_number, printable
 from monitor.types import AnyArray, FloatArray
 
 _FOREIGN = {
@@ -289,15 +289,6 @@ def _find_fault(line: str) -> str:
     if _DECIMAL_COMMA.search(line):
         return "has decimal commas and semicolons: use decimal points, and commas between columns"
     return "" if "," in line else "has semicolons between columns: use commas, tabs or blanks"
-
-
-def is_number(text: str) -> bool:
-    """Return whether a cell is a number."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def check_names(label: str, names: Mapping[str, Collection[str]]) -> None:

@@ -21,11 +21,11 @@ from monitor.lab.evaluation.input.files import (
     Rows,
     check_names,
     count_lines,
-    is_number,
 )
 from monitor.lab.evaluation.input.pairs import Pairs
 from monitor.lab.evaluation.memory import refuse_beyond_memory
 from monitor.phrases import plural
+from monitor.safe_text import is_number
 from monitor.types import AnyArray, IntArray
 
 TRIAL = frozenset(
