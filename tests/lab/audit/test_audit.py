@@ -33,7 +33,7 @@ from monitor.lab.audit.document import (
     save_audit,
 )
 from monitor.lab.audit.exposure import Exposures, summarise_lengths
-from monitor.lab.report.model import Picture
+from monitor.lab.report.model import Picture, Section, Tiles
 from tests.lab.attacks.made import results
 from tests.lab.reading import read_alone
 from tests.records import event
@@ -46,10 +46,11 @@ def text_of(page):
 @pytest.mark.slow
 def test_three_figures_and_the_curve_come_first_and_the_rest_is_folded(audit):
     tiles, curve, *rest = make_document(audit).sections
+    assert isinstance(tiles, Tiles)
     assert len(tiles.tiles) == 3
     assert f"{audit.headline.bits:.1f} bits" in tiles.tiles[0].value
     assert isinstance(curve, Picture)
-    assert all(section.folded for section in rest)
+    assert all(isinstance(section, Section) and section.folded for section in rest)
     page = audit_page(audit)
     assert page.index('class="value"') < page.index("<svg") < page.index("<details")
     assert page.count("<details") == len(rest)
@@ -58,6 +59,7 @@ def test_three_figures_and_the_curve_come_first_and_the_rest_is_folded(audit):
 def test_the_figures_of_an_attack_are_of_what_it_attacked():
     audit = audit_attack(results(), AuditConfig())
     (tiles, *_) = make_document(audit).sections
+    assert isinstance(tiles, Tiles)
     bits = max(test.bits for test in audit.tests if test.method != CLEAR)
     assert len(tiles.tiles) == 3
     assert tiles.tiles[0].value.startswith(f"{bits:.1f} of")

@@ -26,7 +26,7 @@ from monitor.lab.evaluation.report import (
 )
 from monitor.lab.evaluation.resampling import leaving_out, resamples
 from monitor.lab.evaluation.systems import all_pairs, by_group, compare
-from monitor.lab.report.model import Columns, format_limits
+from monitor.lab.report.model import Columns, Picture, format_limits
 from monitor.lab.report.renderers import escape_latex, figure_json, render_html
 from tests.lab.evaluation.made import EVIL, report
 from tests.lab.evaluation.matrices import constant, leading, perfect, report_of
@@ -218,8 +218,9 @@ def test_systems_are_told_apart_without_colour_and_the_finding_comes_first():
     assert "third" in document.headline
     (pictures,) = [section for section in document.sections if isinstance(section, Columns)]
     (roc,) = [each for each in pictures.blocks if each.title.startswith("Sure hits")]
+    assert isinstance(roc, Picture)
     styles = re.findall(r'style="([^"]*stroke: var\(--s[123]\)[^"]*)"', roc.svg)
-    dashes = {re.search(r"stroke-dasharray: [^;]*|$", style)[0] for style in styles}
+    dashes = {tuple(re.findall("stroke-dasharray: [^;]*", style)) for style in styles}
     assert len(dashes) == len(names)
     assert all(f">{name}</text>" in roc.svg for name in names)  # beside the lines
     alone = Evaluation([report("first")]).page()
