@@ -79,6 +79,8 @@ def test_somebody_enrols_speaks_and_is_alerted(served, speaker, chromium, chapte
     assert fits(tab)
     enrols(tab, "Ann")
     assert focused(tab) == "enrolled-now"
+    step = tab.locator("#steps [aria-current=step]")
+    assert step.get_attribute("data-stage") == "enrolled-now"
     assert "10 s of speech" in tab.inner_text("#quality")
     speaker.says(chapters[1])
     speaks(tab, 1)
@@ -119,6 +121,12 @@ def test_where_nobody_is_enrolled_there_is_one_thing_to_do(served, chromium, siz
     tree = tab.locator("#welcome").aria_snapshot()
     assert re.findall(r"- button \"(.*?)\"", tree) == ["Begin"]
     assert 'textbox "Your name or an alias"' in tree
+    assert "monitor " not in tab.inner_text("#main")  # a browser has no command line
+    step = tab.locator("#steps [aria-current=step]")
+    assert step.get_attribute("data-stage") == "welcome"
+    # the page is not half empty: what there is stands in the middle
+    box = tab.locator("#welcome").bounding_box()
+    assert abs(box["x"] + box["width"] / 2 - size[0] / 2) < 2
     assert re.search(r"heading \".+\" \[level=2\]", tree)
     tab.focus("#name")
     tab.keyboard.press("Tab")

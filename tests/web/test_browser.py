@@ -498,6 +498,18 @@ def test_it_fits_and_can_be_read(show, size, scheme):
         assert place["x"] + place["width"] <= box["x"] + box["width"]
 
 
+def test_on_paper_nothing_is_left_to_press_and_the_curve_fits(show):
+    tab = show(*records.run(60), color_scheme="dark")
+    tab.wait_for_selector("#curve .scatterlayer path.js-line")
+    tab.set_viewport_size({"width": 718, "height": 1000})
+    tab.emulate_media(media="print", color_scheme="dark")
+    tab.wait_for_function("document.querySelector('#curve .main-svg').clientWidth < 718")
+    assert tab.locator("button:visible, input:visible, select:visible").count() == 0
+    assert tab.is_visible("#bits")
+    assert brightness(tab) > 700
+    assert contrast(tab, "ink") > 10
+
+
 @pytest.mark.parametrize("bits", [14.2, -12.3])
 def test_the_longest_headline_fits_the_narrowest_phone(show, bits):
     start = evidence_start()

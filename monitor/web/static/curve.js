@@ -6,6 +6,7 @@ import { about, answer, closedSet, fixed, guidesOf, known, left, length, mostOf,
 const TICKS = [0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 36000, 86400];
 const LEVELS = [-24, -18, -12, -9, -6, -3, 0, 1, 3, 6, 10, 13, 17, 20];
 const NARROW = 620;
+const PAPER = 690; // pixels between the margins of A4; a printed page gives no width in time
 const LINES = [
   ["bits", "This voice", "line"],
   ["limits", "95 % interval", "band"],
@@ -217,6 +218,7 @@ export class Curve {
     const axis = { zeroline: false, gridcolor: colour("line"), linecolor: colour("line"), fixedrange: true };
     return {
       font, shapes, annotations: labels, showlegend: false, dragmode: false,
+      width: matchMedia("print").matches ? PAPER : undefined,
       hovermode: "x unified", uirevision: "same",
       hoverlabel: { bgcolor: colour("card"), bordercolor: colour("line"), font: { color: colour("ink") } },
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",

@@ -171,4 +171,5 @@ export const redraw = () => {
 rememberResearching(redraw);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 addEventListener("resize", redraw);
+matchMedia("print").addEventListener("change", () => curve.draw(run, run.looked)); // in the paper's width and colours
 addEventListener("load", redraw);

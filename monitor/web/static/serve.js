@@ -67,6 +67,9 @@ function show(stage, focus = true) {
   for (const each of document.querySelectorAll(".stage")) {
     /** @type {HTMLElement} */ (each).hidden = each.id !== stage;
   }
+  for (const each of document.querySelectorAll("#steps li")) {
+    each.setAttribute("aria-current", /** @type {HTMLElement} */ (each).dataset.stage === stage ? "step" : "false");
+  }
   problem("");
   if (focus) $(stage).focus();
 }

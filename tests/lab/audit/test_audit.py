@@ -59,6 +59,7 @@ def test_three_figures_and_the_curve_come_first_and_the_rest_is_folded(audit):
 def test_the_figures_of_an_attack_are_of_what_it_attacked():
     audit = audit_attack(results(), AuditConfig())
     (tiles, *_) = make_document(audit).sections
+    assert isinstance(tiles, Tiles)
     bits = max(test.bits for test in audit.tests if test.method != CLEAR)
     assert isinstance(tiles, Tiles)
     assert len(tiles.tiles) == 3

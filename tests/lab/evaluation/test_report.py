@@ -220,7 +220,7 @@ def test_systems_are_told_apart_without_colour_and_the_finding_comes_first():
     (roc,) = [each for each in pictures.blocks if each.title.startswith("Sure hits")]
     assert isinstance(roc, Picture)
     styles = re.findall(r'style="([^"]*stroke: var\(--s[123]\)[^"]*)"', roc.svg)
-    dashes = {tuple(re.findall(r"stroke-dasharray: [^;]*", style)) for style in styles}
+    dashes = {tuple(re.findall("stroke-dasharray: [^;]*", style)) for style in styles}
     assert len(dashes) == len(names)
     assert all(f">{name}</text>" in roc.svg for name in names)  # beside the lines
     alone = Evaluation([report("first")]).page()
