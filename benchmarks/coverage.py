@@ -104,8 +104,8 @@ class Design:
 def truth(design: Design, seed: int, other_seed: int) -> Mapping[str, float]:
     """Every figure of a crowd, by key, but pi_sing, which belongs to its number of speakers."""
     crowd, other = design.crowd(seed), design.crowd(other_seed)
-    local = LidBits.of(crowd, other)
-    counts = ScoreCounts.of(crowd)
+    local = LidBits.from_matrix(crowd, other)
+    counts = ScoreCounts.from_scores(crowd)
     heard = longitudinal(crowd, other, calibration=local.calibrations["paper"])
     found = [
         *srd.figures(crowd, permutations=0),
@@ -279,7 +279,7 @@ def of_studies(studies: int, seed: int) -> Iterator[list[str]]:
                 weights = np.concatenate([draws, leaving_out(matrix.speakers)])
                 nothing = no_evidence(srd.figures(matrix, permutations=100))
                 sample = Sample(weights, design.speakers, matrix.trials, nothing)
-                runs.append(Extrapolation.of(matrix, sample))
+                runs.append(Extrapolation.from_matrix(matrix, sample))
             low, high = np.moveaxis(np.array([each.bracket(people) for each in runs]), 1, 0)
             inside = (low <= true) & (true <= high)
             for i, many in enumerate(people.tolist()):

@@ -28,11 +28,11 @@ from monitor.population.rank_model import RankModels
 from monitor.population.templates import SLICE_SECONDS
 from monitor.sources.frames import write_frames
 from monitor.training import calibrating
-from monitor.training import unlike_sessions as home
+from monitor.training import find_outlier_sessions as home
 from monitor.training.calibrating import CalibrationSettings, calibrate
-from monitor.training.frames_folder import ExtractionOptions, hear
+from monitor.training.frames_folder import ExtractionOptions, extract_features
 from monitor.training.grid import Cell
-from monitor.training.unlike_sessions import unlike_sessions
+from monitor.training.unlike_sessions import find_outlier_sessions
 from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech, collect
 from monitor.types import FloatArray
 from recipes.frames import CORPORA, MOST_SECONDS, chapters, trainers
@@ -151,7 +151,7 @@ def judge(rank_models: RankModels, session: str, cell: Cell) -> tuple[float, flo
     """
     model = rank_models.find(("f0",), session)
     assert model is not None
-    point = at_template(model, TEMPLATE, np.array([True])).at(TEST)
+    point = at_template(model, TEMPLATE, np.array([True])).evaluate_at(TEST)
     seen, count = Trials(cell.gaps, cell.gap_speaker), len(cell.gaps)
 
     def posterior(draw: int) -> FloatArray:
@@ -180,7 +180,7 @@ def nonnative_speakers(folder: Path) -> list[SpeakerSpeech]:
         files = []
         for row in csv.DictReader((folder / "manifest.csv").open(encoding="utf-8")):
             how = ExtractionOptions(("f0",), MOST_SECONDS)
-            frames = hear(folder / row["path"], make(["f0"]), how)
+            frames = extract_features(folder / row["path"], make(["f0"]), how)
             path = Path(place) / f"{row['speaker']}.npz"
             write_frames(path, frames.speech, frames.tracks, {"f0": SIZE}, {"f0": 0.01})
             files.append((path, row["speaker"], "1"))
@@ -277,7 +277,7 @@ def sessions(
                 kind = "one person" if name == other else sexes
                 both = _joined([first, second], specs, slices)
                 parts = {"x": (("1", slices), ("2", slices))}
-                bits = unlike_sessions(both, parts, known)[0].bits
+                bits = find_outlier_sessions(both, parts, known)[0].bits
                 read[seconds, kind][name, other].append(bits)
 
     def rows() -> Iterator[list[str]]:

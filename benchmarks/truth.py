@@ -196,7 +196,7 @@ def fitted(
 ) -> FittedEvidence | None:
     """A rank model of these people; None where fewer than ten of them are in a mated comparison."""
     found = ComparisonChooser(subset(made, testers, owners)).choose(axis, testers)
-    if found is None or np.unique(found.streams[found.own >= 0]).size < 10:
+    if found is None or np.unique(found.streams[found.own_column >= 0]).size < 10:
         return None
     return fit_evidence(found, speaker_weights(testers.size, REPLICATES))
 

@@ -326,10 +326,10 @@ def board_of(parts: Path) -> Scoreboard:
         found = _part(parts, f"{name} informed")
         if found is None:
             continue
-        row = ScoreRow.of(found, method, name, how_of(method))
+        row = ScoreRow.from_results(found, method, name, how_of(method))
         trained = _part(parts, f"{name} trained")
         if trained is not None:
-            own = ScoreRow.of(trained, method)
+            own = ScoreRow.from_results(trained, method)
             row = replace(
                 row,
                 bits={**row.bits, **own.bits},

@@ -124,7 +124,7 @@ def judged_of(made: Comparisons, effects: ConditionEffects | None) -> Judged:
     """The bits that are told, and what supports them."""
     bits, support = made.intercept + made.parts.sum(axis=1), np.array(made.support)
     if effects is not None:
-        shift, slope, most = effects.at_template(made.template_seconds).at(made.unlike)
+        shift, slope, most = effects.at_template(made.template_seconds).evaluate_at(made.unlike)
         bits = made.intercept + (made.parts * np.moveaxis(slope, -1, 1)).sum(axis=1)
         bits = bits + max(-made.intercept, 0.0) * shift
         support = np.minimum(support, most)

@@ -356,8 +356,8 @@ def _shipped_attacker() -> Any:
 def read_spread(seconds: float) -> tuple[float, float]:
     """Return the range of 9 of 10 voices of this length by the shipped calibration, bits."""
     attacker = _shipped_attacker()
-    spread = attacker.spread.at(seconds)
-    support = attacker.joint.ratios.rank_model.at(np.array([seconds])).support[0]
+    spread = attacker.spread.evaluate_at(seconds)
+    support = attacker.joint.ratios.rank_model.evaluate_at(np.array([seconds])).support[0]
     return round(spread.low, 1), round(float(min(spread.high, support)), 1)
 
 

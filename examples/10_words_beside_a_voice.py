@@ -87,7 +87,7 @@ def main() -> None:
         print("in the captions:", ", ".join(transcript.speakers))
         for line in transcript.notices:
             print("notice:", line)
-        cems = transcript.of("Cem").words()
+        cems = transcript.select_speaker("Cem").words()
         sound = Monitor(population, ["f0"], "Cem", step_seconds=8)
         both = Monitor(population, features, "Cem", step_seconds=8)
         with File(talk) as alone, SideInputSource(File(talk), words=cems) as beside:

@@ -148,9 +148,9 @@ def _numbers(array: _Array) -> _Array:
         raise ValueError(f"are {_OTHERS[kind]}: give real numbers")
     if kind == "O":
         types = set(map(type, array.flat))
-        if any(issubclass(each, str | bytes) for each in types):
+        if any(issubclass(kind, str | bytes) for kind in types):
             raise ValueError("are text in part: give real numbers")
-        missing = [each for each in types if each.__name__ in _MISSING]
+        missing = [kind for kind in types if kind.__name__ in _MISSING]
         wrong = [t for t in types if t not in missing and not issubclass(t, Real | Decimal)]
         if wrong:
             raise ValueError(f"are {wrong[0].__name__} objects in part: give real numbers")

@@ -73,7 +73,7 @@ class Message(str):
 
     def render(self, argument: Callable[[Argument], str]) -> str:
         """Write the same line with another way to name an argument."""
-        return "".join(part if isinstance(part, str) else argument(part) for part in self.parts)
+        return "".join(piece if isinstance(piece, str) else argument(piece) for piece in self.parts)
 
 
 class MonitorError(Exception):

@@ -48,7 +48,7 @@ def lock(handle: int) -> bool:
     return True
 
 
-def is_still_at(handle: int, path: str | os.PathLike[str]) -> bool:
+def path_matches_handle(handle: int, path: str | os.PathLike[str]) -> bool:
     """Return whether an open file still has that name: it may have been removed or replaced."""
     try:
         return os.path.samestat(os.fstat(handle), os.stat(path))  # noqa: PTH116
@@ -231,7 +231,7 @@ def unwritable(folder: Path) -> str:
     return os.strerror(errno.EROFS if fixed else errno.EACCES)
 
 
-def held_by(folder: Path) -> list[str]:
+def list_open_files(folder: Path) -> list[str]:
     """List the visible files of a folder that is to be written; it need not exist.
 
     UsageError if it is a file, StoreError if nothing can be written there.
@@ -336,7 +336,7 @@ def _remove(parts: Iterable[Path], older: float = math.inf) -> None:
                     ours
                     and status.st_mtime < older
                     and lock(handle)
-                    and is_still_at(handle, temporary)
+                    and path_matches_handle(handle, temporary)
                 ):
                     temporary.unlink()
             finally:
@@ -413,7 +413,7 @@ def _part(path: Path) -> tuple[int, Path | None]:
         # one that was swept away before it was locked is left to its fate
         with suppress(BlockingIOError):
             lock(handle)
-            if is_still_at(handle, name):
+            if path_matches_handle(handle, name):
                 return handle, Path(name)
         os.close(handle)
 

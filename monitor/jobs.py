@@ -320,10 +320,10 @@ def _serve(end: Connection, stopped: Connection) -> None:
             end.send_bytes(_answer(end.recv_bytes()))
 
 
-def _answer(held: bytes) -> bytes:
+def _answer(payload: bytes) -> bytes:
     """Do a task; return its result or exception, and which of both."""
     try:
-        work, task = pickle.loads(held)
+        work, task = pickle.loads(payload)
         return pickle.dumps((False, _do(work, task)))
     except BaseException as error:
         error.add_note("".join(traceback.format_exception(error)))
@@ -435,7 +435,7 @@ class GeneratorProcesses(Managed, Generic[_Task, _Result]):
 
     Example:
         >>> with GeneratorProcesses(iter, ["ab", "c"], jobs=2) as processes:
-        ...     [list(processes.of(place)) for place in range(2)]
+        ...     [list(processes.iterate_task(i)) for i in range(2)]
         [['a', 'b'], ['c']]
     """
 
@@ -457,12 +457,12 @@ class GeneratorProcesses(Managed, Generic[_Task, _Result]):
             self._processes.append(_start(_work, remote, pickled, daemon=True))
             remote.close()
 
-    def of(self, place: int) -> Iterator[_Result]:
+    def iterate_task(self, index: int) -> Iterator[_Result]:
         """Yield what the generator of this task yields; ask for each task once, in order."""
-        worker = place % self._jobs
+        worker = index % self._jobs
         while True:
             at, what, value = self._next(worker)
-            if at < place:  # what was left of an earlier one
+            if at < index:  # what was left of an earlier one
                 continue
             if what == "ended":
                 return
@@ -499,7 +499,7 @@ class GeneratorProcesses(Managed, Generic[_Task, _Result]):
         return self._waiting[worker].popleft()
 
 
-def _work(end: Connection, held: bytes) -> None:
+def _work(end: Connection, payload: bytes) -> None:
     """Do the tasks of a process, from its start to its end."""
     lazy.take_process()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -511,7 +511,7 @@ def _work(end: Connection, held: bytes) -> None:
         except OSError:  # the parent process has gone
             raise SystemExit from None
 
-    work, tasks = pickle.loads(held)
+    work, tasks = pickle.loads(payload)
     for index, task in tasks:
         try:
             for result in work(task):

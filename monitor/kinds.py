@@ -123,7 +123,7 @@ class DetectionWindow:
     under it, each with the unit's first tick.
     """
 
-    own: FloatArray
+    sketch: FloatArray
     frames: int
     level: float
     recent: list[tuple[float, int]]
@@ -156,8 +156,8 @@ class FollowedVoice(ABC):
 
     KEPT = ("own", "held", "part", "margins", "began", "counters", "left_own", "left", "recent")
 
-    def __init__(self, kind: Kind, size: int, how: Sensitivity) -> None:
-        self._kind, self._size, self._how = kind, size, how
+    def __init__(self, kind: Kind, size: int, sensitivity: Sensitivity) -> None:
+        self._kind, self._size, self._sensitivity = kind, size, sensitivity
         self._own: FloatArray
         self._left: DetectionWindow | None = None
         self.reset()
@@ -179,7 +179,7 @@ class FollowedVoice(ABC):
         return np.asarray(values.sum(axis=0))
 
     @abstractmethod
-    def _margin(self, unit: FloatArray, own: FloatArray, frames: int) -> float:
+    def _margin(self, unit: FloatArray, sketch: FloatArray, frames: int) -> float:
         """Compute the margin of a unit under a voice with this sketch and number of frames."""
 
     def leave(self, fall: ScoreDrop | None) -> bool:
@@ -188,7 +188,7 @@ class FollowedVoice(ABC):
         ``fall`` is the change that this feature detected. It is None if another feature did, and
         the level is then the usual one of this voice.
         """
-        has_margins = self._frames >= self._how.warm_frames and len(self._margins) > 0
+        has_margins = self._frames >= self._sensitivity.warm_frames and len(self._margins) > 0
         if has_margins:
             level = self._usual(np.array(self._margins))
             if fall is not None:
@@ -203,7 +203,7 @@ class FollowedVoice(ABC):
     def back(self) -> ScoreDrop | None:
         """Return since when the voice that was left is back, by the newest units; or None."""
         earlier = self._left
-        if earlier is None or len(earlier.recent) < self._how.back_units:
+        if earlier is None or len(earlier.recent) < self._sensitivity.back_units:
             return None
         margins = np.array([margin for margin, _ in earlier.recent])
         if margins.mean() < earlier.level:
@@ -218,7 +218,7 @@ class FollowedVoice(ABC):
         earlier, self._left = self._left, None
         if take_up and earlier is not None:
             self.reset()
-            self._own, self._frames = np.asarray(earlier.own), earlier.frames
+            self._own, self._frames = np.asarray(earlier.sketch), earlier.frames
 
     def update(self, values: AnyArray, began: int) -> ScoreDrop | None:
         """Process further frames of a step that began at a tick: the change they reveal, or None.
@@ -234,11 +234,14 @@ class FollowedVoice(ABC):
         while start < len(values):
             if not self._parts:
                 self._part_began = began
-            end = start + self._how.unit_frames - self._parts
+            end = start + self._sensitivity.unit_frames - self._parts
             self._part = self._part + self._sum(values[start:end])
             self._parts += len(values[start:end])
             start = end
-            if self._parts == self._how.unit_frames and (fall := self._complete()) is not None:
+            if (
+                self._parts == self._sensitivity.unit_frames
+                and (fall := self._complete()) is not None
+            ):
                 return fall
         return None
 
@@ -246,10 +249,10 @@ class FollowedVoice(ABC):
         unit, self._part, self._parts = self._part, np.zeros(self._size), 0
         fall = None
         if self._left is not None:
-            margin = self._margin(unit, self._left.own, self._left.frames)
+            margin = self._margin(unit, self._left.sketch, self._left.frames)
             self._left.recent.append((margin, self._part_began))
-            del self._left.recent[: -self._how.back_units]
-        if self._frames >= self._how.warm_frames:
+            del self._left.recent[: -self._sensitivity.back_units]
+        if self._frames >= self._sensitivity.warm_frames:
             self._margins.append(self._margin(unit, self._own, self._frames))
             self._began.append(self._part_began)
             fall = self._look()
@@ -259,12 +262,12 @@ class FollowedVoice(ABC):
         self._held.append(unit)
         for _ in range(len(self._held) - self._most_held()):
             self._own = self._own + self._held.pop(0)
-            self._frames += self._how.unit_frames
+            self._frames += self._sensitivity.unit_frames
         return fall
 
     def _most_held(self) -> int:
         """Return how many of the newest units may be another's."""
-        return self._how.held_units
+        return self._sensitivity.held_units
 
     def _look(self) -> ScoreDrop | None:
         if not self._notices():
@@ -272,7 +275,7 @@ class FollowedVoice(ABC):
         margins = np.array(self._margins)
         index = find_split(margins)
         before, after = float(margins[:index].mean()), float(margins[index:].mean())
-        if before - after > self._how.least_drop:
+        if before - after > self._sensitivity.least_drop:
             return ScoreDrop(self._began[index], before, after)
         self._follow(self._margins[index:], self._began[index:])
         return None
@@ -283,25 +286,25 @@ class FollowedVoice(ABC):
         self._adwin: ADWIN | None = None
 
     def _notices(self) -> bool:
-        min_units = self._how.min_units
+        min_units = self._sensitivity.min_units
         grace = 2 * min_units + 1
         if len(self._margins) < grace:  # it could not
             return False
         unseen = self._margins[-1:]
         if self._adwin is None:
             self._adwin = adwin()(
-                self._how.delta, 1, min_window_length=min_units, grace_period=grace
+                self._sensitivity.delta, 1, min_window_length=min_units, grace_period=grace
             )
             unseen = self._margins
         for margin in unseen:
-            self._adwin.update(margin * self._how.gain)
+            self._adwin.update(margin * self._sensitivity.gain)
         return bool(self._adwin.drift_detected)
 
     def state(self) -> dict[str, AnyArray]:
         """Return the full state to resume from."""
         earlier = self._left
         return {
-            "left_own": np.zeros(0) if earlier is None else earlier.own,
+            "left_own": np.zeros(0) if earlier is None else earlier.sketch,
             "left": np.array(
                 [] if earlier is None else [earlier.frames, earlier.level], dtype=np.float64
             ),
@@ -320,12 +323,12 @@ class FollowedVoice(ABC):
         counters, count = arrays["counters"], len(arrays["margins"])
         if (
             {array.shape[-1:] for array in sums} != {(self._size,)}
-            or min(array.min(initial=0.0) for array in (*sums, left_own)) < self._kind.least
+            or min(array.min(initial=0.0) for array in (*sums, left_own)) < self._kind.minimum_total
             or counters.shape != (3,)
             or arrays["recent"].shape[1:] != (2,)
             or (left_own.size, arrays["left"].size) not in ((0, 0), (self._size, 2))
             or counters.min() < 0
-            or counters[1] >= self._how.unit_frames
+            or counters[1] >= self._sensitivity.unit_frames
             or not len(arrays["began"]) == count <= MOST_MARGINS
         ):
             raise ValueError("no such voice")
@@ -356,7 +359,7 @@ class Kind(ABC):
     unusable: ClassVar[str] = "not finite"  # why a frame was dropped
     wide: ClassVar[type[np.int64 | np.float64]] = np.float64  # what its sums are worked out in
     stored: ClassVar[str] = "<f8"  # what a sketch's total is written as
-    least: ClassVar[float] = -np.inf  # no total is below it
+    minimum_total: ClassVar[float] = -np.inf  # no total is below it
     similarities: ClassVar[Mapping[str, Similarity]] = {}  # the first is the default
 
     def __repr__(self) -> str:
@@ -401,7 +404,7 @@ class Kind(ABC):
         """Return which of these frames a sketch counts, shape (k,); None for all of them."""
         return None
 
-    def fits(self, size: int, enrolled: int) -> bool:
+    def is_compatible(self, size: int, enrolled: int) -> bool:
         """Return whether frames of one size can be compared with templates of another."""
         return size == enrolled
 
@@ -453,16 +456,16 @@ class Kind(ABC):
         return ""
 
     @abstractmethod
-    def follow(self, others: AnyArray, how: Sensitivity) -> FollowedVoice:
+    def follow(self, others: AnyArray, sensitivity: Sensitivity) -> FollowedVoice:
         """Make what notices changes of the voice, beside others' templates, (N, M)."""
 
 
-def within(values: AnyArray, least: float, most: float) -> bool:
+def within(values: AnyArray, minimum: float, maximum: float) -> bool:
     """Return whether all are numbers in that range."""
     if not values.size:
         return True
     low, high = float(values.min()), float(values.max())
-    return low >= least and high <= most
+    return low >= minimum and high <= maximum
 
 
 TAKES = ("audio", "words", "frames")
@@ -563,7 +566,7 @@ class _EmbeddingKind(Kind):
     name = "embedding"
     discerning = True
     pointed = True
-    least = -1e15
+    minimum_total = -1e15
     similarities = OF_VECTORS
 
     def counting(self, values: AnyArray) -> BoolArray | None:
@@ -599,17 +602,17 @@ class _EmbeddingKind(Kind):
     def wrong_background(self, rows: AnyArray) -> str:
         return "" if within(rows, -1, 1) else "has no valid directions of embeddings"
 
-    def follow(self, others: AnyArray, how: Sensitivity) -> FollowedVoice:
-        return _EmbeddingFollowed(self, others, how)
+    def follow(self, others: AnyArray, sensitivity: Sensitivity) -> FollowedVoice:
+        return _EmbeddingFollowed(self, others, sensitivity)
 
 
 class _EmbeddingFollowed(FollowedVoice):
     """Follower of embeddings, without ADWIN: margins are added up as Page does."""
 
-    def __init__(self, kind: Kind, templates: AnyArray, how: Sensitivity) -> None:
+    def __init__(self, kind: Kind, templates: AnyArray, sensitivity: Sensitivity) -> None:
         sample = templates[:: max(-(-len(templates) // MOST_TEMPLATES), 1)]
         self._others = self._prepare(sample)
-        super().__init__(kind, templates.shape[1], how)
+        super().__init__(kind, templates.shape[1], sensitivity)
 
     def reset(self) -> None:
         super().reset()
@@ -625,12 +628,12 @@ class _EmbeddingFollowed(FollowedVoice):
 
     def _look(self) -> ScoreDrop | None:
         recent = np.array(self._margins[-1 - len(self._held) :])  # there was no evidence before
-        nats, index = page_cusum(self._how.gain * (self._how.level - recent))
+        nats, index = page_cusum(self._sensitivity.gain * (self._sensitivity.level - recent))
         self._doubted = recent.size - index
-        if nats <= -np.log(self._how.delta):
+        if nats <= -np.log(self._sensitivity.delta):
             return None
         index += len(self._margins) - recent.size
-        before = float(np.mean(self._margins[:index])) if index else self._how.level
+        before = float(np.mean(self._margins[:index])) if index else self._sensitivity.level
         return ScoreDrop(self._began[index], before, float(np.mean(self._margins[index:])))
 
     def _prepare(self, values: AnyArray) -> AnyArray:
@@ -640,11 +643,11 @@ class _EmbeddingFollowed(FollowedVoice):
         good = (lengths > 0) & np.isfinite(lengths)
         return np.asarray(vectors[good] / lengths[good, None])
 
-    def _margin(self, unit: FloatArray, own: FloatArray, frames: int) -> float:
-        return embedding_margin(unit, own, self._others)
+    def _margin(self, unit: FloatArray, sketch: FloatArray, frames: int) -> float:
+        return embedding_margin(unit, sketch, self._others)
 
     def _usual(self, margins: FloatArray) -> float:
-        return min(self._how.level, float(margins.mean()))
+        return min(self._sensitivity.level, float(margins.mean()))
 
 
 EMBEDDING: Kind = _EmbeddingKind()
@@ -665,7 +668,7 @@ class _HistogramKind(Kind):
     unusable = "not a bin"
     wide = np.int64
     stored = "<i8"
-    least = 0.0
+    minimum_total = 0.0
     similarities = OF_COUNTS
 
     def none(self, size: int) -> AnyArray:
@@ -694,7 +697,7 @@ class _HistogramKind(Kind):
         if count and not 0 <= values.min() <= values.max() < size:
             raise UsageError(f"the bins of {name} must lie in 0..{size - 1}")
 
-    def fits(self, size: int, enrolled: int) -> bool:
+    def is_compatible(self, size: int, enrolled: int) -> bool:
         return size <= enrolled
 
     def sketch(self, size: int) -> AnySketch:
@@ -719,24 +722,24 @@ class _HistogramKind(Kind):
     def packed_background(self, rows: AnyArray) -> AnyArray:
         return rows.astype(np.min_scalar_type(int(rows.max(initial=0))))
 
-    def follow(self, others: AnyArray, how: Sensitivity) -> FollowedVoice:
-        return _HistogramFollowed(self, others, how)
+    def follow(self, others: AnyArray, sensitivity: Sensitivity) -> FollowedVoice:
+        return _HistogramFollowed(self, others, sensitivity)
 
 
 class _HistogramFollowed(FollowedVoice):
-    def __init__(self, kind: Kind, templates: AnyArray, how: Sensitivity) -> None:
+    def __init__(self, kind: Kind, templates: AnyArray, sensitivity: Sensitivity) -> None:
         smoothed = templates[:: -(-len(templates) // MOST_TEMPLATES)] + 0.5
         shares = smoothed / smoothed.sum(axis=1, keepdims=True)
         self._others: FloatArray = np.log(shares)
         self._average: FloatArray = shares.mean(axis=0)
-        super().__init__(kind, templates.shape[1], how)
+        super().__init__(kind, templates.shape[1], sensitivity)
 
     def _sum(self, values: AnyArray) -> FloatArray:
         return np.bincount(values.astype(np.intp), minlength=self._size).astype(np.float64)
 
-    def _margin(self, unit: FloatArray, own: FloatArray, frames: int) -> float:
-        independent = self._how.unit_frames / 3
-        return histogram_margin(unit, own, self._others, self._average, independent)
+    def _margin(self, unit: FloatArray, sketch: FloatArray, frames: int) -> float:
+        independent = self._sensitivity.unit_frames / 3
+        return histogram_margin(unit, sketch, self._others, self._average, independent)
 
 
 HISTOGRAM: Kind = _HistogramKind()
@@ -749,13 +752,13 @@ class _LevelsKind(Kind):
     name = "levels"
     enrolled = False
 
-    def follow(self, others: AnyArray, how: Sensitivity) -> FollowedVoice:
-        return _LevelsFollowed(self, others.shape[1], how)
+    def follow(self, others: AnyArray, sensitivity: Sensitivity) -> FollowedVoice:
+        return _LevelsFollowed(self, others.shape[1], sensitivity)
 
 
 class _LevelsFollowed(FollowedVoice):
-    def _margin(self, unit: FloatArray, own: FloatArray, frames: int) -> float:
-        return level_margin(unit / self._how.unit_frames, own / frames)
+    def _margin(self, unit: FloatArray, sketch: FloatArray, frames: int) -> float:
+        return level_margin(unit / self._sensitivity.unit_frames, sketch / frames)
 
 
 LEVELS: Kind = _LevelsKind()

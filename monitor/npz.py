@@ -56,7 +56,7 @@ def read_arrays(
             if name == member.filename:
                 raise ValueError("a member is not an array")
             if only in (None, name) and not (name.startswith(without) or _is_mapped(member)):
-                small = _Deflated.of(archive, member)
+                small = _Deflated.from_member(archive, member)
                 if small is None:
                     arrays[name] = _array(archive, member)
                 elif name.startswith(later):
@@ -72,7 +72,7 @@ class Arrays(MutableMapping[str, AnyArray]):
     def __init__(self, arrays: Mapping[str, AnyArray] | None = None) -> None:
         self._arrays: dict[str, AnyArray | _Deflated] = dict(arrays or {})
 
-    def below(self, start: str) -> Arrays:
+    def with_prefix(self, start: str) -> Arrays:
         """Return the arrays with a prefix, by the remainder of their names."""
         below = Arrays()
         below._arrays = {
@@ -114,7 +114,7 @@ class _Deflated(NamedTuple):
     checksum: int
 
     @classmethod
-    def of(cls, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> _Deflated | None:
+    def from_member(cls, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> _Deflated | None:
         """Read a member of an open archive; None leaves it to zipfile."""
         file, small = archive.fp, max(member.file_size, member.compress_size) <= _PIECE
         plain = member.compress_type == zipfile.ZIP_DEFLATED and not member.flag_bits & 1

@@ -35,9 +35,9 @@ def plural(count: int, singular: str, several: str | None = None) -> str:
     return f"{count:,} {singular if count == 1 else several or f'{singular}s'}"
 
 
-def some_of(names: Sequence[str], most: int = 5) -> str:
+def format_names(names: Sequence[str], maximum: int = 5) -> str:
     """List the first few names: ``ann, bob, ...``."""
-    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
+    return ", ".join(names[:maximum]) + (", ..." if len(names) > maximum else "")
 
 
 def length_in_words(seconds: float) -> str:
@@ -47,7 +47,7 @@ def length_in_words(seconds: float) -> str:
     return f"{seconds:,g} second{'' if seconds == 1 else 's'}"
 
 
-def one_in(probability: float) -> str:
+def format_odds(probability: float) -> str:
     """Format a probability of one person: ``1 in 30``, ``97 % sure``."""
     if probability * FEWEST > 1:
         return f"{probability:.0%} sure".replace("%", " %")

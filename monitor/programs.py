@@ -36,7 +36,7 @@ class CompletedProgram:
 
     status: int
     printed: bytes
-    said: bytes
+    errors: bytes
     stopped: Literal["time", "printed", "said"] | None = None
 
 
@@ -126,7 +126,7 @@ def run_program(
     """
     until = time.monotonic() + seconds
     with StartedProgram(command, umask=0o077) as program, selectors.DefaultSelector() as pipes:
-        process, printed, said = program.process, bytearray(), bytearray()
+        process, printed, errors = program.process, bytearray(), bytearray()
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
@@ -134,7 +134,7 @@ def run_program(
             os.set_blocking(pipe.fileno(), False)
         pipes.register(process.stdin, selectors.EVENT_WRITE)
         pipes.register(process.stdout, selectors.EVENT_READ, printed)
-        pipes.register(process.stderr, selectors.EVENT_READ, said)
+        pipes.register(process.stderr, selectors.EVENT_READ, errors)
         unwritten, all_said, last_output = memoryview(content), 0, time.monotonic()
         stopped: Literal["time", "printed", "said"] | None = None
         while stopped is None and any(key.data is not None for key in pipes.get_map().values()):
@@ -151,9 +151,9 @@ def run_program(
                 key.data.extend(piece)
                 if not piece:
                     pipes.unregister(key.fileobj)
-                elif key.data is said:
+                elif key.data is errors:
                     all_said += len(piece)
-                    del said[:-_KEPT_BYTES]
+                    del errors[:-_KEPT_BYTES]
             if len(printed) > most_printed:
                 stopped = "printed"
             elif all_said > MOST_SAID_BYTES:
@@ -169,17 +169,17 @@ def run_program(
                 stopped = "time"
         if stopped is not None:
             program.kill()
-    return CompletedProgram(process.returncode, bytes(printed), bytes(said), stopped)
+    return CompletedProgram(process.returncode, bytes(printed), bytes(errors), stopped)
 
 
-def _written(pipe: IO[bytes], rest: memoryview) -> memoryview:
+def _written(pipe: IO[bytes], remainder: memoryview) -> memoryview:
     """Write as much as the pipe accepts and return the remainder; empty without a reader."""
     try:
-        return rest[os.write(pipe.fileno(), rest[:_PIECE]) :]
+        return remainder[os.write(pipe.fileno(), remainder[:_PIECE]) :]
     except BlockingIOError:
-        return rest
+        return remainder
     except OSError:  # the reader has closed the pipe
-        return rest[:0]
+        return remainder[:0]
 
 
 def _send(numbers: Iterable[int], name: str) -> None:

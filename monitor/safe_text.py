@@ -23,14 +23,14 @@ def _plain(text: str, replaced: Callable[[str], str]) -> str:
     """Replace unprintable characters; keep joiners that join, and make every space a plain one."""
     if text.isprintable():
         return text
-    kept = []
+    characters = []
     for index, character in enumerate(text):
         if unicodedata.category(character) == "Zs":
             character = " "
         elif not character.isprintable() and not _joins(text, index):
             character = replaced(character)
-        kept.append(character)
-    return "".join(kept)
+        characters.append(character)
+    return "".join(characters)
 
 
 def _joins(text: str, index: int) -> bool:

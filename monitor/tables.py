@@ -258,7 +258,7 @@ def columns_of(readings: Sequence[Reading], *, posterior: bool = False) -> tuple
 
 def _named(parts: Sequence[Part] | None, name: str) -> list[Part]:
     """Return the parts with a name, which an edited run may lack."""
-    return [part for part in parts or () if getattr(part, name) is not None]
+    return [item for item in parts or () if getattr(item, name) is not None]
 
 
 def _columns(meaning: str, parts: Record, under: str) -> Iterator[Column]:
@@ -354,9 +354,9 @@ class Readings(Sequence[Reading]):
     def __getitem__(self, index: int | slice) -> Reading | Readings:
         if isinstance(index, int):
             return self._readings[index]
-        part = Readings(self._readings[index])
-        part._runs = self._runs[index]
-        return part
+        selected = Readings(self._readings[index])
+        selected._runs = self._runs[index]
+        return selected
 
     def __len__(self) -> int:
         return len(self._readings)

@@ -274,7 +274,7 @@ class Track:
             early = EarlyFrames(early.ticks + ticks, early.values, early.seconds)
         windows = self.windows
         if windows is not None:
-            windows = tuple(replace(each, ticks=each.ticks + ticks) for each in windows)
+            windows = tuple(replace(window, ticks=window.ticks + ticks) for window in windows)
         return Track(self.ticks + ticks, self.values, spans, early, windows)
 
 

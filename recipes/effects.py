@@ -170,7 +170,7 @@ def compare(
     against = {n: CohortScoring(population.cohort, n, each) for n, each in scorers.items()}
     made = plan.run(scorers, test, template, cohort=against).compared
     assert made is not None
-    point = rank_model.evidence.at_template(lengths[0]).at(np.array([lengths[1]]))
+    point = rank_model.evidence.at_template(lengths[0]).evaluate_at(np.array([lengths[1]]))
     rows = made.has_frames.all(axis=1)
     z, tester = made.z[rows].astype(float), made.tester[rows]
     intercept = float(point.intercept[0, 0] / np.log(2.0))
@@ -201,7 +201,7 @@ def across(templates: Sequence[Frames], tests: Sequence[Frames | None], test: in
         SHIFTS,
         template=lambda voice, _: (templates[voice], 0),
         test=locate_test,
-        heard=lambda _, shift: (0, shift),
+        locate_session=lambda _, shift: (0, shift),
     )
 
 
@@ -254,7 +254,7 @@ class ConditionComparisons:
 
     def bits(self, effect: ConditionEffect) -> FloatArray:
         """Compute bits under an effect, shape (n,), before any share of misses."""
-        shift, slope, _ = effect.at(self.unlike)
+        shift, slope, _ = effect.evaluate_at(self.unlike)
         bits = self.intercept + (self.parts * slope).sum(axis=1)
         return np.asarray(bits + max(-self.intercept, 0.0) * shift)
 

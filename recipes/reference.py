@@ -51,7 +51,7 @@ from monitor.sources.registry import recording_hashes
 from monitor.training.calibrating import LENGTHS, CalibrationSettings, calibrate
 from monitor.training.enrolling import enrol, landmarks_of
 from monitor.training.feature_extraction import FeatureExtractor
-from monitor.training.frames_folder import ExtractionOptions, hear
+from monitor.training.frames_folder import ExtractionOptions, extract_features
 from monitor.training.stream_maxima import with_maxima
 from monitor.training.voices import cohort_of, collect
 from monitor.types import Block, Track
@@ -303,7 +303,7 @@ def _short(rank_model: RankModel) -> RankModel:
 def _demo(path: Path) -> None:
     """Frames of the first minutes of the demo reader's other chapter."""
     features = make(FEATURES)
-    frames = hear(path, features, ExtractionOptions(FEATURES, DEMO_SECONDS))
+    frames = extract_features(path, features, ExtractionOptions(FEATURES, DEMO_SECONDS))
     tracks = {}
     for feature in features:
         track = frames.tracks[feature.spec.name]

@@ -396,7 +396,7 @@ def records() -> list[Event]:
     made: list[Any] = [start_event(monitor, ["a.flac"])]
     for reading in monitor.push(frames):
         made += [reading, *rule.update(reading)]
-    gap = GapEvent.of(2.0, Gap("broken file", None, 0, "a.flac: broke"))
+    gap = GapEvent.from_gap(2.0, Gap("broken file", None, 0, "a.flac: broke"))
     made.append(placed(gap, ["a.flac"]))
     for each in made:
         tally.count(each)

@@ -146,15 +146,15 @@ def told(_: None) -> Iterator[tuple[int, str | None]]:
 @pytest.mark.slow
 def test_each_generator_by_its_place_and_an_error_where_it_came():
     with GeneratorProcesses(counted, [2, 3, 4 * AHEAD, 1], jobs=2) as processes:
-        assert list(processes.of(0)) == [0, 1]
-        broken = processes.of(1)
+        assert list(processes.iterate_task(0)) == [0, 1]
+        broken = processes.iterate_task(1)
         assert [next(broken) for _ in range(3)] == [0, 1, 2]
         with pytest.raises(SourceError, match="it broke"):
             next(broken)
-        assert list(processes.of(2)) == list(range(4 * AHEAD))
-        assert list(processes.of(3)) == [0]
+        assert list(processes.iterate_task(2)) == list(range(4 * AHEAD))
+        assert list(processes.iterate_task(3)) == [0]
     with GeneratorProcesses(told, [None] * 3, jobs=2) as processes:
-        found = [next(processes.of(place)) for place in range(3)]
+        found = [next(processes.iterate_task(place)) for place in range(3)]
     assert found[0] == found[2] != found[1]
     assert {threads for _, threads in found} == {"1"}
     assert os.getpid() not in {process for process, _ in found}
@@ -162,7 +162,7 @@ def test_each_generator_by_its_place_and_an_error_where_it_came():
 
 def test_a_generator_that_is_not_wanted_any_more_is_ended():
     with GeneratorProcesses(counted, [1 << 60], jobs=1) as processes:
-        assert next(processes.of(0)) == 0
+        assert next(processes.iterate_task(0)) == 0
     assert not any(process.is_alive() for process in processes._processes)
 
 

@@ -75,7 +75,7 @@ def test_one_that_writes_without_end_is_killed_and_little_is_kept(monkeypatch, l
     ended = run_program(["sh", "-c", line], b"", seconds=60.0, most_printed=1 << 20)
     assert ended.stopped == stopped
     assert len(ended.printed) < (1 << 20) + (1 << 17)
-    assert len(ended.said) <= 1 << 16
+    assert len(ended.errors) <= 1 << 16
 
 
 def test_much_goes_in_and_much_comes_out():

@@ -161,7 +161,7 @@ def test_a_stored_name_is_found_in_every_spelling(stored, name):
     assert len(population.without(name)) == 5
     with pytest.raises(UsageError, match="enrolled already"):
         population.joined(population.chosen([name]))
-    assert forget(stored, name).left == 5
+    assert forget(stored, name).remaining == 5
     assert Population.load(stored).names == ("bob", "cem", "dan", "eva", "fay")
 
 

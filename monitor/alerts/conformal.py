@@ -86,7 +86,7 @@ class Conformal(Threshold):
         """Rule as text, with its quote."""
         hold = f" for {self.hold_seconds:g} s" if self.hold_seconds else ""
         hold += "" if self._after is None else f" after {self._after:g} s"
-        rate, length = percent(self.alarms.share), length_in_words(self.alarms.horizon_seconds)
+        rate, length = percent(self.alarms.rate), length_in_words(self.alarms.horizon_seconds)
         return f"{self.field}>{self.bits:.4g}{hold} ({rate} false alarms in {length})"
 
     def _observe(self, event: Event) -> None:

@@ -52,14 +52,14 @@ class BaseRule:
 class _Plain(BaseRule):
     """A rule of the user's own that has the members of an `AlertRule` alone."""
 
-    def __init__(self, own: AlertRule) -> None:
-        self._own = own
-        self.update, self.state, self.restore = own.update, own.state, own.restore
+    def __init__(self, rule: AlertRule) -> None:
+        self._rule = rule
+        self.update, self.state, self.restore = rule.update, rule.state, rule.restore
 
     @property
     def rule(self) -> str:
         """Name of the user's class."""
-        return type(self._own).__name__
+        return type(self._rule).__name__
 
 
 def explained(rule: AlertRule) -> ExplainedRule:
@@ -384,7 +384,7 @@ class AdjustableThreshold(Threshold):
     """
 
     _next: float | None = None
-    most = math.inf
+    maximum = math.inf
     """A higher threshold is lowered to this."""
 
     def adjust(self, bits: float) -> float:
@@ -395,14 +395,14 @@ class AdjustableThreshold(Threshold):
         """
         if not math.isfinite(bits):
             raise UsageError(f"bits={bits} must be a finite number of bits")
-        self._next = min(float(bits), self.most)
+        self._next = min(float(bits), self.maximum)
         return self._next
 
-    def limit(self, most: float) -> None:
+    def limit(self, maximum: float) -> None:
         """Set the maximum threshold in bits; to be called before the stream begins."""
-        self.most, self.bits = most, min(self.bits, most)
+        self.maximum, self.bits = maximum, min(self.bits, maximum)
         if self._next is not None:
-            self._next = min(self._next, most)
+            self._next = min(self._next, maximum)
 
     def _judge(self, reading: Reading) -> list[Alert]:
         bits, self._next = self._next, None

@@ -179,7 +179,7 @@ class DeclaredGuarantee:
 
     Example:
         >>> token = DeclaredGuarantee("usc:15", 15.0, 0.04)
-        >>> token.windows(1.0), round(token.after(25).most_bits), token.after(25).empty
+        >>> token.windows(1.0), round(token.compose(25).most_bits), token.compose(25).empty
         (25, 541, True)
     """
 
@@ -209,7 +209,7 @@ class DeclaredGuarantee:
         return math.ceil(round((seconds + self.ahead_seconds) / self.window_seconds, 6))
 
     @lru_cache(maxsize=256)  # noqa: B019  # few are ever made
-    def after(self, windows: int) -> PrivacyGuarantee:
+    def compose(self, windows: int) -> PrivacyGuarantee:
         """Compute the bound for this many windows together.
 
         Above a thousand windows the optimal bound is computed for the count rounded up to two

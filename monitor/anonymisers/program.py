@@ -100,19 +100,19 @@ class Program:
             raise SourceError(
                 f"{name} wrote over {megabytes / 1e6:.0f} MB to its {where} for a recording of "
                 f"{sound.size / self.rate:.1f} s and was killed; one WAV is expected"
-                f"{_last_words(ended.said)}"
+                f"{_last_words(ended.errors)}"
             )
         if ended.status:
             failed, killed = "failed with exit status", "was killed by signal"
             failure = f"{failed if ended.status > 0 else killed} {abs(ended.status)}"
-            raise SourceError(f"{name} {failure}{_last_words(ended.said)}")
+            raise SourceError(f"{name} {failure}{_last_words(ended.errors)}")
         try:
             wav_bytes = _read_made(paths[OUT], limit, name) if OUT in paths else ended.printed
             output = self._read_output(wav_bytes, name)
             if sound.size and not output.size:
                 raise SourceError(f"{name} printed an empty WAV")
         except SourceError as error:
-            raise SourceError(f"{error}{_last_words(ended.said)}") from None
+            raise SourceError(f"{error}{_last_words(ended.errors)}") from None
         return output
 
     def _uses(self, mark: str) -> bool:

@@ -140,15 +140,15 @@ def cli(context: click.Context, config: str | None, trust_config: bool) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and leave with its exit status."""
-    own = arguments is None  # a separate process, which owns its descriptors
-    if own:
+    is_process = arguments is None  # a separate process, which owns its descriptors
+    if is_process:
         lazy.take_process()
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments  # wherever it stands
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed by the shell, as in >&-
             setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115
-    if own:
+    if is_process:
         _keep_stdout_for_data()
     for stream in (sys.stdout, sys.stderr):  # a terminal of few characters gets question marks
         if isinstance(stream, io.TextIOWrapper):
@@ -195,14 +195,22 @@ def _run(arguments: list[str]) -> int:
         raise KeyboardInterrupt from None
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
-        own = getattr(error, "option_name", "")
-        if context and own in {name for option in cli.params for name in option.opts}:
+        option_name = getattr(error, "option_name", "")
+        if context and option_name in {name for option in cli.params for name in option.opts}:
             command = context.command_path.partition(" ")[2]
-            value = "" if own == "--trust-config" else " FILE.toml" if own == "--config" else ""
-            _say(f"{own} goes before the command: monitor {own}{value} {command} ...")
+            value = (
+                ""
+                if option_name == "--trust-config"
+                else " FILE.toml"
+                if option_name == "--config"
+                else ""
+            )
+            _say(
+                f"{option_name} goes before the command: monitor {option_name}{value} {command} ..."
+            )
             return error.exit_code
         if isinstance(error, click.NoSuchOption) and (advice := replacement(error)):
-            _say(f"unknown option {own}: {advice}")
+            _say(f"unknown option {option_name}: {advice}")
             return error.exit_code
         where = f"; see {context.command_path} --help" if context is not None else ""
         _say(error.format_message().rstrip(".") + where)

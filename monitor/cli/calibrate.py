@@ -140,7 +140,7 @@ def print_rank_models(rows: Sequence[Mapping[str, object]]) -> None:
 
 def _cell(row: Mapping[str, object], key: str | tuple[str, str], style: str) -> str:
     if isinstance(key, tuple):
-        return "..".join(_cell(row, part, style) for part in key)
+        return "..".join(_cell(row, subkey, style) for subkey in key)
     value = row.get(key)
     if value is None:
         return "-"
@@ -187,15 +187,15 @@ class CalibrateOptions:
         "people. Enrolled and calibration speakers are left out. [default: the population's own, "
         "otherwise the 219 shipped]",
     )
-    trials: int = setting("trials", "Tests per speaker and length.", least=1, default=20)
+    trials: int = setting("trials", "Tests per speaker and length.", minimum=1, default=20)
     replicates: int = setting(
         "replicates",
         "Resamples of speakers for the confidence intervals.",
-        least=20,
-        most=MOST_REPLICATES,
+        minimum=20,
+        maximum=MOST_REPLICATES,
         default=200,
     )
-    seed: int = setting("seed", "Seed of resamples and permutations.", least=0, default=0)
+    seed: int = setting("seed", "Seed of resamples and permutations.", minimum=0, default=0)
     no_prior: bool = setting(
         "no-prior",
         "Fit these speakers alone. [default: the shipped rank model counts as 20 to 100 further "
@@ -259,8 +259,10 @@ def command(options: CalibrateOptions) -> int:
         check_picture(picture)
     population = _load_population(options)
     features = options.features or (None if population is None else tuple(population.features))
-    own = set() if population is None else {population.scoring().seconds}
-    template_lengths = options.template_lengths or tuple(sorted({*TEMPLATE_LENGTHS, *own}))
+    population_lengths = set() if population is None else {population.scoring().seconds}
+    template_lengths = options.template_lengths or tuple(
+        sorted({*TEMPLATE_LENGTHS, *population_lengths})
+    )
     corpus = options.hearing.find(options.corpus)
     trained = trained_by_feature(options.trainers, corpus.speakers)
     for line in plan_of(corpus):
@@ -347,15 +349,15 @@ def _check_templates(
 
     for name, spec in specs.items():
         template = population.features.get(name)
-        own = None if template is None else template.spec
-        if own is None or (own.kind, own.size) != (spec.kind, spec.size):
+        enrolled = None if template is None else template.spec
+        if enrolled is None or (enrolled.kind, enrolled.size) != (spec.kind, spec.size):
             raise UsageError(
                 f"{options.output} has no {name} of this kind ({spec}); choose "
                 "with --features, or enrol and calibrate the same kind of frames"
             )
-        if own.network != spec.network:
+        if enrolled.network != spec.network:
             mismatch = unlike_networks(
-                name, str(options.corpus), spec.network, str(options.output), own.network
+                name, str(options.corpus), spec.network, str(options.output), enrolled.network
             )
             raise UsageError(
                 f"{mismatch}; enrol and calibrate with one version, or choose --features"

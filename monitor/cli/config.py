@@ -145,6 +145,6 @@ def _given(path: Path, option: click.Option, value: Any) -> Any:
             raise UsageError(f"--config {path}: {option.opts[-1]} is true or false")
         return value
     if isinstance(value, list):
-        texts = [str(part) for part in value]
+        texts = [str(item) for item in value]
         return texts if option.multiple or option.nargs > 1 else ",".join(texts)
     return [str(value)] if option.multiple else str(value)

@@ -26,7 +26,7 @@ EVIDENCE_RULE, CLOSED_RULE = "bits>6", "bits>2"
 class DemoOptions:
     """Options of the command."""
 
-    speed: float = option("--speed", "Speed, in multiples of real time.", least=1.0, default=60.0)
+    speed: float = option("--speed", "Speed, in multiples of real time.", minimum=1.0, default=60.0)
     folder: Path = option(
         "-o, --output DIR",
         "Folder for demo.jsonl and demo.png. [default: the current folder]",
@@ -40,7 +40,7 @@ class DemoOptions:
     "demo", cls=HelpCommand, short_help="Replay ten minutes of a real reader; needs nothing else."
 )
 @with_options(DemoOptions)
-def command(asked: DemoOptions) -> int:
+def command(options: DemoOptions) -> int:
     """Replay ten real minutes of a LibriVox reader and watch the bits grow.
 
     The reader is one of the shipped population, was enrolled from another chapter, and trained none
@@ -61,15 +61,15 @@ def command(asked: DemoOptions) -> int:
     from monitor.stream.monitor import Monitor
     from monitor.stream.plan import MonitorSettings
 
-    if not asked.folder.is_dir():
-        raise UsageError(f"{asked.folder} is not a folder: create it, or leave out -o")
+    if not options.folder.is_dir():
+        raise UsageError(f"{options.folder} is not a folder: create it, or leave out -o")
     population = Population.reference()
     source = FramesFile(demo_frames())
     monitor = Monitor(
         population,
         tuple(source.stream_info.tracks),
         watch=DEMO_SPEAKER,
-        settings=MonitorSettings(among=asked.among),
+        settings=MonitorSettings(among=options.among),
     )
     rule = Threshold.parse(EVIDENCE_RULE if monitor.headline == "evidence" else CLOSED_RULE)
     plain = {name: f"{name} ({words})" for name, words in FEATURE_NAMES.items()}
@@ -81,14 +81,15 @@ def command(asked: DemoOptions) -> int:
         say(f"Not installed, and not needed here: {gives}. Install: {install(*others)}")
     buffer = RunBuffer()
     view = LiveView(source.seconds, forecasts=[Forecast(rule.bits)])
-    log = JsonLines(asked.folder / "demo.jsonl")  # a sink, since a demo is not resumed
-    with Run(Paced(source, asked.speed), monitor, rules=[rule], sinks=[log, view, buffer]) as run:
+    log = JsonLines(options.folder / "demo.jsonl")  # a sink, since a demo is not resumed
+    with Run(Paced(source, options.speed), monitor, rules=[rule], sinks=[log, view, buffer]) as run:
         run.to_end()
-    plot_run(buffer.events, asked.folder / "demo.png")
+    plot_run(buffer.events, options.folder / "demo.png")
     for line in (*_in_words(buffer.events, DEMO_SPEAKER, rule.bits), "", *to_text(), ""):
         say(line, err=False)
     say(
-        f"The run is in {asked.folder / 'demo.jsonl'}, its picture in {asked.folder / 'demo.png'}.",
+        f"The run is in {options.folder / 'demo.jsonl'}, its picture in "
+        f"{options.folder / 'demo.png'}.",
         err=False,
     )
     return 0

@@ -156,13 +156,13 @@ def _outputs() -> tuple[str, str]:
     from monitor.relay.outlet import list_sinks
     from monitor.sources.microphone import devices, library
 
-    how = VIRTUAL_MICROPHONE.get(sys.platform, VIRTUAL_MICROPHONE["linux"])
+    advice = VIRTUAL_MICROPHONE.get(sys.platform, VIRTUAL_MICROPHONE["linux"])
     try:
         library()
     except SourceError:
         return "broken", "cannot be listed without PortAudio"
     names = [device.name for device in devices("output")] + list_sinks()
-    return "ok", f"{', '.join(names) or 'none'}. To speak through one (listen --through), {how}"
+    return "ok", f"{', '.join(names) or 'none'}. To speak through one (listen --through), {advice}"
 
 
 def _hearing() -> tuple[str, str]:
@@ -248,8 +248,8 @@ def _disk() -> tuple[str, str]:
     except OSError as error:
         return "broken", f"this folder cannot be read: {error.strerror}"
     words = f"{free / 2**30:.1f} GiB free here"
-    if why := unwritable(Path.cwd()):
-        return "note", f"{words}, but nothing can be written ({why}): change the folder"
+    if reason := unwritable(Path.cwd()):
+        return "note", f"{words}, but nothing can be written ({reason}): change the folder"
     if free < LEAST_FREE:
         return "broken", f"{words}: make room before recording a run"
     return "ok", words

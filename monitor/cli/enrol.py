@@ -44,7 +44,7 @@ from monitor.cli.options import (
 )
 from monitor.cli.transcript_options import TranscriptOptions, say_unused_words
 from monitor.errors import CorpusError, SourceError, StoreError, UnnamedSpeakerError, UsageError
-from monitor.phrases import plural, some_of
+from monitor.phrases import format_names, plural
 from monitor.run import INCOMPLETE
 from monitor.safe_text import is_name, spelled
 
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 def describe_enrolment(
     population: Population,
     new: Population,
-    unlike: Iterable[UnlikeSession],
+    outliers: Iterable[UnlikeSession],
     output: Path,
     people: Sequence[str],
 ) -> Iterator[str]:
@@ -84,7 +84,7 @@ def describe_enrolment(
         f"{plural(len(new), 'speaker')} enrolled with {' to '.join(ends)} s of speech; {output} "
         f"holds {len(population)}"
     )
-    for session in unlike:
+    for session in outliers:
         yield (
             f"{NOTE} {session.session} of {session.speaker} sounds unlike the other sessions "
             f"({session.bits:.1f} bits). Check by ear that all of it is {session.speaker}. One "
@@ -132,20 +132,20 @@ def _describe_lengths(population: Population) -> Iterator[str]:
     speakers = list(zip(population.names, have.tolist(), scoring.members.tolist(), strict=True))
     if unscored := [name for name, seconds, _ in speakers if seconds < minimum]:
         yield (
-            f"{NOTE} {some_of(unscored)}: too little speech to compare. The rank model needs "
+            f"{NOTE} {format_names(unscored)}: too little speech to compare. The rank model needs "
             f"templates of at least {shortest:g} s. Enrol more."
         )
     if excluded := [n for n, seconds, member in speakers if not member and seconds >= minimum]:
         yield (
-            f"{NOTE} {some_of(excluded)}: excluded from the {int(scoring.members.sum())} compared "
-            f"unless watched. Templates this short would make the others' ({usual:g} s) "
+            f"{NOTE} {format_names(excluded)}: excluded from the {int(scoring.members.sum())} "
+            f"compared unless watched. Templates this short would make the others' ({usual:g} s) "
             "uninformative. Enrol more with --add."
         )
     if scoring.seconds < usual:
         short = [name for name, seconds, member in speakers if member and seconds < usual]
         yield (
             f"{NOTE} all templates are cut to {scoring.seconds:g} s, the shortest. "
-            f"{some_of(short)} {'has' if len(short) == 1 else 'have'} less than the others' "
+            f"{format_names(short)} {'has' if len(short) == 1 else 'have'} less than the others' "
             f"{usual:g} s. An attacker with more would learn more. Enrol more with --add."
         )
 
@@ -293,7 +293,7 @@ class EnrolOptions:
     )
     columns: Columns = shared(columns_option)
     channel: int | None = option(
-        "--channel", "Channel of the recordings, from 1. [default: all, mixed]", least=1
+        "--channel", "Channel of the recordings, from 1. [default: all, mixed]", minimum=1
     )
     add: bool = option(
         "--add",
@@ -342,7 +342,7 @@ def command(options: EnrolOptions) -> int:
     """
     from monitor.files import alone
     from monitor.population.population import Population
-    from monitor.training.unlike_sessions import unlike_additions, unlike_sessions
+    from monitor.training.unlike_sessions import find_outlier_sessions, unlike_additions
 
     _check_options(options)
     base = _load_base(options)
@@ -376,12 +376,12 @@ def command(options: EnrolOptions) -> int:
     say_of_transcripts(enrolment.notes)
     if excluded:
         note(f"{output} is without {', '.join(excluded)}. Choose with --features.")
-    unlike = []
+    outliers = []
     if base is not None:
-        unlike = unlike_sessions(enrolment.population, enrolment.sessions, base)
-        unlike += unlike_additions(base, population, enrolment.sessions)
+        outliers = find_outlier_sessions(enrolment.population, enrolment.sessions, base)
+        outliers += unlike_additions(base, population, enrolment.sessions)
     people = _list_calibration_arguments(options, enrolment)
-    for line in describe_enrolment(population, enrolment.population, unlike, output, people):
+    for line in describe_enrolment(population, enrolment.population, outliers, output, people):
         say(line)
     return INCOMPLETE if enrolment.problems else 0
 
@@ -401,12 +401,12 @@ def _list_calibration_arguments(options: EnrolOptions, enrolment: Enrolment) -> 
     ):
         keeping = []
     setup = feature_setup()
-    given = {
+    arguments = {
         "--columns": ",".join(f"{k}={v}" for k, v in asdict(options.columns).items() if v),
         "--speaker-model": setup.speaker_model,
         "--speaker-in-transcript": options.transcribing.speaker_in_transcript,
     }
-    pairs = [(name, str(value)) for name, value in given.items() if value]
+    pairs = [(name, str(value)) for name, value in arguments.items() if value]
     return [
         str(options.paths[0]),
         *(word for pair in pairs for word in pair),
@@ -502,8 +502,8 @@ def _reduce_base(base: Population, features: Sequence[str]) -> tuple[Population,
             "words: leave it out, or enrol several people with transcripts, without --base"
         )
     reduced = base.only(features)
-    rest = [name for name in base.features if name not in features]
-    return reduced, [name for name in rest if not superseded(name, features)]
+    remaining = [name for name in base.features if name not in features]
+    return reduced, [name for name in remaining if not superseded(name, features)]
 
 
 def _find_further(
@@ -551,7 +551,7 @@ def _enrol(
     length = f"up to {seconds:g} s of speech"
     context = "" if base is None else f", beside {len(base)} enrolled before"
     if further:
-        context += f"; a further session of {some_of(further, 3)}"
+        context += f"; a further session of {format_names(further, 3)}"
     if corpus is None:
         say(f"plan: {options.speaker}, {length} from the microphone{context}")
         load_speaker_model(features, ["-"])

@@ -66,12 +66,12 @@ class Setting(click.Option):
 
 def typed(command: click.Command) -> list[str]:
     """List what can be typed after a command: long and short names of its options."""
-    options = [each for each in command.params if isinstance(each, click.Option)]
+    options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
     return [
         name
-        for each in options
-        if not isinstance(each, Setting)
-        for name in (*each.opts, *each.secondary_opts)
+        for parameter in options
+        if not isinstance(parameter, Setting)
+        for name in (*parameter.opts, *parameter.secondary_opts)
     ]
 
 
@@ -80,9 +80,9 @@ def replacement(error: click.NoSuchOption) -> str:
     context, option = error.ctx, error.option_name
     if context is None:
         return ""
-    there = {name: each for each in context.command.params for name in each.opts}
+    available = {name: parameter for parameter in context.command.params for name in parameter.opts}
     path = context.command_path.removeprefix("monitor ")
-    if isinstance(there.get(option), Setting):
+    if isinstance(available.get(option), Setting):
         table = path.replace(" ", ".")
         return (
             f"set {option.removeprefix('--')} under [{table}] in FILE, then run: "
@@ -90,7 +90,7 @@ def replacement(error: click.NoSuchOption) -> str:
         )
     now = GONE.get(option, "")
     name, _, value = now.partition(" ")
-    return f"use {now}" if now and (not value or name in there) else ""
+    return f"use {now}" if now and (not value or name in available) else ""
 
 
 class HelpCommand(click.Command):
@@ -189,8 +189,8 @@ def completed(command: click.Command) -> click.Command:
             param.type = ChoiceHint(_enrolled)
         elif any(_FILE.match(word) for word in (param.metavar or "").split("|")):
             param.type = ChoiceHint(_files)
-    for part in getattr(command, "commands", {}).values():
-        completed(part)
+    for subcommand in getattr(command, "commands", {}).values():
+        completed(subcommand)
     return command
 
 

@@ -87,8 +87,14 @@ def check_model(name: str, population: Population, store: str | Path | None) -> 
 
     if not name or name in population.features:
         return
-    theirs = [feature for feature in population.features if feature.startswith(SPEAKER_PREFIX)]
-    difference = f"templates of another network, {theirs[0]}" if theirs else "no templates of it"
+    speaker_features = [
+        feature for feature in population.features if feature.startswith(SPEAKER_PREFIX)
+    ]
+    difference = (
+        f"templates of another network, {speaker_features[0]}"
+        if speaker_features
+        else "no templates of it"
+    )
     whose = "the shipped population" if store in (None, "reference") else f"{store}"
     raise UsageError(
         f"--speaker-model is {name}, but {whose} has {difference}: enrol all speakers with one "
@@ -119,8 +125,8 @@ def plan_of(corpus: Corpus, more: str = "") -> Iterator[str]:
             f"  {set_cell_size(name, width)}  {len(of):8}  {len(files):5}  "
             f"{'?' if minutes is None else format(minutes, '.1f'):>7}"
         )
-    if left := len(corpus.speakers) - len(sessions):
-        yield f"  and {left} more"
+    if remaining := len(corpus.speakers) - len(sessions):
+        yield f"  and {remaining} more"
 
 
 def check_two(corpus: Corpus) -> None:

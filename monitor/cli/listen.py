@@ -107,7 +107,7 @@ class ListenOptions(RunOptions):
 
 @click.command("listen", cls=HelpCommand, short_help="Measure the voice at the microphone, live.")
 @with_options(ListenOptions)
-def command(asked: ListenOptions) -> int:
+def command(options: ListenOptions) -> int:
     """Measure how many bits of identity the voice at the microphone discloses.
 
     \b
@@ -128,56 +128,56 @@ def command(asked: ListenOptions) -> int:
     from monitor.sinks.live import LiveView, PeopleProgress
     from monitor.sources.microphone import PORTAUDIO, Microphone
 
-    if asked.seconds == 0:
+    if options.seconds == 0:
         raise UsageError(
             "invalid --for 0: use more than 0 seconds, or leave it out to listen until Ctrl-C"
         )
 
     view: LiveView | PeopleProgress
-    words = asked.transcribing.wanted(asked.options.features)
-    split = asked.apart.turns is not None
+    words = options.transcribing.wanted(options.options.features)
+    split = options.apart.turns is not None
     if split:
         refuse_beside(
             "--turns",
             {
-                "--protect": asked.protecting.protect,
-                "--ledger": asked.of_ledger.ledger,
-                "--through": asked.relaying.through,
-                "style" if asked.transcribing.transcript is None else "--transcript": words,
+                "--protect": options.protecting.protect,
+                "--ledger": options.of_ledger.ledger,
+                "--through": options.relaying.through,
+                "style" if options.transcribing.transcript is None else "--transcript": words,
             },
         )
 
     with quiet_libraries():
-        relay = asked.relaying.relay(asked)
+        relay = options.relaying.relay(options)
 
     def microphone() -> LiveSource:
         source: LiveSource = Microphone(
-            asked.device or None,
-            seconds=asked.seconds,
-            channels=asked.options.channel,
-            reconnect_seconds=asked.reconnect,
+            options.device or None,
+            seconds=options.seconds,
+            channels=options.options.channel,
+            reconnect_seconds=options.reconnect,
             report=lambda line: view.say(line),
             system=PORTAUDIO if relay is None else relay.system,
         )
-        if relay is not None and asked.protecting.protect is None:
+        if relay is not None and options.protecting.protect is None:
             source = relay.source(source)
         if words:
-            return asked.transcribing.live(source, lambda line: view.say(line))
-        return asked.apart.split(source, lambda line: view.say(line))
+            return options.transcribing.live(source, lambda line: view.say(line))
+        return options.apart.split(source, lambda line: view.say(line))
 
     with ExitStack() as stack, quiet_libraries():
         if relay is not None:
             stack.callback(relay.close)
         reporter = RunReporter(
-            asked, split=split, alert_for=asked.apart.alert_for, relay=relay,
-            actions=asked.actions(relay),
+            options, split=split, alert_for=options.apart.alert_for, relay=relay,
+            actions=options.actions(relay),
         )  # fmt: skip
         run = stack.enter_context(reporter.run(microphone))
         if split:
-            view = PeopleProgress(asked.seconds)
+            view = PeopleProgress(options.seconds)
         else:
             view = LiveView(
-                forecasts=[Forecast(bits, name) for name, bits in asked.alerting.thresholds],
+                forecasts=[Forecast(bits, name) for name, bits in options.alerting.thresholds],
                 relay=relay,
             )
         if relay is not None:

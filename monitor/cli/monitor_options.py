@@ -114,7 +114,7 @@ class MonitorOptions:
         show_default=False,
     )
     step: float = setting("step", "Audio seconds between readings.", type=Seconds(), default="1")
-    channel: int | None = option("--channel N", "Channel, from 1. [default: all, mixed]", least=1)
+    channel: int | None = option("--channel N", "Channel, from 1. [default: all, mixed]", minimum=1)
     template_seconds: float | None = setting(
         "template-seconds D",
         "Cut all templates to D speech seconds. [default: their common length, or that of --watch "
@@ -364,10 +364,10 @@ class AlertOptions:
         from monitor.alerts import Conformal, EarlyWarning
 
         open_rules = []
-        for field, hold, least in self.open_rules:
+        for field, hold, minimum in self.open_rules:
             assert self.share is not None
             alarms = monitor.false_alarms(field, self.share, self.horizon_seconds)
-            open_rules.append(Conformal(alarms, hold, least_speech_seconds=least))
+            open_rules.append(Conformal(alarms, hold, least_speech_seconds=minimum))
         warn = self.warn_seconds
         early = [] if warn is None else [EarlyWarning(rule, warn) for rule in open_rules]
         rules: list[AlertRule] = [*early, *open_rules, *self.rules, *further]
@@ -524,7 +524,7 @@ class ProtectedVoiceOptions:
     protect_seed: int | None = setting(
         "protect-seed N",
         "Seed of the method's random draws. [default: random]",
-        least=0,
+        minimum=0,
     )
 
     @property
@@ -593,7 +593,7 @@ class DisplayOptions:
         "top N",
         f"Number of most probable speakers to name in every reading. [default: 5, or {PAGE_TOP} "
         "with --web]",
-        least=1,
+        minimum=1,
     )
     web: tuple[str, int] | None = option(
         "--web",
@@ -740,7 +740,7 @@ class RunReporter:
 
     def __init__(
         self,
-        asked: RunOptions,
+        options: RunOptions,
         read: Iterable[object | None] = (),
         *,
         plot: tuple[Path, bool] | None = None,
@@ -752,16 +752,21 @@ class RunReporter:
     ) -> None:
         self._split, self._alert_for = split, alert_for  # by person, of these labels
         self._relay, self._actions = relay, actions
-        asked.alerting.check_ledger(asked.of_ledger.ledger)
-        asked.of_ledger.check(keeps=relay is not None)
-        self._asked = asked
-        self._protection = asked.protecting.protection(
-            asked.of_ledger.ledger, later=relay is not None and relay.protects
+        options.alerting.check_ledger(options.of_ledger.ledger)
+        options.of_ledger.check(keeps=relay is not None)
+        self._options = options
+        self._protection = options.protecting.protection(
+            options.of_ledger.ledger, later=relay is not None and relay.protects
         )
         if self._protection is not None and relay is not None:
             self._protection = replace(self._protection, on_block=relay.send_protected)
-        spared = [*read, *asked.options.files, *asked.protecting.files, asked.of_ledger.ledger]
-        log = asked.log.file(spared, resume=resume)
+        spared = [
+            *read,
+            *options.options.files,
+            *options.protecting.files,
+            options.of_ledger.ledger,
+        ]
+        log = options.log.file(spared, resume=resume)
         self._log, self._plot = log, plot
         self._terminal = sys.stdout.isatty()
         if plot is not None:
@@ -780,31 +785,31 @@ class RunReporter:
         """The run of a source, not yet entered."""
         from monitor.run import Run, RunSettings
 
-        asked, setup = self._asked, feature_setup()
+        options, setup = self._options, feature_setup()
         relays = [] if self._relay is None else [self._relay]
         monitors: Sequence[Callable[[Source], Monitor]] = (
-            asked.options.monitors(setup=setup, top=asked.shown.named)
+            options.options.monitors(setup=setup, top=options.shown.named)
             if self._split
-            else [partial(asked.options.monitor, setup=setup, top=asked.shown.named)]
+            else [partial(options.options.monitor, setup=setup, top=options.shown.named)]
         )
         return Run(
             source,
             monitors,
             settings=RunSettings(
-                until=asked.alerting.until,
+                until=options.alerting.until,
                 allow_overlap=allow_overlap,
-                allow_idle_alerts=asked.alerting.allow_idle,
+                allow_idle_alerts=options.alerting.allow_idle,
                 protect=self._protection,
                 jobs=jobs,
                 alert_labels=self._alert_for,
             ),
-            rules=lambda monitor: asked.alerting.rules_for(
-                monitor, [*asked.of_ledger.rules(), *relays]
+            rules=lambda monitor: options.alerting.rules_for(
+                monitor, [*options.of_ledger.rules(), *relays]
             ),
-            actions=itertools.chain(asked.alerting.actions(), relays, self._actions),
-            sinks=asked.shown.pages(asked.alerting.thresholds, self._relay),
+            actions=itertools.chain(options.alerting.actions(), relays, self._actions),
+            sinks=options.shown.pages(options.alerting.thresholds, self._relay),
             log=self._log,
-            ledger=asked.of_ledger.file(),
+            ledger=options.of_ledger.file(),
         )
 
     def follow(self, run: Run, view: Sink) -> None:

@@ -116,9 +116,9 @@ def progress_over(
             if time.monotonic() - last >= _QUIET_SECONDS:
                 last = time.monotonic()
                 more = f" ({label})" if label else ""
-                left = (last - began) * max(total - done, 0.0) / done if done else 0.0
+                remaining = (last - began) * max(total - done, 0.0) / done if done else 0.0
                 ready = f"{done:.0f} of {total:.0f} {unit}".strip()
-                say(f"{what}: {ready}, about {clock_time(left)} left{more}")
+                say(f"{what}: {ready}, about {clock_time(remaining)} left{more}")
 
         yield step
         return
@@ -155,10 +155,10 @@ _TYPES = {"Path": click.Path(path_type=Path), "int": click.INT, "float": FiniteR
 _RANGES = {"int": click.IntRange, "float": FiniteRange}
 
 
-def option(spec: str, help: str, *, least: Any = None, most: Any = None, **more: Any) -> Any:  # noqa: A002
+def option(spec: str, help: str, *, minimum: Any = None, maximum: Any = None, **more: Any) -> Any:  # noqa: A002
     """A field that is an option. ``spec`` is how ``--help`` shows it: ``"-o, --output FILE"``.
 
-    The annotation is its type, ``least`` and ``most`` bound a number, ``more`` is as of
+    The annotation is its type, ``minimum`` and ``maximum`` bound a number, ``more`` is as of
     `click.option`; a ``default`` is shown unless ``more`` hides it.
     """
 
@@ -170,8 +170,8 @@ def option(spec: str, help: str, *, least: Any = None, most: Any = None, **more:
         if kind == "bool":
             attributes |= {} if "/" in spec else {"is_flag": True}
         elif "type" not in attributes and "flag_value" not in attributes:
-            bounded = (least, most) != (None, None)
-            attributes["type"] = _RANGES[kind](least, most) if bounded else _TYPES.get(kind)
+            bounded = (minimum, maximum) != (None, None)
+            attributes["type"] = _RANGES[kind](minimum, maximum) if bounded else _TYPES.get(kind)
             attributes.setdefault("multiple", several and "nargs" not in attributes)
         if "default" in attributes:
             attributes.setdefault("show_default", True)
@@ -202,7 +202,7 @@ def shared(decorator: _Decorator) -> Any:
 
 def group(of: type | OptionGroup, heading: str) -> Any:
     """A field that is a group of options, under a heading of ``--help``."""
-    options = of if isinstance(of, OptionGroup) else OptionGroup.of(of)
+    options = of if isinstance(of, OptionGroup) else OptionGroup.from_dataclass(of)
     headings = dict.fromkeys(options.headings, heading)
     return field(metadata={"group": replace(options, headings=headings)})
 
@@ -221,7 +221,7 @@ class OptionGroup:
     headings: Mapping[str, str]
 
     @classmethod
-    def of(cls, declared: type) -> OptionGroup:
+    def from_dataclass(cls, declared: type) -> OptionGroup:
         """Make the options that a dataclass declares; others are a decorator alone."""
         decorators: list[_Decorator] = []
         names: list[str] = []
@@ -234,22 +234,22 @@ class OptionGroup:
         for name, annotation in hints.items():
             if name.startswith("_"):  # of no option
                 continue
-            if (how := declarations.get(name)) is None:
+            if (metadata := declarations.get(name)) is None:
                 decorators.append(getattr(declared, name))
-            elif "group" in how:
-                groups[name] = how["group"]
+            elif "group" in metadata:
+                groups[name] = metadata["group"]
                 decorators += groups[name].decorators
                 names += groups[name].names
                 headings |= groups[name].headings
                 continue
             else:
-                decorators.append(how["declare"](name, annotation))
+                decorators.append(metadata["declare"](name, annotation))
                 names.append(name)
             headings[name] = "Options"
 
         def make(**values: Any) -> Any:
-            for name, part in groups.items():
-                values[name] = part.make(**{key: values.pop(key) for key in part.names})
+            for name, subgroup in groups.items():
+                values[name] = subgroup.make(**{key: values.pop(key) for key in subgroup.names})
             return declared(**values)
 
         return cls(decorators, names, make, headings)
@@ -257,7 +257,7 @@ class OptionGroup:
 
 def with_options(declared: type) -> Callable[[Callable[[Any], int]], Callable[..., int]]:
     """Gives a command the options that a dataclass declares, as its one argument."""
-    options = OptionGroup.of(declared)
+    options = OptionGroup.from_dataclass(declared)
 
     def decorate(command: Callable[[Any], int]) -> Callable[..., int]:
         @wraps(command)
@@ -326,7 +326,7 @@ class Text(_Type):
 
 
 def _read_names(text: str) -> tuple[str, ...]:
-    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
     if not names:
         raise ValueError("name at least one")
     return names
@@ -357,8 +357,10 @@ class Features(Text):
         from monitor.features.registry import FEATURES
 
         before, comma, last = incomplete.rpartition(",")
-        left = (name for name in FEATURES if name not in before.split(","))
-        return [CompletionItem(before + comma + name) for name in left if name.startswith(last)]
+        remaining = (name for name in FEATURES if name not in before.split(","))
+        return [
+            CompletionItem(before + comma + name) for name in remaining if name.startswith(last)
+        ]
 
 
 class TextFile(_Type):
@@ -391,8 +393,8 @@ class WithTextFiles(HelpCommand):
             if isinstance(param.type, TextFile)
             for word in param.opts
         }
-        for place, word in enumerate(args):
-            after = args[place + 1] if place + 1 < len(args) else ""
+        for index, word in enumerate(args):
+            after = args[index + 1] if index + 1 < len(args) else ""
             alone = word in suffixes and not (
                 after == "-" or after.lower().endswith(suffixes[word])
             )
@@ -402,7 +404,7 @@ class WithTextFiles(HelpCommand):
 
 def _read_lengths(text: str) -> tuple[float, ...]:
     try:
-        numbers = sorted({float(part) for part in text.split(",")})
+        numbers = sorted({float(length) for length in text.split(",")})
     except ValueError:
         raise ValueError(f"{text!r} is not a list of seconds such as 1,10,60") from None
     if not all(_SHORTEST <= number <= _LONGEST for number in numbers):
@@ -417,7 +419,7 @@ Numbers = partial(Text, "S[,S]", _read_lengths)
 def _read_sizes(text: str) -> tuple[int, ...]:
     from monitor.crowds import sizes
 
-    return sizes([float(part) for part in text.split(",")])
+    return sizes([float(size) for size in text.split(",")])
 
 
 CrowdSizes = partial(Text, "M[,M]", _read_sizes, "is not a list of people such as 1e4,1e6")
@@ -447,10 +449,10 @@ class RankModelFile(Text):
 
 def _read_seconds(text: str) -> float:
     if ":" in text:
-        parts = [float(part) for part in text.split(":")]
-        if len(parts) > 3 or not all(0 <= part < 60 for part in parts[1:]):
+        components = [float(component) for component in text.split(":")]
+        if len(components) > 3 or not all(0 <= component < 60 for component in components[1:]):
             raise ValueError
-        total = sum(60.0**i * part for i, part in enumerate(reversed(parts)))
+        total = sum(60.0**i * component for i, component in enumerate(reversed(components)))
     else:
         unit = {"s": 1.0, "m": 60.0, "h": 3600.0}.get(text[-1:])
         total = float(text[:-1]) * unit if unit else float(text)
@@ -506,10 +508,10 @@ PeriodicBits = partial(Text, "BITS[/30d]", _read_budget, "is no budget such as 8
 
 
 def _read_share(text: str) -> float:
-    share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
-    if not 0 < share < 1:
+    fraction = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    if not 0 < fraction < 1:
         raise ValueError
-    return share
+    return fraction
 
 
 Share = partial(Text, "SHARE", _read_share, "is not a share such as 5% or 0.05")
@@ -539,7 +541,7 @@ Raw = partial(Text, "RATE:CHANNELS:ENCODING", _read_pcm, "is not like 16000:1:s1
 def _read_columns(text: str) -> Columns:
     from monitor.datasets.rows import Columns
 
-    pairs = (part.partition("=") for part in text.split(",") if text)
+    pairs = (pair.partition("=") for pair in text.split(",") if text)
     named = {role.strip(): name.strip() for role, _, name in pairs}
     if not all(named.values()) or named.keys() - {"speaker", "session", "audio"}:
         raise ValueError
@@ -653,7 +655,7 @@ class JobOptions:
         """Number of processes of this machine, where one was given."""
         return None if isinstance(self.jobs, str) else self.jobs
 
-    def asked(self) -> Jobs | None:
+    def requested(self) -> Jobs | None:
         """Return the number of processes, or the workers of a scheduler, opened for the command."""
         if not isinstance(self.jobs, str):
             return self.jobs
@@ -670,8 +672,8 @@ class JobOptions:
 
     def for_lengths(self, lengths: Iterable[float | None]) -> Jobs:
         """Return the same for recordings of these lengths; None if a header gives none."""
-        asked = self.asked()
-        return worthwhile_processes(lengths) if asked is None else asked
+        requested = self.requested()
+        return worthwhile_processes(lengths) if requested is None else requested
 
     def path(self, path: Path) -> Path:
         """Return a path as workers with other working folders can use it."""
@@ -713,8 +715,8 @@ def check_output(path: Path) -> None:
         reason = "it is a folder; name a file in it"
     elif not path.parent.is_dir():
         reason = f"there is no folder {path.parent}; make it first"
-    elif why := unwritable(path.parent):
-        reason = f"{why}; choose another folder"
+    elif problem := unwritable(path.parent):
+        reason = f"{problem}; choose another folder"
     else:
         return
     raise StoreError(f"cannot write {path}: {reason}")

@@ -26,7 +26,7 @@ from monitor.cli.options import (
     with_options,
 )
 from monitor.errors import StoreError, UsageError
-from monitor.phrases import condition_in_words, plural, some_of
+from monitor.phrases import condition_in_words, format_names, plural
 from monitor.run import FAILED
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class PeopleOptions:
 
 @click.command("people", cls=HelpCommand, short_help="Show who is enrolled, or delete them.")
 @with_options(PeopleOptions)
-def command(asked: PeopleOptions) -> int:
+def command(options: PeopleOptions) -> int:
     """Show who is enrolled in FILE.npz and who is separable, or delete people.
 
     DIR is the folder of people who enrolled at the page (`monitor doctor` names it).
@@ -106,22 +106,22 @@ def command(asked: PeopleOptions) -> int:
     report this until you recalibrate. The old bytes are overwritten. Other copies, frames, scores
     and runs remain. For a ledger, use `monitor ledger forget`.
     """
-    if asked.output is not None and asked.forget is None:
+    if options.output is not None and options.forget is None:
         raise UsageError("-o goes with --forget NAME")
-    if asked.yes and (asked.forget is None or asked.older_than is None):
+    if options.yes and (options.forget is None or options.older_than is None):
         raise UsageError("--yes goes with --older-than 90d --forget")
-    if asked.forget:
-        if asked.older_than is not None or asked.speaker is not None:
+    if options.forget:
+        if options.older_than is not None or options.speaker is not None:
             raise UsageError("--forget NAME deletes one person: leave out the other options")
-        return _forget(asked, [asked.forget])
-    if asked.forget is not None and asked.older_than is None:
+        return _forget(options, [options.forget])
+    if options.forget is not None and options.older_than is None:
         raise UsageError("--forget needs a NAME, or --older-than 90d")
-    population = _load(asked.store)
-    chosen = _choose(population, asked)
-    if asked.forget is not None:
-        return _forget_old(asked, population, chosen)
-    sessions = {} if asked.ledger is None else _last_sessions(asked.ledger, population.names)
-    compared = _compare(population, asked.speaker)
+    population = _load(options.store)
+    chosen = _choose(population, options)
+    if options.forget is not None:
+        return _forget_old(options, population, chosen)
+    sessions = {} if options.ledger is None else _last_sessions(options.ledger, population.names)
+    compared = _compare(population, options.speaker)
     seconds = population.template_seconds.tolist()
     shipped = _find_shipped(population) & {*chosen}
     if len(shipped) < len(chosen):
@@ -129,14 +129,14 @@ def command(asked: PeopleOptions) -> int:
         if sys.stdout.isatty():
             chosen = chosen[: len(chosen) - len(shipped)]
     rows = (
-        _make_row(population.speakers[place], seconds[place], asked, sessions, compared)
-        for place in chosen
+        _make_row(population.speakers[index], seconds[index], options, sessions, compared)
+        for index in chosen
     )
     if sys.stdout.isatty():
-        _print_table(list(rows), len(population) - 1, asked)
+        _print_table(list(rows), len(population) - 1, options)
         if shipped - {*chosen}:
             say(f"and the {len(shipped)} shipped readers: | cat lists them", err=False)
-        for line in _in_words(compared.values(), {population.names[place] for place in chosen}):
+        for line in _in_words(compared.values(), {population.names[index] for index in chosen}):
             say(line, err=False)
     else:
         for row in rows:
@@ -152,21 +152,21 @@ def _load(store: Path) -> Population:
     return TemplateFolder(store).together() if store.is_dir() else Population.load(store)
 
 
-def _choose(population: Population, asked: PeopleOptions) -> list[int]:
+def _choose(population: Population, options: PeopleOptions) -> list[int]:
     """Choose the indices of people to show: all, one, or those with old templates."""
-    places: Sequence[int] = range(len(population))
-    if asked.speaker is not None:
-        places = [population.index(asked.speaker)]
-    if asked.older_than is None:
-        return list(places)
-    before = _days_ago(asked.older_than)
-    days = {place: population.speakers[place].days[1] for place in places}
+    indices: Sequence[int] = range(len(population))
+    if options.speaker is not None:
+        indices = [population.index(options.speaker)]
+    if options.older_than is None:
+        return list(indices)
+    before = _days_ago(options.older_than)
+    days = {index: population.speakers[index].days[1] for index in indices}
     if undated := sum(not day for day in days.values()):
         note(
             f"{plural(undated, 'template')} without a date, shipped or made by an older version, "
             "neither shown nor deleted. Leave out --older-than to see them."
         )
-    return [place for place, day in days.items() if day and day < before]
+    return [index for index, day in days.items() if day and day < before]
 
 
 def _find_shipped(population: Population) -> set[int]:
@@ -174,8 +174,8 @@ def _find_shipped(population: Population) -> set[int]:
     from monitor.population.population import Population
 
     names = {*Population.reference().names}
-    undated = (place for place, speaker in enumerate(population.speakers) if not speaker.days[1])
-    return {place for place in undated if population.names[place] in names}
+    undated = (index for index, speaker in enumerate(population.speakers) if not speaker.days[1])
+    return {index for index in undated if population.names[index] in names}
 
 
 def _days_ago(days: int) -> str:
@@ -204,9 +204,9 @@ def _compare(population: Population, speaker: str | None) -> dict[str, Separabil
     try:
         with progress_over(100.0, "comparing", "%") if long else nullcontext() as step:
 
-            def progress(label: str, share: float) -> None:
+            def progress(label: str, fraction: float) -> None:
                 if step is not None:
-                    step(label, 100.0 * share)
+                    step(label, 100.0 * fraction)
 
             compared = compare_people(population, speaker, progress)
     except (StoreError, UsageError) as error:
@@ -218,7 +218,7 @@ def _compare(population: Population, speaker: str | None) -> dict[str, Separabil
 def _make_row(
     speaker: Speaker,
     seconds: float,
-    asked: PeopleOptions,
+    options: PeopleOptions,
     sessions: Mapping[str, SessionSummary],
     compared: Mapping[str, Separability],
 ) -> dict[str, Any]:
@@ -232,7 +232,7 @@ def _make_row(
         "sessions": max(len(speaker.sessions), 1),
         "conditions": None if condition is None else condition.record(),
     }
-    if asked.ledger is not None:
+    if options.ledger is not None:
         last = sessions.get(speaker.name)
         row["last_watched"] = None if last is None else last.started[:10]
         row["last_bits"] = None if last is None else last.bits
@@ -246,7 +246,7 @@ def _make_row(
     return row
 
 
-def _print_table(rows: Sequence[Mapping[str, Any]], others: int, asked: PeopleOptions) -> None:
+def _print_table(rows: Sequence[Mapping[str, Any]], others: int, options: PeopleOptions) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -260,7 +260,7 @@ def _print_table(rows: Sequence[Mapping[str, Any]], others: int, asked: PeopleOp
     for name in ("name", "enrolled", "speech", "sessions", "told apart"):
         table.add_column(name, justify="right" if name in ("speech", "sessions") else "left",
                          no_wrap=name != "name")  # fmt: skip
-    if asked.ledger is not None:
+    if options.ledger is not None:
         table.add_column("last watched", no_wrap=True)
     table.add_column("sound")
     for row in rows:
@@ -271,7 +271,7 @@ def _print_table(rows: Sequence[Mapping[str, Any]], others: int, asked: PeopleOp
             clean(row["name"], 30), days, f"{row['speech_seconds']:.0f} s", str(row["sessions"]),
             apart,
         ]  # fmt: skip
-        if asked.ledger is not None:
+        if options.ledger is not None:
             watched = row["last_watched"]
             cells.append(f"{watched}, {number(row['last_bits'])} bits" if watched else "never")
         cells.append(condition_in_words(row["conditions"]) or "not known")
@@ -310,36 +310,36 @@ def _in_words(compared: Collection[Separability], chosen: Set[str]) -> list[str]
     return lines
 
 
-def _forget_old(asked: PeopleOptions, population: Population, places: Sequence[int]) -> int:
+def _forget_old(options: PeopleOptions, population: Population, indices: Sequence[int]) -> int:
     """Delete those with old templates, once that is confirmed."""
-    names = [population.names[place] for place in places]
+    names = [population.names[index] for index in indices]
     if not names:
         say("No template is this old. Nothing was deleted.")
         return 0
-    if len(names) == len(population) and not asked.store.is_dir():
-        raise UsageError(f"every template in {asked.store} is this old: delete the file instead")
-    if not asked.yes:
+    if len(names) == len(population) and not options.store.is_dir():
+        raise UsageError(f"every template in {options.store} is this old: delete the file instead")
+    if not options.yes:
         if not sys.stdin.isatty():
             raise UsageError(
                 f"{plural(len(names), 'person', 'people')} would be deleted: add --yes"
             )
-        for place in places:
-            speaker = population.speakers[place]
+        for index in indices:
+            speaker = population.speakers[index]
             say(f"{speaker.name}, last enrolled {speaker.days[1]}")
         what = plural(len(names), "person", "people")
-        if not click.confirm(f"Delete {what} from {asked.store}?", err=True):
+        if not click.confirm(f"Delete {what} from {options.store}?", err=True):
             say("Nothing was deleted.")
             return FAILED
-    return _forget(asked, names)
+    return _forget(options, names)
 
 
-def _forget(asked: PeopleOptions, names: Sequence[str]) -> int:
+def _forget(options: PeopleOptions, names: Sequence[str]) -> int:
     from monitor.files import alone, wiped
     from monitor.population.forgetting import forget_people
     from monitor.population.population import Population
     from monitor.training.frames_folder import list_files_of
 
-    store, output = asked.store, asked.output
+    store, output = options.store, options.output
     if store.is_dir():
         return _forget_files(store, output, names)
     target = store if output is None else output
@@ -347,7 +347,7 @@ def _forget(asked: PeopleOptions, names: Sequence[str]) -> int:
         raise UsageError(f"-o {output} is the file itself; leave out -o to rewrite it")
     if not store.exists():
         Population.load(store)  # raises with the reason
-    check_outputs([target], replace=asked.replace or output is None)
+    check_outputs([target], replace=options.replace or output is None)
     with alone(target) as locked, wiped(store) if output is None else nullcontext():
         forgotten = forget_people(store, names, output)
     if not locked:
@@ -357,7 +357,7 @@ def _forget(asked: PeopleOptions, names: Sequence[str]) -> int:
             say(line)
         files = list_files_of(name, store.with_suffix(".frames")) if output is None else []
         if files:
-            where = some_of(list(map(str, files)))
+            where = format_names(list(map(str, files)))
             note(f"delete the frames of {name} as well, in {where}")
     if output is not None:
         say(f"{output} has the others. {store} is unchanged and still includes {', '.join(names)}.")

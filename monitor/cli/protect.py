@@ -78,7 +78,7 @@ class BudgetOptions:
     tries: int | None = setting(
         "tries N",
         "Stretches tested one by one. More may keep more speech. [default: 24]",
-        least=0,
+        minimum=0,
     )
     plot: Path | None = option("--plot FILE.png|.svg|.pdf", "Draw the bits before and after.")
 
@@ -118,7 +118,7 @@ class ProtectOptions:
     seed: int | None = option(
         "--seed N",
         "Seed of the random draws. Anyone who knows it can repeat them. [default: random]",
-        least=0,
+        minimum=0,
     )
     command_timeout: float | None = setting(
         "command-timeout S",
@@ -129,7 +129,7 @@ class ProtectOptions:
         "--jobs N",
         "Worker processes. [default: one per core for minutes of audio, one for "
         "--anonymiser-command]",
-        least=1,
+        minimum=1,
     )
     replace: bool = option("--replace", "Overwrite existing files.")
     budget: BudgetOptions = group(BudgetOptions, "Budget of bits")
@@ -137,7 +137,7 @@ class ProtectOptions:
 
 @click.command("protect", cls=HelpCommand, short_help="Anonymise recordings.")
 @with_options(ProtectOptions)
-def command(asked: ProtectOptions) -> int:
+def command(options: ProtectOptions) -> int:
     """Write FILE, or every recording in DIR under the same name, with the voice protected.
 
     \b
@@ -160,21 +160,21 @@ def command(asked: ProtectOptions) -> int:
     every attacker tried. `monitor replay` of the result shows the same figure. A voice discloses
     much in seconds. If no stretch stays under the budget, no file is written (exit status 1).
     """
-    method = asked.method
-    if method is not None and asked.anonymiser_command is not None:
+    method = options.method
+    if method is not None and options.anonymiser_command is not None:
         raise UsageError("give either --method NAME or --anonymiser-command CMD")
-    if asked.anonymiser_command is not None:
-        method = f"command:{asked.anonymiser_command}"
-    if asked.budget.bits is not None:
-        return _hold_to_budget(asked, method)
+    if options.anonymiser_command is not None:
+        method = f"command:{options.anonymiser_command}"
+    if options.budget.bits is not None:
+        return _hold_to_budget(options, method)
     for name in BudgetOptions.__slots__:
-        if getattr(asked.budget, name) not in (None, False):
+        if getattr(options.budget, name) not in (None, False):
             written = {"store": "--population"}.get(name, f"--{name.replace('_', '-')}")
             raise UsageError(f"{written} goes with --budget BITS")
     if method is None:
         raise UsageError("give --method, such as mcadams:0.8, --anonymiser-command or --budget")
-    if asked.command_timeout is not None and not (
-        asked.command_timeout and asked.anonymiser_command
+    if options.command_timeout is not None and not (
+        options.command_timeout and options.anonymiser_command
     ):
         raise UsageError("command-timeout needs --anonymiser-command, and more than 0 seconds")
     name, _, setting = method.partition(":")
@@ -182,34 +182,38 @@ def command(asked: ProtectOptions) -> int:
         from monitor.cli.protect_frames import protect_frames
 
         return protect_frames(
-            asked.recordings, asked.output, name, setting, speaker=asked.speaker, seed=asked.seed,
-            replace=asked.replace,
+            options.recordings, options.output, name, setting, speaker=options.speaker,
+            seed=options.seed,
+            replace=options.replace,
         )  # fmt: skip
-    return _protect_sound(asked, method)
+    return _protect_sound(options, method)
 
 
-def _protect_sound(asked: ProtectOptions, method: str) -> int:
+def _protect_sound(options: ProtectOptions, method: str) -> int:
     from monitor.anonymisers.filters import Utterance
     from monitor.anonymisers.journal import NAME, Journal
     from monitor.anonymisers.recording import plan_orders
     from monitor.anonymisers.registry import make
 
-    going_on = (asked.output / NAME).is_file()
+    going_on = (options.output / NAME).is_file()
     wanted = plan_orders(
-        asked.recordings, asked.output, speaker=asked.speaker, replace=asked.replace or going_on
+        options.recordings,
+        options.output,
+        speaker=options.speaker,
+        replace=options.replace or going_on,
     )
     for order in wanted:  # invalid settings are refused before writing
-        make(method, Utterance(_ANY_RATE, order.name, order.speaker, 0, 0, asked.command_timeout))
+        make(method, Utterance(_ANY_RATE, order.name, order.speaker, 0, 0, options.command_timeout))
     problems: list[str] = []
     seconds, clipped, unchanged = 0.0, 0, 0
     with ExitStack() as stack:
         journal = None
-        if asked.recordings.is_dir():
+        if options.recordings.is_dir():
             journal = stack.enter_context(
-                Journal(asked.output, (method, asked.speaker), asked.seed)
+                Journal(options.output, (method, options.speaker), options.seed)
             )
         try:
-            for done in _protect_each(stack, asked, method, wanted, journal):
+            for done in _protect_each(stack, options, method, wanted, journal):
                 problems += [done.problem] if done.problem else []
                 seconds, clipped = seconds + done.seconds, clipped + done.clipped
                 unchanged += done.is_done
@@ -230,13 +234,13 @@ def _protect_sound(asked: ProtectOptions, method: str) -> int:
         note(f"{plural(clipped, 'sample')} clipped. Use quieter recordings.")
     count = plural(len(wanted) - len(problems) - unchanged, "recording")
     before = f"; {unchanged} there already" if unchanged else ""
-    shown = asked.method or "the program"  # its path and options stay private
+    shown = options.method or "the program"  # its path and options stay private
     say(f"protected {count} ({seconds / 60:.1f} min) with {shown}{before}")
     return INCOMPLETE if problems else 0
 
 
 def _protect_each(
-    stack: ExitStack, asked: ProtectOptions, method: str, orders: Sequence[ProtectionTask],
+    stack: ExitStack, options: ProtectOptions, method: str, orders: Sequence[ProtectionTask],
     journal: Journal | None,
 ) -> Iterator[ProtectionOutcome]:  # fmt: skip
     """Give the outcome of each order, the longest recording first."""
@@ -244,12 +248,14 @@ def _protect_each(
 
     lengths = {order: seconds_of(order.source) or 0.0 for order in orders}
     by_length = sorted(orders, key=lambda order: -lengths[order])  # else the last works alone
-    jobs = asked.jobs or (1 if asked.anonymiser_command else worthwhile_processes(lengths.values()))
-    seed = asked.seed if journal is None else journal.seed
+    jobs = options.jobs or (
+        1 if options.anonymiser_command else worthwhile_processes(lengths.values())
+    )
+    seed = options.seed if journal is None else journal.seed
     settings = ProtectionSettings(
         method,
         secrets.randbits(128) if seed is None else seed,
-        asked.command_timeout,
+        options.command_timeout,
         None if journal is None else journal.path,
     )
     step = stack.enter_context(progress_over(sum(lengths.values()) / 60, "protecting", "min"))
@@ -260,14 +266,14 @@ def _protect_each(
         step(outcome.order.name, lengths[outcome.order] / 60)
 
 
-def _hold_to_budget(asked: ProtectOptions, method: str | None) -> int:
+def _hold_to_budget(options: ProtectOptions, method: str | None) -> int:
     """Write the part of a recording that a budget of bits allows."""
     from monitor.population.population import Population
     from monitor.run.scrubbing import ScrubSettings, scrub
 
-    budget = asked.budget
-    _check_budget(asked, method)
-    load_speaker_model(budget.features, [asked.recordings])
+    budget = options.budget
+    _check_budget(options, method)
+    load_speaker_model(budget.features, [options.recordings])
     people = Population.reference() if budget.store is None else Population.load(budget.store)
     check_model(feature_setup().speaker, people, budget.store)
     safe = budget.protected_population
@@ -276,21 +282,21 @@ def _hold_to_budget(asked: ProtectOptions, method: str | None) -> int:
         silence=budget.silence,
         anonymiser=method,
         protected=None if safe is None else Population.load(safe),
-        seed=asked.seed,
+        seed=options.seed,
         setup=feature_setup(),
         **({} if budget.tries is None else {"tries": budget.tries}),
     )
     done = 0.0
     with progress_over(_PERCENT, "protecting", "%") as step:
 
-        def progress(label: str, share: float) -> None:
+        def progress(label: str, fraction: float) -> None:
             nonlocal done
-            step(label, max(_PERCENT * share - done, 0.0))
-            done = max(_PERCENT * share, done)
+            step(label, max(_PERCENT * fraction - done, 0.0))
+            done = max(_PERCENT * fraction, done)
 
         assert budget.bits is not None
         scrubbed = scrub(
-            asked.recordings, asked.output, people, budget.watch or "", budget.bits, settings,
+            options.recordings, options.output, people, budget.watch or "", budget.bits, settings,
             progress=progress,
         )  # fmt: skip
     _print(scrubbed)
@@ -302,32 +308,32 @@ def _hold_to_budget(asked: ProtectOptions, method: str | None) -> int:
         plot_scrubbed(budget.plot, scrubbed.curves())
     _, curve = scrubbed.strongest(scrubbed.after)
     say(
-        f"{asked.output}: {scrubbed.kept_seconds:.1f} of {scrubbed.speech_seconds:.1f} s of "
+        f"{options.output}: {scrubbed.kept_seconds:.1f} of {scrubbed.speech_seconds:.1f} s of "
         f"speech unchanged. Peak {curve.peak:.2f} bits at {clock_time(curve.peak_seconds)}, of "
         f"{scrubbed.budget:g} allowed."
     )
     return 0
 
 
-def _check_budget(asked: ProtectOptions, method: str | None) -> None:
+def _check_budget(options: ProtectOptions, method: str | None) -> None:
     """Refuse options that do not go together, and files that would be overwritten."""
     from monitor.sinks.jsonl import refuse_overwrite
 
-    budget = asked.budget
+    budget = options.budget
     if budget.watch is None:
         raise UsageError("--budget counts bits of one speaker: add --watch NAME")
     if budget.silence and method is not None:
         raise UsageError("--silence removes stretches, --method changes them: use one")
     if method is None and budget.protected_population is not None:
         raise UsageError("--protected-population goes with --method NAME")
-    if method is None and asked.seed is not None:
+    if method is None and options.seed is not None:
         raise UsageError("--seed goes with --method NAME")
     for name in ("speaker", "command_timeout", "jobs"):
-        if getattr(asked, name) is not None:
+        if getattr(options, name) is not None:
             raise UsageError(f"--{name.replace('_', '-')} goes without --budget")
-    sources = [asked.recordings, budget.store, budget.protected_population]
-    refuse_overwrite(asked.output, sources)
-    check_output(asked.output) if asked.replace else check_new(asked.output, "-o")
+    sources = [options.recordings, budget.store, budget.protected_population]
+    refuse_overwrite(options.output, sources)
+    check_output(options.output) if options.replace else check_new(options.output, "-o")
     if budget.plot is not None:
         refuse_overwrite(budget.plot, sources)
         check_picture(budget.plot)

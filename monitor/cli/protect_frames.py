@@ -30,7 +30,7 @@ from monitor.training.frames_folder import (
     MANIFEST,
     ExtractionOptions,
     ExtractionTask,
-    hear,
+    extract_features,
     orders,
     write_manifest,
 )
@@ -78,7 +78,9 @@ def protect_frames(
     def make_tokens(order: ExtractionTask, label: str) -> tuple[Frames, Mapping[str, FeatureSpec]]:
         feature = Tokens(network, mechanism.epsilon, (seed, label))
         spec = feature.spec
-        return hear(order.source, [feature], ExtractionOptions((spec.name,))), {spec.name: spec}
+        return extract_features(order.source, [feature], ExtractionOptions((spec.name,))), {
+            spec.name: spec
+        }
 
     def add_noise(order: ExtractionTask, label: str) -> tuple[Frames, Mapping[str, FeatureSpec]]:
         assert isinstance(order.source, Path)
@@ -190,13 +192,14 @@ def _print_account(
     folder: Path, mechanism: Laplace, spent: Sequence[PrivacyGuarantee], unit: str
 ) -> None:
     """Print the guarantee, and how soon it becomes vacuous."""
-    most = max(spent, key=lambda promise: promise.spent.trials)
-    bounds = most.spent
+    largest = max(spent, key=lambda promise: promise.spent.trials)
+    bounds = largest.spent
     beats = bounds.advanced_nats < bounds.basic_nats
     say(
-        f"{most.speaker}'s {plural(bounds.trials, unit)} ({most.seconds:.0f} s of speech) have "
+        f"{largest.speaker}'s {plural(bounds.trials, unit)} ({largest.seconds:.0f} s of speech) "
+        "have "
         f"epsilon {bounds.basic_nats:.4g} by basic composition, and {bounds.optimal_nats:.4g} by "
-        f"optimal (delta {most.delta:g}); advanced "
+        f"optimal (delta {largest.delta:g}); advanced "
         + (f"{bounds.advanced_nats:.4g}" if beats else "is no better than basic")
     )
     empty = sum(promise.empty for promise in spent)
@@ -208,8 +211,8 @@ def _print_account(
             "alive."
         )
     else:
-        say(f"no attacker has more than {most.most_bits:.3g} bits of evidence; from {limit} on the "
-            f"promise would be empty ({EVERYBODY_BITS:.0f} bits)")  # fmt: skip
+        say(f"no attacker has more than {largest.most_bits:.3g} bits of evidence; from {limit} on "
+            f"the promise would be empty ({EVERYBODY_BITS:.0f} bits)")  # fmt: skip
     say(
         f"{folder / ACCOUNT} has one row per speaker. The timing of speech is not protected. "
         "Another release of the same speech spends as much again."

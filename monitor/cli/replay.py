@@ -64,7 +64,7 @@ MOST_TOLD = 5
 class OneOfMany:
     """Opens the run of one recording; may be sent to another process."""
 
-    asked: ReplayOptions
+    command_options: ReplayOptions
     setup: FeatureSetup
 
     def __call__(self, path: Path) -> Run:
@@ -72,50 +72,52 @@ class OneOfMany:
         from monitor.sources.base import Chain
 
         def opened() -> Source:
-            sources = open_all([str(path)], None, self.asked.interval)
-            self.asked.options.check_channel(sources[0])
+            sources = open_all([str(path)], None, self.command_options.interval)
+            self.command_options.options.check_channel(sources[0])
             return Chain(self._with_words(sources, path))
 
-        return self._run(opened, allow_overlap=self.asked.allow_overlap)
+        return self._run(opened, allow_overlap=self.command_options.allow_overlap)
 
     @property
     def words(self) -> bool:
         """Use of the words beside a recording."""
-        return self.asked.transcribing.wanted(self.asked.options.features)
+        return self.command_options.transcribing.wanted(self.command_options.options.features)
 
     def _with_words(self, sources: Sequence[Source], path: Path) -> Sequence[Source]:
         if not self.words:
             return sources
-        return self.asked.transcribing.beside(sources, [str(path)], self.asked.interval[0])
+        return self.command_options.transcribing.beside(
+            sources, [str(path)], self.command_options.interval[0]
+        )
 
     def beside(self, path: Path) -> list[Path]:
         """List what is read beside this recording alone: its transcript, where words are used."""
-        transcript = self.asked.transcribing.choice.find(path) if self.words else None
+        transcript = self.command_options.transcribing.choice.find(path) if self.words else None
         return [] if transcript is None else [transcript]
 
     def part_of(self, seconds: float) -> float:
         """Return the seconds that are measured of a recording of that length."""
-        start, end = self.asked.interval
+        start, end = self.command_options.interval
         return max(0.0, (seconds if end is None else min(seconds, end)) - start)
 
     def elsewhere(self) -> OneOfMany:
         """Return it as workers of a cluster take it, who have another working folder."""
-        receivers = self.asked.alerting.receivers
+        receivers = self.command_options.alerting.receivers
         if acting := [name for name, addresses in receivers.items() if addresses]:
             raise UsageError(f"{acting[0]} acts on this machine: leave it out, or use --jobs N")
-        options, protecting = self.asked.options, self.asked.protecting
+        options, protecting = self.command_options.options, self.command_options.protecting
         store, rank_model_file = map(_absolute, (options.store, options.rank_model_file))
         protected = _absolute(protecting.protected_population)
-        asked = replace(
-            self.asked,
+        command_options = replace(
+            self.command_options,
             options=replace(options, store=store, rank_model_file=rank_model_file),
             protecting=replace(protecting, protected_population=protected),
         )
-        return OneOfMany(asked, self.setup.elsewhere())
+        return OneOfMany(command_options, self.setup.elsewhere())
 
     def needs(self) -> list[Path]:
         """List what is read beside the recording."""
-        files = [*self.asked.options.files, *self.asked.protecting.files]
+        files = [*self.command_options.options.files, *self.command_options.protecting.files]
         return [Path(name) for name in files if Path(name).exists()]
 
     def marks(self) -> object:
@@ -127,7 +129,7 @@ class OneOfMany:
     def _features(self) -> tuple[str, ...]:
         from monitor.features.registry import defaults
 
-        return self.asked.options.features or defaults(setup=self.setup)
+        return self.command_options.options.features or defaults(setup=self.setup)
 
     def notices(self, recordings: Sequence[Path]) -> list[str]:
         """Return the notices common to all recordings, by opening one of them."""
@@ -156,17 +158,17 @@ class OneOfMany:
                     error.args = (in_options(error),)
                     raise
 
-        alerting, top = self.asked.alerting, self.asked.shown.top or 1
+        alerting, top = self.command_options.alerting, self.command_options.shown.top or 1
         return InOptions(
             opened,
-            lambda source: self.asked.options.monitor(source, setup=self.setup, top=top),
+            lambda source: self.command_options.options.monitor(source, setup=self.setup, top=top),
             rules=alerting.rules_for,
             actions=alerting.actions(),
             settings=RunSettings(
                 until=alerting.until,
                 allow_overlap=allow_overlap,
                 allow_idle_alerts=alerting.allow_idle,
-                protect=self.asked.protecting.protection(None),
+                protect=self.command_options.protecting.protection(None),
             ),
         )
 
@@ -174,11 +176,11 @@ class OneOfMany:
         """Mark everything but the recording that its figures depend on."""
         from monitor.version import __version__
 
-        asked, alerting = self.asked, self.asked.alerting
-        options = asdict(asked.options) | {
-            "watch": asked.options.watched,
+        command_options, alerting = self.command_options, self.command_options.alerting
+        options = asdict(command_options.options) | {
+            "watch": command_options.options.watched,
             "features": self._features(),
-            **asdict(asked.protecting),
+            **asdict(command_options.protecting),
         }
         for name in ("store", "rank_model_file", "protected_population"):
             if options[name] is not None:
@@ -191,9 +193,11 @@ class OneOfMany:
                 options[name] = hashlib.sha256(content).hexdigest()
         rules = [rule.rule for rule in alerting.rules], alerting.open_rules, alerting.stop
         alarms = alerting.share, alerting.horizon_seconds, alerting.warn_seconds
-        part = *asked.interval, asked.allow_overlap
-        words = (asked.transcribing.speaker_in_transcript, self.marks()) if self.words else ()
-        text = repr((__version__, sorted(options.items()), rules, alarms, part, *words))
+        selection = *command_options.interval, command_options.allow_overlap
+        words = (
+            (command_options.transcribing.speaker_in_transcript, self.marks()) if self.words else ()
+        )
+        text = repr((__version__, sorted(options.items()), rules, alarms, selection, *words))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -240,55 +244,61 @@ class BatchOptions:
             )
 
 
-def _measure_each(asked: ReplayOptions) -> int:
-    path, resume = asked.each.summary, asked.resume
+def _measure_each(options: ReplayOptions) -> int:
+    path, resume = options.each.summary, options.resume
     if path is None:
         if resume:
             raise UsageError("--resume continues a summary: add --summary out.csv")
         with TemporaryDirectory(prefix="monitor-") as folder:
-            return _measure_into(Path(folder, "summary.csv"), asked)
-    status = _measure_into(path, asked)
+            return _measure_into(Path(folder, "summary.csv"), options)
+    status = _measure_into(path, options)
     say(f"monitor: the summary is {path}")
     return status
 
 
-def _measure_into(path: Path, asked: ReplayOptions) -> int:
+def _measure_into(path: Path, options: ReplayOptions) -> int:
     from monitor.run import worst
     from monitor.run.each import SummaryFile, find_recordings, process_each, split_by_summary
     from monitor.sinks.jsonl import refuse_overwrite
 
-    resume = asked.resume
-    if resume and asked.log.replace:
+    resume = options.resume
+    if resume and options.log.replace:
         raise UsageError(
             "use --resume to continue a summary or --replace to start it again, not both"
         )
-    shown = replace(asked.shown, web_token=None)  # no secret travels
-    sent_options = replace(asked, workers=JobOptions(None), shown=shown)
+    shown = replace(options.shown, web_token=None)  # no secret travels
+    sent_options = replace(options, workers=JobOptions(None), shown=shown)
     open_run = OneOfMany(sent_options, feature_setup())
-    recordings = find_recordings(asked.recordings)
-    refuse_overwrite(path, [*recordings, *asked.options.files, *asked.protecting.files])
+    recordings = find_recordings(options.recordings)
+    refuse_overwrite(path, [*recordings, *options.options.files, *options.protecting.files])
     for notice in open_run.notices(recordings):
         note(notice)
     headers = [seconds_of(recording) for recording in recordings]
     parts = [open_run.part_of(seconds or UNKNOWN_SECONDS) for seconds in headers]
     lengths = dict(zip(recordings, parts, strict=True))
-    jobs, began, rows = asked.workers.for_lengths(headers), time.monotonic(), []
+    jobs, began, rows = options.workers.for_lengths(headers), time.monotonic(), []
     sent = open_run if isinstance(jobs, int) else open_run.elsewhere()
     with SummaryFile(
-        path, open_run.settings(), resume=resume, replace=asked.log.replace
+        path, open_run.settings(), resume=resume, replace=options.log.replace
     ) as summary:
-        earlier, left = split_by_summary(recordings, summary, open_run.beside)
-        minutes = sum(lengths[recording] for recording in left) / 60
+        earlier, remaining = split_by_summary(recordings, summary, open_run.beside)
+        minutes = sum(lengths[recording] for recording in remaining) / 60
         measured = process_each(
-            left, sent, summary, jobs, reads=sent.needs(), side_files=sent.beside, alike=sent.marks
+            remaining,
+            sent,
+            summary,
+            jobs,
+            reads=sent.needs(),
+            side_files=sent.beside,
+            alike=sent.marks,
         )
         try:
             with progress_over(minutes, "measuring", "min") as step, closing(measured) as done:
                 for count, row in enumerate(done, 1):
-                    step(f"{count} of {len(left)}: {row.path.name}", lengths[row.path] / 60)
+                    step(f"{count} of {len(remaining)}: {row.path.name}", lengths[row.path] / 60)
                     rows.append(row)
         except (KeyboardInterrupt, MonitorError):
-            if asked.each.summary is not None:
+            if options.each.summary is not None:
                 say("monitor: to continue later, run the same command with --resume")
             raise
     report_batch(earlier, rows, time.monotonic() - began)
@@ -334,20 +344,20 @@ def report_batch(
         say(line)
 
 
-def _say_some(lines: Iterable[str], before: str, rest: str) -> None:
+def _say_some(lines: Iterable[str], before: str, ending: str) -> None:
     lines = list(lines)
     for line in lines[:MOST_NAMED]:
         say(before + line)
     if len(lines) > MOST_NAMED:
-        say(before + rest.format(len(lines) - MOST_NAMED))
+        say(before + ending.format(len(lines) - MOST_NAMED))
 
 
 def _describe_alert(cells: Mapping[str, str]) -> str:
     from monitor.events.phrases import number
 
     at = clock_time(float(cells["first_alert_seconds"]))
-    most = "at least " if cells["at_least"] == "true" else ""
-    last = f"; {most}{number(float(cells['bits']))} bits at its end" if cells["bits"] else ""
+    prefix = "at least " if cells["at_least"] == "true" else ""
+    last = f"; {prefix}{number(float(cells['bits']))} bits at its end" if cells["bits"] else ""
     if not cells["watch"]:
         likely = f" ({float(cells['enrolled']):.0%} likely)" if cells["enrolled"] else ""
         last += f", if the speaker is enrolled{likely}"
@@ -369,8 +379,8 @@ def _enrolled_too(every: Sequence[Mapping[str, str]]) -> list[str]:
         rows = [c for c in every if c["enrolled_too"] == "true" and c["session"] == session]
         if rows:
             names = ", ".join(cells["recording"] for cells in rows[:MOST_TOLD])
-            rest = f", ... ({plural(len(rows), 'recording')})" if len(rows) > MOST_TOLD else ""
-            lines.append(f"enrolled too ({names}{rest}). {consequence}")
+            suffix = f", ... ({plural(len(rows), 'recording')})" if len(rows) > MOST_TOLD else ""
+            lines.append(f"enrolled too ({names}{suffix}). {consequence}")
     return lines
 
 
@@ -455,7 +465,7 @@ class ReplayOptions(RunOptions):
 
 @click.command("replay", cls=HelpCommand, short_help="Measure recordings.")
 @with_options(ReplayOptions)
-def command(asked: ReplayOptions) -> int:
+def command(options: ReplayOptions) -> int:
     """Measure how many bits of identity a RECORDING discloses, second by second.
 
     A RECORDING is a sound file (wav, flac, ogg, opus, mp3, ...), ready-made frames (.npz, .jsonl),
@@ -473,48 +483,50 @@ def command(asked: ReplayOptions) -> int:
     from monitor.sinks.live import ReplayProgress
     from monitor.sources.base import Chain, Paced
 
-    words = asked.transcribing.wanted(asked.options.features)
-    split = asked.apart.wanted
+    words = options.transcribing.wanted(options.options.features)
+    split = options.apart.wanted
     if split:
-        _check_split(asked, words=words)
+        _check_split(options, words=words)
 
     def opened() -> Source:
-        sources = open_all(asked.recordings, asked.raw, asked.interval)
+        sources = open_all(options.recordings, options.raw, options.interval)
         for source in sources:
-            asked.options.check_channel(source)
+            options.options.check_channel(source)
         if words:
-            sources = asked.transcribing.beside(sources, asked.recordings, asked.interval[0])
+            sources = options.transcribing.beside(sources, options.recordings, options.interval[0])
         joined = sources[0] if split else Chain(sources)
-        paced = joined if math.isinf(asked.speed) else Paced(joined, asked.speed)
-        return asked.apart.split(paced, asked.recordings[0], asked.interval[0]) if split else paced
+        paced = joined if math.isinf(options.speed) else Paced(joined, options.speed)
+        if not split:
+            return paced
+        return options.apart.split(paced, options.recordings[0], options.interval[0])
 
-    if asked.guides and asked.plot is None:
+    if options.guides and options.plot is None:
         raise UsageError("guides is for a picture: add --plot FILE.png")
     of_one_run = {
-        "--jsonl": asked.log.jsonl,
-        "--plot": asked.plot,
-        "--web": asked.shown.web,
-        "--ledger": asked.of_ledger.ledger,
-        "--raw": asked.raw,
-        "--speed": math.isfinite(asked.speed),
-        "--transcript": asked.transcribing.transcript,
-        asked.apart.name: split,
+        "--jsonl": options.log.jsonl,
+        "--plot": options.plot,
+        "--web": options.shown.web,
+        "--ledger": options.of_ledger.ledger,
+        "--raw": options.raw,
+        "--speed": math.isfinite(options.speed),
+        "--transcript": options.transcribing.transcript,
+        options.apart.name: split,
     }
-    alerts = bool(asked.alerting.alerts)
-    if asked.each.asked(of_one_run, split=split, alerts=alerts):
-        return _measure_each(asked)
-    if asked.workers.scheduler is not None:
-        raise UsageError(f"--jobs {asked.workers.scheduler} is for many recordings: add --each")
-    read = [*asked.recordings, *asked.transcribing.files, asked.apart.turns]
-    plot = None if asked.plot is None else (asked.plot, asked.guides)
+    alerts = bool(options.alerting.alerts)
+    if options.each.asked(of_one_run, split=split, alerts=alerts):
+        return _measure_each(options)
+    if options.workers.scheduler is not None:
+        raise UsageError(f"--jobs {options.workers.scheduler} is for many recordings: add --each")
+    read = [*options.recordings, *options.transcribing.files, options.apart.turns]
+    plot = None if options.plot is None else (options.plot, options.guides)
     reporter = RunReporter(
-        asked, read, plot=plot, resume=asked.resume, split=split,
-        alert_for=asked.apart.alert_for,
+        options, read, plot=plot, resume=options.resume, split=split,
+        alert_for=options.apart.alert_for,
     )  # fmt: skip
-    jobs = asked.workers.processes
-    with reporter.run(opened, allow_overlap=asked.allow_overlap, jobs=jobs) as run:
+    jobs = options.workers.processes
+    with reporter.run(opened, allow_overlap=options.allow_overlap, jobs=jobs) as run:
         say_unused_words(
-            run.monitor.features, run.source.stream_info.tracks, asked.transcribing.transcript
+            run.monitor.features, run.source.stream_info.tracks, options.transcribing.transcript
         )
         if split:
             from monitor.sinks.live import PeopleProgress
@@ -523,30 +535,30 @@ def command(asked: ReplayOptions) -> int:
         else:
             view = ReplayProgress(run.source.seconds)
         reporter.follow(run, view)
-    if split and asked.each.summary is not None:
+    if split and options.each.summary is not None:
         from monitor.tables import write_people
 
-        write_people(asked.each.summary, run.end)
-        say(f"monitor: the summary is {asked.each.summary}")
+        write_people(options.each.summary, run.end)
+        say(f"monitor: the summary is {options.each.summary}")
     return reporter.status(run)
 
 
-def _check_split(asked: ReplayOptions, *, words: bool) -> None:
-    if len(asked.recordings) > 1:
-        raise UsageError(f"{asked.apart.name} is for one recording: name one")
-    if asked.apart.turns == "-":
-        check_pipe("--turns", "RTTM", asked.recordings)
+def _check_split(options: ReplayOptions, *, words: bool) -> None:
+    if len(options.recordings) > 1:
+        raise UsageError(f"{options.apart.name} is for one recording: name one")
+    if options.apart.turns == "-":
+        check_pipe("--turns", "RTTM", options.recordings)
     refuse_beside(
-        asked.apart.name,
+        options.apart.name,
         {
-            "--protect": asked.protecting.protect,
-            "--ledger": asked.of_ledger.ledger,
-            "--resume": asked.resume,
-            "style" if asked.transcribing.transcript is None else "--transcript": words,
-            "--channel": asked.options.channel is not None and asked.apart.per_channel,
+            "--protect": options.protecting.protect,
+            "--ledger": options.of_ledger.ledger,
+            "--resume": options.resume,
+            "style" if options.transcribing.transcript is None else "--transcript": words,
+            "--channel": options.options.channel is not None and options.apart.per_channel,
         },
     )
-    if asked.alerting.share is not None and asked.options.watch[1:]:
+    if options.alerting.share is not None and options.options.watch[1:]:
         raise UsageError("--false-alarms works out a threshold for one --watch: name one")
-    if asked.each.summary is not None and not asked.each.wanted and not asked.log.replace:
-        check_new(asked.each.summary, "--summary")
+    if options.each.summary is not None and not options.each.wanted and not options.log.replace:
+        check_new(options.each.summary, "--summary")

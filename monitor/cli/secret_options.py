@@ -30,7 +30,7 @@ def refuse_typed(is_secret: Callable[[str], bool], remedy: str) -> Callback:
     def check(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
         source = context.get_parameter_source(str(parameter.name))
         values = value if isinstance(value, tuple) else (value or "",)
-        shown = [each for each in values if each and not each.startswith("@")]
+        shown = [text for text in values if text and not text.startswith("@")]
         if source is ParameterSource.COMMANDLINE and any(map(is_secret, shown)):
             raise UsageError(
                 f"{parameter.opts[0]}: others can see a secret on the command line, so {remedy}"

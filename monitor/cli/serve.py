@@ -88,7 +88,7 @@ class ServeOptions:
     "serve", cls=HelpCommand, short_help="Open a web page to enrol, speak and watch your bits."
 )
 @with_options(ServeOptions)
-def command(asked: ServeOptions) -> int:
+def command(options: ServeOptions) -> int:
     """Serve a page at which people enrol, speak and see how much their voices disclose.
 
     \b
@@ -121,31 +121,33 @@ def command(asked: ServeOptions) -> int:
             f"the page needs {error.name}: pip install 'speaker-disclosure-monitor[web]'"
         ) from None
 
-    if asked.enrol_seconds < SLICE_SECONDS:
+    if options.enrol_seconds < SLICE_SECONDS:
         raise UsageError(f"enrol-seconds: a template needs at least {SLICE_SECONDS:g} s")
-    if asked.longest == 0:
+    if options.longest == 0:
         raise UsageError("invalid --for 0: use more than 0 seconds")
-    if asked.key is not None and asked.certificate is None:
+    if options.key is not None and options.certificate is None:
         raise UsageError("--key goes with --certificate")
-    certificate = None if asked.certificate is None else Certificate(asked.certificate, asked.key)
+    certificate = (
+        None if options.certificate is None else Certificate(options.certificate, options.key)
+    )
     setup = feature_setup()
-    templates = TemplateFolder(asked.data or data_folder(), asked.store)
+    templates = TemplateFolder(options.data or data_folder(), options.store)
     templates.prepare()
     if not templates.people():
         templates.check_place()
-    token = asked.web_token or secrets.token_urlsafe(16)
+    token = options.web_token or secrets.token_urlsafe(16)
     with ExitStack() as stack:
-        house = asked.house.page()
+        house = options.house.page()
         if house is not None:
             stack.callback(house.close)
         settings = ServeSettings(
-            templates, asked.enrol_seconds, asked.longest, asked.among, setup, house=house
+            templates, options.enrol_seconds, options.longest, options.among, setup, house=house
         )
         page = stack.enter_context(
-            ListeningPage(settings, *asked.web, token=token, certificate=certificate)
+            ListeningPage(settings, *options.web, token=token, certificate=certificate)
         )
         make(settings.features, setup)  # so that visitors need not wait
-        shown = page.url if asked.web_token else f"{page.url}#{token}"
+        shown = page.url if options.web_token else f"{page.url}#{token}"
         say(f"open {shown}", err=False)
         say(f"templates are kept in {settings.templates.folder}; Ctrl-C ends")
         with suppress(KeyboardInterrupt):

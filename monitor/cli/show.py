@@ -66,7 +66,7 @@ class ShowOptions:
 
 @click.command("show", cls=HelpCommand, short_help="Plot, view or export a saved run.")
 @with_options(ShowOptions)
-def command(asked: ShowOptions) -> int:
+def command(options: ShowOptions) -> int:
     """Show a run that replay, listen or serve saved: as a page, a picture or a table.
 
     \b
@@ -83,21 +83,21 @@ def command(asked: ShowOptions) -> int:
     from monitor.plots.canvas import SUFFIXES as PICTURES
     from monitor.tables import SUFFIXES as TABLES
 
-    if asked.keys:
+    if options.keys:
         return _print_keys()
-    if not asked.runs:
+    if not options.runs:
         raise UsageError("name a RUN.jsonl: monitor replay --jsonl RUN.jsonl writes one")
-    suffix = "" if asked.output is None else asked.output.suffix.lower()
-    if asked.csv or suffix in TABLES:
-        return _write_table(asked, suffix)
-    if len(asked.runs) > 1:
+    suffix = "" if options.output is None else options.output.suffix.lower()
+    if options.csv or suffix in TABLES:
+        return _write_table(options, suffix)
+    if len(options.runs) > 1:
         raise UsageError("several runs make a table: use -o FILE.csv")
-    if asked.output is None:
-        return _open_page(asked)
+    if options.output is None:
+        return _open_page(options)
     if suffix not in PICTURES:
         endings = ", ".join((*PICTURES, *TABLES))
-        raise UsageError(f"-o {asked.output}: let the name end in one of {endings}")
-    return _draw(asked, asked.output)
+        raise UsageError(f"-o {options.output}: let the name end in one of {endings}")
+    return _draw(options, options.output)
 
 
 def _print_keys() -> int:
@@ -111,61 +111,61 @@ def _print_keys() -> int:
     return 0
 
 
-def _draw(asked: ShowOptions, output: Path) -> int:
+def _draw(options: ShowOptions, output: Path) -> int:
     from monitor.events.declaration import find_first
     from monitor.events.run import RunStart
     from monitor.events.schema import read_run
     from monitor.plots.crowds import plot_crowds
     from monitor.plots.curve import plot_run
 
-    (run,) = asked.runs
+    (run,) = options.runs
     check_output(output)
     events = read_run(run)
-    if asked.among is None:
-        plot_run(events, output, title=asked.title, guides=asked.guides)
+    if options.among is None:
+        plot_run(events, output, title=options.title, guides=options.guides)
         return 0
     start = find_first(events, RunStart)
     if start is not None and start.people is not None:
         raise UsageError(f"{run} is of several people: --among draws one voice")
-    plot_crowds(events, output, asked.among, title=asked.title)
+    plot_crowds(events, output, options.among, title=options.title)
     return 0
 
 
-def _write_table(asked: ShowOptions, suffix: str) -> int:
+def _write_table(options: ShowOptions, suffix: str) -> int:
     from monitor.sinks.jsonl import refuse_overwrite
     from monitor.tables import Readings, need, write_csv
 
-    if asked.csv and suffix not in ("", ".csv"):
-        raise UsageError(f"{asked.output} is no CSV: leave out --csv")
+    if options.csv and suffix not in ("", ".csv"):
+        raise UsageError(f"{options.output} is no CSV: leave out --csv")
     if suffix == ".parquet":
         need("pyarrow.parquet")
-    if asked.output is None:
-        readings = Readings.read(*asked.runs)
-        columns = readings.columns(posterior=asked.posterior)
+    if options.output is None:
+        readings = Readings.read(*options.runs)
+        columns = readings.columns(posterior=options.posterior)
         write_csv(sys.stdout.buffer, columns, readings.rows())
         return 0
-    refuse_overwrite(asked.output, asked.runs)
-    check_outputs([asked.output], replace=asked.replace)
-    readings = Readings.read(*asked.runs)
-    readings.write(asked.output, posterior=asked.posterior)
-    say(f"monitor: {len(readings)} readings written to {asked.output}")
+    refuse_overwrite(options.output, options.runs)
+    check_outputs([options.output], replace=options.replace)
+    readings = Readings.read(*options.runs)
+    readings.write(options.output, posterior=options.posterior)
+    say(f"monitor: {len(readings)} readings written to {options.output}")
     return 0
 
 
-def _open_page(asked: ShowOptions) -> int:
+def _open_page(options: ShowOptions) -> int:
     import threading
     import time
     import webbrowser
 
     from monitor.events.schema import follow_run
 
-    events = follow_run(asked.runs[0])
+    events = follow_run(options.runs[0])
     first = next(events)  # what is no run is refused before anything is opened
-    with open_page(asked.web, asked.web_token, recorded=True) as page:
+    with open_page(options.web, options.web_token, recorded=True) as page:
 
         def show() -> None:
             say(page.url, err=False)
-            if not asked.no_browser:
+            if not options.no_browser:
                 webbrowser.open(page.url)
 
         page.write(first)

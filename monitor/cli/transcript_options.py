@@ -249,4 +249,4 @@ def _piped(source: Source, choice: TranscriptChoice, start_seconds: float) -> So
     read = read_word_lines("standard input", text)
     if not read.timed_words:
         raise SourceError("standard input has no words")
-    return SideInputSource(source, words=choice.of(read), start_seconds=start_seconds)
+    return SideInputSource(source, words=choice.select_words(read), start_seconds=start_seconds)

@@ -18,7 +18,7 @@ from monitor.datasets.rows import (
     Listing,
 )
 from monitor.errors import CorpusError, UnnamedSpeakerError, UsageError
-from monitor.phrases import some_of
+from monitor.phrases import format_names
 from monitor.safe_text import (
     printable,
 )
@@ -208,7 +208,8 @@ def _refuse_splits(root: Path, files: Sequence[Path]) -> None:
         f"give {name}/{printable(deeper)} if each folder in it is a speaker, or " if deeper else ""
     )
     raise CorpusError(
-        f"{name} has no folder named after a speaker, only {some_of([*map(printable, folders)])}: "
+        f"{name} has no folder named after a speaker, only "
+        f"{format_names([*map(printable, folders)])}: "
         f"{below}{unread.MANIFEST} (--speaker NAME if one person speaks in all of it)"
     )
 

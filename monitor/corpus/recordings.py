@@ -113,7 +113,11 @@ def natural(text: str) -> tuple[tuple[int, int, str], ...]:
     """Return a sorting key that puts 9 before 10."""
     parts = re.split(r"([0-9]+)", text)
     return (
-        *((0, int(part), "") if i % 2 else (1, 0, part) for i, part in enumerate(parts) if part),
+        *(
+            (0, int(piece), "") if i % 2 else (1, 0, piece)
+            for i, piece in enumerate(parts)
+            if piece
+        ),
         (-1, 0, text),
     )
 

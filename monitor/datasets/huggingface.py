@@ -106,14 +106,14 @@ def _metadata_of(tables: Sequence[Path], columns: Columns, listing: Listing) -> 
     for table in tables:
         name = table.relative_to(root).as_posix()
         rows = _metadata_rows(table, name, listing.problems)
-        file_column, known = "", dict[str, None]()
+        file_column, column_names = "", dict[str, None]()
         for where, values in rows:
-            if not known:
+            if not column_names:
                 file_column = _file_column(name, list(values), columns.audio)
                 if columns.speaker is None:
                     _check_labels(name, [n for n in values if n != file_column], columns)
-            known.update(dict.fromkeys(values))  # rows of JSON lines differ in theirs
-            if len(known) > _MOST_COLUMNS:
+            column_names.update(dict.fromkeys(values))  # rows of JSON lines differ in theirs
+            if len(column_names) > _MOST_COLUMNS:
                 raise CorpusError(f"{name} has more than {_MOST_COLUMNS} columns: write it again")
             file = values.get(file_column)
             if (problem := _path_problem(file)) is not None:
@@ -123,8 +123,8 @@ def _metadata_of(tables: Sequence[Path], columns: Columns, listing: Listing) -> 
             cells = {column: value for column, value in values.items() if column != file_column}
             session = path.with_suffix("").as_posix()
             yield from _rows(listing, where, cells, columns, session, table.parent / path)
-        if known:
-            _check_labels(name, [n for n in known if n != file_column], columns)
+        if column_names:
+            _check_labels(name, [n for n in column_names if n != file_column], columns)
 
 
 def _metadata_rows(

@@ -30,7 +30,7 @@ from monitor.datasets.rows import (
     text_of,
 )
 from monitor.errors import CorpusError
-from monitor.phrases import some_of
+from monitor.phrases import format_names
 from monitor.safe_text import file_name
 from monitor.virtual_files import spelled_path
 
@@ -150,7 +150,7 @@ class _Reader:
         if self._known and not self._has_speaker:
             if self._columns.speaker is None:
                 others = [name for name in self._known if name not in _OF_SEGMENTS]
-                advice = f", or name one of {some_of(others, 20)} with --columns speaker=NAME"
+                advice = f", or name one of {format_names(others, 20)} with --columns speaker=NAME"
                 raise CorpusError(
                     f"{label} has no supervision with a speaker: add the field speaker"
                     f"{advice if others else ''}"
@@ -339,8 +339,8 @@ def _find_audio(
             raise _ManifestError(f"{location} is a URL and is not fetched: use a file")
         path = Path(location)
         if not path.is_absolute():  # as lhotse has it, from where its program was started
-            beside = spelled_path(folder / path)
-            path = beside if os.path.exists(beside) else path.absolute()  # noqa: PTH110  # no error if too long
+            sibling = spelled_path(folder / path)
+            path = sibling if os.path.exists(sibling) else path.absolute()  # noqa: PTH110  # no error if too long
         samples = recording.get("num_samples")
         audio = _Audio(path, tuple(source["channels"]), samples if type(samples) is int else -1)
         return audio, tuple(audio.channels.index(channel) for channel in channels)

@@ -26,18 +26,18 @@ _MARK = b"\xef\xbb\xbf"
 class _Bounded(io.RawIOBase):
     """Reads at most this many bytes; CorpusError beyond them."""
 
-    def __init__(self, file: BinaryIO, name: str, most: int) -> None:
-        self._file, self._name, self._left, self._most = file, name, most, most
+    def __init__(self, file: BinaryIO, name: str, maximum: int) -> None:
+        self._file, self._name, self._remaining, self._maximum = file, name, maximum, maximum
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         piece = self._file.read(len(buffer))
-        self._left -= len(piece)
-        if self._left < 0:
+        self._remaining -= len(piece)
+        if self._remaining < 0:
             raise CorpusError(
-                f"{self._name} unpacks to more than {self._most >> 20} MB, implausible for its "
+                f"{self._name} unpacks to more than {self._maximum >> 20} MB, implausible for its "
                 "size: write it again"
             )
         buffer[: len(piece)] = piece

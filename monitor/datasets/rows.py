@@ -51,27 +51,27 @@ class Problems:
     """Printable lines about unusable parts: the first thousand, and the number of the others.
 
     Example:
-        >>> problems = Problems(most=1)
+        >>> problems = Problems(maximum=1)
         >>> for text in ("a is missing", "b is missing"):
         ...     problems.append(text)
         >>> list(problems)
         ['a is missing', 'and 1 more problem']
     """
 
-    def __init__(self, most: int = MOST_PROBLEMS) -> None:
-        self._most, self._count = most, 0
+    def __init__(self, maximum: int = MOST_PROBLEMS) -> None:
+        self._maximum, self._count = maximum, 0
         self._lines: list[str] = []
 
     def append(self, text: str) -> None:
         """Add a line; only counted once there are enough."""
         self._count += 1
-        if self._count <= self._most:
+        if self._count <= self._maximum:
             self._lines.append(escaped(text))
 
     def __iter__(self) -> Iterator[str]:
         yield from self._lines
-        if self._count > self._most:
-            yield f"and {plural(self._count - self._most, 'more problem')}"
+        if self._count > self._maximum:
+            yield f"and {plural(self._count - self._maximum, 'more problem')}"
 
 
 @dataclass(slots=True)

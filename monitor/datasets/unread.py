@@ -120,7 +120,7 @@ class _Finder:
         self._names = {path.name for path in recordings}
         sounds = (path for path in recordings if not _TABLE.fullmatch(path.name.lower()))
         self._beside = {path.with_suffix("") for path in sounds}
-        folders = {part for path in recordings for part in path.parent.parts}
+        folders = {name for path in recordings for name in path.parent.parts}
         self._stems = {
             stem
             for stem in (path.stem for path in recordings)

@@ -299,7 +299,7 @@ def _schema(hint: Any, declared: _Declaration) -> dict[str, Any]:
     if _is_declared(first):
         schema = schema_of(first)
     elif _is_named_tuple(first):
-        parts = {name: inner(part) for name, part in get_type_hints(first).items()}
+        parts = {name: inner(annotation) for name, annotation in get_type_hints(first).items()}
         schema = {"type": "object", "properties": parts, "required": list(parts)}
     elif origin is not None and issubclass(origin, Mapping):
         schema = {"type": "object"}

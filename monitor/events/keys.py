@@ -87,13 +87,13 @@ def misfit(value: Any, schema: Schema, name: str = "") -> str | None:
         >>> [misfit({"bits": bits}, schema) for bits in (3.0, None, "3", 1e30, True)]
         [None, None, 'bits', 'bits', 'bits']
     """
-    made = _TYPES.get(id(schema))
-    if made is None:  # the schema is kept with it, so that its id stays its own
-        made = _TYPES[id(schema)] = schema, _make_type(schema)
+    cached = _TYPES.get(id(schema))
+    if cached is None:  # the schema is kept with it, so that its id stays its own
+        cached = _TYPES[id(schema)] = schema, _make_type(schema)
     try:
-        msgspec.convert(value, made[1], dec_hook=_check_open)
+        msgspec.convert(value, cached[1], dec_hook=_check_open)
     except msgspec.ValidationError:
-        inside = (misfit(part, kind, key) for key, part, kind in _parts(value, schema, name))
+        inside = (misfit(member, kind, key) for key, member, kind in _parts(value, schema, name))
         return next((key for key in inside if key is not None), name)
     return None
 
@@ -102,10 +102,10 @@ def _parts(value: Any, schema: Schema, name: str) -> Iterator[tuple[str, Any, Sc
     """Yield the name, value and schema of each part of a value; parts of a list bear its name."""
     if isinstance(value, dict):
         named, further = schema.get("properties", {}), schema.get("additionalProperties", {})
-        yield from ((key, part, named.get(key, further)) for key, part in value.items())
+        yield from ((key, member, named.get(key, further)) for key, member in value.items())
     elif isinstance(value, list):
         kinds = schema.get("prefixItems") or repeat(schema.get("items", {}))
-        yield from ((name, part, kind) for part, kind in zip(value, kinds, strict=False))
+        yield from ((name, member, kind) for member, kind in zip(value, kinds, strict=False))
 
 
 _SCALARS = {"boolean": bool, "integer": int, "null": None, "number": float, "string": str}
@@ -142,7 +142,7 @@ def _make_kind(kind: str, schema: Schema) -> Any:
         return dict[str, _make_type(schema.get("additionalProperties", {}))]  # type: ignore[misc]
     if "additionalProperties" in schema:
         return type("Open", (), {"schema": schema})
-    parts = {key: _make_type(part) for key, part in schema["properties"].items()}
+    parts = {key: _make_type(subschema) for key, subschema in schema["properties"].items()}
     return TypedDict("Keys", parts, total=False)  # type: ignore[operator]
 
 
@@ -150,8 +150,8 @@ def _check_open(kind: Any, value: Any) -> Any:
     """Check an object of named and further keys, which msgspec has no type for."""
     if not isinstance(value, dict):
         raise TypeError(value)
-    for name, part, schema in _parts(value, kind.schema, ""):
-        if misfit(part, schema, name) is not None:
+    for name, member, schema in _parts(value, kind.schema, ""):
+        if misfit(member, schema, name) is not None:
             raise TypeError(name)
     return kind()
 

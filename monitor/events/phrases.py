@@ -39,10 +39,10 @@ from monitor.phrases import (
     allowed_in_words,
     attacker_in_words,
     clock_time,
+    format_odds,
     length_in_words,
     level_in_words,
     odds,
-    one_in,
     plural,
     stretches_in_words,
     sure,
@@ -186,7 +186,9 @@ SHOWN_BYSTANDERS = 3
 def narrowed_names(bystanders: Sequence[Bystander] | None) -> str:
     """Format the first few bystanders, with their probabilities."""
     everyone = list(bystanders or ())
-    shown = [f"{clean(b.name, 20)}, {one_in(b.probability)}" for b in everyone[:SHOWN_BYSTANDERS]]
+    shown = [
+        f"{clean(b.name, 20)}, {format_odds(b.probability)}" for b in everyone[:SHOWN_BYSTANDERS]
+    ]
     more = len(everyone) - len(shown)
     return "; ".join([*shown, *([f"and {more} more"] if more else [])])
 
@@ -420,13 +422,13 @@ SHARE_FIRST = "Share only the first {}, which stays below the threshold."
 def advise_sharing(events: Sequence[Event]) -> str:
     """Format what to do with a recording of one voice; empty if it raised no alert."""
     raised = (e for e in events if isinstance(e, Alert) and e.code == "alert.raised")
-    alert = next((each for each in raised if each.way is None), None)
+    alert = next((event for event in raised if event.way is None), None)
     if alert is None:
         return ""
     start, over = find_first(events, RunStart), None
     if alert.field == "bits":
         readings = (event for event in events if isinstance(event, Reading))
-        bits = ((each.seconds, each.bits) for each in readings if each.bits is not None)
+        bits = ((event.seconds, event.bits) for event in readings if event.bits is not None)
         over = next((seconds for seconds, value in bits if value >= alert.threshold), None)
     if start is None or start.step_seconds is None or over is None:
         return UNCHANGED

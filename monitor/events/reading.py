@@ -84,7 +84,9 @@ class FeatureReading:
     gain_bits_high: float = key("bits", required=False)
 
     @classmethod
-    def of(cls, usable: float, rank: float | None, **figures: Bits | None) -> FeatureReading:
+    def from_figures(
+        cls, usable: float, rank: float | None, **figures: Bits | None
+    ) -> FeatureReading:
         """Create one from figures with limits."""
         flat = [with_limits(name, figure) for name, figure in figures.items()]
         return cls(usable, rank, **{name: bits for record in flat for name, bits in record.items()})
@@ -167,7 +169,7 @@ class AttackerReading:
     support_bits: float | None = key("bits", required=False, default=None)
 
     @classmethod
-    def of(cls, reading: Reading, headline: str) -> AttackerReading:
+    def from_reading(cls, reading: Reading, headline: str) -> AttackerReading:
         """Return the figures of this attacker's reading, its headline that of the clear side."""
         figures = {attribute.name: getattr(reading, attribute.name) for attribute in fields(cls)}
         figures |= {"bits" + end: getattr(reading, HEADLINES[headline] + end) for end in _ENDS}
@@ -201,14 +203,16 @@ class ProtectedReading:
     attackers: Mapping[str, AttackerReading] = key()
 
     @classmethod
-    def of(cls, readings: Mapping[str, Reading], headline: str) -> ProtectedReading:
+    def from_readings(cls, readings: Mapping[str, Reading], headline: str) -> ProtectedReading:
         """Compare the attackers' readings.
 
         Args:
             readings: by the attacker's knowledge of the anonymiser.
             headline: kind of the clear side's headline, ``"evidence"`` or ``"closed-set"``.
         """
-        attackers = {name: AttackerReading.of(r, headline) for name, r in readings.items()}
+        attackers = {
+            name: AttackerReading.from_reading(r, headline) for name, r in readings.items()
+        }
         by = _strongest(attackers)
         strongest = None if by is None else attackers[by]
         return cls(
@@ -242,7 +246,7 @@ class DeclaredReading:
     empty: bool = key()
 
     @classmethod
-    def of(cls, promise: Any) -> DeclaredReading:
+    def from_guarantee(cls, promise: Any) -> DeclaredReading:
         """Return that of a `monitor.anonymisers.laplace.PrivacyGuarantee`."""
         spent = promise.spent
         better = spent.advanced_nats < spent.basic_nats

@@ -460,7 +460,7 @@ class GapEvent(Event):
     number: int = 0
 
     @classmethod
-    def of(
+    def from_gap(
         cls, seconds: float, gap: Gap, recording: str = "", label: str | None = None
     ) -> GapEvent:
         """Return a source's gap at a position of the stream."""
@@ -498,7 +498,7 @@ class NoticeEvent(Event):
     number: int = 0
 
     @classmethod
-    def of(
+    def from_notice(
         cls, seconds: float, notice: Notice, recording: str = "", label: str | None = None
     ) -> NoticeEvent:
         """Return a notice, placed on the stream."""

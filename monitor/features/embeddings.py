@@ -143,11 +143,11 @@ class SpeechWindows(AudioFeature):
         self._windows += window_count
         spoken = np.concatenate((self._spoken, self._ticks + speech_ticks + 1))
         self._ticks += count
-        whole = window_count * _WINDOW // _TICK
-        self._spoken = spoken[whole:].copy()
+        used_ticks = window_count * _WINDOW // _TICK
+        self._spoken = spoken[used_ticks:].copy()
         self._window[: self._filled] = speech[window_count * _WINDOW :]
         # a window is complete with the tick that brings its last samples
-        spoken = spoken[:whole].reshape(window_count, _WINDOW // _TICK)
+        spoken = spoken[:used_ticks].reshape(window_count, _WINDOW // _TICK)
         is_new = is_wanted & (spoken[:, -1] > self._skip)
         windows = speech[: window_count * _WINDOW].reshape(window_count, _WINDOW)[is_new]
         if not len(windows):

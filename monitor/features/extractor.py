@@ -439,9 +439,9 @@ class _Recording:
         return Frames(speech, tracks, losses, notices=notices)
 
     def flush(self) -> Frames:
-        rest = self._leveller.flush()
+        tail = self._leveller.flush()
         sounds = {
-            rate: np.concatenate((resampler.process(rest), resampler.flush()))
+            rate: np.concatenate((resampler.process(tail), resampler.flush()))
             for rate, resampler in self._resamplers.items()
         }
         tracks = self._feed(sounds)

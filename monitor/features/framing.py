@@ -167,8 +167,8 @@ def join_tracks(before: Track, after: Track) -> Track:
     early = before.early if after.early is None else after.early
     if before.early is not None and after.early is not None:
         early = before.early.joined(after.early)
-    for one, other in ((before, after), (after, before)):
-        if not len(one.ticks):
+    for track, other in ((before, after), (after, before)):
+        if not len(track.ticks):
             return other if other.early is early else replace(other, early=early)
     ticks = np.concatenate((before.ticks, after.ticks))
     values = np.concatenate((before.values, after.values))

@@ -128,8 +128,8 @@ class Syllables:
         """The tick at which it began to rise to its peak: the last one that is as low as noise."""
         peak = len(self._levels) - (self._tick - self._peak)
         before = [*islice(self._levels, max(peak - _ONSET_TICKS, 0), max(peak, 0) + 1)]
-        most = min(before) + _FLUTTER_DB
-        return self._peak - next(k for k, level in enumerate(reversed(before)) if level <= most)
+        ceiling = min(before) + _FLUTTER_DB
+        return self._peak - next(k for k, level in enumerate(reversed(before)) if level <= ceiling)
 
     def finish(self) -> bool:
         """Return whether the end of the recording completes a syllable."""
@@ -208,22 +208,22 @@ class Leveller:
     def flush(self) -> FloatArray:
         """Level the last samples, and what waited: speech where there is a syllable in it."""
         missing = -self._rest.size % self._size
-        made = self.process(np.zeros(missing, np.float32))
-        if held := len(self._held):
+        levelled = self.process(np.zeros(missing, np.float32))
+        if count := len(self._held):
             if self._syllables.finish():
                 self._judge()
-            gains: FloatArray = np.zeros(held)
+            gains: FloatArray = np.zeros(count)
             if self._opens(ends=True):
-                gains = self._open_with(self._compute_gain(), held, held)
-            made = np.concatenate((made, self._amplify(self._held, gains)))
+                gains = self._open_with(self._compute_gain(), count, count)
+            levelled = np.concatenate((levelled, self._amplify(self._held, gains)))
             self._held = self._held[:0]
-        return made[: made.size - missing]
+        return levelled[: levelled.size - missing]
 
     def _wait(self, ticks: FloatArray) -> FloatArray:
         """Hold ticks until there is a syllable; what is held for too long comes out silent."""
-        held = np.concatenate((self._held, ticks))
-        over = max(len(held) - HELD_TICKS, 0)
-        self._held = held[over:].copy()
+        waiting = np.concatenate((self._held, ticks))
+        over = max(len(waiting) - HELD_TICKS, 0)
+        self._held = waiting[over:].copy()
         return np.zeros(over * self._size, np.float32)
 
     def _open_with(self, gain: float, opening: int, count: int) -> FloatArray:
@@ -298,8 +298,8 @@ class Leveller:
         rises = list(self._rises)
         if self._syllables.goes_on:
             rises.append((self._syllables.begin, self._syllables.loudest_db))
-        least = max(loudest for _, loudest in rises) - _FAINTER_DB
-        self._first = next(begin for begin, loudest in rises if loudest >= least)
+        minimum = max(loudest for _, loudest in rises) - _FAINTER_DB
+        self._first = next(begin for begin, loudest in rises if loudest >= minimum)
         self._is_open = ends or self._ticks - self._first >= _SETTLING_TICKS
         return self._is_open
 
@@ -317,7 +317,7 @@ def measure_voicing(sound: FloatArray, rate: int) -> float:
     """
     sound = sound[:: max(rate // _VOICING_RATE, 1)]
     rate //= max(rate // _VOICING_RATE, 1)
-    window, own = _voicing_window(rate)
+    window, window_correlation = _voicing_window(rate)
     if sound.size < window.size:
         return 0.0
     frames = np.lib.stride_tricks.sliding_window_view(sound, window.size)[:: window.size // 2]
@@ -325,7 +325,9 @@ def measure_voicing(sound: FloatArray, rate: int) -> float:
     shortest, longest = (round(rate / hertz) for hertz in reversed(_PITCH_HZ))
     correlations = _autocorrelate(frames)
     powers = np.maximum(correlations[:, :1], 1e-20)
-    best = (correlations[:, shortest:longest] / powers / own[shortest:longest]).max(axis=1)
+    best = (correlations[:, shortest:longest] / powers / window_correlation[shortest:longest]).max(
+        axis=1
+    )
     return float(np.sort(best)[-min(_VOICED_FRAMES, best.size)])
 
 
@@ -333,8 +335,8 @@ def measure_voicing(sound: FloatArray, rate: int) -> float:
 def _voicing_window(rate: int) -> tuple[FloatArray, FloatArray]:
     """Return the window of a frame, and its normalised autocorrelation."""
     window = np.hanning(round(_VOICING_SECONDS * rate))
-    own = _autocorrelate(window[None])[0]
-    return window, own / own[0]
+    autocorrelation = _autocorrelate(window[None])[0]
+    return window, autocorrelation / autocorrelation[0]
 
 
 def _autocorrelate(frames: FloatArray) -> FloatArray:

@@ -71,10 +71,10 @@ class Codes(AudioFeature):
 
     def flush(self) -> Track:
         """Return the last frames: silence follows them."""
-        rest, self._rest = self._rest, np.empty(0, np.float32)
-        self._decide(rest[: rest.size - rest.size % (self._ticks * _TICK)])
-        self._elapsed += -(-rest.size // _TICK)
-        codes = np.concatenate((self._stream.push(rest), self._stream.flush()))
+        remainder, self._rest = self._rest, np.empty(0, np.float32)
+        self._decide(remainder[: remainder.size - remainder.size % (self._ticks * _TICK)])
+        self._elapsed += -(-remainder.size // _TICK)
+        codes = np.concatenate((self._stream.push(remainder), self._stream.flush()))
         return self._out(codes[: self._speech.size])
 
     def reset(self) -> None:

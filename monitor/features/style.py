@@ -65,11 +65,11 @@ class StyleTokens:
     def _spoken(self, text: str) -> str:
         """Remove tags, which may span several words."""
         if self._closes:
-            _, closed, rest = text.partition(self._closes)
+            _, closed, remainder = text.partition(self._closes)
             self._waited += 1
             if not closed and self._waited < _LONGEST_TAG:
                 return ""
-            text, self._closes = rest if closed else text, ""
+            text, self._closes = remainder if closed else text, ""
         before = None
         while before != text:  # tags within tags
             before, text = text, _TAG.sub("", text)
@@ -85,18 +85,18 @@ def _parts(piece: str) -> Iterator[str]:
     piece = piece.strip(".")
     cut = piece.endswith("-") and any(c.isalpha() for c in piece)
     *parts, last = piece.rstrip("-").split("-") if piece.strip("-") else [""]
-    for part in parts if cut else [*parts, last]:
-        if _digits(part):
+    for token in parts if cut else [*parts, last]:
+        if _digits(token):
             yield NUMBER
         else:
-            words = (word for word in part.split(".") if word.strip("'"))
+            words = (word for word in token.split(".") if word.strip("'"))
             yield from (NUMBER if _digits(word) else word for word in words)
     if cut:
         yield CUT_OFF
 
 
-def _digits(part: str) -> bool:
-    return part.strip(".'")[:1].isdecimal()
+def _digits(token: str) -> bool:
+    return token.strip(".'")[:1].isdecimal()
 
 
 NUMBERS = "number"  # the class of numbers: those in digits count in it, and neighbours count once

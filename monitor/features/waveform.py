@@ -25,7 +25,7 @@ _QUANTA = 32
 
 
 def _band_pass() -> FloatArray:
-    low, high = (2 * each / _RATE for each in _LOW_BAND_HZ)
+    low, high = (2 * frequency / _RATE for frequency in _LOW_BAND_HZ)
     ideal = high * np.sinc(high * _TAPS) - low * np.sinc(low * _TAPS)
     return np.asarray(ideal * np.hamming(_TAPS.size), np.float32)
 
@@ -55,7 +55,7 @@ class Waveform:
         step = _BATCH * _EVERY
         count = max(0, (self._sound.size - 2 * _AHEAD) // step)
         parts = [self._sound[i * step : (i + 1) * step + 2 * _AHEAD] for i in range(count)]
-        rows = [_compute_waveform(part) for part in parts]
+        rows = [_compute_waveform(batch) for batch in parts]
         self._sound = self._sound[count * step :].copy()
         return self._track(rows, count * _BATCH_TICKS)
 
@@ -64,8 +64,8 @@ class Waveform:
         count = -(-self._samples * TICKS_PER_SECOND // _RATE) - self._ticks
         if count <= 0:
             return self.spec.no_frames()
-        rest = self.process(np.zeros(_BATCH * _EVERY + 2 * _AHEAD, np.float32))
-        return rest.some(slice(count))
+        track = self.process(np.zeros(_BATCH * _EVERY + 2 * _AHEAD, np.float32))
+        return track.some(slice(count))
 
     def skip_to(self, tick: int) -> None:
         """Skip nothing: audio before a stop is compared with audio after it."""
@@ -89,5 +89,5 @@ def _compute_waveform(sound: FloatArray) -> IntArray:
     width = 2 * _LEVELLED + 1
     power = (sums[width:] - sums[:-width]) / width
     level = band[_LEVELLED : _LEVELLED + _BATCH] / np.sqrt(power + _FAINTEST**2)
-    whole = np.clip(np.rint(level * _QUANTA), -127, 127).astype(np.int8)
-    return np.asarray(whole.reshape(_BATCH_TICKS, SAMPLES_PER_TICK))
+    quantised = np.clip(np.rint(level * _QUANTA), -127, 127).astype(np.int8)
+    return np.asarray(quantised.reshape(_BATCH_TICKS, SAMPLES_PER_TICK))

@@ -11,7 +11,7 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.kinds import FeatureSpec
 from monitor.maths.scores import Similarity
-from monitor.phrases import some_of
+from monitor.phrases import format_names
 from monitor.population.cohort import FeatureTemplates, normalise
 from monitor.population.population import Population
 from monitor.types import AnyArray, FloatArray
@@ -64,7 +64,7 @@ class ScoreNormalisation:
             cohort, starts = population.cohort.features, np.arange(len(population.cohort))
         elif doubles := sorted(set(population.names) & set(speakers)):
             raise UsageError(
-                f"{some_of(doubles)} of the cohort would be scored against themselves: use "
+                f"{format_names(doubles)} of the cohort would be scored against themselves: use "
                 "other people"
             )
         of_embeddings = {}

@@ -63,7 +63,9 @@ def groups_of(
             kaldi_table = table.parent / _KALDI
             table = kaldi_table if kaldi_table.is_file() else None
         elif column is None:
-            column = next((name for name in Rows.at(table).head if name.lower() in _USUAL), None)
+            column = next(
+                (name for name in Rows.from_file(table).head if name.lower() in _USUAL), None
+            )
             table = table if column else None
     if table is None:
         if column is None:
@@ -306,7 +308,7 @@ def find_joint(
     if len(modelled) < 2:
         return None, f"no joint score, because no rank model has two of {', '.join(ways)}"
 
-    def fits(other: RankModel) -> bool:
+    def is_compatible(other: RankModel) -> bool:
         pairs = zip(other.features, other.similarities, strict=True)
         return set(other.features) <= modelled.keys() and all(
             ways[name].name == scorer and specs[name].network == other.network(name)
@@ -319,12 +321,14 @@ def find_joint(
 
     try:
         complete, session, _ = choose_rank_model(rank_models, tuple(modelled), session)
-        if not fits(complete):
+        if not is_compatible(complete):
             raise StoreError(
                 f"the rank model of {'+'.join(complete.features)} has other similarities or "
                 "networks. Calibrate one with monitor calibrate CORPUS -o rank_model.npz"
             )
-        others = (other for other in rank_models if other.session == session and fits(other))
+        others = (
+            other for other in rank_models if other.session == session and is_compatible(other)
+        )
         models = {frozenset(other.features): at_length(other) for other in (*others, complete)}
     except StoreError as error:
         return None, f"no joint score: {error}"
@@ -437,7 +441,11 @@ class ScoreGrid:
                 weighed = joint.features
                 name = "joint" if scoring == "average" else f"joint-{scoring}"
                 scores_by_system[name] = joint.add(scores, has_frames, test)[order]
-        placed = [plan.heard(int(voice), shift) for shift in range(plan.shifts) for voice in mated]
+        placed = [
+            plan.locate_session(int(voice), shift)
+            for shift in range(plan.shifts)
+            for voice in mated
+        ]
         who = np.tile(mated, plan.shifts)
         names = tuple(f"{self.voices[who[i]].name} {i // mated.size + 1}" for i in order.tolist())
         return ScoreCell(

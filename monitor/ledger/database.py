@@ -123,7 +123,7 @@ class KeptReading(Event):
     time: str = key(sparse=True, default="")
 
     @classmethod
-    def of(cls, reading: Reading) -> KeptReading:
+    def from_reading(cls, reading: Reading) -> KeptReading:
         """Choose what is kept of a reading."""
         return cls(**{name: getattr(reading, name) for name in FIGURES})
 
@@ -182,7 +182,7 @@ def total_of(file: str, row: sqlite3.Row) -> AnyArray:
         stored = np.dtype(kind.stored)
         if isinstance(total, bytes) and len(total) == sketch["size"] * stored.itemsize:
             array = np.frombuffer(total, stored)
-            if array.size and kind.least <= array.min() and array.max() <= MOST:
+            if array.size and kind.minimum_total <= array.min() and array.max() <= MOST:
                 return array.astype(stored.newbyteorder("="))
         wrong = "a sketch"
     raise _damaged(file, sketch["session"], wrong)

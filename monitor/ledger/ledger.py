@@ -235,11 +235,11 @@ class Ledger(Managed):
             ]
 
     def history(
-        self, speaker: str, most: int = HISTORY_POINTS, account: Account = _ALL
+        self, speaker: str, maximum: int = HISTORY_POINTS, account: Account = _ALL
     ) -> list[HistoryPoint]:
         """List the longitudinal curve of a speaker, oldest first, including the last reading.
 
-        It is thinned evenly to at most ``most`` readings.
+        It is thinned evenly to at most ``maximum`` readings.
         """
         speaker = self.spelling(speaker)
         query = """
@@ -251,7 +251,7 @@ class Ledger(Managed):
             counted = {row.id for row in self._rows(speaker) if account.counts(row, now)}
             rows = self.connection.execute(query, (speaker,)).fetchall()
             rows = [row for row in rows if row["session"] in counted]
-        every = max(1, -(-len(rows) // max(1, most)))
+        every = max(1, -(-len(rows) // max(1, maximum)))
         points = []
         for row in rows[::-1][::every][::-1]:
             event = event_of_row(self.path.name, row["session"], row["record"])
@@ -285,23 +285,23 @@ class Ledger(Managed):
                         yield {**event.record(), "session": number}
 
     def refuse_twice(
-        self, speaker: str, parts: Iterable[Provenance], own: int | None = None,
+        self, speaker: str, parts: Iterable[Provenance], session_id: int | None = None,
         account: Account = _ALL,
     ) -> None:  # fmt: skip
         """Refuse audio that an earlier session includes, because it would count twice."""
         with translated(self.path):
-            twice = self.heard_before(speaker, parts, own, account)
+            twice = self.heard_before(speaker, parts, session_id, account)
         if twice is not None:
             raise UsageError(twice)
 
     def heard_before(
-        self, speaker: str, parts: Iterable[Provenance], own: int | None = None,
+        self, speaker: str, parts: Iterable[Provenance], session_id: int | None = None,
         account: Account = _ALL,
     ) -> str | None:  # fmt: skip
         """Return the error of ``refuse_twice``, or None."""
         parts, now = list(parts), datetime.now(UTC)
         for row in self._rows(speaker):
-            if row.id == own or not row.speech or not account.counts(row, now):
+            if row.id == session_id or not row.speech or not account.counts(row, now):
                 continue
             for earlier in row.heard:
                 for recording in parts:
@@ -506,7 +506,7 @@ class LedgerSession:
                 self._speaker, self._features, headline=monitor.headline, account=account
             )
             if self.carried.totals is not None:
-                monitor.begin_with(self.carried.totals, self.carried.peak_bits)
+                monitor.resume_from(self.carried.totals, self.carried.peak_bits)
         except BaseException:
             ledger.close()
             raise
@@ -604,7 +604,7 @@ class LedgerSession:
     def write(self, event: Event) -> None:
         """Take one event of the run."""
         if isinstance(event, Reading):
-            self._last = KeptReading.of(event)
+            self._last = KeptReading.from_reading(event)
             if event.seconds >= self._due - 1e-6:
                 self._due = event.seconds + self._every
                 self._wait("readings", self._last)

@@ -336,23 +336,23 @@ def _ratio(a: float, b: float) -> float:
 
 
 _APART: Mapping[str, Callable[[float, float], bool]] = {
-    "bandwidth_hz": lambda mine, theirs: (
-        _ratio(mine, theirs) < _BAND_RATIO
-        or (min(mine, theirs) < _NARROW_HZ and max(mine, theirs) > _WIDER_HZ)
+    "bandwidth_hz": lambda stream, template: (
+        _ratio(stream, template) < _BAND_RATIO
+        or (min(stream, template) < _NARROW_HZ and max(stream, template) > _WIDER_HZ)
     ),
-    "snr_db": lambda mine, theirs: (
-        abs(min(mine, _LOUD_ENOUGH) - min(theirs, _LOUD_ENOUGH)) >= _SNR_APART
+    "snr_db": lambda stream, template: (
+        abs(min(stream, _LOUD_ENOUGH) - min(template, _LOUD_ENOUGH)) >= _SNR_APART
     ),
-    "reverberation_seconds": lambda mine, theirs: (
-        _ratio(max(mine, _DRY), max(theirs, _DRY)) < 1 / _ECHO_RATIO
+    "reverberation_seconds": lambda stream, template: (
+        _ratio(max(stream, _DRY), max(template, _DRY)) < 1 / _ECHO_RATIO
     ),
-    "clipping": lambda mine, theirs: (mine >= _CLIPPED) != (theirs >= _CLIPPED),
+    "clipping": lambda stream, template: (stream >= _CLIPPED) != (template >= _CLIPPED),
 }
 
 
 _POOR: Mapping[str, Callable[[float], bool]] = {
     "snr_db": lambda db: db < _NOISY,
-    "clipping": lambda share: share >= _CLIPPED,
+    "clipping": lambda fraction: fraction >= _CLIPPED,
     "level_db": lambda db: db < _QUIET,
 }
 

@@ -40,10 +40,10 @@ def neighbours(lengths: FloatArray, reached: BoolArray, seconds: float) -> tuple
     logs, target = np.log(lengths), np.log(max(seconds, 1e-9))
     columns = np.flatnonzero(reached)
     index = int(np.searchsorted(logs[columns], target))
-    left = int(columns[max(index - 1, 0)])
-    right = int(columns[min(index, columns.size - 1)])
-    gap = logs[right] - logs[left]
-    return left, right, float(np.clip((target - logs[left]) / gap, 0.0, 1.0)) if gap > 0 else 0.0
+    lower = int(columns[max(index - 1, 0)])
+    upper = int(columns[min(index, columns.size - 1)])
+    gap = logs[upper] - logs[lower]
+    return lower, upper, float(np.clip((target - logs[lower]) / gap, 0.0, 1.0)) if gap > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +65,12 @@ class ConditionEffect:
     slope: FloatArray
     support: FloatArray
 
-    def at(self, unlike: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def evaluate_at(self, mismatch: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Compute shift (...), slopes (..., F), at least 0, and support (...) of q (..., 11)."""
-        bounds = np.full(unlike.shape, np.inf)
-        np.divide(self.support, np.minimum(unlike, 1.0), out=bounds, where=unlike > 0)
-        slope = np.maximum(1.0 + unlike @ self.slope.T, 0.0)
-        return unlike @ self.shift, slope, bounds.min(axis=-1)
+        bounds = np.full(mismatch.shape, np.inf)
+        np.divide(self.support, np.minimum(mismatch, 1.0), out=bounds, where=mismatch > 0)
+        slope = np.maximum(1.0 + mismatch @ self.slope.T, 0.0)
+        return mismatch @ self.shift, slope, bounds.min(axis=-1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,8 @@ class ConditionEffects:
     def at_template(self, seconds: float) -> ConditionEffect:
         """Interpolate for templates of D speech seconds, in log D; outside the nearest holds."""
         is_reached = np.ones(len(self.effects), np.bool_)
-        left, right, w = neighbours(self.template_lengths, is_reached, seconds)
-        shorter, longer = self.effects[left], self.effects[right]
+        lower, upper, w = neighbours(self.template_lengths, is_reached, seconds)
+        shorter, longer = self.effects[lower], self.effects[upper]
         return ConditionEffect(
             (1.0 - w) * shorter.shift + w * longer.shift,
             (1.0 - w) * shorter.slope + w * longer.slope,
@@ -212,16 +212,16 @@ def bits_among(bits: FloatArray, people: float, watched: int | None) -> FloatArr
 
 
 def crowd_bits(
-    speaker_bits: FloatArray, rest: FloatArray, enrolled: int, people: FloatArray | float
+    speaker_bits: FloatArray, other_bits: FloatArray, enrolled: int, people: FloatArray | float
 ) -> FloatArray:
     """Compute ``bits_among`` of one speaker for many ratios, with the others' fixed.
 
-    `rest` is ``total_bits`` of the other N - 1 (-inf without others). `people` is M, at least N.
-    All shapes must broadcast.
+    `other_bits` is ``total_bits`` of the other N - 1 (-inf without others). `people` is M, at least
+    N. All shapes must broadcast.
     """
     with np.errstate(divide="ignore"):  # nobody beside them
         others = np.log2(np.maximum(np.asarray(people, float) - enrolled, 0.0))
-    total = np.logaddexp2(speaker_bits, np.logaddexp2(rest, others))
+    total = np.logaddexp2(speaker_bits, np.logaddexp2(other_bits, others))
     return np.asarray(np.log2(people) + speaker_bits - total)
 
 

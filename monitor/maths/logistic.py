@@ -273,15 +273,19 @@ def fit_open_set(enrolled: FloatArray, impostors: FloatArray, speaker: IntArray)
     # folds of whole speakers
     fold = np.tile(np.unique(speaker, return_inverse=True)[1] % _OPENSET_FOLDS, 2)
     odds = np.empty(label.size)
-    whole = fit_ridge(scores, label, weights, _OPENSET_RIDGE)
+    full_fit = fit_ridge(scores, label, weights, _OPENSET_RIDGE)
     for index in np.unique(fold):
         is_training = fold != index
         if is_training.any():
             bias, slopes = fit_ridge(
-                scores[is_training], label[is_training], weights[is_training], _OPENSET_RIDGE, whole
+                scores[is_training],
+                label[is_training],
+                weights[is_training],
+                _OPENSET_RIDGE,
+                full_fit,
             )
             odds[~is_training] = bias + scores[~is_training] @ slopes
-    bias, slopes = whole
+    bias, slopes = full_fit
     enrolled_kept, impostors_found, area = compute_separation(odds[label], odds[~label], weight)
     return OpenSet(bias, slopes, enrolled_kept, impostors_found, area)
 

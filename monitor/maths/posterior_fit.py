@@ -297,7 +297,9 @@ class _Losses:
         self._pairs = list(zip(*np.triu_indices(features), strict=True))
         self._weights = np.full(count, 1.0 / count)
 
-    def at(self, weights: FloatArray, floor: float) -> tuple[float, FloatArray, FloatArray]:
+    def evaluate_at(
+        self, weights: FloatArray, floor: float
+    ) -> tuple[float, FloatArray, FloatArray]:
         """Compute loss, gradient and Hessian by lambda, (F,), and e: scalar, (F + 1,), square."""
         size = len(weights)
         margins = self._margins.reshape(size, -1)
@@ -349,7 +351,7 @@ def _polish(
 
     def objective(x: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         values = np.exp(x)
-        loss, gradient, hessian = losses.at(values[:-1], float(values[-1]))
+        loss, gradient, hessian = losses.evaluate_at(values[:-1], float(values[-1]))
         gradient[:-1] += pull
         gradient *= values
         hessian = hessian * values[:, None] * values + np.diag(gradient)
@@ -495,7 +497,7 @@ class _Sums(NamedTuple):
             best[lower], minimum[lower] = index[lower] + batch.start, losses[lower]
         return best
 
-    def at(self, index: IntArray) -> FloatArray:
+    def evaluate_at(self, index: IntArray) -> FloatArray:
         """Compute each replicate's loss at a grid point of its own, (d, B): shape (B,)."""
         column = np.ravel_multi_index(tuple(index), self.shape)
         return np.asarray(np.einsum("bk,kb->b", self.often, self.losses[:, column]))
@@ -513,7 +515,7 @@ def _offsets(total: _Sums, index: IntArray) -> FloatArray:
     unit = np.eye(axes, dtype=index.dtype)[:, :, None]
 
     def loss_at(move: IntArray) -> FloatArray:
-        return total.at(np.clip(index + move, 0, last))
+        return total.evaluate_at(np.clip(index + move, 0, last))
 
     gradient, hessian = np.zeros((replicates, axes)), np.zeros((replicates, axes, axes))
     centre = loss_at(np.zeros_like(unit[0]))

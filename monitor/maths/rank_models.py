@@ -232,7 +232,7 @@ def mean_disclosure_bits(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> Do
 
 
 def mixed_mean_disclosure_bits(
-    share: FloatArray,
+    weights: FloatArray,
     alpha: FloatArray,
     beta: FloatArray,
     binomial: BoolArray,
@@ -245,8 +245,8 @@ def mixed_mean_disclosure_bits(
     weight, alpha and beta. If it is binomial, p replaces alpha. The result is NaN if a component is
     too narrow.
     """
-    narrow = (binomial & (share > 0)).any(axis=0)
-    bits = np.full(share.shape[1], np.nan)
+    narrow = (binomial & (weights > 0)).any(axis=0)
+    bits = np.full(weights.shape[1], np.nan)
     wide_rows = np.flatnonzero(~narrow)
     groups = [wide_rows[first : first + _ROWS] for first in range(0, wide_rows.size, _ROWS)]
     for rows in (*groups, *np.flatnonzero(narrow)[:, None]):
@@ -254,13 +254,13 @@ def mixed_mean_disclosure_bits(
             remaining = rows[np.isnan(bits[rows])]
             if remaining.size:
                 at = slice(None), remaining
-                parts = share[at], alpha[at], beta[at], binomial[at], uniform[remaining, None]
+                parts = weights[at], alpha[at], beta[at], binomial[at], uniform[remaining, None]
                 bits[remaining] = _mixed(*parts, speakers, coarse)
     return bits
 
 
 def _mixed(
-    share: FloatArray,
+    weights: FloatArray,
     alpha: FloatArray,
     beta: FloatArray,
     binomial: BoolArray,
@@ -271,16 +271,16 @@ def _mixed(
     """Compute it for one mixture with a binomial part, or for several without any."""
     last = _impostors(n)
     windows: list[tuple[int, int]] = []
-    for p in np.sort(alpha[binomial & (share > 0)]).tolist():
+    for p in np.sort(alpha[binomial & (weights > 0)]).tolist():
         reach = 12.0 * np.sqrt(last * p * (1.0 - p)) + 8.0
         first = max(int(last * p - reach), windows[-1][1] if windows else 0)
         windows.append((first, max(min(int(last * p + reach) + 1, n), first)))
     if sum(end - first for first, end in windows) > _CHUNK:
-        return np.full(share.shape[1], np.nan)
+        return np.full(weights.shape[1], np.nan)
     j, weight = sum_nodes(n, windows, coarse=coarse)
-    gamma = np.zeros((share.shape[1], j.size))
+    gamma = np.zeros((weights.shape[1], j.size))
     for part_share, a, b, narrow in zip(
-        share[..., None], alpha[..., None], beta, binomial, strict=True
+        weights[..., None], alpha[..., None], beta, binomial, strict=True
     ):
         if not part_share.any():
             continue
@@ -442,7 +442,7 @@ class _Tails:
     at: DoubleArray
 
     @classmethod
-    def of(cls, shares: DoubleArray) -> _Tails:
+    def from_shares(cls, shares: DoubleArray) -> _Tails:
         """Sum the tails of histograms that each sum to one, shape (B, N)."""
         above = np.cumsum(shares[:, :0:-1], axis=1)[:, ::-1]
         below = np.cumsum(shares[:, :-1], axis=1)[:, ::-1]
@@ -675,7 +675,7 @@ def fit_many(histograms: FloatArray | IntArray) -> tuple[FloatArray, FloatArray,
         )  # moments
         start = np.stack([alpha[is_wide] * total, beta[is_wide] * total], axis=1)
         alpha[is_wide], beta[is_wide] = np.exp(
-            descend(_Tails.of(shares[is_wide]), np.log(start), *_ENDS)[0]
+            descend(_Tails.from_shares(shares[is_wide]), np.log(start), *_ENDS)[0]
         ).T
     return alpha, beta, binomial
 

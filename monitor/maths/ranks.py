@@ -157,7 +157,7 @@ def _weighing(weights: ArrayLike, trials: int) -> DoubleArray:
     return weight
 
 
-def first_rank_bits(share: float, speakers: int) -> float:
+def first_rank_bits(fraction: float, speakers: int) -> float:
     """Compute the average bits from the fraction of trials with rank 1.
 
     This is the capacity of a symmetric channel for N >= 2: ``log2 N + p log2 p + (1 - p) log2((1 -
@@ -167,9 +167,9 @@ def first_rank_bits(share: float, speakers: int) -> float:
         >>> first_rank_bits(1.0, 16), first_rank_bits(1 / 16, 16), first_rank_bits(0.5, 2)
         (4.0, 0.0, 0.0)
     """
-    error_rate = 1.0 - share
+    error_rate = 1.0 - fraction
     bits = np.log2(speakers)
-    bits += share * np.log2(share) if share > 0 else 0.0
+    bits += fraction * np.log2(fraction) if fraction > 0 else 0.0
     bits += error_rate * np.log2(error_rate / (speakers - 1)) if error_rate > 0 else 0.0
     return float(bits)
 

@@ -79,8 +79,8 @@ class WaveformPast:
             return
         end = int(ticks[-1]) * SAMPLES_PER_TICK
         if end - self._first > self._sound.size:
-            kept = KEPT_TICKS * SAMPLES_PER_TICK
-            drop = max(end - kept - self._first, 0)
+            capacity = KEPT_TICKS * SAMPLES_PER_TICK
+            drop = max(end - capacity - self._first, 0)
             remaining = self._sound[drop:].copy()
             self._sound[: remaining.size], self._sound[remaining.size :] = remaining, 0
             self._first += drop
@@ -93,19 +93,19 @@ class WaveformPast:
         Distances are where landmarks point to, in ticks.
         """
         end, before = tick * SAMPLES_PER_TICK, self._lag
-        self._lag = self._find(end, [each * SAMPLES_PER_TICK for each in distances])
-        found: list[tuple[int, int]] = []
+        self._lag = self._find(end, [distance * SAMPLES_PER_TICK for distance in distances])
+        intervals: list[tuple[int, int]] = []
         is_other = before is None or self._lag is None or abs(before - self._lag) > 2
         if before is not None and is_other:
-            found = self._intervals(before, tick)
+            intervals = self._intervals(before, tick)
         if self._lag is not None:
-            found += self._intervals(self._lag, tick)
+            intervals += self._intervals(self._lag, tick)
         if self._lag is not None and not self._is_quiet(end):
-            if found and found[-1][1] >= tick - _SMOOTHED_TICKS:
-                found[-1] = found[-1][0], tick
+            if intervals and intervals[-1][1] >= tick - _SMOOTHED_TICKS:
+                intervals[-1] = intervals[-1][0], tick
             else:
                 self._lag = None
-        return Repetition(tuple(found), self._lag is not None)
+        return Repetition(tuple(intervals), self._lag is not None)
 
     def _find(self, end: int, distances: list[float]) -> float | None:
         """Find the distance, samples, at which the newest second came before; None without."""
@@ -116,7 +116,7 @@ class WaveformPast:
             if self._lag is not None:  # a pause is no other audio
                 return self._lag
             sizes = (times * size for times in _LONGER if end - times * size >= self._first)
-            size = next((each for each in sizes if not self._is_quiet(end, each)), 0)
+            size = next((length for length in sizes if not self._is_quiet(end, length)), 0)
             if not size:
                 return None
         window = self._part(end - size, end)
@@ -124,11 +124,11 @@ class WaveformPast:
             again = self._best(window, end, self._lag - 1, self._lag + 1)
             if again is not None:
                 return again
-        found = self._best(window, end, _LEAST_LAG, SEARCHED_TICKS * SAMPLES_PER_TICK)
+        lag = self._best(window, end, _LEAST_LAG, SEARCHED_TICKS * SAMPLES_PER_TICK)
         for distance in distances:
-            if found is None:
-                found = self._best(window, end, distance - _NEAR, distance + _NEAR)
-        return found
+            if lag is None:
+                lag = self._best(window, end, distance - _NEAR, distance + _NEAR)
+        return lag
 
     def _is_quiet(self, end: int, size: int = WINDOW_TICKS * SAMPLES_PER_TICK) -> bool:
         """Return whether the newest samples have less power than a second of speech."""
@@ -172,10 +172,10 @@ class WaveformPast:
         if tick - start < _SHORTEST_TICKS:
             return []
         now = self._part(start * SAMPLES_PER_TICK, tick * SAMPLES_PER_TICK)
-        whole = int(np.floor(lag))
-        first = start * SAMPLES_PER_TICK - whole
+        whole_lag = int(np.floor(lag))
+        first = start * SAMPLES_PER_TICK - whole_lag
         early = self._part(first - _REACH, first + now.size + _REACH)
-        then = np.convolve(early, _sinc(np.array(lag - whole)), "valid")
+        then = np.convolve(early, _sinc(np.array(lag - whole_lag)), "valid")
         alike, *powers = (
             np.convolve(product.reshape(-1, SAMPLES_PER_TICK).sum(axis=1), _SMOOTH)[_HALF:-_HALF]
             for product in (now * then, now * now, then * then)

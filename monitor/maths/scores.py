@@ -168,7 +168,7 @@ _COSINE = Similarity(
 _MAX_COSINE = Similarity(
     "embedding-max", False, unit_vectors, _largest_cosine, by_slice=True, own_scale=True
 )
-OF_VECTORS = {how.name: how for how in (_COSINE, _MAX_COSINE)}
+OF_VECTORS = {similarity.name: similarity for similarity in (_COSINE, _MAX_COSINE)}
 """Similarities of sums of embeddings, by name, the default first."""
 
 # Running, mergeable summaries of one feature over a stream (docs/method.md section 1).
@@ -236,7 +236,7 @@ class Histogram(_Sum):
         np.add.at(self.total, values.astype(np.intp, copy=False), change)
         self.frames += int(change.sum())
 
-    def after(self, values: AnyArray, ends: IntArray) -> tuple[AnyArray, IntArray]:
+    def totals_after(self, values: AnyArray, ends: IntArray) -> tuple[AnyArray, IntArray]:
         """Compute the totals after the first ``ends[r]`` of these values, without learning them.
 
         Values (k,) and R ascending ends to totals (R, M) and frames (R,).
@@ -296,8 +296,8 @@ class EmbeddingSum(_Sum):
             self.total += change * row.astype(np.float64)
             self.frames += int(change)
 
-    def after(self, values: AnyArray, ends: IntArray) -> tuple[AnyArray, IntArray]:
-        """Compute, as ``Histogram.after``, totals, shape (R, d), and frames, shape (R,)."""
+    def totals_after(self, values: AnyArray, ends: IntArray) -> tuple[AnyArray, IntArray]:
+        """Compute, as ``Histogram.totals_after``, totals, shape (R, d), and frames, shape (R,)."""
         trial = self + type(self)(self.total.size)
         totals, frames = np.empty((ends.shape[0], self.total.size)), np.empty_like(ends)
         start = 0
@@ -323,12 +323,12 @@ PSEUDO_FRAMES = 200.0
 
 
 def histogram_margin(
-    counts: AnyArray, own: AnyArray, log_templates: FloatArray, average: FloatArray,
+    counts: AnyArray, voice: AnyArray, log_templates: FloatArray, average: FloatArray,
     independent: float,
 ) -> float:  # fmt: skip
     """Compute the advantage of a voice's own histogram on new frames, in nats per frame.
 
-    ``counts`` and ``own`` are counts of new and earlier frames, (M,). ``log_templates`` are log
+    ``counts`` and ``voice`` are counts of new and earlier frames, (M,). ``log_templates`` are log
     probabilities of each speaker, (N, M), and ``average`` is their mean, (M,). The voice's own
     distribution is its histogram shrunk towards that mean. The population is a mixture in which one
     speaker made all new frames, `independent` of which are independent. With few it is the average
@@ -343,7 +343,7 @@ def histogram_margin(
     """
     frequencies = counts / counts.sum()
     voice_fit = float(
-        frequencies @ np.log((own + PSEUDO_FRAMES * average) / (own.sum() + PSEUDO_FRAMES))
+        frequencies @ np.log((voice + PSEUDO_FRAMES * average) / (voice.sum() + PSEUDO_FRAMES))
     )
     others = independent * (log_templates @ frequencies)
     best = float(others.max())
@@ -351,13 +351,13 @@ def histogram_margin(
     return voice_fit - (best + float(np.log(np.exp(others - best).mean()))) / independent
 
 
-def embedding_margin(new: AnyArray, own: AnyArray, others: FloatArray) -> float:
+def embedding_margin(new: AnyArray, voice: AnyArray, others: FloatArray) -> float:
     """Compute the cosine of new embeddings with a voice's past minus that with the population.
 
-    ``new`` and ``own`` are sums of new and earlier embeddings, (d,), and ``others`` have length 1,
-    (N, d). As in `histogram_margin`, the population is a mixture, and speakers similar to the new
-    embeddings count most. The speaker most similar to the voice itself is ignored, because that may
-    be the same person, enrolled. The margin is in [-2, 2].
+    ``new`` and ``voice`` are sums of new and earlier embeddings, (d,), and ``others`` have length
+    1, (N, d). As in `histogram_margin`, the population is a mixture, and speakers similar to the
+    new embeddings count most. The speaker most similar to the voice itself is ignored, because that
+    may be the same person, enrolled. The margin is in [-2, 2].
 
     Example:
         >>> others = np.array([[0, 1.0], [0.8, 0.6], [-1, 0]])
@@ -367,11 +367,11 @@ def embedding_margin(new: AnyArray, own: AnyArray, others: FloatArray) -> float:
         (1.07, -0.93)
     """
     length = float(np.sqrt(new @ new))
-    lengths = length * float(np.sqrt(own @ own))
-    voice_similarity = float(new @ own) / lengths if lengths > 0 else 0.0
+    lengths = length * float(np.sqrt(voice @ voice))
+    voice_similarity = float(new @ voice) / lengths if lengths > 0 else 0.0
     if len(others) < 2:
         return voice_similarity
-    similarities = np.delete(others @ new, (others @ own).argmax()) / (length or 1.0)
+    similarities = np.delete(others @ new, (others @ voice).argmax()) / (length or 1.0)
     best = float(similarities.max())
     return (
         voice_similarity
@@ -380,9 +380,9 @@ def embedding_margin(new: AnyArray, own: AnyArray, others: FloatArray) -> float:
     )
 
 
-def level_margin(new: AnyArray, own: AnyArray) -> float:
+def level_margin(new: AnyArray, mean: AnyArray) -> float:
     """Compute the negative root mean square distance of levels from a stream's mean, in bels."""
-    return -float(np.sqrt(np.mean((new - own) ** 2)))
+    return -float(np.sqrt(np.mean((new - mean) ** 2)))
 
 
 def find_split(margins: FloatArray) -> int:

@@ -65,7 +65,7 @@ def limits_of_each(values: FloatArray) -> FloatArray:
     return np.asarray(np.partition(values, ends, axis=-1)[..., ends])
 
 
-def weighted_quantile(values: FloatArray, weights: FloatArray, share: float) -> FloatArray:
+def weighted_quantile(values: FloatArray, weights: FloatArray, level: float) -> FloatArray:
     """Return the smallest value that, with those below it, holds a share of the weight: (B,).
 
     Values (S,) and weights (B, S), 0 or more. Exact where weights are whole numbers.
@@ -74,12 +74,12 @@ def weighted_quantile(values: FloatArray, weights: FloatArray, share: float) -> 
         >>> weighted_quantile(np.array([3.0, 1.0]), np.array([[1, 1], [3, 0]]), 0.5).tolist()
         [1.0, 3.0]
     """
-    ordered, running = _running(values, weights, share)
-    enough = running >= share * running[:, -1:]
+    ordered, running = _running(values, weights, level)
+    enough = running >= level * running[:, -1:]
     return np.asarray(ordered[enough.argmax(axis=1)])
 
 
-def interpolated_quantile(values: FloatArray, weights: FloatArray, share: float) -> FloatArray:
+def interpolated_quantile(values: FloatArray, weights: FloatArray, level: float) -> FloatArray:
     """Compute ``np.quantile(np.repeat(values, weights[b]), share)`` by row of weights, (B,).
 
     ``values`` have shape (S,), and ``weights`` are whole numbers, (B, S).
@@ -88,8 +88,8 @@ def interpolated_quantile(values: FloatArray, weights: FloatArray, share: float)
         >>> interpolated_quantile(np.array([3.0, 1.0]), np.array([[1, 1], [3, 0]]), 0.5).tolist()
         [2.0, 3.0]
     """
-    ordered, running = _running(values, weights, share)
-    position = (running[:, -1] - 1) * share
+    ordered, running = _running(values, weights, level)
+    position = (running[:, -1] - 1) * level
     below = np.floor(position)
     last = ordered.size - 1
     # a value occupies the positions from the previous running sum up to its own
@@ -100,13 +100,13 @@ def interpolated_quantile(values: FloatArray, weights: FloatArray, share: float)
 
 
 def _running(
-    values: FloatArray, weights: FloatArray, share: float
+    values: FloatArray, weights: FloatArray, level: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return values in order, shape (S,), and their running weights, shape (B, S)."""
     if values.ndim != 1 or weights.ndim != 2 or weights.shape[1] != values.size:
         raise UsageError("a weighted quantile takes values (S,) and weights (B, S)")
-    if not 0 <= share <= 1:
-        raise UsageError(f"invalid quantile {share:g}: use 0 to 1")
+    if not 0 <= level <= 1:
+        raise UsageError(f"invalid quantile {level:g}: use 0 to 1")
     order = np.argsort(values, kind="stable")
     running = np.cumsum(weights[:, order], axis=1)
     if values.size == 0 or not (running[:, -1] > 0).all():
@@ -153,7 +153,7 @@ def freedom(left_out: FloatArray) -> float:
 
 
 def share_limits(
-    share: float, variance: float, units: int, trials: int, degrees: float
+    fraction: float, variance: float, units: int, trials: int, degrees: float
 ) -> tuple[float, float]:
     """Compute limits of a fraction with trials in units, such as speakers.
 
@@ -173,21 +173,21 @@ def share_limits(
     """
     from scipy.special import betaincinv, stdtrit
 
-    if not 0 <= share <= 1 or not 1 <= units <= trials:
+    if not 0 <= fraction <= 1 or not 1 <= units <= trials:
         raise UsageError(
             "limits of a fraction need a fraction from 0 to 1, and at least one trial per unit"
         )
-    rare, more = min(share, 1 - share), units + _UNSEEN
+    rare, more = min(fraction, 1 - fraction), units + _UNSEEN
     estimated_variance = (variance * units**2 + _UNSEEN * (1 - rare) ** 2) / more**2
     rare = (rare * units + _UNSEEN) / more
     t_ratio = float(stdtrit(max(trials - 1, 1), TAIL) / stdtrit(degrees, TAIL))
     count = max(
         min(rare * (1 - rare) / estimated_variance, float(trials)) * t_ratio**2, float(units)
     )
-    hits = share * count
+    hits = fraction * count
     low = betaincinv(hits, count - hits + 1, TAIL) if hits > 0 else 0.0
-    high = betaincinv(hits + 1, count - hits, 1 - TAIL) if share < 1 else 1.0
-    return min(float(low), share), max(float(high), share)
+    high = betaincinv(hits + 1, count - hits, 1 - TAIL) if fraction < 1 else 1.0
+    return min(float(low), fraction), max(float(high), fraction)
 
 
 def t_limits(
@@ -233,7 +233,7 @@ def clopper_pearson(hits: int, trials: int, tail: float = 0.025) -> tuple[float,
 
 
 def quantile_limits(
-    values: FloatArray, share: float, least: float, most: float
+    values: FloatArray, level: float, minimum: float, maximum: float
 ) -> tuple[float, float]:
     """Compute limits of a quantile of independent values, exact for any distribution.
 
@@ -248,12 +248,12 @@ def quantile_limits(
     """
     from scipy.special import bdtr
 
-    if not values.size or not 0 < share < 1:
+    if not values.size or not 0 < level < 1:
         raise UsageError("limits of a quantile need values, and a fraction between 0 and 1")
     count = values.size
-    ordered = np.concatenate([[least], np.sort(values), [most]])
+    ordered = np.concatenate([[minimum], np.sort(values), [maximum]])
     # at most TAIL: that k or fewer, or k or more, of the values lie below the quantile
-    below = bdtr(np.arange(count + 1), count, share)
+    below = bdtr(np.arange(count + 1), count, level)
     low = int(np.searchsorted(below, TAIL, side="right"))
     high = int(np.searchsorted(below, 1 - TAIL, side="left")) + 1
     return float(ordered[low]), float(ordered[min(high, count + 1)])
@@ -301,28 +301,30 @@ class Estimate:
         low, high = t_limits(self.value, self._seen, self.units, self.degrees, tail=tail)
         return (high - low) / 2
 
-    def share_limits(self, least: float, most: float, fitted: bool = False) -> tuple[float, float]:
+    def share_limits(
+        self, minimum: float, maximum: float, fitted: bool = False
+    ) -> tuple[float, float]:
         """Compute limits of a figure in a range, as for a fraction; edges are exact.
 
         If a figure was fitted to the data that it evaluates, the bias is subtracted first.
         """
-        width = most - least
+        width = maximum - minimum
         value = self.value - (self.bias if fitted else 0.0)
         variance = float(self._seen.var(ddof=1)) * self.units / (self.units - 1) / width**2
-        fraction = float(np.clip((value - least) / width, 0.0, 1.0))
+        fraction = float(np.clip((value - minimum) / width, 0.0, 1.0))
         low, high = share_limits(fraction, variance, self.units, self.trials, self.degrees)
-        return least + width * low, least + width * high
+        return minimum + width * low, minimum + width * high
 
-    def signed_limits(self, most: float) -> tuple[float, float]:
+    def signed_limits(self, maximum: float) -> tuple[float, float]:
         """Compute limits of a signed figure with a ceiling: Student's, and its share's above 0.
 
         The latter see nothing below 0, the former nothing at the ceiling.
         """
         low, high = t_limits(self.value, self._seen, self.units, self.units - 1.0)
         if self.value > 0.0:
-            share_low, share_high = self.share_limits(0.0, most)
+            share_low, share_high = self.share_limits(0.0, maximum)
             low, high = min(low, share_low), max(high, share_high)
-        return low, min(high, most)
+        return low, min(high, maximum)
 
     @cached_property
     def _seen(self) -> FloatArray:

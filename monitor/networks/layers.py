@@ -114,11 +114,11 @@ class BlockStream:
         """Return the output still due, as if silence followed; then `reset`."""
         inputs, outputs = self._ratio
         missing = self._taken // inputs * outputs - self._emitted
-        rest = self._none
-        while len(rest) < missing:
-            rest = np.concatenate([rest, self.push(self._silence)])
+        output = self._none
+        while len(output) < missing:
+            output = np.concatenate([output, self.push(self._silence)])
         self.reset()
-        return rest[:missing]
+        return output[:missing]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +147,10 @@ class Separable:
         return cls(taps, before, after, shift, mix, bias)
 
     @classmethod
-    def each_of(cls, weights: Mapping[str, AnyArray], part: str) -> list[Self]:
+    def each_of(cls, weights: Mapping[str, AnyArray], name: str) -> list[Self]:
         """Read the blocks of a part, in order."""
-        reaches = enumerate(weights[f"{part}.reach"])
-        return [cls.named(weights, f"{part}.{i}", reach) for i, reach in reaches]
+        reaches = enumerate(weights[f"{name}.reach"])
+        return [cls.named(weights, f"{name}.{i}", reach) for i, reach in reaches]
 
     @property
     def held(self) -> int:
@@ -245,13 +245,13 @@ def log_softmax(x: FloatArray) -> FloatArray:
 
 
 class FrameBuffer:
-    """Output rows of a layer, with those ``held`` that the next layer needs again.
+    """Output rows of a layer, with those ``retained`` that the next layer needs again.
 
     The first ``late`` rows are of before the first sample: silence.
     """
 
-    def __init__(self, held: int, channels: int, late: int) -> None:
-        self._rows, self._late = np.zeros((held, channels), np.float32), late
+    def __init__(self, retained: int, channels: int, late: int) -> None:
+        self._rows, self._late = np.zeros((retained, channels), np.float32), late
 
     def __call__(self, x: FloatArray) -> FloatArray:
         """Prepend the earlier rows to a block's, shape (n, channels): (held + n, channels)."""

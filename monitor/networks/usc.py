@@ -71,15 +71,15 @@ class Codebooks:
             raise UsageError(f"there are {len(self)} codebooks, not {books}")
         if noise is not None and noise.shape != (len(latents), self.dimensions):
             raise UsageError(f"noise has the shape (k, {self.dimensions})")
-        rest = np.asarray(latents, np.float32)
-        codes = np.empty((len(rest), books), np.int64)
+        residual = np.asarray(latents, np.float32)
+        codes = np.empty((len(residual), books), np.int64)
         for book in range(books):
             matrix, bias = self._into[book]
-            projected = nn.product(rest, matrix, 1) + bias
+            projected = nn.product(residual, matrix, 1) + bias
             if book == 0 and noise is not None:
                 projected = np.asarray(clipped(_unit(projected), self.clip) + noise, np.float32)
             codes[:, book] = nn.product(projected, self._directions[book], 1).argmax(axis=1)
-            rest = rest - self._tables[book][codes[:, book]]
+            residual = residual - self._tables[book][codes[:, book]]
         return codes
 
     def latents(self, codes: IntArray) -> FloatArray:
@@ -116,9 +116,11 @@ class UscEncoder:
         self.usual = np.asarray(weights["usual"], np.float32)
         self.stem, self.down = nn.dense(weights, "stem"), nn.dense(weights, "down")
         self.early, self.middle = (
-            nn.Separable.each_of(weights, part) for part in ("early", "middle")
+            nn.Separable.each_of(weights, name) for name in ("early", "middle")
         )
-        early, middle = (sum(block.after for block in part) for part in (self.early, self.middle))
+        early, middle = (
+            sum(block.after for block in blocks) for blocks in (self.early, self.middle)
+        )
         if early % 2:
             raise ValueError("pairs of frames are torn apart")
         self.channels = self.middle[-1].channels
@@ -170,9 +172,9 @@ class UscDecoder:
         self.up, self.again, self.head = (
             nn.dense(weights, name) for name in ("up", "again", "head")
         )
-        parts = [nn.Separable.each_of(weights, part) for part in ("deep", "late", "last")]
+        parts = [nn.Separable.each_of(weights, name) for name in ("deep", "late", "last")]
         self.deep, self.late_blocks, self.last = parts
-        deep, late, last = (sum(block.after for block in part) for part in parts)
+        deep, late, last = (sum(block.after for block in blocks) for blocks in parts)
         self.late = 4 * deep + 2 * late + last
         self.channels = self.deep[0].channels
         if len(self.head[1]) != DECODER_BANDS:
@@ -267,9 +269,9 @@ class TokenStream:
 
     def flush(self) -> IntArray:
         """Return the tokens still due, as if silence followed; then `reset`."""
-        rest = self._tokens(self._latents.flush())
+        tokens = self._tokens(self._latents.flush())
         self.reset()
-        return rest
+        return tokens
 
     def _tokens(self, latents: FloatArray) -> IntArray:
         noise = self._noise(len(latents))
@@ -281,5 +283,5 @@ class TokenStream:
         if self._scale is None:
             return None
         size, places = self._books.dimensions, range(self._made, self._made + count)
-        uniform = [secret_uniform(size, "token", *self._whose, place) for place in places]
+        uniform = [secret_uniform(size, "token", *self._whose, index) for index in places]
         return laplace(np.reshape(uniform, (count, size)), self._scale)

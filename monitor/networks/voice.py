@@ -153,10 +153,10 @@ class VoiceNetwork(StoredNetwork):
         last: FloatArray | None = None
         for group in range(1, GROUPS):
             channels = y[:, group * width : (group + 1) * width]
-            beside = channels.copy() if last is None else channels + last
+            stacked = channels.copy() if last is None else channels + last
             name = f"{block}.group{group}"
-            beside = beside.take(places, axis=0).reshape(len(y), -1)
-            last = self._layer(beside, name)
+            stacked = stacked.take(places, axis=0).reshape(len(y), -1)
+            last = self._layer(stacked, name)
             channels[:] = last
         y = self._layer(y, f"{block}.two")
         for window in frames.windows:
@@ -266,8 +266,8 @@ class _Stack:
     def stack(self, rows: list[FloatArray]) -> FloatArray:
         """Lay the frames of windows, shape (t, channels) each, one below the other."""
         stacked = np.zeros((self._rows, rows[0].shape[1]), np.float32)
-        for window, part in zip(self.windows, rows, strict=True):
-            stacked[window] = part
+        for window, frames in zip(self.windows, rows, strict=True):
+            stacked[window] = frames
         return stacked
 
     def around(self, taps: int, dilation: int) -> IntArray:

@@ -98,8 +98,8 @@ class EvidenceModel:
             parts = [arrays[name] for name in names]
             is_table = all(array.dtype.kind == "f" for array in parts)
             require(is_table, "an evidence rank model is not a table of numbers")
-            first, *rest = (array.astype(np.float64) for array in parts)
-            return np.concatenate([first[None], *rest]) if rest else first
+            first, *others = (array.astype(np.float64) for array in parts)
+            return np.concatenate([first[None], *others]) if others else first
 
         effects = None
         if "conditions" in arrays:
@@ -151,9 +151,9 @@ class EvidenceModel:
         rows = np.flatnonzero(reached.any(axis=1))
         parts = []
         for t in rows:
-            left, right, w = neighbours(self.template_lengths, reached[t], seconds)
+            lower, upper, w = neighbours(self.template_lengths, reached[t], seconds)
             parts.append([
-                (1.0 - w) * values[..., left] + w * values[..., right]
+                (1.0 - w) * values[..., lower] + w * values[..., upper]
                 for values in (
                     self.intercept[:, t],
                     np.moveaxis(self.slopes[:, t], 1, -1),
@@ -220,16 +220,16 @@ class LengthEvidence:
         self._gaps = np.append(np.diff(self._logs), 1.0)
         self.support = bounds[:, 0]
 
-    def at(self, seconds: FloatArray) -> EvidencePoint:
+    def evaluate_at(self, seconds: FloatArray) -> EvidencePoint:
         """Interpolate at T speech seconds, shape (R,); a moment does not depend on the others."""
         first, last = self.lengths[0], self.lengths[-1]
         inside = np.minimum(np.maximum(seconds, first), last)
-        left = np.maximum(np.searchsorted(self.lengths, inside) - 1, 0)
-        right = np.minimum(left + 1, self.lengths.size - 1)
-        w = (np.log(inside) - self._logs[left]) / self._gaps[left]
+        previous = np.maximum(np.searchsorted(self.lengths, inside) - 1, 0)
+        following = np.minimum(previous + 1, self.lengths.size - 1)
+        w = (np.log(inside) - self._logs[previous]) / self._gaps[previous]
         fade = np.minimum(seconds / first, 1.0)
         near, far = (fade * (1.0 - w))[:, None, None], (fade * w)[:, None, None]
-        table = near * self._table[left] + far * self._table[right]
-        lower, upper = self._bounds[left], self._bounds[right]
+        table = near * self._table[previous] + far * self._table[following]
+        lower, upper = self._bounds[previous], self._bounds[following]
         bounds = lower + w[:, None] * (upper - lower)  # equal ends stay what they are
         return EvidencePoint(table[..., 0], table[..., 1:], bounds[:, 0], bounds[:, 1])

@@ -22,7 +22,7 @@ class FalseAlarms:
 
     field: str  # of a reading
     bits: float  # the threshold, which is to be exceeded: to equal it is nothing
-    share: float  # q: of other people's streams of that length at most this share exceeds it
+    rate: float  # q: of other people's streams of that length at most this share exceeds it
     horizon_seconds: float  # H, audio seconds from the beginning of a stream
     speakers: int  # n, the number behind it, without the watched speaker
     repeated: int  # of these, the number with H/2 to H of audio, which was repeated
@@ -33,7 +33,7 @@ class FalseAlarms:
     def terms(self) -> FalseAlarmTerms:
         """Return what an alert quotes of it."""
         return FalseAlarmTerms(
-            self.share, self.horizon_seconds, self.speakers, self.repeated, self.session
+            self.rate, self.horizon_seconds, self.speakers, self.repeated, self.session
         )
 
 
@@ -42,7 +42,7 @@ def false_alarms(
     features: tuple[str, ...],
     session: str,
     field: str,
-    share: float,
+    rate: float,
     horizon_seconds: float,
     *,
     watch: str | None = None,
@@ -56,12 +56,12 @@ def false_alarms(
         session: the kind of rank model in use.
         field: as for an alert; a feature's field (``f0.local_bits``) refers to a stream with this
             feature alone.
-        share: q, over 0 and under 1.
+        rate: q, over 0 and under 1.
         horizon_seconds: H; between two lengths of the grid, the longer one is used.
         watch: the watched speaker, or None.
         headline: what ``bits`` are, ``"evidence"`` or ``"closed-set"``.
     """
-    needed = fewest_maxima(share)
+    needed = fewest_maxima(rate)
     if not (math.isfinite(horizon_seconds) and horizon_seconds > 0):
         raise UsageError(
             f"horizon_seconds={horizon_seconds:g} must be a positive number of seconds"
@@ -97,12 +97,12 @@ def false_alarms(
     others = maxima.select_others(own_field, horizon_seconds, needed=needed, watch=watch)
     if others.values.size < needed:
         raise UsageError(
-            _too_few(maxima, own_field, share, horizon_seconds, others.values.size, watch)
+            _too_few(maxima, own_field, rate, horizon_seconds, others.values.size, watch)
         )
     return FalseAlarms(
         field,
-        conformal_threshold(others.values, share),
-        share,
+        conformal_threshold(others.values, rate),
+        rate,
         horizon_seconds,
         int(others.values.size),
         others.repeated,
@@ -144,9 +144,9 @@ _OTHER = {"same": "cross", "cross": "same"}
 
 
 def _too_few(
-    maxima: Maxima, field: str, share: float, seconds: float, count: int, watch: str | None
+    maxima: Maxima, field: str, rate: float, seconds: float, count: int, watch: str | None
 ) -> str:
-    needed = fewest_maxima(share)
+    needed = fewest_maxima(rate)
     shorter = [
         float(h)
         for h in maxima.horizons[maxima.horizons < seconds]
@@ -159,7 +159,7 @@ def _too_few(
     if shorter:
         advice.insert(0, f"ask for {length_in_words(shorter[-1])}")
     return (
-        f"at most {percent(share)} false alarms in streams of {length_in_words(seconds)} need the "
+        f"at most {percent(rate)} false alarms in streams of {length_in_words(seconds)} need the "
         f"streams of {plural(needed, 'other speaker')}, there are {count}: {', or '.join(advice)}"
     )
 
@@ -170,8 +170,8 @@ def _too_few(
 _ROUNDING = 1e-9  # of a share such as 0.07 times a whole number
 
 
-def conformal_threshold(maxima: FloatArray, share: float) -> float:
-    """Return the bound that a further stream's maximum exceeds with probability ``share`` at most.
+def conformal_threshold(maxima: FloatArray, rate: float) -> float:
+    """Return the bound that a further stream's maximum exceeds with probability ``rate`` at most.
 
     This is split conformal prediction with the largest value of a whole stream as the score. See
     Vovk, Gammerman and Shafer, *Algorithmic Learning in a Random World*, 2005, and Lei et al., JASA
@@ -189,20 +189,20 @@ def conformal_threshold(maxima: FloatArray, share: float) -> float:
         >>> conformal_threshold(maxima, 0.05), conformal_threshold(maxima, 0.2)
         (19.0, 16.0)
     """
-    needed = fewest_maxima(share)
+    needed = fewest_maxima(rate)
     maxima = np.asarray(maxima, dtype=np.float64)
     if maxima.ndim != 1 or np.isnan(maxima).any():
         raise UsageError("a conformal threshold takes one maximum of each stream, shape (n,)")
     if maxima.size < needed:
         raise UsageError(
-            f"{maxima.size} maxima are too few for a share of {share:g}: {needed} are needed"
+            f"{maxima.size} maxima are too few for a share of {rate:g}: {needed} are needed"
         )
-    above = math.floor((maxima.size + 1) * share * (1 + _ROUNDING))  # that may be larger
+    above = math.floor((maxima.size + 1) * rate * (1 + _ROUNDING))  # that may be larger
     return float(np.sort(maxima)[maxima.size - above])
 
 
-def fewest_maxima(share: float) -> int:
+def fewest_maxima(rate: float) -> int:
     """Return how many maxima a share q takes: the least n of ``1/q - 1`` or more."""
-    if not 0 < share < 1:
-        raise UsageError(f"share={share:g} must be over 0 and under 1")
-    return max(1, math.ceil(1 / share * (1 - _ROUNDING)) - 1)
+    if not 0 < rate < 1:
+        raise UsageError(f"rate={rate:g} must be over 0 and under 1")
+    return max(1, math.ceil(1 / rate * (1 - _ROUNDING)) - 1)

@@ -30,7 +30,7 @@ class Forgotten:
     background: bool = False  # whether the cohort had the person
     marked: int = 0  # rank models partly calibrated on the person
     mute: int = 0  # models without evidence from now on, since their cohort changed
-    left: int | None = None  # people still enrolled; None for a file of rank models
+    remaining: int | None = None  # people still enrolled; None for a file of rank models
 
     def in_words(self, name: str) -> list[str]:
         """Format lines with the deleted data, the invalidated models and the remedy."""
@@ -44,7 +44,7 @@ class Forgotten:
             gone.append("a sketch in the cohort")
         if self.maxima:
             gone.append(f"the maxima of a stream in {plural(self.maxima, 'rank model')}")
-        remaining = "" if self.left is None else f"; {plural(self.left, 'speaker')} left"
+        remaining = "" if self.remaining is None else f"; {plural(self.remaining, 'speaker')} left"
         lines = [f"{name} is forgotten: {', '.join([*gone, 'the name'])}{remaining}"]
         if self.marked:
             lines.append(
@@ -60,7 +60,7 @@ class Forgotten:
         return lines
 
 
-def named_in(population: Population) -> set[str]:
+def list_names(population: Population) -> set[str]:
     """List all names in a population, enrolled or not."""
     return set(population.names) | _list_names(population.rank_models, population.cohort)
 
@@ -92,7 +92,7 @@ def forget_people(
         return forgotten
     population = Population.load(path)
     for name in names:
-        _check_known(name, named_in(population), path)
+        _check_known(name, list_names(population), path)
     if set(names).issuperset(population.names):
         who = f"{names[0]} is the only one" if len(names) == 1 else "no other person is enrolled"
         raise UsageError(f"{who} in {path}: delete the file instead")
@@ -107,7 +107,7 @@ def forget_people(
         changes = {"rank_models": rank_models, "cohort": cohort}
         population = population._with(mismatched=population.mismatched, **changes)
         forgotten[name] = replace(
-            removed, template_seconds=seconds, recordings=recordings, left=len(population)
+            removed, template_seconds=seconds, recordings=recordings, remaining=len(population)
         )
     population.save(target)
     return forgotten

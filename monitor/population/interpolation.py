@@ -24,7 +24,7 @@ _CHUNK = 1 << 19  # most numbers worked on at once, so that memory stays small
 class RankModelPoint:
     """Rank model at n points: itself and its resamples at one length T, or itself at several."""
 
-    share: FloatArray  # (C, n), weight of each part of the rank pmf; C is 1, or 2 if degenerate
+    mixture: FloatArray  # (C, n), weight of each part of the rank pmf; C is 1, or 2 if degenerate
     alpha: FloatArray  # (C, n)
     beta: FloatArray  # (C, n)
     binomial: BoolArray  # (C, n)
@@ -43,7 +43,7 @@ class RankModelPoint:
         """Compute the mean probability of ``tied`` ranks after ``better``, with floor; (rows,)."""
         ranks = better + np.arange(1, tied + 1)[:, None]
         gamma = np.zeros(self.alpha[0, row].shape)
-        for c in range(self.share.shape[0]):
+        for c in range(self.mixture.shape[0]):
             alpha, beta, binomial = self.alpha[c, row], self.beta[c, row], self.binomial[c, row]
             if binomial.any():
                 p, a, b = (
@@ -58,7 +58,7 @@ class RankModelPoint:
                 )
             else:
                 logs = betabinomial.log_pmf_at(alpha, beta, speakers, ranks)
-            gamma += self.share[c, row] * np.exp(logs).mean(axis=0)
+            gamma += self.mixture[c, row] * np.exp(logs).mean(axis=0)
         spread = self.uniform_share[row]
         # N times gamma first: with nothing but the floor left this is exactly 1 / N
         return np.asarray(((1.0 - spread) * (speakers * gamma) + spread) / speakers)
@@ -80,7 +80,7 @@ class RankModelPoint:
     def pmf(self, speakers: int, row: slice | IntArray, *, floor: bool) -> FloatArray:
         """Compute the rank pmf, shape (rows, N); with the floor e mixed in, or only the fading."""
         gamma = np.zeros((self.alpha[0, row].size, speakers))
-        for c in range(self.share.shape[0]):
+        for c in range(self.mixture.shape[0]):
             alpha, beta, binomial = self.alpha[c, row], self.beta[c, row], self.binomial[c, row]
             log_pmf = np.empty_like(gamma)
             if binomial.any():
@@ -89,7 +89,7 @@ class RankModelPoint:
                 log_pmf[~binomial] = betabinomial.log_pmf(
                     alpha[~binomial], beta[~binomial], speakers
                 )
-            gamma += self.share[c, row][:, None] * np.exp(log_pmf)
+            gamma += self.mixture[c, row][:, None] * np.exp(log_pmf)
         even = (self.uniform_share if floor else 1.0 - self.fade)[row][:, None]
         return np.asarray((1.0 - even) * gamma + even / speakers)
 
@@ -97,7 +97,7 @@ class RankModelPoint:
         """Compute MeanD of the rank model at N, shape (rows,). The floor e is not part of it."""
         rows = np.arange(self.floor.size)[row]
         fade = self.fade[rows]
-        plain = (self.share[0, rows] == 1.0) & ~self.binomial[0, rows] & (fade == 1.0)
+        plain = (self.mixture[0, rows] == 1.0) & ~self.binomial[0, rows] & (fade == 1.0)
         bits = np.zeros(rows.size)
         if plain.any():
             alpha, beta = self.alpha[0, rows[plain]], self.beta[0, rows[plain]]
@@ -106,7 +106,7 @@ class RankModelPoint:
         if speakers > betabinomial.FINE_FROM:
             r = rows[mixed]
             bits[mixed] = betabinomial.mixed_mean_disclosure_bits(
-                self.share[:, r],
+                self.mixture[:, r],
                 self.alpha[:, r],
                 self.beta[:, r],
                 self.binomial[:, r],
@@ -157,7 +157,7 @@ class LengthModel:
         """The smallest share e, over all lengths, that is held back for a mistake."""
         return float(self._parameters[:, 2, 0].min())
 
-    def at(self, seconds: float) -> RankModelPoint:
+    def evaluate_at(self, seconds: float) -> RankModelPoint:
         """Return the rank model and its resamples at T speech seconds: 1 + B points."""
         if self._last is None or self._last[0] != seconds:
             self._last = seconds, self._points(np.array([seconds]), slice(None))
@@ -175,7 +175,7 @@ class LengthModel:
         Row 0 is the rank model, the others are its resamples.
         """
         if seconds.size == 1:
-            point = self.at(float(seconds[0]))
+            point = self.evaluate_at(float(seconds[0]))
             return point.weights[None, rows], point.uniform_share[None, rows]
         parameters, count = self._parameters[0, :, rows].shape
         weights = np.empty((seconds.size, count, parameters - 3))
@@ -192,15 +192,15 @@ class LengthModel:
         """Interpolate some rows at each of R lengths, length after length."""
         first, last = self.lengths[0], self.lengths[-1]
         inside = np.minimum(np.maximum(seconds, first), last)
-        left = np.searchsorted(self.lengths, inside, side="right") - 1
-        exact = inside == self.lengths[left]
-        right = left + ~exact
-        gap = np.where(exact, 1.0, self._log_lengths[right] - self._log_lengths[left])
-        w = (np.log(inside) - self._log_lengths[left]) / gap
+        lower = np.searchsorted(self.lengths, inside, side="right") - 1
+        exact = inside == self.lengths[lower]
+        upper = lower + ~exact
+        gap = np.where(exact, 1.0, self._log_lengths[upper] - self._log_lengths[lower])
+        w = (np.log(inside) - self._log_lengths[lower]) / gap
         near, far, on_grid = (factor[:, None, None] for factor in (1.0 - w, w, exact))
         # of shape (R, 3 + F, rows)
-        low, high = (self._parameters[ends, :, rows] for ends in (left, right))
-        mixed = np.exp(near * self._logs[left, :, rows] + far * self._logs[right, :, rows])
+        low, high = (self._parameters[ends, :, rows] for ends in (lower, upper))
+        mixed = np.exp(near * self._logs[lower, :, rows] + far * self._logs[upper, :, rows])
         zero = (low[:, 3:] == 0.0) | (high[:, 3:] == 0.0)  # a lambda that has no logarithm
         mixed[:, 3:] = np.where(zero, near * low[:, 3:] + far * high[:, 3:], mixed[:, 3:])
         mixed = np.where(on_grid, low, mixed)
@@ -208,12 +208,12 @@ class LengthModel:
         alpha, beta, binomial = (
             mixed[None, :, 0],
             mixed[None, :, 1],
-            self._binomial[None, left, rows],
+            self._binomial[None, lower, rows],
         )
         weight = np.ones(alpha.shape)
-        is_degenerate = ~exact & (self.degenerate[left] | self.degenerate[right])
+        is_degenerate = ~exact & (self.degenerate[lower] | self.degenerate[upper])
         if is_degenerate.any():
-            stiff = self._binomial[np.stack([left, right]), rows]
+            stiff = self._binomial[np.stack([lower, upper]), rows]
             is_mixed = is_degenerate[:, None] & stiff.any(axis=0)
             weight = np.where(is_mixed, [near[:, 0], far[:, 0]], [[[1.0]], [[0.0]]])
             alpha = np.where(is_mixed, [low[:, 0], high[:, 0]], alpha)
@@ -246,11 +246,11 @@ def at_template(rank_model: RankModel, seconds: float, additive: BoolArray) -> L
     rows = np.flatnonzero(reached.any(axis=1))
     parts = []
     for t in rows:
-        left, right, w = neighbours(rank_model.template_lengths, reached[t], seconds)
-        nearest = right if w > 0.5 else left
-        stiff = rank_model.binomial[:, t, left] | rank_model.binomial[:, t, right]
+        lower, upper, w = neighbours(rank_model.template_lengths, reached[t], seconds)
+        nearest = upper if w > 0.5 else lower
+        stiff = rank_model.binomial[:, t, lower] | rank_model.binomial[:, t, upper]
         alpha, beta, weights, floor = (
-            _mixed(values[:, t, left], values[:, t, right], w)
+            _mixed(values[:, t, lower], values[:, t, upper], w)
             for values in (rank_model.alpha, rank_model.beta, rank_model.weights, rank_model.floor)
         )
         alpha = np.where(stiff, rank_model.alpha[:, t, nearest], alpha)
@@ -294,7 +294,7 @@ class EvidenceSpread:
     clipped: BoolArray  # whether high is what calibration supports, and may be more, (n,)
 
     @classmethod
-    def of(
+    def from_rows(
         cls, rows: Sequence[Mapping[str, Any]], template_seconds: float
     ) -> EvidenceSpread | None:
         """Read it from a rank model's calibration table; None if that has none."""
@@ -311,15 +311,15 @@ class EvidenceSpread:
         if not len(cells):
             return None
         columns = np.array(sorted(set(cells[:, 1].tolist())))  # unique is slow to load
-        left, right, w = neighbours(columns, np.ones(columns.size, np.bool_), template_seconds)
-        cells = cells[cells[:, 1] == columns[right if w > 0.5 else left]]
+        lower, upper, w = neighbours(columns, np.ones(columns.size, np.bool_), template_seconds)
+        cells = cells[cells[:, 1] == columns[upper if w > 0.5 else lower]]
         cells = cells[np.argsort(cells[:, 0], kind="stable")]
         # cut to what few people support at long lengths: what shorter speech reads, longer does
         clipped = np.maximum.accumulate(cells[:, 3] >= cells[:, 5] - 1e-6)
         cells[:, 3] = np.maximum.accumulate(cells[:, 3])
         return cls(cells[:, 0], cells[:, 2:5], clipped)
 
-    def at(self, seconds: float) -> SpeakerRange | None:
+    def evaluate_at(self, seconds: float) -> SpeakerRange | None:
         """Interpolate the range at T speech seconds; None below the shortest calibrated."""
         if seconds < self.lengths[0]:
             return None
@@ -365,7 +365,7 @@ class EnrolledProbability:
         log_length = np.log(np.maximum(seconds, self._lengths[0]))
         return np.asarray(np.interp(log_length, np.log(self._lengths), self._areas))
 
-    def at(self, seconds: FloatArray, favourite: FloatArray) -> FloatArray:
+    def evaluate_at(self, seconds: FloatArray, favourite: FloatArray) -> FloatArray:
         """Compute the probability at R moments, in (0, 1); NaN if impostors cannot be detected.
 
         Args:
@@ -414,7 +414,7 @@ def same_session_bias_bits(
     bits = {}
     for seconds in _SHOWN:
         same_bits, cross_bits = (
-            m.at(seconds).expected_bits(speakers, slice(0, 1))[0] for m in models
+            m.evaluate_at(seconds).expected_bits(speakers, slice(0, 1))[0] for m in models
         )
         bits[seconds] = float(same_bits - cross_bits)
     return bits

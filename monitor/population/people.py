@@ -328,8 +328,8 @@ def find_recordings(
     """Find enrolled sources that are the recording with these fingerprints."""
     marks = set(hashes)
     if isinstance(people, ManyPeople):
-        places = sorted({place for mark in marks for place in people.mentioning(mark)})
-        people = [people[place] for place in places]
+        indices = sorted({index for mark in marks for index in people.mentioning(mark)})
+        people = [people[index] for index in indices]
     return [
         (speaker, note)
         for speaker in people

@@ -141,8 +141,8 @@ class Population(Templates):
         else:
             self.speakers = tuple(speakers)
             names = tuple(speaker.name for speaker in self.speakers)
-            apart = [place for place, speaker in enumerate(self.speakers) if speaker.sessions]
-        sessions = {place: self.speakers[place].sessions for place in apart}
+            apart = [index for index, speaker in enumerate(self.speakers) if speaker.sessions]
+        sessions = {index: self.speakers[index].sessions for index in apart}
         super().__init__(names, offsets, features, sessions)
         self.rank_models = rank_models or RankModels()
         self._mismatched = mismatched
@@ -153,16 +153,16 @@ class Population(Templates):
     @property
     def mismatched(self) -> bool:
         """True if some of these speakers were not in the calibration."""
-        taught = self.rank_models.learnt_from
+        taught = self.rank_models.training_speakers
         if not taught:  # the shipped ones do not list them
             return self._mismatched
         return not taught.issuperset(self.names)
 
     def index(self, name: str) -> int:
         """Return the position of a speaker; a UsageError names the nearest spelling."""
-        for known in (name, spelled(name)):
-            if known in self.names:
-                return self.names.index(known)
+        for spelling in (name, spelled(name)):
+            if spelling in self.names:
+                return self.names.index(spelling)
         hint = nearest_spelling(name, self.names) or f"enrolled: {plural(len(self), 'speaker')}"
         raise UsageError(f"{name!r} is not enrolled; {hint}")
 
@@ -287,8 +287,8 @@ class Population(Templates):
                 )
                 later = before.merged(later)
             people[later.name] = later
-        place = {name: i for i, name in enumerate(people)}
-        offsets, features = self._merged(other, [place[name] for name in other.names])
+        index = {name: i for i, name in enumerate(people)}
+        offsets, features = self._merged(other, [index[name] for name in other.names])
         return self._with(
             speakers=tuple(people.values()),
             offsets=offsets,

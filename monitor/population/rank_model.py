@@ -234,7 +234,7 @@ class RankModels:
         return [(model.features, model.session) for model in self._rank_models.values()]
 
     @property
-    def learnt_from(self) -> frozenset[str]:
+    def training_speakers(self) -> frozenset[str]:
         """Names of all speakers in their calibration, without reading a model."""
         return frozenset(name for model in self._rank_models.values() for name in model.learnt_from)
 
@@ -281,7 +281,7 @@ class RankModels:
     def unpack(cls, header: Iterable[Record], arrays: Arrays, path: Path) -> RankModels:
         """Reverse ``pack``; StoreError of a wrong header, and of damage when it is read."""
         return cls(
-            StoredRankModel.of(entry, arrays.below(f"{RANK_MODEL}{i}/"), path)
+            StoredRankModel.from_entry(entry, arrays.with_prefix(f"{RANK_MODEL}{i}/"), path)
             for i, entry in enumerate(header)
         )
 
@@ -298,7 +298,7 @@ class StoredRankModel:
     path: Path
 
     @classmethod
-    def of(cls, entry: Record, arrays: Arrays, path: Path) -> StoredRankModel:
+    def from_entry(cls, entry: Record, arrays: Arrays, path: Path) -> StoredRankModel:
         """Create one from a header entry; StoreError or KeyError if it describes no rank model."""
         features, session = tuple(entry["features"]), entry["session"]
         learnt_from = spelled_all(entry.get("learnt_from", ()))
@@ -325,9 +325,9 @@ class StoredRankModel:
             plain[key] = spelled_all(plain[key])
         plain[_ROWS] = tuple(json.loads(bytes(arrays[_ROWS])))
         if plain.get("maxima") is not None:
-            plain["maxima"] = unpack_maxima(plain["maxima"], arrays.below(_MAXIMA))
+            plain["maxima"] = unpack_maxima(plain["maxima"], arrays.with_prefix(_MAXIMA))
         if plain.get(_EVIDENCE) is not None:
             grid = values["lengths"], values["template_lengths"]
-            packed = arrays.below(f"{_EVIDENCE}/")
+            packed = arrays.with_prefix(f"{_EVIDENCE}/")
             plain[_EVIDENCE] = EvidenceModel.unpack(packed, *grid, plain[_EVIDENCE])
         return RankModel(**{**plain, **values})

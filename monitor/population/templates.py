@@ -84,11 +84,11 @@ class Templates:
         ):
             raise StoreError("templates and speakers do not belong together")
         slice_counts = np.diff(self.offsets).tolist()
-        for place, counts in self._sessions.items():
+        for index, counts in self._sessions.items():
             is_sound = all(type(size) is int and size > 0 for size in counts)
-            if not (is_sound and sum(counts) == slice_counts[place]):
+            if not (is_sound and sum(counts) == slice_counts[index]):
                 raise StoreError(
-                    f"the sessions of {self.names[place]!a:.40} are not those of its slices"
+                    f"the sessions of {self.names[index]!a:.40} are not those of its slices"
                 )
         for name, templates in self.features.items():
             if templates.slices.ndim != 2 or templates.slices.shape[1] != templates.spec.size:
@@ -113,7 +113,7 @@ class Templates:
         """List speakers with a template that has nothing of this feature."""
         for (name, *_), matrix in self._prepared.items():
             is_complete = name == feature and len(matrix) == len(self)
-            if is_complete and all(part.any(axis=1).all() for part in _split_rows(matrix)):
+            if is_complete and all(rows.any(axis=1).all() for rows in _split_rows(matrix)):
                 return ()
         slices = self.features[feature].slices.any(axis=1)
         is_present = np.zeros(len(self), np.bool_)
@@ -121,15 +121,15 @@ class Templates:
         is_empty = ~is_present & (np.diff(self.offsets) > 0)
         return tuple(compress(self.names, is_empty.tolist()))
 
-    def _voiced_shares(self, feature: str, place: int | None) -> tuple[float, ...]:
+    def _voiced_shares(self, feature: str, index: int | None) -> tuple[float, ...]:
         """Return `Population.voiced_shares` of the speaker at a place; None for a sample."""
         templates = self.features[feature]
         rows, sizes = templates.slices, list[int]()
-        if place is None:
+        if index is None:
             rows = rows[:: max(1, len(rows) // _SAMPLED_SLICES)]
         else:
-            rows = rows[self.offsets[place] : self.offsets[place + 1]]
-            sizes = list(self._sessions.get(place, ())[:-1])
+            rows = rows[self.offsets[index] : self.offsets[index + 1]]
+            sizes = list(self._sessions.get(index, ())[:-1])
         sessions = np.split(rows, np.cumsum(sizes, dtype=np.intp)) if len(rows) else []
         frame_seconds = templates.spec.frame_seconds / SLICE_SECONDS
         return tuple(
@@ -146,14 +146,14 @@ class Templates:
         """Length of all but much shorter templates, speech seconds; 0 without speakers."""
         return self._shortest(MISMATCH)
 
-    def _shortest(self, share: float, enough_seconds: float = math.inf) -> float:
+    def _shortest(self, fraction: float, enough_seconds: float = math.inf) -> float:
         """Return the shortest length that is at least this fraction of the median, or enough."""
         have = self.template_seconds
         if not len(self):
             return 0.0
-        return float(have[have >= min(share * median(have), enough_seconds)].min())
+        return float(have[have >= min(fraction * median(have), enough_seconds)].min())
 
-    def _choose_scoring(self, seconds: float | None, place: int | None) -> Scoring:
+    def _choose_scoring(self, seconds: float | None, index: int | None) -> Scoring:
         """Choose the common length; as of `Population.scoring`, of a watched speaker by place."""
         have = self.template_seconds
         if seconds is not None:
@@ -162,8 +162,8 @@ class Templates:
             common = math.floor(seconds / SLICE_SECONDS) * SLICE_SECONDS
         else:
             common = self._shortest(MISMATCH, _USEFUL_SECONDS)
-            if place is not None:
-                common = min(self.common_seconds, float(have[place]))
+            if index is not None:
+                common = min(self.common_seconds, float(have[index]))
         members = have >= common
         if common <= 0 or members.sum() < 2:
             raise UsageError(
@@ -219,7 +219,7 @@ class Templates:
 
     def sessions_apart(self, scoring: Scoring) -> SessionMixture | None:
         """Return the owners of `prepared_apart`, or None."""
-        owner = [place for place, _ in self._apart(scoring)]
+        owner = [member for member, _ in self._apart(scoring)]
         people = int(scoring.members.sum())
         return SessionMixture(people, np.array(owner, np.int64)) if owner else None
 
@@ -242,15 +242,15 @@ class Templates:
         for index, counts in self._sessions.items():
             if not scoring.members[index]:
                 continue
-            place = int(members[index])
+            member = int(members[index])
             every = np.arange(self.offsets[index], self.offsets[index + 1])
             begin = 0
             for number, count in enumerate(counts):
-                own = every[begin : begin + count]
+                session_slices = every[begin : begin + count]
                 begin += count
                 if number:
-                    rest = np.setdiff1d(every, own)
-                    yield place, np.concatenate([own, rest])[:size]
+                    other_slices = np.setdiff1d(every, session_slices)
+                    yield member, np.concatenate([session_slices, other_slices])[:size]
 
     def _blocks(self, feature: str, scoring: Scoring) -> Iterator[AnyArray]:
         """Yield slices of members, block by block: (block, S, M), wide enough to be summed."""
@@ -268,25 +268,25 @@ class Templates:
             rows[f"slices/{name}"] = Rows(
                 templates.slices.shape, templates.slices.dtype, _split_rows(templates.slices)
             )
-            how = templates.spec.kind.similarity()
-            if how.bound is None or np.count_nonzero(self.template_seconds) < 2:
+            similarity = templates.spec.kind.similarity()
+            if similarity.bound is None or np.count_nonzero(self.template_seconds) < 2:
                 continue
             scoring = self._choose_scoring(None, None)
             shape = int(scoring.members.sum()), templates.spec.size
-            blocks = self._prepared_blocks(name, scoring, how)
+            blocks = self._prepared_blocks(name, scoring, similarity)
             rows[f"prepared/{name}"] = Rows(shape, np.dtype("<f4"), blocks)
-            noted[name] = {"seconds": scoring.seconds, "similarity": how.name}
+            noted[name] = {"seconds": scoring.seconds, "similarity": similarity.name}
         return rows, noted
 
     def _take_prepared(self, notes: Record, arrays: Mapping[str, AnyArray]) -> None:
         """Take the prepared ones of a mapped store; StoreError where they do not fit."""
         for name, note in notes.items():
             spec, matrix = self.features[name].spec, arrays[f"{MAPPED}prepared/{name}"]
-            seconds, how = float(note["seconds"]), spec.kind.similarity(note["similarity"])
+            seconds, similarity = float(note["seconds"]), spec.kind.similarity(note["similarity"])
             shape = int(self._choose_scoring(seconds, None).members.sum()), spec.size
-            if matrix.dtype != np.float32 or matrix.shape != shape or how.bound is None:
+            if matrix.dtype != np.float32 or matrix.shape != shape or similarity.bound is None:
                 raise StoreError(f"what is prepared of {name} does not match its templates")
-            self._prepared[name, seconds, how.name] = matrix
+            self._prepared[name, seconds, similarity.name] = matrix
         for name, templates in self.features.items():
             if templates.slices.dtype.kind not in ("iu" if templates.spec.kind.counted else "f"):
                 raise StoreError(f"templates of {name} are of the wrong type")
@@ -316,19 +316,19 @@ class Templates:
     def _stacked(self, other: Templates) -> dict[str, FeatureTemplates]:
         """Stack the slices of both by feature; UsageError if the features do not match."""
         features = {}
-        for name, mine in self.features.items():
-            theirs = other.features.get(name)
-            own, new = mine.spec, None if theirs is None else theirs.spec
-            if theirs is None or new is None or (new.kind, new.size) != (own.kind, own.size):
-                raise UsageError(f"the new templates have no {name!r} of size {own.size}")
-            if new.network != own.network:
+        for name, current in self.features.items():
+            added = other.features.get(name)
+            spec, new = current.spec, None if added is None else added.spec
+            if added is None or new is None or (new.kind, new.size) != (spec.kind, spec.size):
+                raise UsageError(f"the new templates have no {name!r} of size {spec.size}")
+            if new.network != spec.network:
                 what = unlike_networks(
-                    name, "the new templates", new.network, "the others", own.network
+                    name, "the new templates", new.network, "the others", spec.network
                 )
                 raise UsageError(f"{what}; enrol all speakers again with this version")
-            wide = np.result_type(mine.slices, theirs.slices)
-            slices = np.concatenate([mine.slices.astype(wide), theirs.slices.astype(wide)])
-            features[name] = replace(mine, slices=slices)
+            wide = np.result_type(current.slices, added.slices)
+            slices = np.concatenate([current.slices.astype(wide), added.slices.astype(wide)])
+            features[name] = replace(current, slices=slices)
         return features
 
 

@@ -98,13 +98,13 @@ class SoundQueue:
         """Take at most this many of the oldest samples."""
         parts = []
         while count > 0 and self._parts:
-            part = self._parts.popleft()
-            if len(part) > count:
-                self._parts.appendleft(part[count:])
-                part = part[:count]
-            parts.append(part)
-            count -= len(part)
-            self._waiting -= len(part)
+            chunk = self._parts.popleft()
+            if len(chunk) > count:
+                self._parts.appendleft(chunk[count:])
+                chunk = chunk[:count]
+            parts.append(chunk)
+            count -= len(chunk)
+            self._waiting -= len(chunk)
         return parts
 
     def _drop(self, count: int) -> None:

@@ -189,33 +189,39 @@ class Relay(BaseRule):
         ``attackers`` get protected sound if it is protected from the beginning. ``charge`` is that
         of a `Gate`.
         """
-        asked = self.settings
-        if asked.budget_bits is not None:
-            check_reach(asked.budget_bits, monitor.headline, monitor.attacker)
-            fresh = partial(monitor.fresh, step_seconds=asked.step_seconds)
+        settings = self.settings
+        if settings.budget_bits is not None:
+            check_reach(settings.budget_bits, monitor.headline, monitor.attacker)
+            fresh = partial(monitor.fresh, step_seconds=settings.step_seconds)
             ways = [RelayPath(CLEAR, [fresh()])]
             if attackers is not None:
-                hearers = [m.fresh(step_seconds=asked.step_seconds) for m in attackers.values()]
+                hearers = [m.fresh(step_seconds=settings.step_seconds) for m in attackers.values()]
                 ways = [RelayPath(PROTECTED, hearers)]
             if self.protects:
                 ways.append(self._protected_way(monitor, fresh))
             self.gate = Gate(
-                asked.budget_bits, ways, asked.step_seconds, hold=asked.holds, charge=charge
+                settings.budget_bits,
+                ways,
+                settings.step_seconds,
+                hold=settings.holds,
+                charge=charge,
             )
         self.outlet.start()
 
     def _protected_way(self, monitor: Monitor, fresh: Callable[..., Monitor]) -> RelayPath:
-        asked = self.settings
-        protect = ProtectedBlocks(asked.then, ("live",), speaker=monitor.watch, seed=asked.seed)
+        settings = self.settings
+        protect = ProtectedBlocks(
+            settings.then, ("live",), speaker=monitor.watch, seed=settings.seed
+        )
         if protect.latency_seconds is None:
             raise UsageError(
-                f"{asked.then} gives nothing before a recording is over: choose a method that "
+                f"{settings.then} gives nothing before a recording is over: choose a method that "
                 "works live, such as mcadams:random, or mute"
             )
         alone = [fresh()]
-        if asked.protected_population is not None:
-            alone.append(fresh(asked.protected_population))
-        return RelayPath(asked.then, [fresh()], alone, protect)
+        if settings.protected_population is not None:
+            alone.append(fresh(settings.protected_population))
+        return RelayPath(settings.then, [fresh()], alone, protect)
 
     def send(self, block: Block) -> list[Block]:
         """Let out what may go out by now; return it, one channel, as long in all as what came."""
@@ -253,34 +259,34 @@ class Relay(BaseRule):
         return [
             Alert(
                 kind="budget",
-                seconds=each.seconds,
+                seconds=closing.seconds,
                 speech=None,
-                rule=f"{self.rule}: {each.way}",
+                rule=f"{self.rule}: {closing.way}",
                 field="bits",
                 threshold=self.gate.budget_bits,
                 state="raised",
                 value=self.gate.bits,
-                way=each.way,
+                way=closing.way,
             )
-            for each in closed
-            if each.is_spent
+            for closing in closed
+            if closing.is_spent
         ]
 
     def note(self, start: RunStart) -> str | None:  # noqa: ARG002
         """Explain what goes out, for how long, and what the figures are of."""
-        asked = self.settings
-        late = f"{1000 * asked.delay_seconds:.0f} ms late" if asked.holds else "at once"
+        settings = self.settings
+        late = f"{1000 * settings.delay_seconds:.0f} ms late" if settings.holds else "at once"
         text = f"your voice goes out at {self.outlet.name}, {late}"
-        if asked.budget_bits is not None:
-            then = "muted" if asked.then == MUTE else f"protected by {asked.then}"
+        if settings.budget_bits is not None:
+            then = "muted" if settings.then == MUTE else f"protected by {settings.then}"
             promise = (
                 f"speech that would exceed it is not sent; {MARGIN_BITS:g} bits are kept back"
-                if asked.holds
+                if settings.holds
                 else "it closes one reading late, and what that reading adds exceeds the budget"
             )
             text += (
-                f", until {asked.budget_bits:g} bits are disclosed: then it is {then} ({promise}). "
-                "The figures are of what went out"
+                f", until {settings.budget_bits:g} bits are disclosed: then it is {then} "
+                f"({promise}). The figures are of what went out"
             )
         return text + self._describe_attacked()
 

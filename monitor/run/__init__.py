@@ -57,5 +57,5 @@ def status_of_error(error: Exception) -> int:
 
 def worst(statuses: Iterable[int]) -> int:
     """Return the one that counts where several hold; 0 of none."""
-    held = set(statuses)
-    return next((status for status in _WORST_FIRST if status in held), 0)
+    occurred = set(statuses)
+    return next((status for status in _WORST_FIRST if status in occurred), 0)

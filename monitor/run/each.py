@@ -187,7 +187,7 @@ def _figures_of(reading: Reading) -> dict[str, object]:
 def _list_notices(run: Run) -> list[str]:
     of_recording = ("no speech", "another person", "protected recording", "evidence against")
     noticed = [n for n in run.notices if n.seconds is not None or n.kind in of_recording]
-    lost = [f"audio was lost: {why}" for why in run.totals.lost]
+    lost = [f"audio was lost: {reason}" for reason in run.totals.lost]
     name = f"{run.source.label}: "
     return [line.replace(name, "") for line in (*lost, *map(str, noticed))]
 
@@ -414,14 +414,14 @@ def split_by_summary(
     recordings: Sequence[Path], summary: SummaryFile, side_files: FindSideFiles = lambda _: ()
 ) -> tuple[list[SummaryRow], list[Path]]:
     """Return the rows of recordings that a summary has, by name and content; and the others."""
-    rows, left = [], []
+    rows, remaining = [], []
     for path in recordings:
         name = escape_path(path)
         if name in summary.rows and summary.has(name, _fingerprint(path, side_files)):
             rows.append(SummaryRow(path, dict(summary.rows[name])))
         else:
-            left.append(path)
-    return rows, left
+            remaining.append(path)
+    return rows, remaining
 
 
 def process_each(

@@ -142,7 +142,7 @@ class Hearing:
                 if isinstance(source, LiveSource):
                     event = replace(event, lag=source.behind_seconds(event.seconds))
                 if self.declared is not None:
-                    event = replace(event, declared=self.declared.of(event))
+                    event = replace(event, declared=self.declared.declare(event))
             yield event
 
     def _prepare(self, jobs: int | None, stack: ExitStack) -> Source:

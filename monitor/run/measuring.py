@@ -147,7 +147,7 @@ class Measurement:
         start = events[0]
         assert isinstance(start, RunStart)
         several = start.watched is not None
-        own = [
+        own_events = [
             event
             for event in events
             if getattr(event, "label", None) == row.label
@@ -156,7 +156,7 @@ class Measurement:
         watch, prefix = row.watch if several else start.watch, f"{printable(row.label)}: "
         own_start = replace(start, people=None, watched=None, watch=watch)
         own_notices = [notice for notice in notices if str(notice).startswith(prefix)]
-        measurement = cls.from_events([own_start, *own], own_notices)
+        measurement = cls.from_events([own_start, *own_events], own_notices)
         names = ("label", "person", "probability", "enrolled", "overlap_seconds", "purity")
         return replace(measurement, **{name: getattr(row, name) for name in names})
 
@@ -211,7 +211,7 @@ class Measurement:
     def _care(self) -> str:
         """Format what forbids to take comfort in the figure; empty where nothing does."""
         warnings = [notice for notice in self.notices if notice.level != "info"]
-        order = {kind: place for place, kind in enumerate(_FIRST)}
+        order = {kind: rank for rank, kind in enumerate(_FIRST)}
         warnings.sort(key=lambda notice: order.get(notice.kind, len(order)))
         parts = [printable(str(warnings[0]))] if warnings else []
         if self.differs and (not warnings or warnings[0].kind not in _FIRST):
@@ -220,7 +220,7 @@ class Measurement:
             parts.append(f"{plural(len(warnings) - 1, 'more notice')} in .notices")
         if self.lost:
             parts.append(f"{plural(self.lost, 'gap')} in the recording")
-        text = "; ".join(part.rstrip(".") for part in parts)
+        text = "; ".join(caution.rstrip(".") for caution in parts)
         return f"Take care: {text}." if parts else ""
 
     def __repr__(self) -> str:
@@ -309,7 +309,7 @@ def measure(
         recording, rate = recording
     if isinstance(recording, int | float):
         raise UsageError("samples come first: give (samples, rate)")
-    given = samples_or_source(recording, rate)
+    audio = samples_or_source(recording, rate)
     if population is None:
         population = Population.reference()
     elif not isinstance(population, Population):
@@ -317,8 +317,8 @@ def measure(
     if turns is not None and settings.per_channel:
         raise UsageError("people are told apart by turns or by channel: give one")
     if turns is not None or settings.per_channel:
-        source = open_source(given) if isinstance(given, str | os.PathLike) else given
-        given = PerChannel(source) if turns is None else Diarised(source, turns)
+        source = open_source(audio) if isinstance(audio, str | os.PathLike) else audio
+        audio = PerChannel(source) if turns is None else Diarised(source, turns)
     names: Sequence[str | None] = [watch] if watch is None or isinstance(watch, str) else watch
     monitors = [
         partial(
@@ -336,5 +336,5 @@ def measure(
     run_settings = RunSettings(
         protect=settings.protect, allow_overlap=settings.allow_overlap, jobs=settings.jobs
     )
-    with Run(given, monitors, settings=run_settings) as run:
+    with Run(audio, monitors, settings=run_settings) as run:
         return Measurement.from_events(compact(run), run.notices)

@@ -78,7 +78,7 @@ class PrefetchedFrames(WrappedSource):
         self._processes = GeneratorProcesses(_frames, tasks, jobs)
         recordings = []
         for number, file in enumerate(files):
-            parts = [self._processes.of(number * groups + g) for g in range(groups)]
+            parts = [self._processes.iterate_task(number * groups + g) for g in range(groups)]
             recordings.append(placed(number, _Recording(file, parts)))
         super().__init__(Chain(recordings))
 
@@ -317,19 +317,22 @@ def prefetch_features(
     """
     parts = source.sources if isinstance(source, Chain) else (source,)
     if jobs is None:
-        jobs = worthwhile((part.seconds or 0.0 for part in parts), WORTHWHILE_SECONDS)
+        jobs = worthwhile((recording.seconds or 0.0 for recording in parts), WORTHWHILE_SECONDS)
     if jobs < 2 or not monitor.front_end.by_name:
         return None
     from monitor.sources.beside import SideInputSource
 
-    recordings = [part.source if isinstance(part, SideInputSource) else part for part in parts]
-    files = [part for part in recordings if isinstance(part, File)]
+    recordings = [
+        recording.source if isinstance(recording, SideInputSource) else recording
+        for recording in parts
+    ]
+    files = [recording for recording in recordings if isinstance(recording, File)]
     if len(files) != len(parts):
         return None
 
     def placed(number: int, frames: Source) -> Source:
-        part = parts[number]
-        return part.around(frames) if isinstance(part, SideInputSource) else frames
+        recording = parts[number]
+        return recording.around(frames) if isinstance(recording, SideInputSource) else frames
 
     return PrefetchedFrames(
         files,

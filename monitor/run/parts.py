@@ -88,8 +88,8 @@ class LogFile:
         resume = Argument("resume", "True", "LogFile(path, resume=True)")
         replace = Argument("replace", "True", "LogFile(path, replace=True)")
         go_on = ("continue it (", resume, "), ") if resumable else ()
-        rest = ("name another file, or overwrite it (", replace, ")")
-        raise UsageError(Message(f"{path} holds {what}: ", *go_on, *rest))
+        advice = ("name another file, or overwrite it (", replace, ")")
+        raise UsageError(Message(f"{path} holds {what}: ", *go_on, *advice))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +117,9 @@ class LedgerFile:
 
         check(monitor)
         ledger = Ledger(Path(self.path), create=not resume)
-        known = [part for part in dict.fromkeys(recordings) if part.hashes]
+        identified = [recording for recording in dict.fromkeys(recordings) if recording.hashes]
         return LedgerSession(
-            ledger, monitor, reading_seconds=self.reading_seconds, recordings=known,
+            ledger, monitor, reading_seconds=self.reading_seconds, recordings=identified,
             account=Account(self.listener, self.period_seconds),
         )  # fmt: skip
 
@@ -176,7 +176,7 @@ def _too_late(rule: EarlyWarning, monitor: Monitor) -> str:
         return ""
     expected = monitor.attacker.joint.expected
     lengths = [0.5 * k for k in range(1, round(2 * SOON_SECONDS) + 1)]
-    reached = next((t for t in lengths if expected.at(t).value >= rule.bits), None)
+    reached = next((t for t in lengths if expected.evaluate_at(t).value >= rule.bits), None)
     if reached is None:
         return ""
     return (
@@ -230,7 +230,7 @@ class DeclaredEpsilon:
             level="info",
         )
 
-    def of(self, reading: Reading) -> DeclaredReading:
+    def declare(self, reading: Reading) -> DeclaredReading:
         """Return its part of a reading, over all windows of a stream or all processed frames."""
         if self._side is not None:
             begun = self._monitor.recordings.number  # each may begin with part of a window
@@ -242,7 +242,7 @@ class DeclaredEpsilon:
                 round(feature_reading.usable / features[name].spec.frame_seconds)
                 for name, feature_reading in reading.features.items()
             )
-        return DeclaredReading.of(self._declared.after(count))
+        return DeclaredReading.from_guarantee(self._declared.compose(count))
 
 
 @dataclass(frozen=True, slots=True)

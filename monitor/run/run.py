@@ -214,7 +214,7 @@ class Run(Managed):
             self.actions.append(action)
         self.sinks.extend(sinks)
         self.source = open_any(source)
-        self._heard = heard = Hearing.open(
+        self._heard = hearing = Hearing.open(
             self.source,
             monitor,
             self._settings.alert_labels,
@@ -223,10 +223,10 @@ class Run(Managed):
             has_ledger=self._ledger_file is not None,
             resumes=self._log_file is not None and self._log_file.resume,
         )
-        self.monitor, self._split, self._side = heard.monitor, heard.split, heard.side
+        self.monitor, self._split, self._side = hearing.monitor, hearing.split, hearing.side
         self._stack.enter_context(self.source)
         self._labels: Sequence[str] = self.source.labels
-        start, self.notices = heard.compose_start()
+        start, self.notices = hearing.compose_start()
         if self._side is not None:
             self._crossings = Crossings(start)
         self.rules = [*map(explained, rules(self.monitor) if callable(rules) else rules)]
@@ -267,8 +267,8 @@ class Run(Managed):
     @property
     def _stateful(self) -> list[Stateful]:
         anonymiser = None if self._side is None else self._side.anonymiser
-        own = (self._session, anonymiser, self._crossings)
-        return [*self.rules, *(component for component in own if component is not None)]
+        components = (self._session, anonymiser, self._crossings)
+        return [*self.rules, *(component for component in components if component is not None)]
 
     @property
     def attackers(self) -> Mapping[str, Monitor] | None:
@@ -372,8 +372,8 @@ class Run(Managed):
         for event in self._heard.listen(self._settings.jobs, self._stack):
             if isinstance(event, NoticeEvent):
                 self._note(event.notice)
-            given = self._give(event, self.monitor.recordings.number)
-            ended_by = yield from self._give_until(given)
+            events = self._give(event, self.monitor.recordings.number)
+            ended_by = yield from self._give_until(events)
             if ended_by is not None or self._stopped:
                 break
             if self._saves is not None and isinstance(event, Reading):

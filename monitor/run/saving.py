@@ -60,22 +60,22 @@ class Saves:
         return self._can_resume and self._checkpoint.path.exists()
 
     def load(
-        self, heard: Monitor | MonitorPair, totals: RunTotals, stateful: Sequence[Stateful]
+        self, monitor: Monitor | MonitorPair, totals: RunTotals, stateful: Sequence[Stateful]
     ) -> None:
         """Restore a run, and its log, as they were last saved."""
-        self._log.go_on_at(self._checkpoint.load(heard, totals, stateful))
+        self._log.go_on_at(self._checkpoint.load(monitor, totals, stateful))
 
     def discard(self) -> None:
         """Remove the checkpoint of the run that is overwritten now."""
         self._checkpoint.remove()
 
     def save_after_reading(
-        self, heard: Monitor | MonitorPair, totals: RunTotals, stateful: Sequence[Stateful]
+        self, monitor: Monitor | MonitorPair, totals: RunTotals, stateful: Sequence[Stateful]
     ) -> None:
         """Save the run where it was last saved some time ago."""
         if self._can_resume and self._clock() - self._saved >= CHECKPOINT_SECONDS:
             self._log.flush()
-            self._checkpoint.save(heard, totals, stateful, self._log.offset)
+            self._checkpoint.save(monitor, totals, stateful, self._log.offset)
             self._saved = self._clock()
 
     def finish(self) -> None:
@@ -98,9 +98,11 @@ def compose_configuration(
     """Compose the settings that must be the same for a run to be resumed."""
     attacker = monitor.attacker
     configuration: dict[str, object] = {
-        "recordings": [[part.label, *part.hashes] for part in parts],
-        "interval": [[part.start_seconds, part.end_seconds] for part in parts],
-        "raw": next((list(part.raw) for part in parts if part.raw is not None), None),
+        "recordings": [[recording.label, *recording.hashes] for recording in parts],
+        "interval": [[recording.start_seconds, recording.end_seconds] for recording in parts],
+        "raw": next(
+            (list(recording.raw) for recording in parts if recording.raw is not None), None
+        ),
         "session": attacker.session,
         "features": list(monitor.features),
         "watch": monitor.watch,

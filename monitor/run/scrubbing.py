@@ -252,7 +252,7 @@ class TriedAttackers:
         self.budget, self.first = budget, first
         self.monitors: dict[TriedAttacker, Monitor] = {}  # from which fresh ones are made
         sets = [first.features, *((name,) for name in first.features if len(first.features) > 1)]
-        parts = {CLEAR: (WHOLE,) if settings.change == CUT else (WHOLE, LEFT),
+        portions = {CLEAR: (WHOLE,) if settings.change == CUT else (WHOLE, LEFT),
                  PROTECTED: (WHOLE, CHANGED)}  # fmt: skip
         for templates, people in ((CLEAR, population), (PROTECTED, settings.protected)):
             if people is None:
@@ -270,11 +270,11 @@ class TriedAttackers:
                         raise
                     continue  # no rank model of this feature alone
                 if monitor.headline == first.headline:
-                    for part in parts[templates]:
-                        self.monitors[TriedAttacker(part, templates, features)] = monitor
+                    for portion in portions[templates]:
+                        self.monitors[TriedAttacker(portion, templates, features)] = monitor
 
     def score_candidate(
-        self, part: str, samples: FloatArray, rate: int
+        self, portion: str, samples: FloatArray, rate: int
     ) -> dict[TriedAttacker, DisclosureCurve]:
         """Measure the attackers' bits on this part, samples (n, channels)."""
         if not samples.size:
@@ -284,7 +284,7 @@ class TriedAttackers:
         frames = join_runs([*runs, extractor.flush()])
         curves = {}
         for attacker, monitor in self.monitors.items():
-            if attacker.hears == part:
+            if attacker.hears == portion:
                 events = monitor.create_sibling().listen([frames])
                 readings = [e for e in events if isinstance(e, Reading) and e.bits is not None]
                 seconds, bits = np.array([(r.seconds, r.bits) for r in readings]).reshape(-1, 2).T
@@ -304,7 +304,7 @@ class ScrubbedRecording:
     recording: str
     watch: str
     budget: float
-    how: str  # ``"cut"``, ``"silence"``, or the method that protected
+    method: str  # ``"cut"``, ``"silence"``, or the method that protected
     headline: str
     stretches: tuple[CutStretch, ...]  # in order, over the whole recording
     before: Mapping[TriedAttacker, DisclosureCurve]  # of the recording as it was
@@ -332,23 +332,25 @@ class ScrubbedRecording:
     @property
     def change(self) -> str:
         """Change to the rest, as a participle."""
-        return {CUT: "cut", SILENCE: "silenced"}.get(self.how, f"protected by {self.how}")
+        return {CUT: "cut", SILENCE: "silenced"}.get(self.method, f"protected by {self.method}")
 
     def describe(self) -> list[str]:
         """Format what was done, and what it came to, for people."""
         attacker, curve = self.strongest(self.before)
         over = curve.seconds[curve.bits > self.budget]
         when = f", over the budget from {clock_time(over[0])} on" if over.size else ""
-        left = [stretch for stretch in self.stretches if stretch.is_kept]
-        places = ", ".join(f"{clock_time(s.start)} to {clock_time(s.end)}" for s in left[:_TOLD])
-        more = f" and {len(left) - _TOLD} more" if len(left) > _TOLD else ""
-        share = self.kept_seconds / self.speech_seconds
+        retained = [stretch for stretch in self.stretches if stretch.is_kept]
+        places = ", ".join(
+            f"{clock_time(s.start)} to {clock_time(s.end)}" for s in retained[:_TOLD]
+        )
+        more = f" and {len(retained) - _TOLD} more" if len(retained) > _TOLD else ""
+        fraction = self.kept_seconds / self.speech_seconds
         return [
             f"{self.recording}: {curve} of {self.watch} ({self.headline}) to the strongest of "
             f"{plural(len(self.before), 'attacker')} ({attacker.name}){when}.",
-            f"Kept: {plural(len(left), 'stretch', 'stretches')} of {len(self.stretches)}, "
-            f"{self.kept_seconds:.1f} of {self.speech_seconds:.1f} s of speech ({share:.0%})"
-            + (f": {places}{more}." if left else "."),
+            f"Kept: {plural(len(retained), 'stretch', 'stretches')} of {len(self.stretches)}, "
+            f"{self.kept_seconds:.1f} of {self.speech_seconds:.1f} s of speech ({fraction:.0%})"
+            + (f": {places}{more}." if retained else "."),
             f"The rest, {self.speech_seconds - self.kept_seconds:.1f} s, was {self.change}. "
             f"{plural(self.candidates, 'candidate was', 'candidates were')} tested.",
         ]
@@ -372,7 +374,7 @@ class ScrubbedRecording:
             "Stronger attackers may learn more. Other networks, more enrolled speech, words and "
             "people who know the voice were not tested."
         ]
-        if self.how not in (CUT, SILENCE):
+        if self.method not in (CUT, SILENCE):
             notices.append(
                 "Attackers with templates of protected speech were tested too. Ones who train on "
                 "such speech, or combine the changed and unchanged parts, learn more."
@@ -380,7 +382,7 @@ class ScrubbedRecording:
                 else "No attacker with enrolled protected speech was tested. One learns more "
                 "(--protected-population)."
             )
-        if self.how != CUT and any(stretch.is_kept for stretch in self.stretches):
+        if self.method != CUT and any(stretch.is_kept for stretch in self.stretches):
             notices.append("Listeners can distinguish unchanged from changed stretches.")
         return notices
 
@@ -388,16 +390,16 @@ class ScrubbedRecording:
         """Return the curves that `monitor.plots.recording` draws."""
         changed = [(s.start, s.end) for s in self.stretches if not s.is_kept]
         seconds, bits = _compute_maxima(self.after, WHOLE)
-        if self.how == CUT:
-            left = [stretch for stretch in self.stretches if stretch.is_kept]
-            ends = np.cumsum([0.0] + [stretch.end - stretch.start for stretch in left])
-            place = np.clip(np.searchsorted(ends, seconds, side="left") - 1, 0, len(left) - 1)
-            shift = np.array([stretch.start for stretch in left]) - ends[:-1]
-            seconds = np.minimum(seconds, ends[-1]) + shift[place]
+        if self.method == CUT:
+            retained = [stretch for stretch in self.stretches if stretch.is_kept]
+            ends = np.cumsum([0.0] + [stretch.end - stretch.start for stretch in retained])
+            index = np.clip(np.searchsorted(ends, seconds, side="left") - 1, 0, len(retained) - 1)
+            shift = np.array([stretch.start for stretch in retained]) - ends[:-1]
+            seconds = np.minimum(seconds, ends[-1]) + shift[index]
         attacker, curve = self.strongest(self.after)
-        share = self.kept_seconds / self.speech_seconds
+        fraction = self.kept_seconds / self.speech_seconds
         title = (
-            f"{self.recording}: {share:.0%} of the speech kept, the rest {self.change} (at most "
+            f"{self.recording}: {fraction:.0%} of the speech kept, the rest {self.change} (at most "
             f"{curve.peak:.1f} bits of {self.watch}, {attacker.name})"
         )
         return ScrubCurves(
@@ -407,10 +409,10 @@ class ScrubbedRecording:
 
 
 def _compute_maxima(
-    curves: Mapping[TriedAttacker, DisclosureCurve], part: str
+    curves: Mapping[TriedAttacker, DisclosureCurve], portion: str
 ) -> tuple[FloatArray, FloatArray]:
     """Compute the most bits of any attacker at each reading of a part, (k,) and (k,)."""
-    batch = [c for attacker, c in curves.items() if attacker.hears == part and c.bits.size]
+    batch = [c for attacker, c in curves.items() if attacker.hears == portion and c.bits.size]
     seconds = np.unique(np.concatenate([curve.seconds for curve in batch]))
     bits = np.full(seconds.size, -np.inf)
     for curve in batch:
@@ -459,30 +461,30 @@ class _Candidates:
         parts = {attacker.hears for attacker in self.attackers.monitors}
         return sorted(parts, key=(LEFT, WHOLE, CHANGED).index)
 
-    def score(self, choice: frozenset[int], part: str) -> dict[TriedAttacker, DisclosureCurve]:
+    def score(self, choice: frozenset[int], portion: str) -> dict[TriedAttacker, DisclosureCurve]:
         """Measure the attackers' bits on this part of a candidate, once."""
-        if (choice, part) not in self.curves:
-            if part == WHOLE:
+        if (choice, portion) not in self.curves:
+            if portion == WHOLE:
                 sound = self.encode(choice)
-            elif part == LEFT:
+            elif portion == LEFT:
                 sound = self._select(choice, self.samples)
             else:
                 assert self.replacement is not None
-                rest = frozenset(range(len(self.stretches))) - choice
-                sound = self._select(rest, self.replacement)
-            self.curves[choice, part] = self.attackers.score_candidate(part, sound, self.rate)
-        return self.curves[choice, part]
+                complement = frozenset(range(len(self.stretches))) - choice
+                sound = self._select(complement, self.replacement)
+            self.curves[choice, portion] = self.attackers.score_candidate(portion, sound, self.rate)
+        return self.curves[choice, portion]
 
     def score_all(self, choice: frozenset[int]) -> dict[TriedAttacker, DisclosureCurve]:
         """Measure the bits of all attackers."""
         curves: dict[TriedAttacker, DisclosureCurve] = {}
-        for part in self.parts:
-            curves |= self.score(choice, part)
+        for portion in self.parts:
+            curves |= self.score(choice, portion)
         return curves
 
     def is_within_budget(self, choice: frozenset[int]) -> bool:
         """Return whether no attacker has more than the budget."""
-        curves = (curve for part in self.parts for curve in self.score(choice, part).values())
+        curves = (curve for portion in self.parts for curve in self.score(choice, portion).values())
         return all(curve.peak <= self.attackers.budget for curve in curves)
 
     def order_by_density(self) -> list[int]:
@@ -641,11 +643,11 @@ def _search(
     if not choice and settings.anonymiser is None:
         alone = (candidates.score(frozenset({i}), candidates.parts[0]).values() for i in order)
         strongest = [max(curves, key=lambda curve: curve.peak) for curves in alone]
-        least = min(strongest, key=lambda curve: curve.peak)
+        lowest = min(strongest, key=lambda curve: curve.peak)
         raise MonitorError(
             f"{'silencing' if settings.silence else 'cutting'} cannot meet the budget. No stretch "
             f"of {recording} stays under {candidates.attackers.budget:g} bits even alone (the "
-            f"least gives {least}). Allow more, or protect it (--method)."
+            f"least gives {lowest}). Allow more, or protect it (--method)."
         )
     return choice
 

@@ -168,17 +168,17 @@ class Sessions:
     @property
     def attached(self) -> int:
         """Number of browsers here."""
-        return sum(held.attached for held in self._all.values())
+        return sum(slot.attached for slot in self._all.values())
 
     @property
     def busy(self) -> int:
         """Number of sessions that listen to a microphone."""
-        return sum(held.session.busy for held in self._all.values())
+        return sum(slot.session.busy for slot in self._all.values())
 
     def close(self) -> None:
         """End all; returns when they have ended."""
-        for held in list(self._all.values()):
-            held.session.close()
+        for slot in list(self._all.values()):
+            slot.session.close()
 
     async def people(self, request: Request) -> Response:
         """List the enrolled people; with ``?new=NAME`` refuse a name that cannot be enrolled."""
@@ -204,12 +204,12 @@ class Sessions:
                 return PlainTextResponse("too long\n", 413)
         try:
             name = checked_name(_parse_object(body.decode("utf-8", "replace")).get("name"))
-            for held in list(self._all.values()):
-                if held.session.busy and held.session.name == name:
-                    if held.attached:
+            for slot in list(self._all.values()):
+                if slot.session.busy and slot.session.name == name:
+                    if slot.attached:
                         raise UsageError(f"another page is measuring {name}: end that first")
-                    self._end(held)  # its browser may never come back
-                    await asyncio.to_thread(held.session.close)
+                    self._end(slot)  # its browser may never come back
+                    await asyncio.to_thread(slot.session.close)
             await asyncio.to_thread(self._settings.templates.forget, name)
         except MonitorError as error:
             return PlainTextResponse(f"{error}\n", 400)
@@ -217,17 +217,17 @@ class Sessions:
 
     async def events(self, request: Request) -> Response:
         """Stream the records of a session's run, as those of every page of a run."""
-        held = self._all.get(request.query_params.get("session", ""))
-        if held is None or held.session.hub is None:
+        slot = self._all.get(request.query_params.get("session", ""))
+        if slot is None or slot.session.hub is None:
             return PlainTextResponse("there is no such session\n", 404)
-        if held.pages is None or held.pages.hub is not held.session.hub:
-            held.pages = Pages(held.session.hub, self._access)
-        return await held.pages.events(request)
+        if slot.pages is None or slot.pages.hub is not slot.session.hub:
+            slot.pages = Pages(slot.session.hub, self._access)
+        return await slot.pages.events(request)
 
     async def download(self, request: Request) -> Response:
         """Send a session's run so far: its records, a picture or a report."""
-        held = self._all.get(request.query_params.get("session", ""))
-        run = None if held is None else held.session.kept
+        slot = self._all.get(request.query_params.get("session", ""))
+        run = None if slot is None else slot.session.kept
         name = request.path_params["name"]
         if run is None or name not in DOWNLOADS:
             return PlainTextResponse("there is no such run\n", 404)
@@ -247,29 +247,29 @@ class Sessions:
             await websocket.close()  # before it is accepted: 403
             return
         await websocket.accept()
-        held = self._all.get(websocket.query_params.get("session", ""))
-        if held is None:
+        slot = self._all.get(websocket.query_params.get("session", ""))
+        if slot is None:
             if not self._has_room():
                 await websocket.close(FULL, "too many people use this page now")
                 return
-            held = _BrowserSlot(self._settings)
-            self._all[held.session.id] = held
-        elif held.attached:
+            slot = _BrowserSlot(self._settings)
+            self._all[slot.session.id] = slot
+        elif slot.attached:
             await websocket.close(TAKEN, "this session has a microphone already")
             return
-        held.attach()
-        sender = asyncio.create_task(self._send(websocket, held))
+        slot.attach()
+        sender = asyncio.create_task(self._send(websocket, slot))
         refusal, code = "", 0
         try:
-            code = await self._receive(websocket, held)
+            code = await self._receive(websocket, slot)
         except RefusedError as error:
             refusal = str(error)
-            held.session.stop(cancel=True)
+            slot.session.stop(cancel=True)
         finally:
             sender.cancel()  # it must not send after the close, nor fail unseen
             await asyncio.gather(sender, return_exceptions=True)
-            held.session.lose()
-            held.detach(0.0 if code == LEFT else AWAY_SECONDS, self._end)
+            slot.session.lose()
+            slot.detach(0.0 if code == LEFT else AWAY_SECONDS, self._end)
         if refusal:
             with suppress(RuntimeError):  # the browser has gone
                 await websocket.close(REFUSED, refusal)
@@ -278,21 +278,21 @@ class Sessions:
         """Return whether one more may begin; those without a browser make room, idle ones first."""
         if len(self._all) < MOST_SESSIONS:
             return True
-        departed = [held for held in self._all.values() if not held.attached]
+        departed = [slot for slot in self._all.values() if not slot.attached]
         if departed:
-            self._end(min(departed, key=lambda held: (held.session.busy, held.left)))
+            self._end(min(departed, key=lambda slot: (slot.session.busy, slot.left)))
         return bool(departed)
 
-    def _end(self, held: _BrowserSlot) -> None:
-        held.session.stop(cancel=True)  # the speaker has left, so no template can be stored
-        self._all.pop(held.session.id, None)
+    def _end(self, slot: _BrowserSlot) -> None:
+        slot.session.stop(cancel=True)  # the speaker has left, so no template can be stored
+        self._all.pop(slot.session.id, None)
 
-    async def _send(self, websocket: WebSocket, held: _BrowserSlot) -> None:
+    async def _send(self, websocket: WebSocket, slot: _BrowserSlot) -> None:
         settings = self._settings
         ready = {
             "type": "ready",
-            "session": held.session.id,
-            "busy": held.session.busy,
+            "session": slot.session.id,
+            "busy": slot.session.busy,
             "wanted": settings.enrol_seconds,
             "longest": settings.longest_seconds,
             "house": settings.house is not None,
@@ -300,14 +300,14 @@ class Sessions:
         with suppress(WebSocketDisconnect):  # `_receive` sees it, too
             await websocket.send_json(ready)
             while True:
-                for message in held.outbox.take():
+                for message in slot.outbox.take():
                     await websocket.send_json(message)
-                if (sound := held.outbox.take_sound()) is not None:
+                if (sound := slot.outbox.take_sound()) is not None:
                     await websocket.send_bytes(sound)
                     continue
-                await held.wakeup.wait(HEARTBEAT_SECONDS)
+                await slot.wakeup.wait(HEARTBEAT_SECONDS)
 
-    async def _receive(self, websocket: WebSocket, held: _BrowserSlot) -> int:
+    async def _receive(self, websocket: WebSocket, slot: _BrowserSlot) -> int:
         """Process messages until the browser goes; return the code of its close."""
         texts, messages = RateLimiter(TEXTS_SECOND), RateLimiter(MESSAGES_SECOND)
         cookies = websocket.headers.get("cookie", "")
@@ -318,7 +318,7 @@ class Sessions:
             if not messages.take():
                 raise RefusedError("too many messages")
             if (sound := message.get("bytes")) is not None:
-                held.session.receive_audio(sound)
+                slot.session.receive_audio(sound)
                 continue
             if not texts.take():
                 raise RefusedError("too many messages")
@@ -327,11 +327,11 @@ class Sessions:
                 raise RefusedError("a message is too long")
             wish = _parse_object(text)
             try:
-                self._do(held.session, wish)
+                self._do(slot.session, wish)
             except RefusedError:
                 raise
             except MonitorError as error:
-                held.outbox.put({"type": "error", "text": str(error)})
+                slot.outbox.put({"type": "error", "text": str(error)})
         return int(message.get("code") or 0)
 
     @staticmethod
@@ -344,8 +344,8 @@ class Sessions:
             rate, bits = int(_number(wish, "rate")), _number(wish, "threshold")
             session.listen(wish.get("name"), rate, bits, wish.get("protect"))
         elif doing == "measure":
-            recording = UploadHeader.of(wish, "recording")
-            turns = UploadHeader.of(wish, "turns", MOST_TURNS_BYTES)
+            recording = UploadHeader.parse(wish, "recording")
+            turns = UploadHeader.parse(wish, "turns", MOST_TURNS_BYTES)
             if recording is None:
                 raise UsageError("a recording has a name and a size")
             session.measure(wish.get("name"), recording, turns, _number(wish, "threshold"))

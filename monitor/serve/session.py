@@ -131,19 +131,19 @@ class UploadHeader:
 
     name: str
     size: int
-    most: int = MOST_BYTES
+    maximum: int = MOST_BYTES
 
     def __post_init__(self) -> None:
         if self.size < 1:
             raise UsageError(f"{self.name} is empty")
-        if self.size > self.most:
+        if self.size > self.maximum:
             raise UsageError(
-                f"{self.name} is too large: {self.most / 1e6:.0f} MB at most are measured here"
+                f"{self.name} is too large: {self.maximum / 1e6:.0f} MB at most are measured here"
             )
 
     @classmethod
-    def of(
-        cls, wish: Mapping[str, object], key: str, most: int = MOST_BYTES
+    def parse(
+        cls, wish: Mapping[str, object], key: str, maximum: int = MOST_BYTES
     ) -> UploadHeader | None:
         """Parse the name and ``size`` of the file in a message's ``key``, or None."""
         header = wish.get(key)
@@ -153,7 +153,7 @@ class UploadHeader:
         name, size = fields.get("name"), fields.get("size")
         if not isinstance(name, str) or type(size) is not int:
             raise UsageError("a file has a name and a size")
-        return cls(file_name(name[-LONGEST_NAME:]) or "recording", size, most)
+        return cls(file_name(name[-LONGEST_NAME:]) or "recording", size, maximum)
 
 
 class Upload:
@@ -544,7 +544,7 @@ class Session:
             actions=[] if visitor is None else [visitor],
             sinks=[hub, records],
         ) as run:
-            self._tell({"type": "listening", "name": name, "most": rule.most})
+            self._tell({"type": "listening", "name": name, "most": rule.maximum})
             run.to_end()
 
     def _measure(
@@ -559,7 +559,7 @@ class Session:
                 self._run = run
                 if self._stopped:
                     run.stop()
-                details = {"name": name, "seconds": source.seconds, "most": rule.most,
+                details = {"name": name, "seconds": source.seconds, "most": rule.maximum,
                         "people": run.start.people is not None}  # fmt: skip
                 self._tell({"type": "measuring", "recording": source.label, **details})
                 run.to_end()

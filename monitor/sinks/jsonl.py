@@ -19,7 +19,7 @@ from monitor.events.declaration import Event, encode
 from monitor.events.reading import Reading
 from monitor.events.run import Alert, GapEvent, NoticeEvent
 from monitor.events.schema import event_of
-from monitor.files import PRIVATE, is_ours, is_still_at, keep_private, lock
+from monitor.files import PRIVATE, is_ours, keep_private, lock, path_matches_handle
 from monitor.types import Record
 
 # --- Checks a path before a run is written there: is there a run already, and did it end?
@@ -203,7 +203,9 @@ class JsonLines:
                 raise StoreError(
                     f"{self._name} is in use by another run: wait for its end, or use another file"
                 ) from None
-            if not is_still_at(handle, self._name):  # a run that was refused has just removed it
+            if not path_matches_handle(
+                handle, self._name
+            ):  # a run that was refused has just removed it
                 file.close()
                 continue
             try:
@@ -253,7 +255,7 @@ class JsonLines:
         """Close the file, and remove one that was made for nothing; standard output stays open."""
         if not self._own or self._file.closed:
             return
-        if self._made and not self._begun and is_still_at(self._file.fileno(), self._name):
+        if self._made and not self._begun and path_matches_handle(self._file.fileno(), self._name):
             os.unlink(self._name)  # noqa: PTH108
         self._file.close()
 

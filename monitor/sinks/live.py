@@ -424,7 +424,7 @@ class PeopleProgress(ReplayProgress):
         if top:
             label, reading = top[0]
             parts.append(f"most: {clean(label, 20)}, {phrases.bits_now(reading)}")
-        return ", ".join(part for part in parts if part)
+        return ", ".join(text for text in parts if text)
 
     def _view(self) -> RenderableType:
         from rich.console import Group

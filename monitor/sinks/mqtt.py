@@ -321,13 +321,13 @@ class HouseDevice:
         )
         return [f"{self._broker.label}: {lost}: {reason}"]
 
-    def close(self, left: Mapping[str, Mapping[str, object]] | None = None) -> None:
+    def close(self, final_states: Mapping[str, Mapping[str, object]] | None = None) -> None:
         """Mark the device as offline and disconnect.
 
-        ``left`` has the final payloads of event topics, which are published last.
+        ``final_states`` has the final payloads of event topics, which are published last.
         """
         with self._changed:
-            self._left_behind = {t: orjson.dumps(s) for t, s in (left or {}).items()}
+            self._left_behind = {t: orjson.dumps(s) for t, s in (final_states or {}).items()}
             self._closing = True
             self._wake()
         self._thread.join(CLOSE_SECONDS)
@@ -538,8 +538,10 @@ class VoiceDevice:
 
     def close(self) -> None:
         """Say that it is offline; the broker keeps nothing that is about the voice."""
-        left = {"alert": CALM} if self._has_rules else {}
-        self._device.close(left if self._relay is None else {**left, "mute": _output(MUTED)})
+        final_states = {"alert": CALM} if self._has_rules else {}
+        self._device.close(
+            final_states if self._relay is None else {**final_states, "mute": _output(MUTED)}
+        )
 
     def _begin(self, start: RunStart) -> None:
         relay = self._relay
@@ -669,9 +671,9 @@ class PageDevice(HouseDevice):
                 self._said = state
                 self.tell("alert", state)
 
-    def close(self, left: Mapping[str, Mapping[str, object]] | None = None) -> None:
+    def close(self, final_states: Mapping[str, Mapping[str, object]] | None = None) -> None:
         """Say that it is offline."""
-        super().close(left or {"alert": _NOBODY})
+        super().close(final_states or {"alert": _NOBODY})
 
 
 class PageVisitor:

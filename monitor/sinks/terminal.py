@@ -131,13 +131,13 @@ def draw_curve(
 
 
 def draw_behind(
-    drawn: list[str],
+    drawing: list[str],
     curve: TextCurve,
     x_range: tuple[float, float],
     y_range: tuple[float, float],
 ) -> list[str]:
     """Add the protected side to a drawing where nothing else is."""
-    lines = [list(line) for line in drawn]
+    lines = [list(line) for line in drawing]
     (left, right), columns = x_range, len(lines[0])
     for (x0, y0), (x1, y1) in pairwise(curve.points):
         if x1 in curve.breaks:
@@ -147,7 +147,7 @@ def draw_behind(
         )
         for column in range(max(first, 0), min(last, columns - 1) + 1):
             bits = y0 + (y1 - y0) * (column - first) / max(last - first, 1)
-            row = row_of(bits, len(drawn), y_range)
+            row = row_of(bits, len(drawing), y_range)
             if y_range[0] <= bits < y_range[1] and lines[row][column] == " ":
                 lines[row][column] = PROTECTED
     return ["".join(line) for line in lines]
@@ -368,17 +368,17 @@ class TerminalSink:
         levels = [(0.0, CHANCE)] if low < 0 else []
         levels += [(bits, THRESHOLD) for bits in thresholds]
         levels += [] if most is None else [(most, CEILING)]
-        drawn = draw_curve(
+        drawing = draw_curve(
             points, width=columns, height=rows, x_range=x_range, y_range=y_range,
             levels=levels, breaks=self._curve.breaks,
         )  # fmt: skip
-        drawn = draw_behind(drawn, protected, x_range, y_range)
+        drawing = draw_behind(drawing, protected, x_range, y_range)
         marks: dict[int, float] = {}
         for bits in (high, low, 0.0, *thresholds, *LEVELS):
             if low <= bits <= high:
                 marks.setdefault(row_of(bits, rows, y_range), bits)
         lines = []
-        for row, line in enumerate(drawn):
+        for row, line in enumerate(drawing):
             text = Text(f"{number(marks[row]) if row in marks else '':>6} ")
             for mark in line:
                 text.append(mark, style=_STYLES.get(mark, "cyan"))
@@ -387,7 +387,7 @@ class TerminalSink:
             lines.append(text)
         lines.append(Text(" " * LEFT + axis(*x_range, columns), style="dim"))
         right = "people who match" if self.evidence else "the attacker's odds"
-        lines.append(Text(f" {legend(drawn)}  right: {right}", style="dim"))
+        lines.append(Text(f" {legend(drawing)}  right: {right}", style="dim"))
         return lines
 
     def _as_people(self, bits: float) -> str:
@@ -410,7 +410,7 @@ class TerminalSink:
             words = phrases.in_a_crowd(self.reading, self.watch, self.enrolled, fit=fit)
             if len(sentence := clean(words, 200)) < width:
                 break
-        lines = [Text(f" {part}") for part in wrap(sentence, max(20, width - 2))]
+        lines = [Text(f" {row}") for row in wrap(sentence, max(20, width - 2))]
         if self.evidence or phrases.nobody_speaks(self.reading):
             among = Text(f" closed-set, among the {self.enrolled or 'few'} enrolled: ", "dim")
             among.append(phrases.among_enrolled(self.reading))

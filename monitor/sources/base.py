@@ -279,15 +279,15 @@ class Samples(BaseSource[Block]):
             yield Block(second if scale == 1.0 else (second / scale).astype(np.float32), self._rate)
 
 
-def samples_or_source(given: Any, rate: float | str | None) -> Any:
+def samples_or_source(audio: Any, rate: float | str | None) -> Any:
     """Return samples in memory as a source; a source or the name of one as it is."""
-    if not is_array(given):
+    if not is_array(audio):
         if rate is not None:
             raise UsageError("rate= goes with an array of samples: a source knows its own")
-        return given
+        return audio
     if rate is None:
         raise UsageError("an array of samples needs its rate: pass rate=16_000 with it")
-    return Samples(given, rate)
+    return Samples(audio, rate)
 
 
 _DONE_BY = re.compile(r"Voice (anonymised|scrubbed) by speaker-disclosure-monitor: ([ -~]{1,80})")
@@ -327,8 +327,8 @@ def hash_of_whole(path: Readable) -> str:
     return file_hash(path if origin is None else origin)
 
 
-def cut_frames(frames: Frames, first: int, most: int) -> Iterator[Frames]:
-    """Cut frames into runs of at most ``most`` ticks, after ``first`` earlier ticks.
+def cut_frames(frames: Frames, first: int, maximum: int) -> Iterator[Frames]:
+    """Cut frames into runs of at most ``maximum`` ticks, after ``first`` earlier ticks.
 
     Example:
         >>> import numpy as np
@@ -338,8 +338,8 @@ def cut_frames(frames: Frames, first: int, most: int) -> Iterator[Frames]:
         >>> [(len(run.speech), run.tracks["f0"].values.tolist()) for run in runs]
         [(3, [7, 8]), (1, [9])]
     """
-    for start in range(0, len(frames.speech), most):
-        speech = frames.speech[start : start + most]
+    for start in range(0, len(frames.speech), maximum):
+        speech = frames.speech[start : start + maximum]
         low, high = first + start, first + start + len(speech)
         tracks = {name: track.within(low, high) for name, track in frames.tracks.items()}
         gaps = tuple((tick, gap) for tick, gap in frames.gaps if low < tick <= high)

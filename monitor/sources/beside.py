@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def note_of(transcript: Transcript, seconds: float | None = None) -> TranscriptNote:
     """Make the note of a transcript; ``seconds`` is the recording's end, or None."""
     named = transcript.speakers
-    late = "" if seconds is None else transcript.beyond(seconds)
+    late = "" if seconds is None else transcript.describe_overrun(seconds)
     return TranscriptNote(
         transcript.label,
         len(transcript.timed_words),
@@ -111,7 +111,7 @@ class SideInputSource(WrappedSource):
                 yield from waiting
                 waiting.clear()
                 recording = item.recording
-                ticks = clock.after(item)
+                ticks = clock.advance(item)
                 yield from self._due(emitted, ticks, recording)
                 emitted = ticks
             waiting.append(item)
@@ -157,7 +157,7 @@ class _Clock:
     def __init__(self) -> None:
         self._before = self._samples = self._rate = 0
 
-    def after(self, item: Block | Frames) -> int:
+    def advance(self, item: Block | Frames) -> int:
         if isinstance(item, Frames):
             self._before += len(item.speech)
             return self._before
@@ -177,15 +177,15 @@ def with_words(
     path: str | os.PathLike[str] | VirtualFile,
     choice: TranscriptChoice = SIDECAR,
     *,
-    own: str | None = None,
+    own_speaker: str | None = None,
     start_seconds: float = 0.0,
 ) -> SideInputSource:
     """Combine a recording with its words: of ``talk.vtt`` beside ``talk.flac``, or as chosen.
 
-    ``own`` is what the speaker is called elsewhere, as of `TranscriptChoice.read`; the source
-    begins at ``start_seconds`` of the file.
+    ``own_speaker`` is what the speaker is called elsewhere, as of `TranscriptChoice.read`; the
+    source begins at ``start_seconds`` of the file.
     """
-    transcript = choice.read(readable(path), own=own)
+    transcript = choice.read(readable(path), own_speaker=own_speaker)
     return SideInputSource(source, words=transcript, start_seconds=start_seconds)
 
 

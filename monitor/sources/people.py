@@ -59,7 +59,7 @@ class Diarised(SplitSource):
         if isinstance(turns, str | os.PathLike):
             turns = read_turns(turns, recording=source.label)
         elif not isinstance(turns, Turns):
-            turns = Turns.of(turns)
+            turns = Turns.from_turns(turns)
         offset = getattr(source, "start_seconds", 0.0) if start_seconds is None else start_seconds
         self._cut = source.stream_info.cut
         seconds = math.inf if source.seconds is None else source.seconds

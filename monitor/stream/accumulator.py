@@ -112,7 +112,7 @@ class FrameAccumulator:
             },
         )
 
-    def begin_with(self, totals: FeatureTotals) -> None:
+    def resume_from(self, totals: FeatureTotals) -> None:
         """Start from earlier streams' totals; StoreError where they are of other features."""
         for name, sketch in self.sketches.items():
             total = totals.totals.get(name)
@@ -190,7 +190,7 @@ class FrameAccumulator:
         for name, sketch in self.sketches.items():
             track, selection, counts = self._select_due(name, ticks, everything)
             fresh[name] = track.values[selection], counts
-            totals, frames = sketch.after(track.values[selection], counts)
+            totals, frames = sketch.totals_after(track.values[selection], counts)
             seconds = frames * self._features[name].frame_seconds
             if track.spans is not None or name in self._usable:
                 if track.spans is None:
@@ -214,13 +214,13 @@ class FrameAccumulator:
         early = self._early.get(name)
         if early is None or not early.ticks.size or (frames > 1).all():
             return None, None
-        place = np.searchsorted(early.ticks, ticks, side="right") - 1
-        is_early = (place >= 0) & (frames <= 1) & (early.ticks[place] > last)
+        index = np.searchsorted(early.ticks, ticks, side="right") - 1
+        is_early = (index >= 0) & (frames <= 1) & (early.ticks[index] > last)
         window = self._features[name].frame_seconds
-        share = np.where(frames > 0, early.shares(window)[place], 1.0) * is_early
-        values = self._features[name].kind.addends(early.values[place])
-        seconds = np.rint(frames * window).astype(np.intp) + early.seconds[place]
-        return values * share[:, None], seconds * is_early
+        weight = np.where(frames > 0, early.shares(window)[index], 1.0) * is_early
+        values = self._features[name].kind.addends(early.values[index])
+        seconds = np.rint(frames * window).astype(np.intp) + early.seconds[index]
+        return values * weight[:, None], seconds * is_early
 
     def _select_early(self) -> dict[str, EarlyFrames]:
         """Select early frames from the present one on, of no speech that a whole frame has."""
@@ -259,7 +259,9 @@ class FrameAccumulator:
     def correct(self, corrections: Iterable[Correction]) -> None:
         """Take in corrections, in order of their ticks."""
         # a stream that was resumed further on was corrected before
-        self._corrections += [each for each in corrections if each.tick >= self.tick]
+        self._corrections += [
+            correction for correction in corrections if correction.tick >= self.tick
+        ]
 
     @property
     def learnable(self) -> int:
@@ -287,7 +289,7 @@ class FrameAccumulator:
                 self._usable[name] += int(lengths @ np.where(counts, 1, -1))
         for name, early in correction.early.items():
             later = self._early.pop(name, None)
-            parts = [part for part in (early, later) if part is not None]
+            parts = [frames for frames in (early, later) if frames is not None]
             if later is not None:
                 parts[-1] = later.some(later.ticks > correction.tick)
             if parts and self._begins:
@@ -307,8 +309,10 @@ class FrameAccumulator:
         self._ahead = self._ahead.copy()
         self._early = self._select_early()
         for name, track in self._waiting.items():
-            left = np.zeros(len(track.ticks), np.bool_) if everything else track.ticks > self.tick
-            self._waiting[name] = track.some(left)
+            is_pending = (
+                np.zeros(len(track.ticks), np.bool_) if everything else track.ticks > self.tick
+            )
+            self._waiting[name] = track.some(is_pending)
 
     def state(self) -> tuple[AccumulatorState, dict[str, AnyArray]]:
         """Return the accumulated state: plain values and arrays."""

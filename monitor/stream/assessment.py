@@ -63,7 +63,7 @@ class Assessment:
 
 
 def most_probable(
-    posterior: FloatArray, names: Sequence[str], most: int
+    posterior: FloatArray, names: Sequence[str], count: int
 ) -> list[list[tuple[str, float]]]:
     """Return the most probable speakers of each row, best first; of equals, the first enrolled.
 
@@ -72,10 +72,10 @@ def most_probable(
         [[('bob', 0.5), ('eve', 0.3)]]
     """
     favourites = []
-    least = np.partition(posterior, len(names) - most, axis=1)[:, len(names) - most]
-    for row, edge in zip(posterior, least, strict=True):
+    cutoffs = np.partition(posterior, len(names) - count, axis=1)[:, len(names) - count]
+    for row, edge in zip(posterior, cutoffs, strict=True):
         places = np.flatnonzero(row >= edge)
-        places = places[np.argsort(-row[places], kind="stable")[:most]]
+        places = places[np.argsort(-row[places], kind="stable")[:count]]
         favourites.append([(names[j], float(row[j])) for j in places.tolist()])
     return favourites
 
@@ -111,10 +111,12 @@ class Assessor:
         ]
         spoken = np.any([totals[name].frames > 0 for name in names], axis=0)
         beyond = (speech_seconds > self._model.joint.rank_model.lengths[-1]) & spoken
-        made = {r: assessment for part in parts for r, assessment in self._weigh(part, totals)}
+        assessed = {
+            r: assessment for weighed in parts for r, assessment in self._weigh(weighed, totals)
+        }
         return [
             replace(
-                made.get(r) or self._begin(is_waiting),
+                assessed.get(r) or self._begin(is_waiting),
                 features=dict(zip(names, of_moment, strict=True)),
                 beyond_grid=is_beyond,
             )
@@ -130,42 +132,62 @@ class Assessor:
 
     def _assess_silence(self) -> Assessment:
         """Assess a stream before any speech: all speakers are as likely, in any crowd."""
-        model, own = self._model, ZERO if self._model.watched else None
+        model, watched_bits = self._model, ZERO if self._model.watched else None
         posterior = np.full(model.speakers, 1.0 / model.speakers)
         (top,) = most_probable(posterior[None], model.names, model.top)
-        silence = Assessment({}, own, ZERO, ZERO, posterior, top)
+        silence = Assessment({}, watched_bits, ZERO, ZERO, posterior, top)
         if model.joint.ratios is None:
             return silence
         even = np.zeros((1, model.speakers))
-        (among,) = compute_crowds(even, [own], model.place, model.among, model.names)
+        (among,) = compute_crowds(
+            even, [watched_bits], model.watched_index, model.among, model.names
+        )
         return replace(
-            silence, evidence=own, support_bits=0.0, at_least=False, among=among, ratios=even[0]
+            silence,
+            evidence=watched_bits,
+            support_bits=0.0,
+            at_least=False,
+            among=among,
+            ratios=even[0],
         )
 
     def _weigh(
-        self, part: Weighed, totals: Mapping[str, RunningTotals]
+        self, weighed: Weighed, totals: Mapping[str, RunningTotals]
     ) -> Iterator[tuple[int, Assessment]]:
         """Yield the moments of a part, with everything but the figures of each feature."""
-        model, ratios = self._model, part.ratios
-        nothing: list[None] = [None] * part.rows.size
+        model, ratios = self._model, weighed.ratios
+        nothing: list[None] = [None] * weighed.rows.size
         figures: list[Sequence[object]] = [
-            [Bits(*row) for row in part.local.tolist()] if model.watched else nothing,
-            [Bits(*row) for row in part.gain.tolist()],
-            [Bits(*map(float, model.joint.expected.at(t))) for t in part.seconds.tolist()],
-            [row.copy() for row in part.posterior],  # none keeps the others alive
-            most_probable(part.posterior, model.names, model.top),
+            [Bits(*row) for row in weighed.local.tolist()] if model.watched else nothing,
+            [Bits(*row) for row in weighed.gain.tolist()],
+            [
+                Bits(*map(float, model.joint.expected.evaluate_at(t)))
+                for t in weighed.seconds.tolist()
+            ],
+            [row.copy() for row in weighed.posterior],  # none keeps the others alive
+            most_probable(weighed.posterior, model.names, model.top),
         ]
         evidence: list[Sequence[object]] = [nothing] * 5
         if ratios is not None:
-            own = [Bits(*row) if model.watched else None for row in ratios.watched.tolist()]
-            among = compute_crowds(ratios.bits, own, model.place, model.among, model.names)
+            watched_bits = [
+                Bits(*row) if model.watched else None for row in ratios.watched.tolist()
+            ]
+            among = compute_crowds(
+                ratios.bits, watched_bits, model.watched_index, model.among, model.names
+            )
             rows = [row.copy() for row in ratios.bits]
-            evidence = [own, ratios.support.tolist(), ratios.at_least.tolist(), among, rows]
-        enrolled = self._compute_enrolled(part, totals)
-        for r, *moment, share in zip(
-            part.rows.tolist(), *figures, *evidence, enrolled, strict=True
+            evidence = [
+                watched_bits,
+                ratios.support.tolist(),
+                ratios.at_least.tolist(),
+                among,
+                rows,
+            ]
+        enrolled = self._compute_enrolled(weighed, totals)
+        for r, *moment, membership in zip(
+            weighed.rows.tolist(), *figures, *evidence, enrolled, strict=True
         ):
-            yield r, Assessment({}, *moment, *share)
+            yield r, Assessment({}, *moment, *membership)
 
     def _compute_readings(
         self, feature: Weighed | None, usable_seconds: FloatArray
@@ -173,7 +195,7 @@ class Assessor:
         """Compute readings of one feature at every moment; zeros before it has frames enough."""
         zero = ZERO if self._model.watched else None
         readings = [
-            FeatureReading.of(
+            FeatureReading.from_figures(
                 usable, None, expected_bits=ZERO, rank_bits=zero, local_bits=zero, gain_bits=ZERO
             )
             for usable in usable_seconds.tolist()
@@ -195,10 +217,10 @@ class Assessor:
             if ranks is not None:
                 better, tied = ranks[i]
                 rank, rank_bits = better + (tied + 1) / 2, model.rank_bits(seconds, better, tied)
-            readings[row] = FeatureReading.of(
+            readings[row] = FeatureReading.from_figures(
                 float(usable_seconds[row]),
                 rank,
-                expected_bits=model.expected.at(seconds),
+                expected_bits=model.expected.evaluate_at(seconds),
                 rank_bits=rank_bits,
                 local_bits=Bits(*local) if self._model.watched else None,
                 gain_bits=Bits(*gain),
@@ -206,22 +228,22 @@ class Assessor:
         return readings
 
     def _compute_enrolled(
-        self, part: Weighed, totals: Mapping[str, RunningTotals]
+        self, weighed: Weighed, totals: Mapping[str, RunningTotals]
     ) -> list[tuple[float | None, tuple[str, ...]]]:
         """Compute the probability at each moment that the speaker is enrolled, or None and why."""
-        if part.ratios is None:
-            features, rows = part.model.features, part.rows
+        if weighed.ratios is None:
+            features, rows = weighed.model.features, weighed.rows
             frames = np.stack([totals[name].frames[rows] for name in features], axis=1)
-            odds, area = part.model.enrolled(part, frames)
+            odds, area = weighed.model.enrolled(weighed, frames)
             if (prior := self._model.enrolled_prior) != 0.5:  # the rank model's
                 odds = prior / (1.0 - prior) * odds / (1.0 - odds)
                 odds = odds / (1.0 + odds)
         else:
-            area = part.ratios.area
-            odds = enrolled_share(part.ratios.bits, self._model.enrolled_prior)
+            area = weighed.ratios.area
+            odds = enrolled_share(weighed.ratios.bits, self._model.enrolled_prior)
             odds = np.where(area >= GOOD_AREA, odds, np.nan)
         return [
-            (None, self._explain_enrolled(part.model, a)) if math.isnan(p) else (p, ())
+            (None, self._explain_enrolled(weighed.model, a)) if math.isnan(p) else (p, ())
             for p, a in zip(odds.tolist(), area.tolist(), strict=True)
         ]
 

@@ -91,9 +91,9 @@ class Attacker(AttackerModel):
         assessments: list[Assessment] = []
         for start in range(0, rows.size, step):
             batch = rows[start : start + step]
-            part = {name: running.select(batch) for name, running in totals.items()}
+            batch_totals = {name: running.select(batch) for name, running in totals.items()}
             conditions = [sounds[i] for i in batch.tolist()]
-            assessments += self._assess(part, speech_seconds[batch], conditions)
+            assessments += self._assess(batch_totals, speech_seconds[batch], conditions)
         return [assessments[i] for i in (np.cumsum(new) - 1).tolist()]
 
     def _assess(
@@ -137,9 +137,9 @@ class Attacker(AttackerModel):
         Tied candidates share their ranks' mean; the floor e of the live rank model is mixed in.
         """
         scores = self.scorer.score_first_sessions(feature, sketch)
-        point = self.alone[feature].rank_model.at(speech_seconds)
+        point = self.alone[feature].rank_model.evaluate_at(speech_seconds)
         pmf = point.pmf(self.speakers, slice(0, 1), floor=True)[0]
-        _, place, counts = np.unique(-scores, return_inverse=True, return_counts=True)
+        _, level, counts = np.unique(-scores, return_inverse=True, return_counts=True)
         ends = np.cumsum(counts)
         sums = np.concatenate([[0.0], np.cumsum(pmf)])
-        return np.asarray(((sums[ends] - sums[ends - counts]) / counts)[place])
+        return np.asarray(((sums[ends] - sums[ends - counts]) / counts)[level])

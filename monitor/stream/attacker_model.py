@@ -74,7 +74,8 @@ class AttackerModel:
         same_session_biased: whether a same-session rank model replaces a cross-session one.
         length: common length of the templates.
         names, left_out: the N speakers compared, and those with too short templates.
-        place: the watched speaker's index among them; None where local bits are not measured.
+        watched_index: the watched speaker's index among them; None where local bits are not
+        measured.
         evidence_model: rank model of the likelihood ratios, without features of words where those
             have none; None without ratios.
         no_evidence_reason: why the rank model of all features has no ratios; empty if it has.
@@ -92,7 +93,7 @@ class AttackerModel:
     length: CommonLength
     names: tuple[str, ...]
     left_out: tuple[str, ...]
-    place: int | None
+    watched_index: int | None
     evidence_model: RankModel | None
     no_evidence_reason: str
     models: Mapping[frozenset[str], PosteriorModel] = field(repr=False)
@@ -122,17 +123,17 @@ class AttackerModel:
         length = choose_length(population, rank_model, watch, template_seconds)
         members = length.scoring.members
         names = tuple(population.names[i] for i in np.flatnonzero(members))
-        place = None
+        watched_index = None
         if position is not None and not length.withheld:
-            place = int(members[:position].sum())
+            watched_index = int(members[:position].sum())
         among = choose_crowds(settings.among, len(names))
-        create = _PosteriorModels(population, rank_models, length, place).create
+        create = _PosteriorModels(population, rank_models, length, watched_index).create
         models = {frozenset(rank_model.features): create(rank_model)}
         for alone, is_alone_biased in _choose_alone(population, rank_models, rank_model, session):
             is_biased |= is_alone_biased
             models[frozenset(alone.features)] = create(alone)
-        for part in _list_parts(rank_models, rank_model, kind):
-            models.setdefault(frozenset(part.features), create(part))
+        for further in _list_parts(rank_models, rank_model, kind):
+            models.setdefault(frozenset(further.features), create(further))
         specs = {name: population.specs[name] for name in rank_model.features}
         return AttackerModel(
             rank_model,
@@ -141,7 +142,7 @@ class AttackerModel:
             length,
             names,
             tuple(population.names[i] for i in np.flatnonzero(~members)),
-            place,
+            watched_index,
             choose_evidence_model(population, rank_models, rank_model),
             explain_missing_ratios(population, rank_model),
             models,
@@ -175,7 +176,7 @@ class AttackerModel:
     @property
     def watched(self) -> bool:
         """True where local bits are measured."""
-        return self.place is not None
+        return self.watched_index is not None
 
     @cached_property
     def speakers(self) -> int:
@@ -206,7 +207,7 @@ class AttackerModel:
     def spread(self) -> EvidenceSpread | None:
         """Spread of the evidence over calibrated speakers; None without likelihood ratios."""
         model = self.evidence_model
-        return None if model is None else EvidenceSpread.of(model.rows, self.scoring.seconds)
+        return None if model is None else EvidenceSpread.from_rows(model.rows, self.scoring.seconds)
 
     @property
     def reachable_bits(self) -> float:
@@ -242,7 +243,7 @@ class AttackerModel:
         if self.support_bits is None:
             reason = self.withheld or self.no_evidence_reason
             raise UsageError(f"bystanders cannot be named: {reason}")
-        watched = None if self.place is None else self.names[self.place]
+        watched = None if self.watched_index is None else self.names[self.watched_index]
         return Bystanders(self.names, watched, self.among[-1], level)
 
     def matching_bits(self, condition: Condition) -> float | None:
@@ -257,12 +258,12 @@ class AttackerModel:
         if effect is None:
             return bits
         sound = degradation(condition)[None]
-        shift, slope, support = (x[0, 0] for x in effect.at(unlike(sound, sound)))
-        point = ratios.rank_model.at(np.array([seconds]))
+        shift, slope, support = (x[0, 0] for x in effect.evaluate_at(unlike(sound, sound)))
+        point = ratios.rank_model.evaluate_at(np.array([seconds]))
         intercept = float(intercept_bits(point)[0])
         # features share what a mean ratio exceeds the intercept by as they share the slopes
-        share = point.slopes[0, 0] / max(float(point.slopes[0, 0].sum()), 1e-9)
-        bits = (bits + intercept) * float(share @ slope) - intercept * (1.0 - float(shift))
+        weights = point.slopes[0, 0] / max(float(point.slopes[0, 0].sum()), 1e-9)
+        bits = (bits + intercept) * float(weights @ slope) - intercept * (1.0 - float(shift))
         return min(bits, float(support))
 
     def contradiction(self, population: Population) -> tuple[float, float]:
@@ -280,7 +281,7 @@ class AttackerModel:
     def expected_alone(self, feature: str | None, speech_seconds: float) -> float:
         """Return what a voice discloses on average by one feature, or by all (None), bits."""
         model = self.joint if feature is None else self.alone[feature]
-        return model.expected.at(speech_seconds).value
+        return model.expected.evaluate_at(speech_seconds).value
 
     def most_bits(self, field: str) -> float:
         """Return a bound on a field of readings, from its rank models; infinity where unknown."""
@@ -299,7 +300,9 @@ class AttackerModel:
         if last not in ("closed_set_bits", "local_bits", "gain_bits"):
             return math.inf
         used = [model] if name else self.models.values()
-        spread = min(each.rank_model.least_floor for each in used)  # each person keeps a share e
+        spread = min(
+            posterior_model.rank_model.least_floor for posterior_model in used
+        )  # each person keeps a share e
         best = np.full(self.speakers, spread / self.speakers)
         best[0] += 1.0 - spread
         if last == "gain_bits" or not self.watched:
@@ -314,14 +317,14 @@ class _PosteriorModels:
     population: Population
     rank_models: RankModels
     length: CommonLength
-    place: int | None
+    watched_index: int | None
 
     def create(self, rank_model: RankModel) -> PosteriorModel:
         """Create the one of a rank model, with likelihood ratios where it has any."""
         ratios, population, scoring = None, self.population, self.length.scoring
         evidence_model = choose_evidence_model(population, self.rank_models, rank_model)
         if evidence_model is not None and not self.length.withheld:
-            ratios = LikelihoodRatioScorer(population, evidence_model, scoring, self.place)
+            ratios = LikelihoodRatioScorer(population, evidence_model, scoring, self.watched_index)
         similarities = population.scorers(rank_model).values()
         additive = np.array([similarity.additive for similarity in similarities])
         speakers = int(scoring.members.sum())
@@ -360,4 +363,4 @@ def _list_parts(rank_models: RankModels, joint: RankModel, session: str) -> list
         for names, kind in rank_models.kinds
         if kind == session and len(names) > 1 and frozenset(names) < set(joint.features)
     ]
-    return [part for part in parts if same_scores(part, joint)]
+    return [model for model in parts if same_scores(model, joint)]

@@ -52,7 +52,7 @@ def choose_features(
     """
     sets = [features for features, _ in rank_models.kinds]
 
-    def worth(names: Sequence[str]) -> tuple[int, ...]:
+    def rank_key(names: Sequence[str]) -> tuple[int, ...]:
         weak = sum(superseded(name, names) for name in names)
         return len(names) - weak, -weak, "voice" not in names
 
@@ -60,12 +60,12 @@ def choose_features(
         sets = [names for names in sets if set(names) <= set(available)]
         if not sets:
             raise _create_error(f" for {'+'.join(available)}")
-        return max(sets, key=worth)
+        return max(sets, key=rank_key)
     if not sets:
         raise _create_error()
     sets = [names for names in sets if words or "words" not in map(takes, names)] or sets
     sets = [names for names in sets if all(ready(name, setup) for name in names)] or sets
-    return max(sets, key=worth)
+    return max(sets, key=rank_key)
 
 
 def find_pitch(features: Iterable[str]) -> str | None:
@@ -131,18 +131,23 @@ def check_features(population: Population, features: Sequence[str]) -> None:
 def check_networks(population: Population, rank_model: RankModel) -> None:
     """Refuse a rank model of another network's frames than the templates were made of."""
     for name in rank_model.features:
-        mine, theirs = rank_model.network(name), population.features[name].spec.network
-        if mine != theirs:
-            what = unlike_networks(name, "the rank model", mine, "the templates", theirs)
+        model_network, template_network = (
+            rank_model.network(name),
+            population.features[name].spec.network,
+        )
+        if model_network != template_network:
+            what = unlike_networks(
+                name, "the rank model", model_network, "the templates", template_network
+            )
             raise StoreError(f"{what}; enrol and calibrate again with this version")
 
 
-def same_scores(part: RankModel, joint: RankModel) -> bool:
+def same_scores(model: RankModel, joint: RankModel) -> bool:
     """Return whether two models score the features of the first alike, by the same networks."""
     similarity = dict(zip(joint.features, joint.similarities, strict=True))
     return all(
-        similarity[name] == how and part.network(name) == joint.network(name)
-        for name, how in zip(part.features, part.similarities, strict=True)
+        similarity[name] == score_name and model.network(name) == joint.network(name)
+        for name, score_name in zip(model.features, model.similarities, strict=True)
     )
 
 
@@ -225,11 +230,11 @@ def choose_length(
     All templates are cut to the same D. Far below the rank model's own lengths there are no
     figures.
     """
-    usual, least = population.common_seconds, float(rank_model.template_lengths[0])
+    usual, shortest = population.common_seconds, float(rank_model.template_lengths[0])
     have = np.inf if watch is None else float(population.template_seconds[population.index(watch)])
     short = f"template_mismatch: {watch} has {have:g} s of enrolled speech, "
-    if seconds is None and have < min(usual, MISMATCH * least):
-        reason = f"but the rank model covers no templates under {least:g} s. Enrol more"
+    if seconds is None and have < min(usual, MISMATCH * shortest):
+        reason = f"but the rank model covers no templates under {shortest:g} s. Enrol more"
         return CommonLength(population.scoring(usual), short + reason)
     scoring = population.scoring(seconds, watch=watch)
     if have < scoring.seconds:
@@ -257,7 +262,7 @@ def _describe_cut(
     additive = np.array([similarity.additive for similarity in similarities])
 
     def bits(seconds: float) -> str:
-        point = at_template(rank_model, seconds, additive).at(_EXAMPLE_SECONDS)
+        point = at_template(rank_model, seconds, additive).evaluate_at(_EXAMPLE_SECONDS)
         return f"{point.expected_bits(speakers, slice(0, 1))[0]:.1f}"
 
     cut, usual_bits = bits(scoring.seconds), bits(usual)
@@ -277,9 +282,9 @@ def _describe_stand_in(rank_model: RankModel, seconds: float) -> str:
     grid = rank_model.template_lengths
     if np.isclose(grid, seconds).any():
         return ""
-    place = int(np.searchsorted(grid, seconds))
-    if place == 0:
+    index = int(np.searchsorted(grid, seconds))
+    if index == 0:
         return f"nothing shorter than {grid[0]:g} s is calibrated: bits read too high"
-    if place == grid.size:
+    if index == grid.size:
         return f"nothing longer than {grid[-1]:g} s is calibrated: bits read too low"
-    return f"interpolated between templates of {grid[place - 1]:g} and {grid[place]:g} s"
+    return f"interpolated between templates of {grid[index - 1]:g} and {grid[index]:g} s"

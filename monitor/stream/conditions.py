@@ -103,11 +103,11 @@ class StreamConditions:
         The rows up to the last of them have arrived.
         """
         conditions, now = [], self.now
-        total, seconds, due, place = self._total.copy(), self._seconds, self._due, 0
+        total, seconds, due, index = self._total.copy(), self._seconds, self._due, 0
         for tick in ticks:
-            while place < len(self._waiting) and self._waiting[place][0] <= tick:
-                total += self._waiting[place][1]
-                place, seconds = place + 1, seconds + 1
+            while index < len(self._waiting) and self._waiting[index][0] <= tick:
+                total += self._waiting[index][1]
+                index, seconds = index + 1, seconds + 1
                 if seconds >= due:
                     due = _next_due(seconds)
                     if seconds not in self._estimates:
@@ -139,16 +139,16 @@ class StreamConditions:
     def _estimate(self) -> Iterator[Notice]:
         estimate = self._estimates.pop(self._seconds, None)
         self.now = condition_of(self._total) if estimate is None else estimate
-        unlike: tuple[str, ...] = ()
+        mismatched: tuple[str, ...] = ()
         if self._sessions:  # the one that sounds most like the stream counts most
             differences = [list_mismatches(self.now, session) for session in self._sessions]
-            place = min(range(len(differences)), key=lambda k: len(differences[k]))
-            self.templates, unlike = self._sessions[place], differences[place]
-        bad = tuple(name for name in list_poor_figures(self.now) if name not in unlike)
-        self._times = {name: self._times.get(name, 0) + 1 for name in (*unlike, *bad)}
+            nearest = min(range(len(differences)), key=lambda k: len(differences[k]))
+            self.templates, mismatched = self._sessions[nearest], differences[nearest]
+        bad = tuple(name for name in list_poor_figures(self.now) if name not in mismatched)
+        self._times = {name: self._times.get(name, 0) + 1 for name in (*mismatched, *bad)}
         fresh = [name for name in self.differs if name not in {*self._noticed, VOICED}]
         self._noticed.update(fresh)
-        mismatches = [name for name in fresh if name in unlike]
+        mismatches = [name for name in fresh if name in mismatched]
         if mismatches and self.templates is not None:
             matching = self._matching(self.now)
             text = mismatch_in_words(
@@ -157,9 +157,9 @@ class StreamConditions:
             both = {"stream": self.now.record(), "templates": self.templates.record()}
             fields = {"figures": mismatches, **both, "matching_bits": matching}
             yield Notice("conditions differ", text, fields=fields)
-        if rest := [name for name in fresh if name in bad]:
+        if poor := [name for name in fresh if name in bad]:
             now = self.now.record()
-            yield Notice("poor sound", poor_in_words(rest, now), fields={"figures": rest, **now})
+            yield Notice("poor sound", poor_in_words(poor, now), fields={"figures": poor, **now})
         unknown = self.now.snr_db is None and sound_seconds(self._total) >= _UNKNOWN_SECONDS
         if unknown and "unknown" not in self._noticed:
             self._noticed.add("unknown")
@@ -170,19 +170,19 @@ class StreamConditions:
         """Compare the share of the voice's speech, in ticks, with pitch; return a new notice."""
         if not self._voiced or speech < _VOICED_SPEECH:
             return None
-        share = voiced_seconds * TICKS_PER_SECOND / speech
-        nearest = max(self._voiced, key=lambda other: _ratio_of(share, other))
-        self._is_voiced_otherwise = _ratio_of(share, nearest) < _LEAST_VOICED_RATIO
+        fraction = voiced_seconds * TICKS_PER_SECOND / speech
+        nearest = max(self._voiced, key=lambda other: _ratio_of(fraction, other))
+        self._is_voiced_otherwise = _ratio_of(fraction, nearest) < _LEAST_VOICED_RATIO
         if not self._is_voiced_otherwise or VOICED in self._noticed:
             return None
         self._noticed.add(VOICED)
         fields = {
             "figures": [VOICED],
-            "stream": {VOICED: share},
+            "stream": {VOICED: fraction},
             "templates": {VOICED: nearest},
             "matching_bits": None,
         }
-        return Notice("conditions differ", voicing_in_words(share, nearest), fields=fields)
+        return Notice("conditions differ", voicing_in_words(fraction, nearest), fields=fields)
 
     def state(self) -> tuple[ConditionsState, dict[str, AnyArray]]:
         """Return what a replay of the stream would not restore: plain values and arrays."""

@@ -37,7 +37,7 @@ def is_same_audio(match: LandmarkMatch | None) -> bool:
     if match is None:
         return False
     hits = match.hits - ABOVE_CHANCE * match.chance
-    return any(hits >= least and match.cells >= cells for least, cells in LEAST)
+    return any(hits >= minimum and match.cells >= cells for minimum, cells in LEAST)
 
 
 class LandmarkWindows:
@@ -82,8 +82,8 @@ class LandmarkWindows:
             yield arrived, self._times, self._pitches
 
     def _forget(self, before: int) -> None:
-        rest = slice(int(np.searchsorted(self._times, before // FRAME_TICKS)), None)
-        self._times, self._pitches = self._times[rest].copy(), self._pitches[rest].copy()
+        recent = slice(int(np.searchsorted(self._times, before // FRAME_TICKS)), None)
+        self._times, self._pitches = self._times[recent].copy(), self._pitches[recent].copy()
 
 
 class EnrolledLandmarks:
@@ -99,15 +99,15 @@ class EnrolledLandmarks:
     @cached_property
     def index(self) -> LandmarkIndex:
         """All landmarks; ``names`` has the speaker of each recording."""
-        landmarks, left = [], MOST_LANDMARKS
+        landmarks, remaining = [], MOST_LANDMARKS
         for speaker in self._population.recorded(self._watch):
-            if left <= 0:
+            if remaining <= 0:
                 break
             for note in speaker.sources:
-                if note.landmarks.size and left > 0:
+                if note.landmarks.size and remaining > 0:
                     landmarks.append(unpack(note.landmarks))
                     self.names.append(speaker.name)
-                    left -= note.landmarks.size
+                    remaining -= note.landmarks.size
         return LandmarkIndex(landmarks)
 
 
@@ -153,14 +153,14 @@ class CopyFinder:
 
 
 def _create_notice(name: str, speed: float) -> Notice:
-    how = ""
+    change = ""
     if speed < 0:
-        how = ", backwards"
+        change = ", backwards"
     elif speed != 1:
-        how = f", {abs(speed - 1):.0%} {'faster' if speed > 1 else 'slower'}"
+        change = f", {abs(speed - 1):.0%} {'faster' if speed > 1 else 'slower'}"
     return Notice(
         "copy",
-        f"this is a copy of audio that {name} was enrolled from{how}. The figures are far too "
+        f"this is a copy of audio that {name} was enrolled from{change}. The figures are far too "
         "high. Give other recordings, or enrol others",
         fields={"name": name, "speed": speed},
     )

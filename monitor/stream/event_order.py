@@ -49,6 +49,6 @@ class EventOrder:
                 continue
             seconds = min(at, tick) / TICKS_PER_SECOND
             if isinstance(event, Notice):
-                yield NoticeEvent.of(seconds, event)
+                yield NoticeEvent.from_notice(seconds, event)
             else:
-                yield GapEvent.of(seconds, event)
+                yield GapEvent.from_gap(seconds, event)

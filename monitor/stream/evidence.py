@@ -111,7 +111,11 @@ def pack_marks(marks: Sequence[Mark], like: FeatureTotals) -> dict[str, AnyArray
     """Return arrays with a row for each mark, of totals like these: ticks, counts and sums."""
     counts = []
     for tick, totals in ((mark.tick, mark.totals) for mark in marks):
-        by_feature = [part[name] for part in (totals.frames, totals.usable) for name in like.totals]
+        by_feature = [
+            counts_by_feature[name]
+            for counts_by_feature in (totals.frames, totals.usable)
+            for name in like.totals
+        ]
         counts.append([tick, totals.speech, *by_feature])
     arrays: dict[str, AnyArray] = {
         "counts": np.array(counts, dtype=np.int64).reshape(-1, 2 + 2 * len(like.totals))
@@ -137,9 +141,9 @@ def unpack_marks(prefix: str, arrays: Mapping[str, AnyArray], like: FeatureTotal
             FeatureTotals(
                 speech,
                 {name: table[r].copy() for name, table in sums.items()},
-                dict(zip(sums, rest[: len(sums)], strict=True)),
-                dict(zip(sums, rest[len(sums) :], strict=True)),
+                dict(zip(sums, by_feature[: len(sums)], strict=True)),
+                dict(zip(sums, by_feature[len(sums) :], strict=True)),
             ),
         )
-        for r, (tick, speech, *rest) in enumerate(rows)
+        for r, (tick, speech, *by_feature) in enumerate(rows)
     ]

@@ -23,7 +23,7 @@ class FrontEnd:
     """Features of a monitor; those of audio are created at first use.
 
     A feature, or a source of ready-made frames, is refused (UsageError) unless its frames are of
-    the same kind, size and network as the templates'. ``own`` are objects to use instead of the
+    the same kind, size and network as the templates'. ``custom`` are objects to use instead of the
     program's; give a `FeatureSpec` for one with ready-made frames.
     """
 
@@ -31,14 +31,14 @@ class FrontEnd:
         self,
         population: Population,
         names: Sequence[str],
-        own: Iterable[Feature | FeatureSpec] = (),
+        custom: Iterable[Feature | FeatureSpec] = (),
         setup: FeatureSetup = AS_ENVIRONMENT,
     ) -> None:
         self.population, self._names, self.setup = population, tuple(names), setup
         self._made: dict[str, Feature] = {}
         self._own: set[str] = set()
         self._stated: set[str] = set()  # they come ready-made, whatever the source
-        for feature in own:
+        for feature in custom:
             if isinstance(feature, FeatureSpec):
                 self._compare("this feature", feature)
                 self._stated.add(feature.name)
@@ -144,13 +144,17 @@ class FrontEnd:
             n: features[n].follow if n in features else get_change_sensitivity(n)
             for n in self._names
         }
-        return {name: how for name, how in stated.items() if how is not None}
+        return {
+            name: sensitivity for name, sensitivity in stated.items() if sensitivity is not None
+        }
 
     def _compare(self, label: str, spec: FeatureSpec) -> None:
-        own = self.population.features[spec.name].spec
-        if spec.kind is not own.kind or not own.kind.fits(spec.size, own.size):
+        enrolled = self.population.features[spec.name].spec
+        if spec.kind is not enrolled.kind or not enrolled.kind.is_compatible(
+            spec.size, enrolled.size
+        ):
             raise UsageError(
-                f"{label}: {spec.name} comes as {spec}, but as {own} in the "
+                f"{label}: {spec.name} comes as {spec}, but as {enrolled} in the "
                 "population. Make both with the same program"
             )
         self._compare_networks(label, spec)

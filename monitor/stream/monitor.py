@@ -148,7 +148,7 @@ class Monitor:
         self._begin(replace(self.plan, closed_set=True), self.front_end)
 
     def false_alarms(
-        self, field: str, share: float = 0.05, horizon_seconds: float = 600.0
+        self, field: str, rate: float = 0.05, horizon_seconds: float = 600.0
     ) -> FalseAlarms:
         """Return the threshold that at most a share q of other people's whole streams exceeds.
 
@@ -156,7 +156,7 @@ class Monitor:
         ``horizon_seconds``, under the rank model in use, the watched speaker not among them.
         UsageError where calibration does not know it of that field, length or share.
         """
-        return self.plan.false_alarms(field, share, horizon_seconds)
+        return self.plan.false_alarms(field, rate, horizon_seconds)
 
     def most_bits(self, field: str) -> float:
         """Return a bound on a field of readings, or on its lower limit; infinity where unknown."""
@@ -193,7 +193,7 @@ class Monitor:
             raise UsageError("custom features support one voice only: name built-in features")
         return Monitor(replace(self.plan, carried=None, peak_bits=0.0))
 
-    def begin_with(self, totals: FeatureTotals, peak_bits: float = 0.0) -> None:
+    def resume_from(self, totals: FeatureTotals, peak_bits: float = 0.0) -> None:
         """Start from the totals of earlier streams of the same voice, and their peak."""
         if self.phase != "opened":
             raise UsageError("begin_with comes before the first block of a stream")
@@ -314,16 +314,16 @@ class Monitor:
         allow_overlap: bool = False,
     ) -> Iterator[Event]:
         """Yield losses, notices and changes too, between the readings of ``stream``."""
-        given = samples_or_source(source, rate)
-        if isinstance(given, str | os.PathLike):
-            with open_source(given) as opened:
+        audio = samples_or_source(source, rate)
+        if isinstance(audio, str | os.PathLike):
+            with open_source(audio) as opened:
                 yield from self.events(opened, allow_overlap=allow_overlap)
             return
-        if lack := missing_members(given):
+        if lack := missing_members(audio):
             raise UsageError(lack)
-        self.fit_to(given, allow_overlap=allow_overlap)
+        self.fit_to(audio, allow_overlap=allow_overlap)
         self._log_setup()
-        yield from _log_events(self.listen(given))
+        yield from _log_events(self.listen(audio))
         log_notices(recording_notices(self, self._labels))
 
     def fit_to(self, source: Source, *, allow_overlap: bool = False) -> None:
@@ -334,7 +334,7 @@ class Monitor:
         same-session rank model is taken (docs/method.md section 4), unless the monitor is of one
         kind of session.
         """
-        parts = [part for part in source.provenance() or () if part.hashes]
+        parts = [recording for recording in source.provenance() or () if recording.hashes]
         session = session_of(self.population, parts, allow_overlap=allow_overlap)
         if session == "same" and (plan := self.plan.for_session(session)) is not self.plan:
             if self.phase != "opened" or self.ticks:

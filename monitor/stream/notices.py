@@ -11,7 +11,7 @@ from typing import Protocol
 from monitor.crowds import YOU
 from monitor.errors import Argument, Message, OverlapError, StoreError, UsageError
 from monitor.features.registry import caveats, takes
-from monitor.phrases import format_best_feature, plural, some_of
+from monitor.phrases import format_best_feature, format_names, plural
 from monitor.population.interpolation import same_session_bias
 from monitor.population.people import SourceNote, Speaker
 from monitor.population.population import Population
@@ -34,28 +34,28 @@ def session_of(
     Raises OverlapError if enrolled audio would be measured, and that is not allowed.
     """
     session = "cross"
-    for part in parts:
-        enrolled = population.overlapping(part.hashes)
+    for recording in parts:
+        enrolled = population.overlapping(recording.hashes)
         if enrolled:
             session = "same"
         if not allow_overlap:
-            _refuse_overlap(part, enrolled)
+            _refuse_overlap(recording, enrolled)
     return session
 
 
-def _refuse_overlap(part: Provenance, enrolled: Iterable[tuple[Speaker, SourceNote]]) -> None:
-    end = math.inf if part.end_seconds is None else part.end_seconds
+def _refuse_overlap(recording: Provenance, enrolled: Iterable[tuple[Speaker, SourceNote]]) -> None:
+    end = math.inf if recording.end_seconds is None else recording.end_seconds
     overlaps = [
         (speaker, note)
         for speaker, note in enrolled
-        if note.start_seconds < end and part.start_seconds < note.end_seconds
+        if note.start_seconds < end and recording.start_seconds < note.end_seconds
     ]
     if overlaps:
         speaker, note = overlaps[0]
         after = max(note.end_seconds for _, note in overlaps)
         raise OverlapError(
             Message(
-                f"{part.label}: seconds {note.start_seconds:g} to {note.end_seconds:g} were "
+                f"{recording.label}: seconds {note.start_seconds:g} to {note.end_seconds:g} were "
                 f"enrolled as {speaker.name}. Start after them (",
                 Argument("start_seconds", f"{after:g}"),
                 "), or insist with ",
@@ -109,15 +109,16 @@ def setup_notices(monitor: NoticedMonitor) -> list[Notice]:
 
 def protected_recordings(source: Source) -> Iterator[Notice]:
     """Explain the bits of recordings with a voice that this program changed."""
-    for how in source.stream_info.protected:
-        if how.endswith((", cut)", ", silence)")):
+    for protection in source.stream_info.protected:
+        if protection.endswith((", cut)", ", silence)")):
             yield Notice(
-                "protected recording", f"{how}: its bits are of what was kept", level="info"
+                "protected recording", f"{protection}: its bits are of what was kept", level="info"
             )
             continue
         yield Notice(
             "protected recording",
-            f"{how}: against templates of clear speech its bits are those of an attacker who does "
+            f"{protection}: against templates of clear speech its bits are those of an attacker "
+            "who does "
             "not know that, and no measure of protection. Test it against one who does: monitor "
             "attack",
         )
@@ -146,7 +147,7 @@ def _template_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
         advice = "" if monitor.watch else ", or --watch one, which cuts all to that length"
         yield Notice(
             "not compared",
-            f"{some_of(names)} {'is' if len(names) == 1 else 'are'} not among the "
+            f"{format_names(names)} {'is' if len(names) == 1 else 'are'} not among the "
             f"{attacker.speakers} compared: {length} s of speech enrolled, "
             f"{attacker.scoring.seconds:g} s needed. Enrol more (monitor enrol --add){advice}",
             fields={"speakers": names},
@@ -158,7 +159,8 @@ def _template_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
         if nothing := population.empty(name):
             yield Notice(
                 "empty templates",
-                f"the templates have no {name} of {some_of(nothing)}: {name} cannot identify them",
+                f"the templates have no {name} of {format_names(nothing)}: {name} cannot identify "
+                "them",
                 fields={"speakers": list(nothing)},
             )
 
@@ -272,7 +274,8 @@ def _twin_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
     if names := [other.name for other in watched.with_verdict(Verdict.INSEPARABLE)]:
         yield Notice(
             "inseparable",
-            f"{some_of(names, 3)} and {monitor.watch} cannot be told apart: either is measured as "
+            f"{format_names(names, 3)} and {monitor.watch} cannot be told apart: either is "
+            "measured as "
             "both, and bits read too low. If it is one person, delete one: monitor people",
             fields={"names": names},
         )

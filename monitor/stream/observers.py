@@ -50,22 +50,22 @@ class Observers:
 
     def _kept(self) -> dict[str, Observer]:
         """Return those by name that a replay would not restore; it finds the others again."""
-        kept: dict[str, Observer | None] = {
+        observers: dict[str, Observer | None] = {
             "conditions": self.conditions,
             "recordings": self.recordings,
             "changes": self.changes,
             "segments": self.segments,
             "second": self.second,
         }
-        return {name: observer for name, observer in kept.items() if observer is not None}
+        return {name: observer for name, observer in observers.items() if observer is not None}
 
     def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         """Return the states of all by name, plain values and arrays."""
         states = {name: observer.state() for name, observer in self._kept().items()}
         arrays = {
             f"{name}/{key}": array
-            for name, (_, own) in states.items()
-            for key, array in own.items()
+            for name, (_, observer_arrays) in states.items()
+            for key, array in observer_arrays.items()
         }
         return {name: plain for name, (plain, _) in states.items()}, arrays
 

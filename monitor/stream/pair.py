@@ -126,8 +126,8 @@ class MonitorPair:
         items, copied = itertools.tee(source)
         parts = itertools.tee(self._frames(copied), len(self.attackers))
         sides = {
-            name: monitor.listen(part)
-            for (name, monitor), part in zip(self.attackers.items(), parts, strict=True)
+            name: monitor.listen(side)
+            for (name, monitor), side in zip(self.attackers.items(), parts, strict=True)
         }
         last: dict[str, Reading] = {}
         change: Change | None = None
@@ -147,7 +147,7 @@ class MonitorPair:
                 )
                 if reading is not None:
                     last[name] = reading
-            yield replace(event, protected=ProtectedReading.of(last, event.headline))
+            yield replace(event, protected=ProtectedReading.from_readings(last, event.headline))
 
     def _frames(self, items: Iterable[Item]) -> Iterator[Frames | Words]:
         """Compute frames of the protected audio; losses are reported on the clear side.
@@ -179,8 +179,8 @@ class MonitorPair:
 
         for block in self._protect(set_aside()):
             *ended, frames = hearing.process(block)
-            for rest in ended:
-                yield replace(rest, recording=recording, gaps=(), notices=())
+            for final in ended:
+                yield replace(final, recording=recording, gaps=(), notices=())
             recording = block.recording
             yield from due()
             yield replace(frames, recording=recording, gaps=(), notices=())

@@ -21,7 +21,7 @@ from monitor.events.run import (
     RunEnd,
     RunStart,
 )
-from monitor.phrases import plural, some_of
+from monitor.phrases import format_names, plural
 from monitor.safe_text import printable
 from monitor.sources.base import SplitSource, Stretch
 from monitor.stream.monitor import Monitor
@@ -135,8 +135,8 @@ class MultiSpeakerMonitor:
         self.seconds = 0.0
         self._earlier_notices = source.notices
         self._silent = [  # places with too little speech
-            place
-            for place, seconds in enumerate(source.alone_seconds())
+            index
+            for index, seconds in enumerate(source.alone_seconds())
             if seconds is not None and seconds < LEAST_SECONDS
         ]
 
@@ -147,10 +147,10 @@ class MultiSpeakerMonitor:
             text, fields = overlap_in_words(overlap), {"overlap_seconds": overlap}
             notices.append(Notice("turns", text, level="info", fields=fields))
         if self._silent:
-            names = [printable(source.people[place]) for place in self._silent]
+            names = [printable(source.people[index]) for index in self._silent]
             text = (
                 f"{plural(len(names), 'label')} not measured, with less than "
-                f"{LEAST_SECONDS:g} s alone: {some_of(names)}"
+                f"{LEAST_SECONDS:g} s alone: {format_names(names)}"
             )
             notices.append(Notice("turns", text, fields={"labels": names}))
         return notices
@@ -159,7 +159,7 @@ class MultiSpeakerMonitor:
         """Yield events, in order within each block of the recording."""
         for item in source.split():
             if isinstance(item, Gap):
-                yield GapEvent.of(self.seconds, item, source.label)
+                yield GapEvent.from_gap(self.seconds, item, source.label)
                 continue
             events: list[Event] = []
             by_person: dict[int, list[Stretch]] = {}
@@ -175,37 +175,37 @@ class MultiSpeakerMonitor:
         ends = [event for voice in self._voices.values() for event in voice.end()]
         yield from sorted(ends, key=attrgetter("seconds"))
 
-    def _voice(self, place: int) -> _Voice:
-        if place not in self._voices:
+    def _voice(self, index: int) -> _Voice:
+        if index not in self._voices:
             views = [monitor.create_sibling() for monitor in self._monitors]
-            self._voices[place] = _Voice(self._source.people[place], self._source.label, views)
-            most = max(_LEAST_STRETCHES, _ALL_STRETCHES // len(self._voices))
+            self._voices[index] = _Voice(self._source.people[index], self._source.label, views)
+            maximum = max(_LEAST_STRETCHES, _ALL_STRETCHES // len(self._voices))
             for voice in self._voices.values():
-                voice.stretches.limit(min(_MOST_STRETCHES, most))
-        return self._voices[place]
+                voice.stretches.limit(min(_MOST_STRETCHES, maximum))
+        return self._voices[index]
 
     def list_people(self) -> list[Person]:
         """List all people, in the order of the source's labels, with the best matches."""
         voices, source = self._voices, self._source
-        places = [place for place, voice in sorted(voices.items()) if voice.last[0] is not None]
-        matched = dict(zip(places, self._match_voices(places), strict=True))
+        indices = [index for index, voice in sorted(voices.items()) if voice.last[0] is not None]
+        matched = dict(zip(indices, self._match_voices(indices), strict=True))
         purities = self._compute_purities()
         alone, overlap = source.alone_seconds(), source.overlap_of()
         people = []
-        for place, label in enumerate(source.people):
-            name, probability = matched.get(place, (None, None))
+        for index, label in enumerate(source.people):
+            name, probability = matched.get(index, (None, None))
             watch, last, changes = None, None, 0
-            if place in voices:
-                watch, last = voices[place].choose_reading(name)
-                changes = voices[place].changes
-            enrolled, purity = None if last is None else last.enrolled, purities.get(place)
-            match = name, probability, enrolled, alone[place], overlap[place]
+            if index in voices:
+                watch, last = voices[index].choose_reading(name)
+                changes = voices[index].changes
+            enrolled, purity = None if last is None else last.enrolled, purities.get(index)
+            match = name, probability, enrolled, alone[index], overlap[index]
             people.append(Person(label, *match, watch, last, purity, changes))
         return people
 
-    def _match_voices(self, places: Sequence[int]) -> list[tuple[str | None, float]]:
+    def _match_voices(self, indices: Sequence[int]) -> list[tuple[str | None, float]]:
         """Match these voices to people, one to one."""
-        readings = [self._voices[place].last[0] for place in places]
+        readings = [self._voices[index].last[0] for index in indices]
         lasts = [reading for reading in readings if reading is not None]
         if not lasts:
             return []
@@ -225,24 +225,24 @@ class MultiSpeakerMonitor:
         name = next((name for name in monitor.features if specs[name].kind.discerning), None)
         if name is None:
             return {}
-        samples = {place: v.stretches.list_totals(name) for place, v in self._voices.items()}
-        places = sorted(
-            (place for place, rows in samples.items() if len(rows) > 1),
-            key=lambda place: (-len(samples[place]), place),
+        samples = {index: v.stretches.list_totals(name) for index, v in self._voices.items()}
+        indices = sorted(
+            (index for index, rows in samples.items() if len(rows) > 1),
+            key=lambda index: (-len(samples[index]), index),
         )[:_MOST_COMPARED]
-        if len(places) < 2:
+        if len(indices) < 2:
             return {}
-        sums = {place: samples[place].sum(axis=0) for place in places}
+        sums = {index: samples[index].sum(axis=0) for index in indices}
         similarity = specs[name].kind.similarity()
 
-        def is_nearest(place: int, row: AnyArray) -> bool:
-            others = [sums[other] for other in places if other != place]
-            templates = similarity.prepare(np.stack([sums[place] - row, *others]))
+        def is_nearest(index: int, row: AnyArray) -> bool:
+            others = [sums[other] for other in indices if other != index]
+            templates = similarity.prepare(np.stack([sums[index] - row, *others]))
             return int(np.argmax(similarity.score(templates, row))) == 0
 
         return {
-            place: float(np.mean([is_nearest(place, row) for row in samples[place]]))
-            for place in places
+            index: float(np.mean([is_nearest(index, row) for row in samples[index]]))
+            for index in indices
         }
 
     def complete_start(self, start: RunStart) -> RunStart:
@@ -311,8 +311,8 @@ class _Voice:
         events = [
             event
             for frames in self._hearing.process(Block(samples, stretches[0].block.rate))
-            for place, view in enumerate(self._views)
-            for event in self._place_events(place, view.take(frames))
+            for index, view in enumerate(self._views)
+            for event in self._place_events(index, view.take(frames))
         ]
         while len(self._pieces) > _MOST_PIECES:
             self._pieces.popleft()
@@ -323,10 +323,10 @@ class _Voice:
         last = self._hearing.flush() if self._hearing.ticks else None
         return [
             event
-            for place, view in enumerate(self._views)
+            for index, view in enumerate(self._views)
             for item in (last, None)
             if item is not None or last is not None
-            for event in self._place_events(place, view.take(item))
+            for event in self._place_events(index, view.take(item))
         ]
 
     def choose_reading(self, person: str | None) -> tuple[str | None, Reading | None]:
@@ -368,7 +368,7 @@ class _Voice:
     def _at(self, seconds: float) -> float:
         return round(self._clock(seconds) * TICKS_PER_SECOND) / TICKS_PER_SECOND
 
-    def _place_events(self, place: int, events: Iterator[Event]) -> Iterator[Event]:
+    def _place_events(self, index: int, events: Iterator[Event]) -> Iterator[Event]:
         """Yield events on the clock of the recording, with the label."""
         several = len(self._views) > 1
         for event in events:
@@ -377,13 +377,13 @@ class _Voice:
                 opened = event.change
                 if opened is not None:
                     opened = OpenChange(self._at(opened.since_seconds), opened.features)
-                watch = self._views[place].watch if several else None
+                watch = self._views[index].watch if several else None
                 reading = replace(event, seconds=at, change=opened, label=self.label, watch=watch)
-                self.last[place] = reading
-                if not place:
+                self.last[index] = reading
+                if not index:
                     self.stretches.advance(self._views[0])
                 yield reading
-            elif place:  # the first view reports what happens to the voice
+            elif index:  # the first view reports what happens to the voice
                 continue
             elif isinstance(event, Change):
                 self.changes += not event.back
@@ -411,14 +411,14 @@ class _Stretches:
     def __init__(self, nothing: FeatureTotals) -> None:
         self.latest = nothing
         self._stretches: list[FeatureTotals] = []
-        self._seconds, self._most = STRETCH_SECONDS, _MOST_STRETCHES
+        self._seconds, self._maximum = STRETCH_SECONDS, _MOST_STRETCHES
 
     def __len__(self) -> int:
         return len(self._stretches)
 
-    def limit(self, most: int) -> None:
+    def limit(self, maximum: int) -> None:
         """Keep fewer than this many."""
-        self._most = most
+        self._maximum = maximum
         self._thin()
 
     def advance(self, monitor: Monitor) -> None:
@@ -433,7 +433,7 @@ class _Stretches:
         self._thin()
 
     def _thin(self) -> None:
-        while len(self._stretches) >= self._most:
+        while len(self._stretches) >= self._maximum:
             pairs = (self._stretches[at : at + 2] for at in range(0, len(self._stretches), 2))
             self._stretches = [first + other[0] if other else first for first, *other in pairs]
             self._seconds *= 2
@@ -488,12 +488,14 @@ def one_to_one(shares: FloatArray) -> list[tuple[int | None, float]]:
     is_matched = np.zeros(people, np.bool_)
     is_matched[chosen[chosen < people]] = True
     matches: list[tuple[int | None, float]] = []
-    for voice, place in enumerate(chosen.tolist()):
-        is_enrolled = place < people
+    for voice, column in enumerate(chosen.tolist()):
+        is_enrolled = column < people
         free = ~is_matched
         if is_enrolled:
-            free[place] = True
+            free[column] = True
         of_all = float(shares[voice, free].sum() + nobody[voice])
-        share = float(shares[voice, place] if is_enrolled else nobody[voice])
-        matches.append((place if is_enrolled else None, share / of_all if of_all > 0 else 0.0))
+        probability = float(shares[voice, column] if is_enrolled else nobody[voice])
+        matches.append(
+            (column if is_enrolled else None, probability / of_all if of_all > 0 else 0.0)
+        )
     return matches

@@ -145,15 +145,15 @@ class Plan:
         kind = session or "cross"
         names = [_get_name(feature) for feature in features]
         attacker = _create_attacker(population, names, watch, kind, settings)
-        own = tuple(feature for feature in features if not isinstance(feature, str))
+        custom = tuple(feature for feature in features if not isinstance(feature, str))
         landmarks = EnrolledLandmarks(population, watch)
-        chosen = watch, step_seconds, on_change, kind, session is None, setup, settings, own
+        chosen = watch, step_seconds, on_change, kind, session is None, setup, settings, custom
         return cls(population, attacker, landmarks, *chosen).skipping(candidates)
 
     def skipping(self, candidates: Iterable[str]) -> Plan:
         """Note those candidates that are not used, and that no feature in use does better."""
-        rest = [name for name in candidates if name not in self.features]
-        skipped = tuple(name for name in rest if not superseded(name, self.features))
+        unused = [name for name in candidates if name not in self.features]
+        skipped = tuple(name for name in unused if not superseded(name, self.features))
         return replace(self, skipped_features=skipped)
 
     @property
@@ -175,8 +175,12 @@ class Plan:
     @property
     def mismatched(self) -> bool:
         """True where the rank model is of other people than those enrolled."""
-        own = self.settings.rank_models is not None
-        return self.population.mismatched or own or self.attacker.rank_model.origin == "shipped"
+        has_own_models = self.settings.rank_models is not None
+        return (
+            self.population.mismatched
+            or has_own_models
+            or self.attacker.rank_model.origin == "shipped"
+        )
 
     @property
     def headline(self) -> str:
@@ -202,14 +206,14 @@ class Plan:
         name = field.removesuffix("_low")
         return self.attacker.most_bits(HEADLINES[self.headline] if name == "bits" else name)
 
-    def false_alarms(self, field: str, share: float, horizon_seconds: float) -> FalseAlarms:
+    def false_alarms(self, field: str, rate: float, horizon_seconds: float) -> FalseAlarms:
         """Return a threshold; as of `Monitor`."""
         alarms = false_alarms(
             self.rank_models,
             self.features,
             self.attacker.session,
             field,
-            share,
+            rate,
             horizon_seconds,
             watch=self.watch,
             headline=self.headline,
@@ -235,8 +239,8 @@ class Plan:
             again = replace(self, settings=settings, by_source=False, peak_bits=0.0)
             return replace(again, own_features=(), skipped_features=(), copied_changes=None)
         settings = replace(settings, rank_models=None)
-        kept = self.watch, self.step_seconds, self.on_change, self.session, self.setup
-        plan = Plan.create(population, self.features, *kept, settings)
+        arguments = self.watch, self.step_seconds, self.on_change, self.session, self.setup
+        plan = Plan.create(population, self.features, *arguments, settings)
         return replace(plan, closed_set=self.closed_set)
 
     def create_front_end(self) -> FrontEnd:
@@ -249,17 +253,19 @@ class Plan:
         follows = self.on_change != "ignore"
         evidence = Evidence(specs, ("channel",) if follows else ())
         if self.carried is not None:
-            evidence.begin_with(self.carried)
+            evidence.resume_from(self.carried)
         segments = None
         if self.on_change == "note" and self.attacker.watched:
             segments = SpeakerSegments(evidence.totals)
         changes = self._create_changes(front_end)
-        heard = {name: spec for name, spec in specs.items() if front_end.takes(name) == "audio"}
+        audio_specs = {
+            name: spec for name, spec in specs.items() if front_end.takes(name) == "audio"
+        }
         pitch = find_pitch(self.features)
         observers = Observers(
             CopyFinder(self.landmarks),
             RepeatFinder(),
-            RepeatGate(heard, front_end.embed_part),
+            RepeatGate(audio_specs, front_end.embed_part),
             StreamConditions(
                 self.population.conditions(self.watch),
                 self.attacker.matching_bits,
@@ -269,7 +275,7 @@ class Plan:
             Recordings(None if changes.begins_afresh else partial(are_different_people, specs)),
             changes,
             segments,
-            self._create_second_voice(front_end, heard),
+            self._create_second_voice(front_end, audio_specs),
         )
         builder = ReadingBuilder(
             self.attacker, self.watch is not None, self.headline, self.bystanders, self.peak_bits
@@ -279,10 +285,10 @@ class Plan:
         return Stream(intake, evidence, builder, observers, step_ticks)
 
     def _create_second_voice(
-        self, front_end: FrontEnd, heard: Mapping[str, FeatureSpec]
+        self, front_end: FrontEnd, audio_specs: Mapping[str, FeatureSpec]
     ) -> SecondVoice | None:
         """Create the search for another voice; None without evidence or an embedding."""
-        embedded = [name for name, spec in heard.items() if spec.kind is EMBEDDING]
+        embedded = [name for name, spec in audio_specs.items() if spec.kind is EMBEDDING]
         if self.headline != "evidence" or len(embedded) != 1:
             return None
         wanted = self.settings.second_voice

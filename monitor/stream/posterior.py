@@ -36,7 +36,7 @@ from monitor.maths.posterior import (
 )
 from monitor.maths.scores import SessionMixture
 from monitor.maths.statistics import limits, limits_of_each
-from monitor.phrases import one_in
+from monitor.phrases import format_odds
 from monitor.population.cohort import CohortScoring, normalise
 from monitor.population.evidence_model import EvidencePoint
 from monitor.population.interpolation import EnrolledProbability, LengthModel, at_template
@@ -86,15 +86,15 @@ class Bystanders:
     def notice(self, support_bits: float) -> str:
         """Explain why calibration supports no such level; empty where it does."""
         ratio = 2.0**support_bits
-        most = ratio / (ratio + self.people - 1)
-        if most > self.level:
+        maximum = ratio / (ratio + self.people - 1)
+        if maximum > self.level:
             return ""
         enough = ratio * (1.0 / self.level - 1.0)
         size = 10.0 ** math.floor(math.log10(max(enough, 10.0)))
         return (
-            f"no bystander can reach a probability of {one_in(self.level)} among "
+            f"no bystander can reach a probability of {format_odds(self.level)} among "
             f"{people(self.people)}. Calibration supports {support_bits:.1f} bits of evidence, "
-            f"{one_in(most)} there. State a smaller crowd (--among {size:g}) or level"
+            f"{format_odds(maximum)} there. State a smaller crowd (--among {size:g}) or level"
         )
 
 
@@ -104,16 +104,16 @@ ZERO = Bits(0.0, 0.0, 0.0)
 CITY = 1_000_000
 
 
-def choose_crowds(asked: Sequence[float] | None, speakers: int) -> tuple[int, ...]:
+def choose_crowds(requested: Sequence[float] | None, speakers: int) -> tuple[int, ...]:
     """Return the sizes of crowds, smallest first; by default the N enrolled and a million.
 
     Example:
         >>> choose_crowds(None, 50), choose_crowds([1e4], 50)
         ((50, 1000000), (10000,))
     """
-    if asked is None:
+    if requested is None:
         return tuple(sorted({speakers, max(speakers, CITY)}))
-    crowds = sizes(asked)
+    crowds = sizes(requested)
     if crowds[0] < speakers:
         raise UsageError(
             f"among {people(crowds[0])} people there is no room for the {speakers} enrolled; ask "
@@ -125,23 +125,27 @@ def choose_crowds(asked: Sequence[float] | None, speakers: int) -> tuple[int, ..
 def compute_crowds(
     bits: FloatArray,
     watched: Sequence[Bits | None],
-    place: int | None,
+    watched_index: int | None,
     crowds: Sequence[int],
     names: Sequence[str],
 ) -> list[tuple[CrowdReading, ...]]:
     """Compute the figures of R moments in each crowd, from the evidence of N people, shape (R, N).
 
-    ``watched`` is the evidence of the watched speaker, at ``place``, with its limits.
+    ``watched`` is the evidence of the watched speaker, at ``watched_index``, with its limits.
     """
-    if place is None:
+    if watched_index is None:
         series = [_compute_gains(bits, m, names) for m in crowds]
         return list(zip(*series, strict=True))
     # the limits of a figure that is held to the support, about one that keeps all odds
-    own = np.array([[0.0, b.low - b.value, b.high - b.value] for b in watched if b is not None])
-    own += bits[:, place, None]
+    watched_bits = np.array(
+        [[0.0, b.low - b.value, b.high - b.value] for b in watched if b is not None]
+    )
+    watched_bits += bits[:, watched_index, None]
     # rows as they lie alone: a sum depends on the order in memory
-    rest = total_bits(np.ascontiguousarray(bits[:, np.arange(len(names)) != place]))
-    figures = crowd_bits(own[:, None], rest[:, None, None], len(names), np.array(crowds)[:, None])
+    other_bits = total_bits(np.ascontiguousarray(bits[:, np.arange(len(names)) != watched_index]))
+    figures = crowd_bits(
+        watched_bits[:, None], other_bits[:, None, None], len(names), np.array(crowds)[:, None]
+    )
     return [
         tuple(
             CrowdReading(m, value, low, high, min(2.0**value / m, 1.0))
@@ -205,10 +209,12 @@ class _Effect(NamedTuple):
     slope: FloatArray
     support: FloatArray
 
-    def pick(self, place: IntArray) -> _Effect:
+    def pick(self, indices: IntArray) -> _Effect:
         """Pick the templates at (R, N) places."""
-        shift, support = (np.take_along_axis(x, place, axis=1) for x in (self.shift, self.support))
-        return _Effect(shift, SessionMixture.select(self.slope, place), support)
+        shift, support = (
+            np.take_along_axis(x, indices, axis=1) for x in (self.shift, self.support)
+        )
+        return _Effect(shift, SessionMixture.select(self.slope, indices), support)
 
 
 def intercept_bits(point: EvidencePoint) -> FloatArray:
@@ -217,12 +223,12 @@ def intercept_bits(point: EvidencePoint) -> FloatArray:
 
 
 def _support(
-    point: EvidencePoint, effect: _Effect | None, rows: IntArray, place: IntArray
+    point: EvidencePoint, effect: _Effect | None, rows: IntArray, indices: IntArray
 ) -> FloatArray:
     """Return the most bits that calibration supports of one person at each moment."""
     if effect is None:
         return point.support
-    return np.minimum(point.support, effect.support[rows, place])
+    return np.minimum(point.support, effect.support[rows, indices])
 
 
 class LikelihoodRatioScorer:
@@ -262,7 +268,7 @@ class LikelihoodRatioScorer:
         """Compute each feature's mean and spread of R totals' scores, (R, M), over the cohort."""
         return [self.cohort[name].compute_score_stats(totals[name]) for name in self.features]
 
-    def at(
+    def evaluate_at(
         self,
         seconds: FloatArray,
         levels: Sequence[Levels],
@@ -277,7 +283,7 @@ class LikelihoodRatioScorer:
         `SessionMixture` has them; ``levels`` the cohort's, of each feature. Without ``limits``
         those of the watched speaker's bits are NaN.
         """
-        point = self.rank_model.at(seconds)
+        point = self.rank_model.evaluate_at(seconds)
         effect = self._effect(point, conditions)
         bits = self._bits(point, levels, scores, effect)
         surplus = np.zeros((seconds.size, self._speakers))  # over the best session's bits
@@ -289,21 +295,21 @@ class LikelihoodRatioScorer:
             scores = self._sessions.select(scores, session)
             effect = None if effect is None else effect.pick(session)
         level = level_ratios(bits)
-        rows, place = np.arange(seconds.size), level.argmax(axis=1)
-        ratios = cap_bits(level, _support(point, effect, rows, place))
+        rows, indices = np.arange(seconds.size), level.argmax(axis=1)
+        ratios = cap_bits(level, _support(point, effect, rows, indices))
         if self._watched is not None:
-            place = np.full(rows.size, self._watched)
-        support, value = _support(point, effect, rows, place), level[rows, place]
+            indices = np.full(rows.size, self._watched)
+        support, value = _support(point, effect, rows, indices), level[rows, indices]
         watched = np.full((rows.size, 3), np.nan)
         if self._watched is not None:
             watched[:, 0] = np.minimum(value, support)
             if limits:
                 z = self._normalise(scores[..., self._watched, None], levels)
-                shift = surplus[rows, place]
+                shift = surplus[rows, indices]
                 if effect is not None:
-                    z = z * effect.slope[rows, :, place, None]
-                    shift = effect.shift[rows, place] + shift
-                lower = bits[rows, place] - value - shift
+                    z = z * effect.slope[rows, :, indices, None]
+                    shift = effect.shift[rows, indices] + shift
+                lower = bits[rows, indices] - value - shift
                 draws = (point.intercept[:, 1:] + (point.slopes[:, 1:] @ z)[..., 0]) / LN2
                 both = limits_of_each(with_misses(draws)) - lower[:, None]
                 both = np.minimum(both, support[:, None])
@@ -325,7 +331,7 @@ class LikelihoodRatioScorer:
             return None
         # one path, whatever is known: a moment must not depend on those worked out beside it
         effects = map(self._condition_effect, conditions or [None] * len(point.support))
-        shift, slope, support = (np.stack(part) for part in zip(*effects, strict=True))
+        shift, slope, support = (np.stack(arrays) for arrays in zip(*effects, strict=True))
         return _Effect(shift * intercept_bits(point)[:, None], slope, support)
 
     def _effect_of(self, condition: Condition | None) -> _Effect:
@@ -333,7 +339,7 @@ class LikelihoodRatioScorer:
         assert self.rank_model.conditions is not None
         is_new = condition is not None and condition.snr_db is None
         q = unlike(degradation(condition)[None], self._sounds, is_new=is_new)[0]
-        shift, slope, support = self.rank_model.conditions.at(q)
+        shift, slope, support = self.rank_model.conditions.evaluate_at(q)
         # a single row where nothing is known of any template
         templates = max(len(self._sounds), self._speakers)
         return _Effect(
@@ -393,7 +399,7 @@ class LikelihoodRatioScorer:
                 [scorers[name].score(prepared[name], totals[name]) for name in self.features],
                 axis=1,
             )
-            point = self.rank_model.at(np.full(len(scores), scoring.seconds))
+            point = self.rank_model.evaluate_at(np.full(len(scores), scoring.seconds))
             effect = self._effect(point, sounds[rows])
             support = np.repeat(point.support[:, None], self._speakers, axis=1)
             if effect is not None:
@@ -432,7 +438,7 @@ class ExpectedBits:
         """The most at any length of the grid."""
         return max(self._value(float(t)) for t in self._rank_model.lengths)
 
-    def at(self, seconds: float) -> Bits:
+    def evaluate_at(self, seconds: float) -> Bits:
         """Return expected bits with limits at T speech seconds; zero at T = 0."""
         seconds = min(max(seconds, 0.0), float(self._nodes[-1]))
         return self._at_length(seconds) if seconds else ZERO
@@ -450,11 +456,13 @@ class ExpectedBits:
         return Bits(value, max(value + low, 0.0), min(value + high, ceiling))
 
     def _value(self, seconds: float) -> float:
-        return float(self._rank_model.at(seconds).expected_bits(self._speakers, _MODEL)[0])
+        return float(self._rank_model.evaluate_at(seconds).expected_bits(self._speakers, _MODEL)[0])
 
     def _margin(self, seconds: float) -> tuple[float, float]:
         """Return how far the limits lie from the value."""
-        low, high = limits(self._rank_model.at(seconds).expected_bits(self._speakers, _REPLICATES))
+        low, high = limits(
+            self._rank_model.evaluate_at(seconds).expected_bits(self._speakers, _REPLICATES)
+        )
         value = self._value(seconds)
         return low - value, high - value
 
@@ -462,8 +470,8 @@ class ExpectedBits:
 def _choose_nodes(rank_model: LengthModel) -> FloatArray:
     """Return the model's grid and lengths between: more where pmfs are mixed."""
     nodes = [float(rank_model.lengths[0])]
-    for left, (low, high) in enumerate(pairwise(rank_model.lengths.tolist())):
-        mixed = rank_model.degenerate[left : left + 2].any()
+    for index, (low, high) in enumerate(pairwise(rank_model.lengths.tolist())):
+        mixed = rank_model.degenerate[index : index + 2].any()
         dense = _NODES_PER_OCTAVE_MIXED if mixed else _NODES_PER_OCTAVE
         count = int(np.ceil(np.log2(high / low) * dense))
         nodes += np.geomspace(low, high, count + 1)[1:].tolist()
@@ -520,7 +528,7 @@ class PosteriorModel:
         return self._rank_bits(min(seconds, float(self.rank_model.lengths[-1])), better, tied)
 
     def _rank_bits_at(self, seconds: float, better: int, tied: int) -> Bits:
-        replicates = self.rank_model.at(seconds).rank_bits(self._speakers, better, tied)
+        replicates = self.rank_model.evaluate_at(seconds).rank_bits(self._speakers, better, tied)
         return Bits(float(replicates[0]), *limits(replicates[1:]))
 
     def weigh(
@@ -559,11 +567,11 @@ class PosteriorModel:
 
         By what `weigh` returned, and frames, (R, F).
         """
-        scores, place = weighed.scores, weighed.posterior.argmax(axis=1)
-        best = scores[np.arange(len(scores)), :, place]
+        scores, best_index = weighed.scores, weighed.posterior.argmax(axis=1)
+        best = scores[np.arange(len(scores)), :, best_index]
         best = best / np.where(self._additive, np.maximum(frames, 1), 1)
         seconds = weighed.seconds
-        return self._enrolled.at(seconds, best), self._enrolled.area(seconds)
+        return self._enrolled.evaluate_at(seconds, best), self._enrolled.area(seconds)
 
 
 def _select_best_sessions(
@@ -571,7 +579,7 @@ def _select_best_sessions(
 ) -> tuple[FloatArray, FloatArray]:
     """Select scores of each best session, with the rest of the mixture as one more feature."""
     rows = weighted_evidence(scores, weights[:, 0])
-    mixed, place = sessions.mix(rows)
-    left = mixed - np.take_along_axis(rows, place, axis=1)
-    scores = np.concatenate([sessions.select(scores, place), left[:, None]], axis=1)
+    mixed, index = sessions.mix(rows)
+    remainder = mixed - np.take_along_axis(rows, index, axis=1)
+    scores = np.concatenate([sessions.select(scores, index), remainder[:, None]], axis=1)
     return scores, np.concatenate([weights, np.ones((*weights.shape[:2], 1))], axis=2)

@@ -31,9 +31,9 @@ _EVIDENCE = ("support_bits", "at_least", "among", "ratios")
 
 
 def _guides(
-    length: FloatArray, first_seconds: float, first_bits: float, most: float
+    length: FloatArray, first_seconds: float, first_bits: float, maximum: float
 ) -> list[Guides]:
-    linear, root = guides(length, first_seconds, first_bits, most)
+    linear, root = guides(length, first_seconds, first_bits, maximum)
     return list(map(Guides, linear.tolist(), root.tolist()))
 
 
@@ -67,25 +67,25 @@ class ReadingBuilder:
         moments: Moments,
         stretches: SpeakerSegments | None = None,
         conditions: Sequence[Condition | None] | None = None,
-        own: SegmentSelection | None = None,
+        watched: SegmentSelection | None = None,
     ) -> list[Assessment]:
         """Assess these moments together, by the segments with the most of the watched speaker.
 
-        ``own`` are its stretches where another voice is mixed in.
+        ``watched`` are its stretches where another voice is mixed in.
         """
         attacker = self._attacker
         speech = moments.speech / TICKS_PER_SECOND
         parts = [SegmentSelection.whole(moments)] if stretches is None else stretches.parts(moments)
         segments = len(parts)
-        parts += [] if own is None else [own]
+        parts += [] if watched is None else [watched]
         with one_thread():
             by_part = [
-                attacker.assess_each(part.totals, part.speech / TICKS_PER_SECOND, conditions)
-                for part in parts
+                attacker.assess_each(choice.totals, choice.speech / TICKS_PER_SECOND, conditions)
+                for choice in parts
             ]
         assessments, chosen = [], []
         for r in range(speech.size):
-            able = [k for k, part in enumerate(parts) if part.enough[r]]
+            able = [k for k, choice in enumerate(parts) if choice.enough[r]]
             strongest, index = self._strongest([by_part[k][r] for k in able])
             assessments.append(strongest)
             chosen.append(able[index])
@@ -104,14 +104,14 @@ class ReadingBuilder:
         others: Sequence[tuple[Bystander, ...] | None] = nothing
         if self._bystanders is not None:
             others = self._bystanders.find([a.ratios for a in assessments])
-        made = []
+        completed = []
         for r, assessment in enumerate(assessments):
-            is_mixed = own is not None and bool(own.enough[r])
+            is_mixed = watched is not None and bool(watched.enough[r])
             alone = None
-            if own is not None and is_mixed:
-                alone = float(own.speech[r]) / TICKS_PER_SECOND, _bits_of(by_part[-1][r])
+            if watched is not None and is_mixed:
+                alone = float(watched.speech[r]) / TICKS_PER_SECOND, _bits_of(by_part[-1][r])
             left_out = float(speech[r] - seconds[r]) if segments > 1 or is_mixed else None
-            made.append(
+            completed.append(
                 replace(
                     assessment,
                     speech=float(speech[r]),
@@ -124,7 +124,7 @@ class ReadingBuilder:
                     is_of_stretches=chosen[r] >= segments,
                 )
             )
-        return made
+        return completed
 
     def _strongest(self, choices: Sequence[Assessment]) -> tuple[Assessment, int]:
         """Choose the assessment highest for the watched speaker, and the headline's index.
@@ -167,10 +167,10 @@ class ReadingBuilder:
             evidence = closed = None
         bits = evidence if is_evidence else closed
         features = assessment.features.values()
-        parts = [part.local_bits if self._watching else part.gain_bits for part in features]
-        spread = None
+        terms = [row.local_bits if self._watching else row.gain_bits for row in features]
+        spread, excluded = None, assessment.excluded_seconds or 0.0
         if is_evidence and attacker.spread is not None:
-            spread = attacker.spread.at(assessment.speech - (assessment.excluded_seconds or 0.0))
+            spread = attacker.spread.evaluate_at(assessment.speech - excluded)
         if bits is not None:
             self.peak = max(self.peak, bits.value)
         return Reading(
@@ -188,7 +188,7 @@ class ReadingBuilder:
             **with_limits("gain_bits", assessment.gain),
             **with_limits("expected_bits", assessment.expected),
             **with_limits("evidence_bits", evidence),
-            sum_bits=None if None in parts else sum(part or 0.0 for part in parts),
+            sum_bits=None if None in terms else sum(term or 0.0 for term in terms),
             peak_bits=None if bits is None else self.peak,
             ceiling=attacker.ceiling,
             plateau=attacker.joint.expected.plateau_bits,

@@ -40,8 +40,8 @@ def list_transcripts(source: Source, labels: Sequence[str]) -> tuple[TranscriptS
     if not source.stream_info.words:
         return None
     return tuple(
-        TranscriptStart(_name_of(labels, place), t.label, t.words, t.spread, t.speaker)
-        for place, t in enumerate(source.transcripts)
+        TranscriptStart(_name_of(labels, index), t.label, t.words, t.spread, t.speaker)
+        for index, t in enumerate(source.transcripts)
     )
 
 
@@ -80,8 +80,8 @@ def coverage_notices(
         yield Notice("transcript", sentence)
 
 
-def _name_of(labels: Sequence[str], place: int) -> str:
-    return labels[place] if place < len(labels) else ""
+def _name_of(labels: Sequence[str], index: int) -> str:
+    return labels[index] if index < len(labels) else ""
 
 
 _MOST_LOST = 3
@@ -93,7 +93,7 @@ def _now() -> str:
 
 def start_event(monitor: Monitor, recordings: Sequence[str]) -> RunStart:
     """Return everything a reader of the run needs before its first reading."""
-    attacker, asked = monitor.attacker, monitor.bystanders
+    attacker, bystanders = monitor.attacker, monitor.bystanders
     rank_model, templates = attacker.rank_model, monitor.conditions.templates
     return RunStart(
         schema=SCHEMA_VERSION,
@@ -119,7 +119,9 @@ def start_event(monitor: Monitor, recordings: Sequence[str]) -> RunStart:
         among=tuple(attacker.among),
         enrolled_prior=attacker.enrolled_prior,
         support_bits=attacker.support_bits,
-        bystanders=None if asked is None else BystanderTerms(asked.level, asked.people),
+        bystanders=None
+        if bystanders is None
+        else BystanderTerms(bystanders.level, bystanders.people),
         on_change=monitor.on_change,
         conditions=templates,
         recordings=tuple(recordings),
@@ -247,7 +249,7 @@ class RunTotals:
         revealing_bits, revealing_seconds = monitor.most_revealing or (None, None)
         return RunEnd(
             time=_now(),
-            **{**last, "top": tuple((name, share) for name, share in last["top"])},
+            **{**last, "top": tuple((name, probability) for name, probability in last["top"])},
             revealing_bits=revealing_bits,
             revealing_seconds=revealing_seconds,
             readings=self.readings,

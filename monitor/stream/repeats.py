@@ -88,25 +88,30 @@ class RepeatFinder:
         decision = self._look(arrived, arrived)
         return replace(decision, waits_from=None)
 
-    def _look(self, tick: int, known: int) -> Decision:
+    def _look(self, tick: int, newest_tick: int) -> Decision:
         """Look where the newest second of what is known came before."""
-        self._add_rows(known)
+        self._add_rows(newest_tick)
         distances = [
-            each for since, distances in self._pointers if since <= tick for each in distances
+            distance
+            for since, distances in self._pointers
+            if since <= tick
+            for distance in distances
         ]
-        found = self._past.look(known, distances)
-        intervals = list(found.intervals)
+        repetition = self._past.look(newest_tick, distances)
+        intervals = list(repetition.intervals)
         intervals += [interval for since, interval in self._old if since <= tick]
-        self._old = [each for each in self._old if each[0] > tick]
-        self._pointers = [each for each in self._pointers if each[0] > tick - _POINTED_TICKS]
-        return Decision(tick, tuple(intervals), known if found.goes_on else None)
+        self._old = [interval for interval in self._old if interval[0] > tick]
+        self._pointers = [
+            pointer for pointer in self._pointers if pointer[0] > tick - _POINTED_TICKS
+        ]
+        return Decision(tick, tuple(intervals), newest_tick if repetition.goes_on else None)
 
-    def _add_rows(self, known: int) -> None:
+    def _add_rows(self, newest_tick: int) -> None:
         """Add the waveform up to a tick, always in the same portions."""
         waiting = []
         for track in self._rows:
             ticks = _places(track)
-            count = int(np.searchsorted(ticks, known, side="right"))
+            count = int(np.searchsorted(ticks, newest_tick, side="right"))
             self._past.add(ticks[:count], track.values[:count])
             if count < ticks.size:
                 waiting.append(track.some(slice(count, None)))
@@ -115,8 +120,8 @@ class RepeatFinder:
     def _compare(self, tick: int, times: IntArray, pitches: IntArray) -> None:
         """Look up the landmarks of the last ten seconds among all before them."""
         repeated, frames = self._own.find_repeats(times, pitches)
-        distances = [each * FRAME_TICKS for each in frames]
-        if near := [each for each in distances if each <= KEPT_TICKS]:
+        distances = [distance * FRAME_TICKS for distance in frames]
+        if near := [distance for distance in distances if distance <= KEPT_TICKS]:
             self._pointers.append((tick, near))
         elif distances and is_repetition(times, repeated):
             first, last = times[repeated][[0, -1]].tolist()
@@ -132,9 +137,9 @@ def is_repetition(times: IntArray, before: BoolArray) -> bool:
     """
     if not before.any():  # as nearly always
         return False
-    cells, place = np.unique(times * 2 // FRAMES_PER_SECOND, return_inverse=True)
-    is_counted = np.bincount(place, minlength=cells.size) >= 2
-    again = (np.bincount(place, before, cells.size) >= 2)[is_counted]
+    cells, cell = np.unique(times * 2 // FRAMES_PER_SECOND, return_inverse=True)
+    is_counted = np.bincount(cell, minlength=cells.size) >= 2
+    again = (np.bincount(cell, before, cells.size) >= 2)[is_counted]
     if again.size < LEAST_CELLS or again.mean() < LEAST_SHARE:
         return False
     return bool(again[-_NEWEST:].sum() >= _NEWEST - 1)
@@ -189,7 +194,7 @@ class Correction:
     def since(self) -> int:
         """The earliest tick of what changes."""
         ticks = [self.speech, *(change.ticks for change in self.frames.values())]
-        return min((int(each.min()) for each in ticks if each.size), default=self.tick)
+        return min((int(array.min()) for array in ticks if array.size), default=self.tick)
 
 
 @dataclass(slots=True)
@@ -341,8 +346,8 @@ class RepeatGate:
         for i, window in enumerate(track.windows):
             is_new = self._are_new(window.ticks)
             if not is_new.all():
-                part = self._embed_new(name, window, is_new)
-                counts[i], values[i] = len(part), part.sum(axis=0)
+                embedded = self._embed_new(name, window, is_new)
+                counts[i], values[i] = len(embedded), embedded.sum(axis=0)
         return counts, values
 
     def _embed_new(self, name: str, window: SpeechWindow, is_new: BoolArray) -> AnyArray:
@@ -437,8 +442,8 @@ class RepeatGate:
         log = self._logs[name]
         if log.early is None:
             return None
-        whole = log.track.ticks[log.counts]
-        after = whole[-1] if whole.size else -1
+        counted = log.track.ticks[log.counts]
+        after = counted[-1] if counted.size else -1
         new = np.flatnonzero(self._are_early_new(log.early) & (log.early.ticks > after))
         if not new.size:
             return None
@@ -456,6 +461,6 @@ class RepeatGate:
                 log.counts, log.values = log.counts[old:].copy(), log.values[old:].copy()
             if log.parts:
                 since = log.track.ticks[0] if log.track.ticks.size else self._end
-                log.parts = {key: part for key, part in log.parts.items() if key[0] >= since}
+                log.parts = {key: value for key, value in log.parts.items() if key[0] >= since}
             if log.early is not None:
                 log.early = log.early.some(log.early.ticks > self._end - _LOGGED_TICKS)

@@ -29,7 +29,7 @@ class Scorer:
     def __init__(self, model: AttackerModel, population: Population) -> None:
         scoring = model.scoring
         self.sessions = population.sessions_apart(scoring)
-        self._watched, self._most, self._speakers = model.place, model.top, model.speakers
+        self._watched, self._most, self._speakers = model.watched_index, model.top, model.speakers
         self._similarities = population.scorers(model.rank_model)
         self.templates: dict[str, FloatArray] = {}
         for name, similarity in self._similarities.items():
@@ -50,7 +50,7 @@ class Scorer:
         if templates.dtype != np.float32:
             return scores
         assert similarity.bound is not None
-        margin, most = 2.0 * similarity.bound(totals.shape[1]), self._most
+        margin, count = 2.0 * similarity.bound(totals.shape[1]), self._most
         for row, total in zip(scores, totals, strict=True):
             if not total.any():
                 continue  # all score zero
@@ -59,7 +59,7 @@ class Scorer:
                     f"templates of {name} are not numbers any more: the store was changed, or "
                     "a person was deleted, while it was in use. Start again"
                 )
-            near = row >= np.partition(row, row.size - most)[row.size - most] - margin
+            near = row >= np.partition(row, row.size - count)[row.size - count] - margin
             if self._watched is not None:
                 near |= np.abs(row - row[self._watched]) <= margin
             places = np.flatnonzero(near)

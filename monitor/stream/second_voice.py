@@ -50,12 +50,12 @@ class Turns(NamedTuple):
 
     Attributes:
         bits: how much likelier they are than that the watched voice never spoke.
-        own, other: totals of the stretches of the watched voice, and of the other.
+        watched, other: totals of the stretches of the watched voice, and of the other.
         others: turns of the other voice.
     """
 
     bits: float
-    own: FeatureTotals
+    watched: FeatureTotals
     other: FeatureTotals
     others: int
 
@@ -148,8 +148,8 @@ class SecondVoice:
     def look_ahead(self, ticks: Sequence[int]) -> list[Mixture]:
         """Return what is known at each of these ticks, increasing; nothing changes."""
         self._follow(ticks[-1])
-        known = [self.now, *self._ahead]
-        return [[m for m in known if m.tick <= tick][-1] for tick in ticks]
+        mixtures = [self.now, *self._ahead]
+        return [[m for m in mixtures if m.tick <= tick][-1] for tick in ticks]
 
     def advance(self, tick: int) -> Iterator[tuple[int, Notice]]:
         """Learn what is known by a tick; yield the notice that it brings, and its tick."""
@@ -164,13 +164,15 @@ class SecondVoice:
     def _describe(self) -> Notice:
         """Describe both voices: what each reads."""
         turns = self.now.likeliest
-        own, whole = self.bits([turns.own, turns.own + turns.other])
-        alone = stretches_in_words("the watched voice", turns.own.speech_seconds, own)
-        text = f"{alone}, the whole {whole:.1f}. The larger counts"
-        seconds = turns.own.speech_seconds, turns.other.speech_seconds
+        watched_bits, whole_bits = self.bits([turns.watched, turns.watched + turns.other])
+        alone = stretches_in_words("the watched voice", turns.watched.speech_seconds, watched_bits)
+        text = f"{alone}, the whole {whole_bits:.1f}. The larger counts"
+        seconds = turns.watched.speech_seconds, turns.other.speech_seconds
         names = "stretches_seconds", "other_seconds", "stretches_bits", "whole_bits"
         return Notice(
-            "another voice", text, fields=dict(zip(names, (*seconds, own, whole), strict=True))
+            "another voice",
+            text,
+            fields=dict(zip(names, (*seconds, watched_bits, whole_bits), strict=True)),
         )
 
     def select(
@@ -179,14 +181,16 @@ class SecondVoice:
         """Select the watched voice's stretches at moments, with earlier streams, once noticed."""
         if not any(mixture.stands for mixture in mixtures):
             return None
-        owned = [mixture.likeliest.own for mixture in mixtures]
-        running, speech = stack_totals([own if before is None else before + own for own in owned])
+        owned = [mixture.likeliest.watched for mixture in mixtures]
+        running, speech = stack_totals(
+            [stretches if before is None else before + stretches for stretches in owned]
+        )
         return SegmentSelection(running, speech, np.array([m.stands for m in mixtures]))
 
     @property
     def own_totals(self) -> FeatureTotals | None:
         """Totals of the watched voice's stretches, where the last reading is of these."""
-        return self.now.likeliest.own if self.is_chosen else None
+        return self.now.likeliest.watched if self.is_chosen else None
 
     def state(self) -> tuple[SecondVoiceState, dict[str, AnyArray]]:
         """Return what a replay of the stream would not restore: plain values and arrays."""
@@ -201,7 +205,7 @@ class SecondVoice:
         }
         arrays: dict[str, AnyArray] = {}
         for voice, turns in zip(_VOICES, self.now.turns, strict=True):
-            marks = [Mark(0, turns.own), Mark(0, turns.other)]
+            marks = [Mark(0, turns.watched), Mark(0, turns.other)]
             packed = pack_marks(marks, self._nothing)
             arrays |= {f"{voice}/{name}": array for name, array in packed.items()}
         for name, track in self._tracks.items():
@@ -216,10 +220,14 @@ class SecondVoice:
         self._tick, self.is_chosen = int(plain["tick"]), bool(plain["chosen"])
         turns = []
         for voice, bits, number in zip(_VOICES, plain["bits"], plain["counts"], strict=True):
-            own, other = unpack_marks(f"{voice}/", arrays, self._nothing)
-            turns.append(Turns(float(bits), own.totals, other.totals, int(number)))
-        most = None if plain["most"] is None else (float(plain["most"][0]), int(plain["most"][1]))
-        self.now = Mixture(int(plain["heard"]), (turns[0], turns[1]), bool(plain["stands"]), most)
+            watched, other = unpack_marks(f"{voice}/", arrays, self._nothing)
+            turns.append(Turns(float(bits), watched.totals, other.totals, int(number)))
+        strongest = (
+            None if plain["most"] is None else (float(plain["most"][0]), int(plain["most"][1]))
+        )
+        self.now = Mixture(
+            int(plain["heard"]), (turns[0], turns[1]), bool(plain["stands"]), strongest
+        )
         for name in self._specs:
             if (ticks := arrays.get(f"ticks of {name}")) is not None:
                 values, spans = arrays[f"values of {name}"], arrays.get(f"spans of {name}")
@@ -241,11 +249,11 @@ class SecondVoice:
         size = slots.count - len(looks) + 1
         best = max(looks)
         last = int(slots.window.ticks[(looks.index(best) + size) * _SLOT - 1])
-        most = max(filter(None, (before.most, (best, last))), key=lambda look: look[0])
+        strongest = max(filter(None, (before.most, (best, last))), key=lambda look: look[0])
         turns = find_turns(before.turns, _share(looks, size), slots)
         mixture = Mixture(slots.end, turns, before.stands)
         stands = before.stands or self._is_certain(mixture.likeliest)
-        return mixture._replace(stands=stands, most=most)
+        return mixture._replace(stands=stands, most=strongest)
 
     def _cut(self, start: int, window: SpeechWindow, value: AnyArray) -> _Slots:
         """Cut a window of speech, which begins after a tick, into slots."""
@@ -254,13 +262,13 @@ class SecondVoice:
         for name, track in self._tracks.items():
             spec = self._specs[name]
             parts = [track.within(a, b) for a, b in pairwise((start, *ends.tolist()))]
-            totals = [spec.kind.total(part.values, spec.size) for part in parts]
-            counts = [len(part.ticks) for part in parts]
+            totals = [spec.kind.total(frames.values, spec.size) for frames in parts]
+            counts = [len(frames.ticks) for frames in parts]
             ticks = [
                 round(count * spec.frame_seconds * TICKS_PER_SECOND)
-                if part.spans is None
-                else int(np.diff(part.spans, axis=1).sum())
-                for part, count in zip(parts, counts, strict=True)
+                if frames.spans is None
+                else int(np.diff(frames.spans, axis=1).sum())
+                for frames, count in zip(parts, counts, strict=True)
             ]
             counted[name] = totals, counts, ticks
         return _Slots(len(ends), counted, self._embedded, window, value, self._embed, self._nothing)
@@ -291,10 +299,13 @@ class SecondVoice:
 
     def _is_certain(self, turns: Turns) -> bool:
         """Return whether two voices take turns."""
-        if turns.others < LEAST_TURNS or min(turns.own.speech, turns.other.speech) < LEAST_SPEECH:
+        if (
+            turns.others < LEAST_TURNS
+            or min(turns.watched.speech, turns.other.speech) < LEAST_SPEECH
+        ):
             return False
-        own, other = self.bits([turns.own, turns.other])
-        return own >= max(OWN_BITS, other + APART_BITS)
+        watched, other = self.bits([turns.watched, turns.other])
+        return watched >= max(OWN_BITS, other + APART_BITS)
 
     def bits(self, parts: Sequence[FeatureTotals]) -> list[float]:
         """Return the evidence of each of these totals, whatever their sound."""
@@ -379,7 +390,7 @@ class _Way(NamedTuple):
 
     bits: float
     origin: int
-    own: tuple[int, ...]
+    watched_slots: tuple[int, ...]
     others: int  # turns of the other voice that begin in it
 
 
@@ -387,21 +398,23 @@ def find_turns(
     before: tuple[Turns, Turns], bits: Sequence[float], slots: _Slots
 ) -> tuple[Turns, Turns]:
     """Return the likeliest turns that end with either voice, after slots with these bits."""
-    other, own = (_Way(turns.bits, origin, (), 0) for origin, turns in enumerate(before))
+    other, watched = (_Way(turns.bits, origin, (), 0) for origin, turns in enumerate(before))
     for slot, gain in enumerate(bits):
-        left = own._replace(bits=own.bits - _CHANGE_BITS, others=own.others + 1)
+        change = watched._replace(bits=watched.bits - _CHANGE_BITS, others=watched.others + 1)
         came = other._replace(bits=other.bits - _CHANGE_BITS)
-        other, own = max(other, left), max(own, came)
-        own = own._replace(bits=own.bits + gain, own=(*own.own, slot))
-    return _go_on(before, other, slots), _go_on(before, own, slots)
+        other, watched = max(other, change), max(watched, came)
+        watched = watched._replace(
+            bits=watched.bits + gain, watched_slots=(*watched.watched_slots, slot)
+        )
+    return _go_on(before, other, slots), _go_on(before, watched, slots)
 
 
 def _go_on(before: tuple[Turns, Turns], way: _Way, slots: _Slots) -> Turns:
     origin = before[way.origin]
-    rest = [slot for slot in range(slots.count) if slot not in way.own]
+    other_slots = [slot for slot in range(slots.count) if slot not in way.watched_slots]
     return Turns(
         way.bits,
-        origin.own + slots.sum(way.own),
-        origin.other + slots.sum(rest),
+        origin.watched + slots.sum(way.watched_slots),
+        origin.other + slots.sum(other_slots),
         origin.others + way.others,
     )

@@ -115,19 +115,19 @@ def compare_people(
                 f"{MOST_COMPARED:,}): name one person with --speaker"
             )
         return _judge(sessions, *_choose_model(population), None, progress)
-    place = population.index(name)
-    name = population.names[place]
-    others, parts = places[places != place], list[Separability]()
+    index = population.index(name)
+    name = population.names[index]
+    others, parts = places[places != index], list[Separability]()
     calibrated, model = _choose_model(population)
     chunks = np.array_split(others, -(-others.size // _CHUNK))
     for chunk in chunks:
-        sessions = list(_sessions_of(population, np.sort(np.append(chunk, place))))
+        sessions = list(_sessions_of(population, np.sort(np.append(chunk, index))))
         parts += _judge(
             sessions,
             calibrated,
             model,
             name,
-            lambda label, share: progress(label, share / len(chunks)),
+            lambda label, fraction: progress(label, fraction / len(chunks)),
         )
     return [_merge(parts)]
 
@@ -135,7 +135,7 @@ def compare_people(
 def _merge(parts: Sequence[Separability]) -> Separability:
     """Merge one person's comparisons with parts of the others."""
     every = sorted(
-        (neighbour for part in parts for neighbour in part.nearest),
+        (neighbour for separability in parts for neighbour in separability.nearest),
         key=lambda neighbour: -neighbour.bits,
     )
     nearest = [
@@ -157,16 +157,16 @@ class _Session:
     speaker: Speaker  # with the sound of this session alone
 
 
-def _sessions_of(population: Population, places: IntArray) -> Iterator[_Session]:
-    for place in places.tolist():
-        first, last = population.offsets[place : place + 2].tolist()
-        speaker = population.speakers[place]
+def _sessions_of(population: Population, indices: IntArray) -> Iterator[_Session]:
+    for index in indices.tolist():
+        first, last = population.offsets[index : index + 2].tolist()
+        speaker = population.speakers[index]
         bounds = np.cumsum([first, *(speaker.sessions or (last - first,))])
         sounds = speaker.session_sounds
         for number in range(bounds.size - 1):
             sound = sounds[number] if len(sounds) == bounds.size - 1 else speaker.sound
             rows = np.arange(bounds[number], bounds[number + 1])
-            yield _Session(place, speaker.name, rows, Speaker(speaker.name, sound=sound))
+            yield _Session(index, speaker.name, rows, Speaker(speaker.name, sound=sound))
 
 
 def _choose_model(population: Population) -> tuple[Population, RankModel]:
@@ -184,7 +184,7 @@ def _choose_model(population: Population) -> tuple[Population, RankModel]:
         evidence = choose_evidence_model(calibrated, calibrated.rank_models, model)
         if evidence is None or biased:
             continue
-        spread = EvidenceSpread.of(evidence.rows, SLICE_SECONDS)
+        spread = EvidenceSpread.from_rows(evidence.rows, SLICE_SECONDS)
         if spread is not None and np.isfinite(spread.bits).any(axis=0).all():
             return calibrated, evidence
     raise StoreError(
@@ -201,7 +201,7 @@ def _judge(
     progress: Callable[[str, float], None],
 ) -> list[Separability]:
     people, owner = np.unique([session.person for session in sessions], return_inverse=True)
-    names = [calibrated.names[place] for place in people.tolist()]
+    names = [calibrated.names[index] for index in people.tolist()]
     seconds = np.array([session.rows.size * SLICE_SECONDS for session in sessions])
     # sums over pairs of sessions, both directions: bits, bits above `low`, above `others`, count
     sums = np.zeros((4, people.size, people.size))
@@ -212,8 +212,8 @@ def _judge(
     work = sum(np.count_nonzero(length >= number) for number in numbers)
     for number in numbers:
         template_seconds = float(grid[number])
-        spread = EvidenceSpread.of(model.rows, template_seconds)
-        ratios = None if spread is None else spread.at(template_seconds)
+        spread = EvidenceSpread.from_rows(model.rows, template_seconds)
+        ratios = None if spread is None else spread.evaluate_at(template_seconds)
         members = np.flatnonzero(length >= number)
         if ratios is None or ratios.others is None or members.size < 2:
             continue
@@ -229,8 +229,8 @@ def _judge(
             pairs = whose[rows][places[0]], whose[places[1]]
             values = bits[places]
             parts = values, values - ratios.low, values - ratios.others, np.ones_like(values)
-            for total, part in zip(sums, parts, strict=True):
-                np.add.at(total, pairs, part)
+            for total, figure in zip(sums, parts, strict=True):
+                np.add.at(total, pairs, figure)
             reached[pairs] = template_seconds  # the shorter ones come first
             progress(f"{template_seconds:g} s", len(bits) / work)
     sums += sums.transpose(0, 2, 1)
@@ -238,9 +238,11 @@ def _judge(
         bits, above_low, above_others = sums[:3] / sums[3]
     chosen = range(len(names)) if name is None else [names.index(name)]
     reached = np.maximum(reached, reached.T)
-    own = bits.diagonal()
+    own_bits = bits.diagonal()
     figures = bits, above_low, above_others, reached
-    return [_summarise(place, names, own, *(row[place] for row in figures)) for place in chosen]
+    return [
+        _summarise(index, names, own_bits, *(row[index] for row in figures)) for index in chosen
+    ]
 
 
 def _compare(
@@ -249,7 +251,7 @@ def _compare(
     """Yield evidence of sessions as streams under all sessions, each cut to ``seconds``."""
     size = round(seconds / SLICE_SECONDS)
     rows = np.concatenate([session.rows[:size] for session in sessions])
-    speakers = [Speaker(str(i), sound=one.speaker.sound) for i, one in enumerate(sessions)]
+    speakers = [Speaker(str(i), sound=session.speaker.sound) for i, session in enumerate(sessions)]
     features = {
         name: FeatureTemplates(templates.spec, templates.slices[rows])
         for name, templates in calibrated.features.items()
@@ -264,16 +266,16 @@ def _compare(
 
 
 def _summarise(
-    place: int,
+    index: int,
     names: Sequence[str],
-    own: FloatArray,
+    own_evidence: FloatArray,
     bits: FloatArray,
     above_low: FloatArray,
     above_others: FloatArray,
     seconds: FloatArray,
 ) -> Separability:
     """Judge one person's pairs, (N,) each."""
-    others = np.flatnonzero(np.isfinite(bits) & (np.arange(len(names)) != place))
+    others = np.flatnonzero(np.isfinite(bits) & (np.arange(len(names)) != index))
     order = others[np.argsort(-bits[others], kind="stable")].tolist()
     comparisons: list[Comparison] = []
     apart = 0
@@ -281,7 +283,7 @@ def _summarise(
         verdict = Verdict.UNKNOWN
         if above_low[other] < 0:
             # sessions of one person that are no more alike than these show nothing
-            sessions = [own[i] for i in (place, other) if np.isfinite(own[i])]
+            sessions = [own_evidence[i] for i in (index, other) if np.isfinite(own_evidence[i])]
             if bits[other] < min([APART_BITS, *sessions]):
                 verdict = Verdict.APART
         elif above_others[other] > 0 and seconds[other] >= LEAST_SECONDS:
@@ -290,7 +292,7 @@ def _summarise(
         if verdict != Verdict.APART or not comparisons:
             figures = float(bits[other]), float(seconds[other])
             comparisons.append(Comparison(names[other], *figures, verdict))
-    own_bits = float(own[place]) if np.isfinite(own[place]) else None
+    own_bits = float(own_evidence[index]) if np.isfinite(own_evidence[index]) else None
     return Separability(
-        names[place], own_bits, tuple(comparisons), apart, len(names) - 1 - others.size
+        names[index], own_bits, tuple(comparisons), apart, len(names) - 1 - others.size
     )

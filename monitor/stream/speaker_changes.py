@@ -43,9 +43,9 @@ def collect_others(
     templates = {}
     for name in features:
         templates[name] = population.templates(name, scoring)
-        own = population.features[name].spec
-        is_small = own.kind.discerning and len(templates[name]) < FEWEST
-        if is_small and shipped_readers().specs.get(name) == own:
+        spec = population.features[name].spec
+        is_small = spec.kind.discerning and len(templates[name]) < FEWEST
+        if is_small and shipped_readers().specs.get(name) == spec:
             more = shipped_readers().templates(name, shipped_readers().scoring())
             templates[name] = np.concatenate([templates[name], more])
     return templates
@@ -53,9 +53,9 @@ def collect_others(
 
 def select_cohort(readers: Population, feature: str, speech_seconds: float) -> AnyArray:
     """Return templates of all these readers, of about as much speech as that, shape (N, M)."""
-    most = float(readers.template_seconds.min())
+    longest = float(readers.template_seconds.min())
     return readers.templates(
-        feature, readers.scoring(min(max(speech_seconds, SLICE_SECONDS), most))
+        feature, readers.scoring(min(max(speech_seconds, SLICE_SECONDS), longest))
     )
 
 
@@ -87,10 +87,10 @@ def score_likeness(
     Glass, Odyssey 2010). Each voice, shape (M,), is scored against the other. The mean over a
     cohort, shape (N, M), of about as much speech is subtracted, and the rest divided by its spread.
     """
-    how = kind.similarity()
+    similarity = kind.similarity()
 
     def side(total: AnyArray, template: AnyArray, cohort: AnyArray) -> float:
-        score, *others = how.score(how.prepare(np.vstack([template, cohort])), total)
+        score, *others = similarity.score(similarity.prepare(np.vstack([template, cohort])), total)
         return float((score - np.mean(others)) / np.std(others))
 
     return (side(first, second, second_cohort) + side(second, first, first_cohort)) / 2
@@ -145,7 +145,7 @@ class Recordings:
     """The recordings of a stream: those without speech, and those of another person.
 
     Args:
-        unlike: whether two voices sound like two people; None where that is not asked.
+        is_mismatch: whether two voices sound like two people; None where that is not asked.
 
     Attributes:
         number: the present recording.
@@ -153,8 +153,8 @@ class Recordings:
         mismatches: earlier recordings that sound like another person than all before them.
     """
 
-    def __init__(self, unlike: Callable[[FeatureTotals, FeatureTotals], bool] | None) -> None:
-        self._unlike = unlike
+    def __init__(self, is_mismatch: Callable[[FeatureTotals, FeatureTotals], bool] | None) -> None:
+        self._is_mismatch = is_mismatch
         self.number = 0
         self.silent: list[int] = []
         self.mismatches: list[int] = []
@@ -186,11 +186,11 @@ class Recordings:
 
     def find_mismatch(self, totals: FeatureTotals) -> list[int]:
         """Return the present recording, if it sounds like another person by these totals."""
-        if self._unlike is None or self._voice is None:
+        if self._is_mismatch is None or self._voice is None:
             return []
         recording = self._subtract_start(totals)
         short = min(recording.speech, self._voice.speech) < _LEAST_SECONDS * TICKS_PER_SECOND
-        return [] if short or not self._unlike(self._voice, recording) else [self.number]
+        return [] if short or not self._is_mismatch(self._voice, recording) else [self.number]
 
     def state(self) -> tuple[RecordingsState, dict[str, AnyArray]]:
         """Return what a replay of the stream would not restore: plain values and arrays."""
@@ -211,7 +211,7 @@ class Recordings:
 
     def _add(self, totals: FeatureTotals) -> None:
         """End a recording: it is a mismatch, or more of the voice."""
-        if self._unlike is None:
+        if self._is_mismatch is None:
             return
         mismatch, recording = self.find_mismatch(totals), self._subtract_start(totals)
         self.mismatches += mismatch
@@ -280,7 +280,7 @@ class SpeakerChanges:
         if self._detector is None:
             return None
         step = {
-            name: np.concatenate([part[name] for part in self._step]) for name in self._step[-1]
+            name: np.concatenate([frames[name] for frames in self._step]) for name in self._step[-1]
         }
         self._step = []
         change = self._detector.update(step, tick)
@@ -337,7 +337,7 @@ class FollowedFeature:
 
     kind: Kind
     others: AnyArray
-    how: Sensitivity
+    sensitivity: Sensitivity
 
 
 class ChangeDetector:
@@ -392,10 +392,12 @@ class ChangeDetector:
         self._of_channel = {name for name, kind in kinds.items() if not kind.enrolled}
         self._voices: dict[str, FollowedVoice] = {}
         for name, kind in kinds.items():
-            how = followed[name].how
+            sensitivity = followed[name].sensitivity
             factor = kind.beside_discerning if self._discerning else 1.0
-            how = replace(how, delta=min(how.delta * factor / careful, _LARGEST_DELTA))
-            self._voices[name] = kind.follow(np.asarray(followed[name].others), how)
+            sensitivity = replace(
+                sensitivity, delta=min(sensitivity.delta * factor / careful, _LARGEST_DELTA)
+            )
+            self._voices[name] = kind.follow(np.asarray(followed[name].others), sensitivity)
         self._tick = 0
 
     def update(self, step: Mapping[str, AnyArray], tick: int) -> Change | None:

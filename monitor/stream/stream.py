@@ -232,11 +232,11 @@ class Stream:
         """Assess these moments together, then learn and yield them one by one."""
         observers, builder, segments = self.observers, self.builder, self.observers.segments
         sounds = observers.conditions.look_ahead(moments.ticks)
-        own = None
+        watched = None
         if observers.second is not None:
             mixtures = observers.second.look_ahead(moments.ticks)
-            own = observers.second.select(mixtures, self.evidence.carried)
-        for r, assessed in enumerate(builder.assess(moments, segments, sounds, own)):
+            watched = observers.second.select(mixtures, self.evidence.carried)
+        for r, assessed in enumerate(builder.assess(moments, segments, sounds, watched)):
             self._learn(moments, r)
             self._compare_voicing(moments, r)
             yield from self._pop_events()
@@ -246,8 +246,8 @@ class Stream:
                 if segments is not None:
                     end = self.evidence.past.find(round(change.since_seconds * TICKS_PER_SECOND))
                     segments.change(end, partial(builder.choose_best, condition=sounds[r]))
-                    own = None if own is None else own.only(r)
-                    (assessed,) = builder.assess(moments.only(r), segments, [sounds[r]], own)
+                    watched = None if watched is None else watched.only(r)
+                    (assessed,) = builder.assess(moments.only(r), segments, [sounds[r]], watched)
             is_cut = change is not None and segments is not None
             is_afresh = change is not None and observers.changes.begins_afresh
             reading = self._read_out(assessed)
@@ -320,11 +320,11 @@ class Stream:
         """Return the reading so far, before the next one is due."""
         builder = copy(self.builder)  # the peak is of readings that are due
         moments = self.evidence.moments([self.evidence.tick])
-        own = None
+        watched = None
         if (second := self.observers.second) is not None:
-            own = second.select([second.now], self.evidence.carried)
+            watched = second.select([second.now], self.evidence.carried)
         sounds = [self.observers.conditions.now]
-        (assessed,) = builder.assess(moments, conditions=sounds, own=own)
+        (assessed,) = builder.assess(moments, conditions=sounds, watched=watched)
         return self._build(builder, assessed)
 
     @property
@@ -337,8 +337,8 @@ class Stream:
         """Totals of this voice, with those that the stream began with."""
         totals, segments = self.evidence.totals, self.observers.segments
         second, carried = self.observers.second, self.evidence.carried
-        if second is not None and (own := second.own_totals) is not None:
-            return own if carried is None else carried + own
+        if second is not None and (watched := second.own_totals) is not None:
+            return watched if carried is None else carried + watched
         return totals if segments is None else segments.get_totals(totals)
 
     def state(self) -> tuple[StreamState, dict[str, AnyArray]]:

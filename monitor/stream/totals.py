@@ -154,10 +154,10 @@ def stack_totals(sums: Sequence[FeatureTotals]) -> tuple[dict[str, RunningTotals
     """Stack several totals as the attacker takes moments, with ticks of speech in each."""
     running = {
         name: RunningTotals(
-            np.stack([part.totals[name] for part in sums]),
-            np.array([part.frames[name] for part in sums]),
-            np.array([part.usable[name] for part in sums]) / TICKS_PER_SECOND,
+            np.stack([total.totals[name] for total in sums]),
+            np.array([total.frames[name] for total in sums]),
+            np.array([total.usable[name] for total in sums]) / TICKS_PER_SECOND,
         )
         for name in sums[0].totals
     }
-    return running, np.array([part.speech for part in sums])
+    return running, np.array([total.speech for total in sums])

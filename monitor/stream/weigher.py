@@ -54,7 +54,11 @@ class Weigher:
         limits: bool = True,
     ) -> tuple[dict[str, Weighed], list[Weighed]]:
         """Weigh each feature that has frames, and all of them together; scores are cached."""
-        features, place, scorer = self._model.features, self._model.place, self._scorer
+        features, watched_index, scorer = (
+            self._model.features,
+            self._model.watched_index,
+            self._scorer,
+        )
         present = self._list_present(totals, speech_seconds) & ~waits[:, None]
         columns = []
         for name in features:
@@ -62,32 +66,40 @@ class Weigher:
             columns.append(_compute_once(cache, "scores", name, totals[name], score))
         scores = np.stack(columns, axis=1)
         weigh = partial(
-            PosteriorModel.weigh, watched=place, sessions=scorer.sessions, limits=limits
+            PosteriorModel.weigh, watched=watched_index, sessions=scorer.sessions, limits=limits
         )
         alone: dict[str, Weighed] = {}
         for f, name in enumerate(features):
             if present[:, f].any():
                 rows: IntArray = np.flatnonzero(present[:, f])
                 seconds = totals[name].length(speech_seconds)[rows]
-                own = scores[rows, f : f + 1]
-                weighed = weigh(self._model.alone[name], rows, seconds, own)
-                if place is not None:
-                    ranks = rank_now(scorer.select_best_session(own[:, 0]), place)
+                feature_scores = scores[rows, f : f + 1]
+                weighed = weigh(self._model.alone[name], rows, seconds, feature_scores)
+                if watched_index is not None:
+                    ranks = rank_now(
+                        scorer.select_best_session(feature_scores[:, 0]), watched_index
+                    )
                     weighed = weighed._replace(ranks=ranks)
                 alone[name] = weighed
         lengths, parts = speech_seconds, []
         for name in features:
             lengths = totals[name].length(lengths)
         for model, rows, axis in self._choose_models(present):
-            seconds, own = lengths[rows], scores[np.ix_(rows, axis)]
-            weighed = alone[features[0]] if len(features) == 1 else weigh(model, rows, seconds, own)
-            ratios = self._compute_ratios(weighed, own, totals, sounds, cache, limits=limits)
+            seconds, feature_scores = lengths[rows], scores[np.ix_(rows, axis)]
+            weighed = (
+                alone[features[0]]
+                if len(features) == 1
+                else weigh(model, rows, seconds, feature_scores)
+            )
+            ratios = self._compute_ratios(
+                weighed, feature_scores, totals, sounds, cache, limits=limits
+            )
             parts.append(weighed._replace(ratios=ratios))
         return alone, parts
 
     def _compute_ratios(
         self,
-        part: Weighed,
+        weighed: Weighed,
         scores: FloatArray,
         totals: Mapping[str, RunningTotals],
         sounds: Sequence[Condition | None],
@@ -96,7 +108,7 @@ class Weigher:
         limits: bool,
     ) -> RatioBits | None:
         """Compute the likelihood ratios of scores, (R, F, N + K), where the rank model has some."""
-        model, rows, ratios = part.model, part.rows, part.model.ratios
+        model, rows, ratios = weighed.model, weighed.rows, weighed.model.ratios
         if ratios is None or not all(totals[name].frames[rows].all() for name in model.features):
             return None
         levels = []
@@ -104,8 +116,8 @@ class Weigher:
             compute = ratios.cohort[name].compute_score_stats
             mean, spread = _compute_once(cache, "levels", name, totals[name], compute)
             levels.append((mean[rows], spread[rows]))
-        return ratios.at(
-            part.seconds,
+        return ratios.evaluate_at(
+            weighed.seconds,
             levels,
             scores[:, [model.features.index(name) for name in ratios.features]],
             [sounds[i] for i in rows.tolist()],
@@ -158,11 +170,11 @@ class Weigher:
             if feature.ranks is not None and only:
                 point = model.alone[name].rank_model.at_each(feature.seconds)
                 figures["rank_bits"][feature.rows] = point.rank_bits(model.speakers, *feature.ranks)
-        for part in parts:
-            figures["closed_set_bits"][part.rows] = part.local[:, 0]
-            figures["gain_bits"][part.rows] = part.gain[:, 0]
-            evidence = np.nan if part.ratios is None else part.ratios.watched[:, 0]
-            figures["evidence_bits"][part.rows] = evidence
+        for weighed in parts:
+            figures["closed_set_bits"][weighed.rows] = weighed.local[:, 0]
+            figures["gain_bits"][weighed.rows] = weighed.gain[:, 0]
+            evidence = np.nan if weighed.ratios is None else weighed.ratios.watched[:, 0]
+            figures["evidence_bits"][weighed.rows] = evidence
         return figures
 
     def scores(

@@ -141,8 +141,8 @@ class WindowEvidence:
     def __init__(self, monitor: Monitor) -> None:
         self._monitor = monitor
         names = list(monitor.features)
-        made = make(names, monitor.front_end.setup)
-        self._embedders = {f.spec.name: f for f in made if isinstance(f, WindowFeature)}
+        features = make(names, monitor.front_end.setup)
+        self._embedders = {f.spec.name: f for f in features if isinstance(f, WindowFeature)}
         self._summed = [name for name in names if name not in self._embedders]
         self._carried = monitor.totals - monitor.own_totals  # of earlier streams
         self._end: FeatureTotals | None = None  # of this recording, foreseen
@@ -174,9 +174,9 @@ class WindowEvidence:
         """Let a part begin here: a listener may begin here."""
         sound = self._sound
         oldest = sound.tick - round(BACK_SECONDS * TICKS_PER_SECOND)
-        beginning, *rest = self._starts
-        rest = [start for start in rest if start.tick >= oldest]
-        self._starts = [beginning, *rest, _Start(sound.tick, sound.spoken, sound.totals)]
+        beginning, *later = self._starts
+        later = [start for start in later if start.tick >= oldest]
+        self._starts = [beginning, *later, _Start(sound.tick, sound.spoken, sound.totals)]
         first = min(self._starts[1].spoken // _GRID, self._next) * _GRID
         while self._counted < first // _GRID:
             for name in self._embedders:
@@ -200,48 +200,52 @@ class WindowEvidence:
         self._end = self._whole(end)
         earlier = self._carried + self.before
         if earlier.speech:
-            whole = earlier + self._end
-            made = {name: (whole.totals[name], whole.frames[name]) for name in self._embedders}
-            rows.append((whole.speech, whole, made))
+            totals = earlier + self._end
+            embedded = {
+                name: (totals.totals[name], totals.frames[name]) for name in self._embedders
+            }
+            rows.append((totals.speech, totals, embedded))
         return self._most(rows) if rows else None
 
     def _whole(self, end: _Sound) -> FeatureTotals:
         """Return the totals of the recording; its speech counts in windows that overlap."""
-        whole, specs = end.totals, self._monitor.population.features
+        totals, specs = end.totals, self._monitor.population.features
         beginning = self._starts[0]
-        made = {n: self._overlapping(n, 0, beginning, end) for n in self._embedders}
-        seconds = {name: specs[name].spec.frame_seconds for name in made}
+        overlapping = {n: self._overlapping(n, 0, beginning, end) for n in self._embedders}
+        seconds = {name: specs[name].spec.frame_seconds for name in overlapping}
         return FeatureTotals(
-            whole.speech,
-            {**whole.totals, **{name: total for name, (total, _) in made.items()}},
-            {**whole.frames, **{name: count for name, (_, count) in made.items()}},
+            totals.speech,
+            {**totals.totals, **{name: total for name, (total, _) in overlapping.items()}},
+            {**totals.frames, **{name: count for name, (_, count) in overlapping.items()}},
             {
-                **whole.usable,
-                **{n: round(c * seconds[n] * TICKS_PER_SECOND) for n, (_, c) in made.items()},
+                **totals.usable,
+                **{
+                    n: round(c * seconds[n] * TICKS_PER_SECOND) for n, (_, c) in overlapping.items()
+                },
             },
         )
 
     def _rows(
         self, start: _Start, end: _Sound
     ) -> list[tuple[int, FeatureTotals, dict[str, tuple[FloatArray, int]]]]:
-        part = end.totals - start.totals
+        totals = end.totals - start.totals
         rows = []
         begin = -(-start.spoken // _GRID) * _GRID
         if not self._embedders:
-            return [(part.speech, part, {})]
+            return [(totals.speech, totals, {})]
         overlapping = {name: self._overlapping(name, begin, start, end) for name in self._embedders}
         if all(count for _, count in overlapping.values()):
-            rows.append((part.speech, part, overlapping))
-        if part.speech <= CLOSE_SECONDS * TICKS_PER_SECOND:
+            rows.append((totals.speech, totals, overlapping))
+        if totals.speech <= CLOSE_SECONDS * TICKS_PER_SECOND:
             for is_early in (False, True):
                 chains = {}
                 for name in self._embedders:
                     if (chain := self._chain(name, begin, end, is_early=is_early)) is not None:
                         chains[name] = chain
                 if len(chains) == len(self._embedders):
-                    speech = min(part.speech, *(ticks for _, _, ticks in chains.values()))
-                    made = {name: (total, count) for name, (total, count, _) in chains.items()}
-                    rows.append((speech, part, made))
+                    speech = min(totals.speech, *(ticks for _, _, ticks in chains.values()))
+                    embedded = {name: (total, count) for name, (total, count, _) in chains.items()}
+                    rows.append((speech, totals, embedded))
         return rows
 
     def _overlapping(
@@ -256,13 +260,13 @@ class WindowEvidence:
         at = list(range(begin, last + 1, _GRID))
         if last >= begin and (not at or at[-1] != last) and last > self._sound.spoken - _SHORT:
             at.append(last)  # the last second, wherever it is
-        for place in at:
-            total += self._embed(name, end, place, _SHORT)
+        for begin_tick in at:
+            total += self._embed(name, end, begin_tick, _SHORT)
             count += 1
         seconds = self._monitor.population.features[name].spec.frame_seconds
         window = _SHORT / TICKS_PER_SECOND / seconds  # embedded with this share
-        share = _GRID / TICKS_PER_SECOND / seconds
-        return total * (share / window), int(np.ceil(count * share))
+        step = _GRID / TICKS_PER_SECOND / seconds
+        return total * (step / window), int(np.ceil(count * step))
 
     def _chain(
         self, name: str, begin: int, end: _Sound, *, is_early: bool
@@ -271,26 +275,28 @@ class WindowEvidence:
 
         With how many windows these are, and the ticks of speech that the figure may rest on.
         """
-        whole = round(self._monitor.population.features[name].spec.frame_seconds * TICKS_PER_SECOND)
+        window = round(
+            self._monitor.population.features[name].spec.frame_seconds * TICKS_PER_SECOND
+        )
         total, count = np.zeros(self._size(name)), 0
-        while begin + whole <= end.spoken and not (is_early and count == _EARLY_WINDOWS):
-            total += self._embed(name, end, begin, whole)
-            count, begin = count + 1, begin + whole
-        rest = end.spoken - begin
+        while begin + window <= end.spoken and not (is_early and count == _EARLY_WINDOWS):
+            total += self._embed(name, end, begin, window)
+            count, begin = count + 1, begin + window
+        remaining = end.spoken - begin
         if is_early:
-            rest = (
-                rest // _SHORT * _SHORT
-                if rest >= _SHORT
-                else _SHORT * (rest >= _LEAST and not count)
+            remaining = (
+                remaining // _SHORT * _SHORT
+                if remaining >= _SHORT
+                else _SHORT * (remaining >= _LEAST and not count)
             )
-            if count == _EARLY_WINDOWS or not rest:
+            if count == _EARLY_WINDOWS or not remaining:
                 return None
-            value = self._embed(name, end, begin, rest)
-            total += value if count else value * (whole / rest)
-            return total, count + 1, whole * count + rest
-        rest = rest // _GRID * _GRID
-        if rest >= _SHORT:
-            total, count = total + self._embed(name, end, begin, rest), count + 1
+            value = self._embed(name, end, begin, remaining)
+            total += value if count else value * (window / remaining)
+            return total, count + 1, window * count + remaining
+        remaining = remaining // _GRID * _GRID
+        if remaining >= _SHORT:
+            total, count = total + self._embed(name, end, begin, remaining), count + 1
         return (total, count, end.spoken) if count else None
 
     def _embed(self, name: str, sound: _Sound, begin: int, length: int) -> FloatArray:
@@ -316,13 +322,13 @@ class WindowEvidence:
         for name in self._monitor.features:
             seconds = self._monitor.population.features[name].spec.frame_seconds
             if name in self._embedders:
-                totals = np.array([made[name][0] for _, _, made in rows])
-                frames: IntArray = np.array([made[name][1] for _, _, made in rows])
+                totals = np.array([embedded[name][0] for _, _, embedded in rows])
+                frames: IntArray = np.array([embedded[name][1] for _, _, embedded in rows])
                 running[name] = RunningTotals(totals, frames, frames * seconds)
             else:
-                totals = np.array([part.totals[name] for _, part, _ in rows])
-                frames = np.array([part.frames[name] for _, part, _ in rows])
-                usable = np.array([part.usable[name] for _, part, _ in rows])
+                totals = np.array([part_totals.totals[name] for _, part_totals, _ in rows])
+                frames = np.array([part_totals.frames[name] for _, part_totals, _ in rows])
+                usable = np.array([part_totals.usable[name] for _, part_totals, _ in rows])
                 running[name] = RunningTotals(totals, frames, usable / TICKS_PER_SECOND)
         speech = np.array([speech for speech, _, _ in rows]) / TICKS_PER_SECOND
         sounds: list[Condition | None] = [self._monitor.conditions.now] * len(rows)

@@ -254,7 +254,7 @@ class _Calibrator:
     def _known(self, features: _FeatureSet, cell: GridCell, candidates: int) -> PriorModel | None:
         if self._prior is None:
             return None
-        return self._prior.at(features, cell.session, *self._lengths_of(cell), candidates)
+        return self._prior.select_cell(features, cell.session, *self._lengths_of(cell), candidates)
 
     def _choose_worths(self, pool: ThreadPoolExecutor) -> dict[tuple[_FeatureSet, str], float]:
         """Choose how many speakers the prior is worth, by set of features and kind of session."""
@@ -332,7 +332,7 @@ class _Calibrator:
         voices = np.append(self._testers[features], others)
         comparisons = chooser.choose(self._axes[features], voices)
         if comparisons is None or (
-            np.unique(comparisons.streams[comparisons.own >= 0]).size < FEWEST_SPEAKERS
+            np.unique(comparisons.streams[comparisons.own_column >= 0]).size < FEWEST_SPEAKERS
         ):
             return None
         prior = None
@@ -448,9 +448,9 @@ def _testers(
     for features in sets:
         trainers = {name for feature in features for name in trained.get(feature, ())}
         testers[features] = np.array([voice.name not in trainers for voice in voices])
-        if (left := int(testers[features].sum())) < FEWEST_SPEAKERS:
+        if (remaining := int(testers[features].sum())) < FEWEST_SPEAKERS:
             raise CalibrationError(
-                f"only {left} of {len(voices)} speakers trained no network of "
+                f"only {remaining} of {len(voices)} speakers trained no network of "
                 f"{'+'.join(features)}; at least {FEWEST_SPEAKERS} are needed to learn a rank model"
             )
     return testers
@@ -531,10 +531,10 @@ def advice(calibration: Calibration, specs: Mapping[str, FeatureSpec]) -> list[s
         )
     for out in dict.fromkeys(model.left_out for model in learnt if model.left_out):
         same_trainers = [model for model in learnt if model.left_out == out]
-        most = max(model.speakers for model in same_trainers)
+        maximum = max(model.speakers for model in same_trainers)
         lines.append(
             f"{joined(same_trainers)}: the {len(out)} who trained a network of it have no tests. "
-            f"Its rank model is fitted to {plural(most, 'speaker')}."
+            f"Its rank model is fitted to {plural(maximum, 'speaker')}."
         )
     if silent := [model for model in learnt if model.evidence is None]:
         lines.append(
@@ -572,10 +572,12 @@ def weaker_joints(calibration: Calibration) -> list[str]:
     for (session, test, template), bits in cells.items():
         for name, together in bits.items():
             parts = name.split("+")
-            single_bits = {part: bits[part] for part in parts if part in bits and len(parts) > 1}
+            single_bits = {
+                feature: bits[feature] for feature in parts if feature in bits and len(parts) > 1
+            }
             if sentence := format_best_feature(together, single_bits, name):
                 loss = max(single_bits.values()) - together
-                place = f"{sentence} ({session} session, T={test:g} D={template:g}"
+                description = f"{sentence} ({session} session, T={test:g} D={template:g}"
                 before = largest.get(session, (0.0, ""))
-                largest[session] = max(before, (loss, place))
-    return [f"{place}, where that is largest)" for _, place in largest.values()]
+                largest[session] = max(before, (loss, description))
+    return [f"{description}, where that is largest)" for _, description in largest.values()]

@@ -228,8 +228,8 @@ def _slices(recordings: list[SpeechFrames], spec: FeatureSpec, count: int) -> li
     for frames in recordings:
         track = frames.tracks[spec.name]
         # a frame belongs to the speech second in which it was completed
-        place = np.maximum(track.at + before - 1, 0) // SLICE_TICKS
-        bounds = np.searchsorted(place, np.arange(count + 1))
+        slice_index = np.maximum(track.at + before - 1, 0) // SLICE_TICKS
+        bounds = np.searchsorted(slice_index, np.arange(count + 1))
         for i, sketch in enumerate(sketches):
             sketch.learn_many(track.values[bounds[i] : bounds[i + 1]])
         before += frames.speech_ticks

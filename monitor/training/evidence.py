@@ -78,17 +78,17 @@ class ChosenComparisons:
 
     comparisons: TemplateComparisons  # flat, people counted from 0
     people: IntArray  # which voice each of these is, shape (V,)
-    place: IntArray  # stream and template of each comparison, shape (n, 2)
+    indices: IntArray  # stream and template of each comparison, shape (n, 2)
     streams: IntArray  # shape (n', ), person of each mated stream; -1 of the others
-    own: IntArray  # position of its own template among the N, shape (n',); -1 of the others
+    own_column: IntArray  # position of its own template among the N, shape (n',); -1 of the others
     candidates: int
     corpora: IntArray  # of the people, shape (V,)
 
     def table(self, values: FloatArray) -> FloatArray:
         """Arrange values by mated stream, shape (n'', N); NaN where there is no comparison."""
-        table = np.full((self.own.size, self.candidates), np.nan)
-        table[self.place[:, 0], self.place[:, 1]] = values
-        return np.asarray(table[self.own >= 0])
+        table = np.full((self.own_column.size, self.candidates), np.nan)
+        table[self.indices[:, 0], self.indices[:, 1]] = values
+        return np.asarray(table[self.own_column >= 0])
 
 
 class ComparisonChooser:
@@ -126,23 +126,23 @@ def _compare_streams(
     """Return the comparisons of these streams, shape (n,), with scores of all features."""
     tester, mated = compared.tester[rows], compared.mated[rows]
     column = np.arange(compared.owner.size)
-    own = column == mated[:, None]
-    counts = (compared.owner != tester[:, None]) | own
+    is_own = column == mated[:, None]
+    counts = (compared.owner != tester[:, None]) | is_own
     if corpora is None:
         corpora = np.zeros(int(max(tester.max(initial=0), compared.owner.max())) + 1, np.int64)
     counts &= corpora[tester][:, None] == corpora[compared.owner]
-    place = np.argwhere(counts)
-    who = np.stack([tester[place[:, 0]], compared.owner[place[:, 1]]])
+    indices = np.argwhere(counts)
+    who = np.stack([tester[indices[:, 0]], compared.owner[indices[:, 1]]])
     if not (who[0] == who[1]).any() or (who[0] == who[1]).all():
         return None
     people, of = np.unique(who, return_inverse=True)
     of = of.reshape(who.shape)
-    z = compared.z[rows][place[:, 0], :, place[:, 1]]
+    z = compared.z[rows][indices[:, 0], :, indices[:, 1]]
     streams = np.where(mated >= 0, np.searchsorted(people, tester), -1)
     return ChosenComparisons(
         TemplateComparisons(z, ScorePairs(of[0], of[1])),
         people,
-        place,
+        indices,
         streams,
         mated,
         column.size,
@@ -158,8 +158,8 @@ def fit_evidence(
     ``speaker_weights``, shape (B, voices), count how often each voice is drawn.
     """
     comparisons = chosen.comparisons
-    drawn = comparisons.pairs.count_draws(speaker_weights, chosen.people)
-    fit, replicates, held_out_bits = _fit_ratios(comparisons, drawn, prior)
+    draws = comparisons.pairs.count_draws(speaker_weights, chosen.people)
+    fit, replicates, held_out_bits = _fit_ratios(comparisons, draws, prior)
     mated = comparisons.mated
     weight = comparisons.weights()
     mated_weight, others_weight = weight[mated], weight[~mated]
@@ -178,23 +178,23 @@ def fit_evidence(
     support, invariance = calibrated.supported_bits(
         bits[mated], bits[~mated], mated_weight, others_weight, speakers, pairs, others
     )
-    held = np.minimum(bits, support)
-    costs = held[mated], held[~mated], mated_weight, others_weight
+    supported = np.minimum(bits, support)
+    costs = supported[mated], supported[~mated], mated_weight, others_weight
     area, among = _compute_among(chosen, bits, support)
     row: Row = {
         "evidence_speakers": speakers,
         "evidence_pairs": pairs,
-        "evidence_bits": float(mated_weight @ held[mated]),
-        "evidence_low_tenth": _quantile(held[mated], mated_weight, 0.1),
-        "evidence_low_twentieth": _quantile(held[mated], mated_weight, 0.05),
-        "evidence_high_twentieth": _quantile(held[mated], mated_weight, 0.95),
-        "others_high_twentieth": _quantile(held[~mated], others_weight, 0.95),
+        "evidence_bits": float(mated_weight @ supported[mated]),
+        "evidence_low_tenth": _quantile(supported[mated], mated_weight, 0.1),
+        "evidence_low_twentieth": _quantile(supported[mated], mated_weight, 0.05),
+        "evidence_high_twentieth": _quantile(supported[mated], mated_weight, 0.95),
+        "others_high_twentieth": _quantile(supported[~mated], others_weight, 0.95),
         "support_bits": support,
         "invariance_bits": invariance,
         "evidence_lowered_bits": lowered / float(np.log(2.0)),
         "evidence_cllr": calibrated.cost_bits(*costs),
         "evidence_min_cllr": calibrated.least_cost_bits(*costs),
-        **_compute_others(others, held[~mated], drawn),
+        **_compute_others(others, supported[~mated], draws),
         **among,
         "enrolled_area": area,
     }
@@ -202,7 +202,7 @@ def fit_evidence(
 
 
 def _fit_ratios(
-    comparisons: TemplateComparisons, drawn: FloatArray, prior: PriorCoefficients | None
+    comparisons: TemplateComparisons, draws: FloatArray, prior: PriorCoefficients | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Fit a and b on all voices, (1, 1 + F), and on resamples, (B, 1 + F)."""
     many, sample = comparisons.subsample(_MOST), comparisons.subsample(_MOST_DRAWN)
@@ -212,7 +212,7 @@ def _fit_ratios(
         prior_resamples = PriorCoefficients(prior.coefficients[1:], prior.worth)
     fit = fit_each(many, prior=prior_fit)
     near = fit_each(sample, prior=prior_fit, start=fit[0])
-    replicates = fit_each(sample, drawn, prior_resamples, near[0])
+    replicates = fit_each(sample, draws, prior_resamples, near[0])
     by_fold, fold = cross_fit(sample, prior_fit, near[0])
     for fits in (replicates, by_fold):
         fits += fit - near  # what the fewer comparisons alone would move
@@ -222,29 +222,29 @@ def _fit_ratios(
     return fit, replicates, nats / np.log(2.0)
 
 
-def _quantile(bits: FloatArray, weight: FloatArray, share: float) -> float:
-    return float(weighted_quantile(bits, weight[None], share)[0])
+def _quantile(bits: FloatArray, weight: FloatArray, level: float) -> float:
+    return float(weighted_quantile(bits, weight[None], level)[0])
 
 
-def _compute_others(comparisons: TemplateComparisons, bits: FloatArray, drawn: FloatArray) -> Row:
-    first, counts, place = comparisons.pairs.unique
-    pair_means = np.bincount(place, np.exp2(bits)) / counts
+def _compute_others(comparisons: TemplateComparisons, bits: FloatArray, draws: FloatArray) -> Row:
+    first, counts, pair = comparisons.pairs.unique
+    pair_means = np.bincount(pair, np.exp2(bits)) / counts
     who = comparisons.test_speaker[first], comparisons.template_speaker[first]
-    ratios, compared = np.zeros((2, drawn.shape[1], drawn.shape[1]))
+    ratios, compared = np.zeros((2, draws.shape[1], draws.shape[1]))
     ratios[who], compared[who] = pair_means, 1.0
     # a pair counts as often as the product of its two
-    total = ((drawn @ compared) * drawn).sum(axis=1)
-    means = ((drawn @ ratios) * drawn).sum(axis=1)[total > 0] / total[total > 0]
+    total = ((draws @ compared) * draws).sum(axis=1)
+    means = ((draws @ ratios) * draws).sum(axis=1)[total > 0] / total[total > 0]
     low, high = limits(means if means.size else pair_means)
     steps = np.arange(1, int(np.log2(1.0 + counts.size)) + 1)
-    shares = calibrated.exceeding(bits, (1.0 / counts)[place], steps.astype(float))
+    shares = calibrated.exceeding(bits, (1.0 / counts)[pair], steps.astype(float))
     return {
         "others_mean_ratio": float(pair_means.mean()),
         "others_mean_ratio_low": low,
         "others_mean_ratio_high": high,
         "others_exceeding": [
-            {"bits": int(k), "share": float(share), "allowed": float(0.5**k)}
-            for k, share in zip(steps, shares, strict=True)
+            {"bits": int(k), "share": float(fraction), "allowed": float(0.5**k)}
+            for k, fraction in zip(steps, shares, strict=True)
         ],
     }
 
@@ -255,13 +255,13 @@ def _compute_among(
     """Compare enrolled with impostors; and rank 1 and bits among candidates, claimed and true."""
     table = chosen.table(bits)
     rows = np.arange(len(table))
-    own = chosen.own[chosen.own >= 0]
-    speaker = np.unique(chosen.streams[chosen.own >= 0], return_inverse=True)[1]
+    own_column = chosen.own_column[chosen.own_column >= 0]
+    speaker = np.unique(chosen.streams[chosen.own_column >= 0], return_inverse=True)[1]
     weight = (1.0 / np.bincount(speaker))[speaker]
     weight /= weight.sum()
     filled = np.where(np.isnan(table), -np.inf, table)
     away = filled.copy()
-    away[rows, own] = -np.inf
+    away[rows, own_column] = -np.inf
     enrolled, impostors = (
         cap_bits(level_ratios(ratios_of_class), support) for ratios_of_class in (filled, away)
     )
@@ -279,15 +279,15 @@ def _compute_among(
     complete = count == n
     candidates = np.argsort(np.isnan(table[complete]), axis=1, kind="stable")[:, :n]
     ratios = np.take_along_axis(enrolled[complete], candidates, axis=1)
-    target = np.argmax(candidates == own[complete][:, None], axis=1)
+    target = np.argmax(candidates == own_column[complete][:, None], axis=1)
     posterior = posterior_among(ratios, n)
-    share = weight[complete] / weight[complete].sum()
+    weights = weight[complete] / weight[complete].sum()
     true = posterior[np.arange(len(candidates)), target]
     first = posterior.argmax(axis=1) == target
     return area, {
         "evidence_candidates": n,
-        "rank1_predicted": float(share @ posterior.max(axis=1)),
-        "rank1_actual": float(share @ first),
-        "among_bits_predicted": float(share @ bits_among(ratios, n, None)),
-        "among_bits_actual": float(share @ np.log2(n * np.maximum(true, 1e-300))),
+        "rank1_predicted": float(weights @ posterior.max(axis=1)),
+        "rank1_actual": float(weights @ first),
+        "among_bits_predicted": float(weights @ bits_among(ratios, n, None)),
+        "among_bits_actual": float(weights @ np.log2(n * np.maximum(true, 1e-300))),
     }

@@ -70,7 +70,7 @@ def with_transcript(
     """Add its transcript to a recording where one of the features is made of words."""
     if not select_word_features(features):
         return source
-    return with_words(source, path, words, own=speaker, start_seconds=start_seconds)
+    return with_words(source, path, words, own_speaker=speaker, start_seconds=start_seconds)
 
 
 def describe_transcript(words: Words, label: str, speech: BoolArray) -> tuple[str, ...]:
@@ -159,8 +159,8 @@ class SpeechFrames:
 
     def audio_seconds_at(self, speech_ticks: int) -> float:
         """Audio seconds before speech continues after this many ticks of it."""
-        place = np.searchsorted(np.cumsum(self.speech), speech_ticks, side="right")
-        return float(place) / TICKS_PER_SECOND
+        index = np.searchsorted(np.cumsum(self.speech), speech_ticks, side="right")
+        return float(index) / TICKS_PER_SECOND
 
 
 class FeatureExtractor:
@@ -191,8 +191,8 @@ class FeatureExtractor:
     @property
     def names(self) -> tuple[str, ...] | None:
         """Features of audio, by name; None where they are objects that cannot be made again."""
-        own: tuple[str, ...] = tuple(self.specs) or defaults(setup=self.setup)
-        chosen: tuple[str | Feature, ...] = self._requests or own
+        extracted: tuple[str, ...] = tuple(self.specs) or defaults(setup=self.setup)
+        chosen: tuple[str | Feature, ...] = self._requests or extracted
         names = tuple(feature for feature in chosen if isinstance(feature, str))
         return names if len(names) == len(chosen) else None
 
@@ -218,18 +218,18 @@ class FeatureExtractor:
             specs = {feature.spec.name: feature.spec for feature in features}
             source = with_transcript(source, path, features, words, speaker)
         self._agree(path, specs)
-        most = np.inf if speech_seconds is None else round(speech_seconds * TICKS_PER_SECOND)
+        maximum = np.inf if speech_seconds is None else round(speech_seconds * TICKS_PER_SECOND)
         channel = None if self.channel is None else self.channel - 1
         starts = listen_for_starts(features, channel) if self.starts else None
         with source:
             if isinstance(source, FramesFile):
-                runs = _read_runs(source, most)
+                runs = _read_runs(source, maximum)
             else:
                 runs = extract_runs(
                     source,
                     [*features, *([Landmarks()] if landmarks else [])],
                     channel,
-                    most_speech=most,
+                    most_speech=maximum,
                     template=not self.starts,
                     conditions=self.sounds or speech_seconds is not None,
                     starts=starts,
@@ -239,9 +239,9 @@ class FeatureExtractor:
             frames = replace(frames, starts=starts.finish())
         if isinstance(source, FramesFile):
             peaks = source.header.landmarks
-            known = unpack(peaks) if landmarks and peaks is not None else None
+            unpacked = unpack(peaks) if landmarks and peaks is not None else None
             header = source.header
-            frames = replace(frames, sound=header.sound, landmarks=known, starts=header.starts)
+            frames = replace(frames, sound=header.sound, landmarks=unpacked, starts=header.starts)
         if isinstance(source, SideInputSource) and source.words is not None:
             label = source.transcripts[0].label
             messages = describe_transcript(source.words, label, frames.speech)
@@ -266,11 +266,16 @@ class FeatureExtractor:
                 raise SourceError(f"{path.name}: no frames of {', '.join(missing)}")
             self.specs = {name: specs[name] for name in names}
         for name, spec in self.specs.items():
-            own = specs.get(name)
-            if own is not None and own == replace(spec, network=own.network) != spec:
-                mismatch = unlike_networks(name, path.name, own.network, "the others", spec.network)
+            found_spec = specs.get(name)
+            if (
+                found_spec is not None
+                and found_spec == replace(spec, network=found_spec.network) != spec
+            ):
+                mismatch = unlike_networks(
+                    name, path.name, found_spec.network, "the others", spec.network
+                )
                 raise SourceError(f"{mismatch}. Extract all of them again with one version.")
-            if own != spec:
+            if found_spec != spec:
                 raise SourceError(
                     f"{path.name}: its {name!r} differs from the others'. Frames files must give "
                     "the same sizes in their headers."
@@ -290,17 +295,17 @@ def speech_frames(label: str, runs: Sequence[Frames], names: Iterable[str]) -> S
     frames = join_runs(runs)
     clock = np.concatenate([[0], np.cumsum(frames.speech)])
 
-    def at(ticks: IntArray) -> IntArray:
+    def to_speech(ticks: IntArray) -> IntArray:
         return np.asarray(clock[np.minimum(ticks, frames.speech.size)])
 
     tracks = {}
     for name in names:
         track = frames.tracks[name]
-        since = None if track.spans is None else at(track.spans[:, 0])
+        since = None if track.spans is None else to_speech(track.spans[:, 0])
         early = track.early
         if early is not None:
-            early = replace(early, ticks=at(early.ticks))
-        placed = at(track.ticks.astype(np.int64))
+            early = replace(early, ticks=to_speech(early.ticks))
+        placed = to_speech(track.ticks.astype(np.int64))
         tracks[name] = SpeechTrack(track.values, placed, since, early)
     return SpeechFrames(
         frames.speech,
@@ -340,9 +345,9 @@ def _complete_spec(source: FramesFile, spec: FeatureSpec, setup: FeatureSetup) -
     """Return a spec of a file; what the file leaves open is as our own feature has it."""
     if spec.name not in FEATURES or not spec.kind.counted:
         return spec
-    own = make((spec.name,), setup)[0].spec
-    seconds = source.header.frame_seconds.get(spec.name, own.frame_seconds)
-    return replace(spec, size=max(own.size, spec.size), frame_seconds=seconds)
+    built_in = make((spec.name,), setup)[0].spec
+    seconds = source.header.frame_seconds.get(spec.name, built_in.frame_seconds)
+    return replace(spec, size=max(built_in.size, spec.size), frame_seconds=seconds)
 
 
 SLICE_TICKS = round(SLICE_SECONDS * TICKS_PER_SECOND)
@@ -446,8 +451,8 @@ def _extract(
     for _, session in groupby(recordings, lambda r: r.session):
         ticks = 0
         for recording in session:
-            left = None if slices is None else (slices - count) * SLICE_TICKS - ticks
-            outcome = _extract_recording(listener, recording, left)
+            remaining = None if slices is None else (slices - count) * SLICE_TICKS - ticks
+            outcome = _extract_recording(listener, recording, remaining)
             if outcome.frames is not None:
                 ticks += outcome.frames.speech_ticks
             outcomes.append(outcome)
@@ -457,20 +462,20 @@ def _extract(
 
 
 def _extract_recording(
-    listener: FeatureExtractor, recording: Recording, left: int | None
+    listener: FeatureExtractor, recording: Recording, remaining: int | None
 ) -> ExtractionOutcome:
     """Extract one recording, up to this many ticks of speech."""
-    if left is not None and left <= 0:
+    if remaining is not None and remaining <= 0:
         return ExtractionOutcome(recording)
     try:
-        hashes = () if left is None else recording_hashes(recording.path)
-        seconds = None if left is None else left / TICKS_PER_SECOND
+        hashes = () if remaining is None else recording_hashes(recording.path)
+        seconds = None if remaining is None else remaining / TICKS_PER_SECOND
         frames = listener.extract(
             recording.path,
             speech_seconds=seconds,
             words=recording.words,
             speaker=recording.speaker,
-            landmarks=left is not None,
+            landmarks=remaining is not None,
         )
     except UsageError:  # of the call, not of this file
         raise

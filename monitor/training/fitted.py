@@ -76,14 +76,14 @@ def fit_cell(
     singles = singles_of(cell) if singles is None else singles
     starts = singles.find_starts(np.array(axis)[has_frames].tolist())
     anchor = prior.anchor(trials, has_frames) if prior is not None else None
-    drawn = _never_empty(speaker_weights[:, np.unique(cell.gap_speaker)])
-    weights, floor, posterior_row = _fit_posterior(trials, cell.own, starts, drawn, anchor)
+    draws = _never_empty(speaker_weights[:, np.unique(cell.gap_speaker)])
+    weights, floor, posterior_row = _fit_posterior(trials, cell.own, starts, draws, anchor)
     evidence = np.einsum("f,nfj->nj", weights[0], trials.margins)
     impostors = learn_impostors(cell, axis, evidence, additive)
     ranks = ranks_of(cell, axis, evidence)
     histogram = rank_histogram(*ranks[1:], cell.candidates)
     rank_fit, resamples, rank_row = _fit_ranks(
-        ranks, histogram, speaker_weights, drawn.shape[1], prior
+        ranks, histogram, speaker_weights, draws.shape[1], prior
     )
     speakers = np.unique(ranks[0]).size
     all_weights = np.full((len(weights), len(axis)), np.nan)
@@ -122,9 +122,9 @@ def fit_cell(
 
 def _fit_posterior(
     trials: logit.Trials,
-    own: IntArray,
+    target: IntArray,
     singles: tuple[logit.FitStarts, FloatArray],
-    drawn: FloatArray,
+    draws: FloatArray,
     anchor: Anchor | None,
 ) -> tuple[FloatArray, FloatArray, Row]:
     """Fit lambda, (1 + B, F), and e, (1 + B,), and measure them on speakers left out."""
@@ -132,15 +132,15 @@ def _fit_posterior(
     posterior = logit.fit(trials, cost, anchor, starts)
     around = logit.NearbyLosses(trials, posterior.weights)
     weights, floor = logit.fit_replicates(
-        trials, posterior.weights, drawn, cost, anchor=anchor, around=around
+        trials, posterior.weights, draws, cost, anchor=anchor, around=around
     )
     held_weights, held_floor = logit.fit_held_out(
-        trials, posterior.weights, drawn.shape[1], cost, anchor, around
+        trials, posterior.weights, draws.shape[1], cost, anchor, around
     )
     speaker = trials.speaker
-    held = trials.posterior(held_weights[speaker], held_floor[speaker])
+    held_out = trials.posterior(held_weights[speaker], held_floor[speaker])
     held_bits = logit.held_out_bits(trials, held_weights, held_floor)
-    diagram = reliability(held, own, 1.0 / np.bincount(speaker)[speaker])
+    diagram = reliability(held_out, target, 1.0 / np.bincount(speaker)[speaker])
     row: Row = {
         "held_out_local_bits": float(held_bits.mean()),
         "calibration_error": diagram.top_error,
@@ -165,9 +165,9 @@ def _fit_ranks(
     """Fit alpha and beta to the ranks of all trials, and of resampled speakers."""
     speaker, better, tied = ranks
     candidates = histogram.size
-    people, place = np.unique(speaker, return_inverse=True)
-    drawn = _never_empty(speaker_weights[:, people])
-    resampled: FloatArray = rank_histograms(better, tied, candidates, drawn[:, place])
+    people, person = np.unique(speaker, return_inverse=True)
+    draws = _never_empty(speaker_weights[:, people])
+    resampled: FloatArray = rank_histograms(better, tied, candidates, draws[:, person])
     blended: FloatArray = histogram
     if prior is not None:
         resampled = prior.mixed(resampled, scored, resamples=True)
@@ -206,7 +206,7 @@ def _never_empty(weights: FloatArray) -> FloatArray:
 
 
 def _null_band(
-    evidence: FloatArray, own: IntArray, seed: int, prior: PriorModel | None = None
+    evidence: FloatArray, target: IntArray, seed: int, prior: PriorModel | None = None
 ) -> dict[str, float]:
     """Compute MeanD of the same scores with whole speakers permuted against the templates."""
     trials, n = evidence.shape
@@ -214,18 +214,20 @@ def _null_band(
     # permutations of thousands of candidates vary less, and cost more
     count = int(np.clip(100_000_000 // max(trials * n, 1), 20, PERMUTATIONS))
     rows = np.arange(trials)
-    wrong = np.stack([generator.permutation(n)[own] for _ in range(count)])
+    wrong = np.stack([generator.permutation(n)[target] for _ in range(count)])
     better, tied = (bounds[rows, wrong] for bounds in all_rank_bounds(evidence))
     if (tied == 1).all():
-        place = better + n * np.arange(count)[:, None]
-        histograms = np.bincount(place.ravel(), minlength=count * n).reshape(count, n).astype(float)
+        cells = better + n * np.arange(count)[:, None]
+        histograms = np.bincount(cells.ravel(), minlength=count * n).reshape(count, n).astype(float)
     else:
         both = zip(better, tied, strict=True)
         histograms = np.stack([rank_histogram(*bounds, n) for bounds in both])
-    blended = histograms if prior is None else prior.mixed(histograms, np.unique(own).size)
+    blended = histograms if prior is None else prior.mixed(histograms, np.unique(target).size)
     model = mean_bits_of(*fit_many(blended), n)
-    share = histograms / trials
-    raw = np.maximum((share * np.log2(n * np.where(share > 0, share, 1.0 / n))).sum(axis=1), 0.0)
+    fraction = histograms / trials
+    raw = np.maximum(
+        (fraction * np.log2(n * np.where(fraction > 0, fraction, 1.0 / n))).sum(axis=1), 0.0
+    )
     low, high = limits(model)
     raw_low, raw_high = limits(raw)
     return {"null_low": low, "null_high": high, "null_raw_low": raw_low, "null_raw_high": raw_high}

@@ -26,7 +26,7 @@ from monitor.features.registry import (
     make,
     takes,
 )
-from monitor.files import csv_text, held_by, make_folder, not_written, sweep, write_text
+from monitor.files import csv_text, list_open_files, make_folder, not_written, sweep, write_text
 from monitor.jobs import Jobs, absolute, each_in_order
 from monitor.maths.condition import ROW
 from monitor.maths.landmarks import NAME, frames_of, pack
@@ -202,7 +202,7 @@ def keep(
             yield replace(outcome, order=order)
 
 
-def hear(
+def extract_features(
     path: Readable,
     features: Sequence[Feature],
     options: ExtractionOptions,
@@ -272,7 +272,7 @@ def _keep(
 
     if outdated:
         try:
-            transcript = order.words.read(order.source, own=order.speaker)
+            transcript = order.words.read(order.source, own_speaker=order.speaker)
             stored_mark, mark = mark, words_mark(transcript)
         except SourceError as error:  # frames of the audio remain
             problem = describe_unusable(order.source, error, order.speaker)
@@ -322,7 +322,7 @@ def _write(order: ExtractionTask, frames: Frames, shapes: _Shapes, header: Heade
     header = replace(header, landmarks=None if peaks is None else pack(*peaks))
     problem = describe_loss(frames, file_name(order.source.name))
     span = span_of(order.source)
-    part = {} if span is None else {"span": list(span)}
+    span_setting = {} if span is None else {"span": list(span)}
     try:
         make_folder(order.target.parent)
         sweep(order.target)
@@ -335,7 +335,7 @@ def _write(order: ExtractionTask, frames: Frames, shapes: _Shapes, header: Heade
         {name: shape[1] for name, shape in shapes.items()},
         {name: shape[2] for name, shape in shapes.items()},
         networks={name: mark for name, shape in shapes.items() for mark in shape[3:]},
-        header=replace(header, settings={**header.settings, "lost": problem, **part}),
+        header=replace(header, settings={**header.settings, "lost": problem, **span_setting}),
     )
     return problem
 
@@ -397,13 +397,13 @@ def _is_current(stored: FramesFile, note: Mapping[str, object], order: Extractio
         return False
 
 
-def _safe(part: str) -> str:
+def _safe(text: str) -> str:
     """Return a name that a table can hold, and that leads nowhere else."""
-    return re.sub(r"^\.|[/\\:]", "_", printable(part, "_").strip())
+    return re.sub(r"^\.|[/\\:]", "_", printable(text, "_").strip())
 
 
 def _check_folder(folder: Path) -> None:
-    if not held_by(folder):
+    if not list_open_files(folder):
         return
     try:
         rows = list(csv.reader((folder / MANIFEST).read_text(encoding="utf-8").splitlines()))

@@ -27,10 +27,10 @@ from monitor.types import (
 
 def trials_of(cell: Cell, axis: Sequence[int]) -> tuple[logit.Trials, BoolArray] | None:
     """Return the trials of some features, and those with frames; None if no score differed."""
-    _, place = np.unique(cell.gap_speaker, return_inverse=True)
+    _, speaker = np.unique(cell.gap_speaker, return_inverse=True)
     gaps = cell.gaps[:, list(axis)]
     has_frames: BoolArray = np.asarray(gaps.any(axis=(0, 2)))
-    return (logit.Trials(gaps[:, has_frames], place), has_frames) if has_frames.any() else None
+    return (logit.Trials(gaps[:, has_frames], speaker), has_frames) if has_frames.any() else None
 
 
 def ranks_of(
@@ -44,8 +44,8 @@ def ranks_of(
 
 def singles_of(cell: Cell) -> logit.SingleFeatureFits:
     """Fit each feature of a cell alone, for the fits of sets of them."""
-    _, place = np.unique(cell.gap_speaker, return_inverse=True)
-    return logit.SingleFeatureFits(logit.Trials(cell.gaps, place))
+    _, speaker = np.unique(cell.gap_speaker, return_inverse=True)
+    return logit.SingleFeatureFits(logit.Trials(cell.gaps, speaker))
 
 
 MOST_SCORES = 4_000_000  # kept for the conditional logit and the null band; ranks use every trial
@@ -113,7 +113,9 @@ class Plan:
     shifts: int  # how many tests each mated speaker provides
     template: Locate
     test: Locate
-    heard: Callable[[int, int], tuple[int, int]]  # session that a test begins in, and its unit
+    locate_session: Callable[
+        [int, int], tuple[int, int]
+    ]  # session that a test begins in, and its unit
     strays: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))  # voices, see `stray`
     stray: Locate | None = None  # streams of voices that are compared with others alone
 
@@ -154,9 +156,9 @@ class Plan:
                 batches.append(self._rank(scores, totals, target, is_sampled))
                 if cohort and is_sampled.any():
                     streams = {f: total[is_sampled] for f, total in totals.items()}
-                    own = target[is_sampled]
+                    sampled_target = target[is_sampled]
                     block = _normalise(scores[:, is_sampled], streams, cohort)
-                    comparisons.append((*block, self.candidates[own], own))
+                    comparisons.append((*block, self.candidates[sampled_target], sampled_target))
             strays = self.strays[shift % stride :: stride]
             if cohort and strays.size and self.stray is not None:
                 tests = self.tests(self.stray, strays, shift, test_units, similarities)
@@ -167,9 +169,12 @@ class Plan:
         if comparisons:
             z, has_frames, tester, mated = _concatenate(comparisons)
             compared = CellComparisons(z, has_frames, tester, mated, self.candidates)
-        speaker, better, tied, gaps, gap_speaker, own, mated, frames = _concatenate(batches)
+        speaker, better, tied, gaps, gap_speaker, sampled_target, mated, frames = _concatenate(
+            batches
+        )
         return Cell(
-            speaker, better.T, tied.T, self.candidates.size, gaps, gap_speaker, own, mated, frames,
+            speaker, better.T, tied.T, self.candidates.size, gaps, gap_speaker, sampled_target,
+            mated, frames,
             compared,
         )  # fmt: skip
 
@@ -184,15 +189,15 @@ class Plan:
         gaps = score_gaps(scores, target)
         bounds = [rank_bounds(feature_gaps, target) for feature_gaps in gaps]
         counts = [np.abs(totals).sum(axis=1) for totals in tests.values()]
-        own = target[is_sampled]
+        sampled_target = target[is_sampled]
         return (
             self.candidates[target],
             np.stack([better for better, _ in bounds], axis=1),
             np.stack([tied for _, tied in bounds], axis=1),
             np.moveaxis(gaps, 0, 1)[is_sampled],
-            self.candidates[own],
-            own,
-            scores[:, is_sampled, own].T,
+            self.candidates[sampled_target],
+            sampled_target,
+            scores[:, is_sampled, sampled_target].T,
             np.stack(counts, axis=1)[is_sampled],
         )
 
@@ -259,11 +264,11 @@ def _plan_same(voices: Sequence[SpeakerSpeech], test: int, template: int, shifts
 
     def locate(voice: int, shift: int) -> tuple[int, int]:
         available = units_in(sessions[voice])
-        place = shift * available // shifts
-        start = start_after(sessions[voice], place)
-        begin = window_starts(place, test, template, available)[1]
-        later = (start - place) % available
-        if later + test + guard > (begin - place) % available:  # it would reach into the template
+        offset = shift * available // shifts
+        start = start_after(sessions[voice], offset)
+        begin = window_starts(offset, test, template, available)[1]
+        later = (start - offset) % available
+        if later + test + guard > (begin - offset) % available:  # it would reach into the template
             begin = window_starts(start, test, template, available)[1]
         return start, begin
 
@@ -273,7 +278,7 @@ def _plan_same(voices: Sequence[SpeakerSpeech], test: int, template: int, shifts
         shifts,
         template=lambda voice, shift: (sessions[voice], locate(voice, shift)[1]),
         test=lambda voice, shift: (sessions[voice], locate(voice, shift)[0]),
-        heard=lambda voice, shift: (places[voice], locate(voice, shift)[0]),
+        locate_session=lambda voice, shift: (places[voice], locate(voice, shift)[0]),
     )
 
 
@@ -291,13 +296,16 @@ def _plan_cross(
     Speakers with too little are compared only with others, all sessions together.
     """
     lengths = [[v.length(i) for i in range(len(v.sessions))] for v in voices]
-    long = [[i for i, units in enumerate(own) if units >= template] for own in lengths]
+    long = [
+        [i for i, units in enumerate(session_lengths) if units >= template]
+        for session_lengths in lengths
+    ]
     # the sessions that leave enough in the others for a test
     paired = [
-        [i for i in choices if sum(own) - own[i] >= test]
-        for own, choices in zip(lengths, long, strict=True)
+        [i for i in choices if sum(session_lengths) - session_lengths[i] >= test]
+        for session_lengths, choices in zip(lengths, long, strict=True)
     ]
-    total = np.array([sum(own) for own in lengths])
+    total = np.array([sum(session_lengths) for session_lengths in lengths])
     candidates = np.flatnonzero(total >= template)
     mated = np.flatnonzero([len(paired[voice]) > 0 for voice in candidates])
     strays = np.setdiff1d(np.flatnonzero(total >= test), candidates[mated])
@@ -320,7 +328,7 @@ def _plan_cross(
     def locate_test(voice: int, shift: int) -> Window:
         return place_test(without(voice, turn_of(voice, shift)), shift)
 
-    def hear(voice: int, shift: int) -> tuple[int, int]:
+    def locate_session(voice: int, shift: int) -> tuple[int, int]:
         turn, start = turn_of(voice, shift), locate_test(voice, shift)[1]
         for session, units in enumerate(lengths[voice]):
             length = 0 if session == turn else units
@@ -330,7 +338,7 @@ def _plan_cross(
         raise IndexError(start)
 
     return Plan(
-        candidates, mated, shifts, locate_template, locate_test, hear, strays,
+        candidates, mated, shifts, locate_template, locate_test, locate_session, strays,
         lambda voice, shift: place_test(without(voice, None), shift),
     )  # fmt: skip
 
@@ -354,8 +362,8 @@ def plans(
 
     @cache  # all cells join the same sessions
     def without(voice: int, turn: int | None) -> dict[str, SessionFrames]:
-        rest = [session for i, session in enumerate(voices[voice].sessions) if i != turn]
-        return {f: join([session[f] for session in rest]) for f in rest[0]}
+        others = [session for i, session in enumerate(voices[voice].sessions) if i != turn]
+        return {f: join([session[f] for session in others]) for f in others[0]}
 
     across = partial(_plan_cross, without=without)
     for session, plan in (("same", _plan_same), ("cross", across)):

@@ -172,8 +172,8 @@ def _assess(stretches: Collection[_Stretch]) -> Quality:
         return Quality(0.0, 0.0, _NOTHING_DECIBELS, 0.0)
     level = _NOTHING_DECIBELS
     if powers.size:
-        most = max(1, round(_LOUD_SHARE * powers.size))
-        loud = float(np.mean(np.partition(powers, -most)[-most:]))
+        count = max(1, round(_LOUD_SHARE * powers.size))
+        loud = float(np.mean(np.partition(powers, -count)[-count:]))
         level = 10 * math.log10(loud) if loud > 1e-12 else level
     seconds = sum(stretch.seconds for stretch in stretches)
     speech = sum(stretch.speech for stretch in stretches)

@@ -14,7 +14,7 @@ import numpy as np
 
 from monitor.kinds import FeatureSpec
 from monitor.networks.voice import SHA256
-from monitor.phrases import some_of
+from monitor.phrases import format_names
 from monitor.training.feature_extraction import SpeechFrames
 from monitor.types import TICKS_PER_SECOND, AnyArray
 
@@ -118,7 +118,7 @@ def describe_other_voices(
         what = f"the voice changes about {seconds:.0f} s into {label}"
     else:
         labels = list(dict.fromkeys(label for label, _ in ends))
-        what = f"other voices, music or noise in {some_of(labels, 2)}"
+        what = f"other voices, music or noise in {format_names(labels, 2)}"
     return [
         f"{speaker}: {what}. The template then fits no voice well, and bits read too low. "
         "Enrol one person alone, in a quiet place."

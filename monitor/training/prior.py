@@ -59,14 +59,14 @@ class Prior:
         same = similarities == {name: self._scorers[name].name for name in features}
         return rank_model if same else None
 
-    def at(
+    def select_cell(
         self, features: tuple[str, ...], session: str, test: float, template: float, candidates: int
     ) -> PriorModel | None:
         """Return the prior of one cell, T and D in speech seconds; None without such a model."""
         rank_model = self.find(features, session)
         if rank_model is None:
             return None
-        point = self._at_template(features, session, template).at(test)
+        point = self._at_template(features, session, template).evaluate_at(test)
         resamples = rank_model.alpha.shape[0] - 1
         rows = np.append(0, 1 + np.arange(self._replicates) % resamples)
         order = [rank_model.features.index(name) for name in features]
@@ -94,7 +94,7 @@ class Prior:
         marks = {n: cohort.compute_digest(n) for n in rank_model.features if n in cohort.features}
         if tuple(marks.get(name) for name in rank_model.features) != model.cohort:
             return None
-        point = model.at_template(template).at(np.array([test]))
+        point = model.at_template(template).evaluate_at(np.array([test]))
         rows = np.append(0, 1 + np.arange(self._replicates) % (model.intercept.shape[0] - 1))
         slopes = point.slopes[0][rows][:, list(order)]
         return np.column_stack([point.intercept[0, rows], slopes])
@@ -123,9 +123,9 @@ class PriorModel:
         self, histograms: FloatArray, speakers: int, *, resamples: bool = False
     ) -> FloatArray:
         """Mix its ranks, or those of its resamples, into histograms (..., N) of S speakers."""
-        share, pmf = self.share(speakers), self.pmf[1:] if resamples else self.pmf[0]
+        weight, pmf = self.share(speakers), self.pmf[1:] if resamples else self.pmf[0]
         return np.asarray(
-            (1.0 - share) * histograms + share * histograms.sum(-1, keepdims=True) * pmf
+            (1.0 - weight) * histograms + weight * histograms.sum(-1, keepdims=True) * pmf
         )
 
     def anchor(self, trials: logit.Trials, has_frames: BoolArray) -> Anchor:
@@ -169,14 +169,14 @@ def held_out_nats(
         bits = logit.held_out_bits(trials, weights[fold], floors[fold])
         evidence = np.einsum("f,nfj->nj", posterior.weights, trials.margins)
         speaker, better, tied = ranks_of(cell, axis, evidence)
-        place = np.searchsorted(voices, speaker)
-        rest = rank_histograms(better, tied, cell.candidates, is_fitted[:, place])
-        pmf = pmf_of(*fit_many(weighted_prior.mixed(rest, voices.size)), cell.candidates)
+        voice = np.searchsorted(voices, speaker)
+        training_ranks = rank_histograms(better, tied, cell.candidates, is_fitted[:, voice])
+        pmf = pmf_of(*fit_many(weighted_prior.mixed(training_ranks, voices.size)), cell.candidates)
         gamma = (1.0 - lowest) * pmf + lowest / cell.candidates  # no rank is impossible
         # of tied ranks the mean of their logarithms
         sums = np.cumsum(np.pad(np.log(gamma), ((0, 0), (1, 0))), axis=1)
-        logs = (sums[fold[place], better + tied] - sums[fold[place], better]) / tied
-        ranked = np.bincount(place, logs) / np.bincount(place)
+        logs = (sums[fold[voice], better + tied] - sums[fold[voice], better]) / tied
+        ranked = np.bincount(voice, logs) / np.bincount(voice)
         losses[:, i] = -np.log(2.0) * bits - ranked
     return dict(zip(voices.tolist(), losses, strict=True))
 

@@ -76,11 +76,11 @@ class StartListener:
             self._heads.append(self._head)
         heads = [head for head in (self._first_head, *self._heads) if head.has_frames]
         frames = [head.frames() for head in heads]
-        ends = np.cumsum([part.speech.size for part in frames], dtype=np.int64)
+        ends = np.cumsum([start.speech.size for start in frames], dtype=np.int64)
         tracks = {feature.spec.name: feature.spec.no_frames() for feature in self._features}
         if frames:
             begins = [0, *ends[:-1].tolist()]
-            moved = [part.shifted(begin) for part, begin in zip(frames, begins, strict=True)]
+            moved = [start.shifted(begin) for start, begin in zip(frames, begins, strict=True)]
             joined = join_runs(moved)
         else:
             joined = Frames(np.empty(0, np.bool_), tracks)
@@ -98,8 +98,8 @@ class StartListener:
         while not head.is_complete:
             begin = head.next_sample - self._first
             # it lacks this many samples if all of them are speech
-            least = head.missing_ticks * rate // TICKS_PER_SECOND
-            samples = self._sound[begin : begin + max(least, rate // 2)]
+            minimum = head.missing_ticks * rate // TICKS_PER_SECOND
+            samples = self._sound[begin : begin + max(minimum, rate // 2)]
             if not len(samples):
                 return False
             head.push(Block(samples, rate, self._key[0]))
@@ -200,7 +200,9 @@ class HeardStart:
     )
 
     @classmethod
-    def of(cls, frames: Frames, spec: FeatureSpec, clock: IntArray, is_long: bool) -> HeardStart:
+    def from_frames(
+        cls, frames: Frames, spec: FeatureSpec, clock: IntArray, is_long: bool
+    ) -> HeardStart:
         """Take the frames of a start.
 
         Args:
@@ -219,8 +221,8 @@ class HeardStart:
             covered = round(len(ends) * spec.frame_seconds * TICKS_PER_SECOND)
             end = int(ends[-1]) if len(ends) else 0
         resumes = int(clock[min(end, clock.size - 1)] - clock[0])
-        own = Frames(frames.speech, {spec.name: track})
-        return cls(own, spec, spoken, resumes, covered, end)
+        feature_frames = Frames(frames.speech, {spec.name: track})
+        return cls(feature_frames, spec, spoken, resumes, covered, end)
 
     @property
     def length(self) -> int:

@@ -31,7 +31,7 @@ from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Frames, IntAr
 def stream_of(voice: SpeakerSpeech, features: Iterable[str], most_seconds: float) -> Frames:
     """Return a speaker as one stream, the longest session first; without decisions no pauses."""
     order = sorted(range(len(voice.sessions)), key=lambda s: (-voice.length(s), s))
-    most = round(most_seconds * TICKS_PER_SECOND)
+    maximum = round(most_seconds * TICKS_PER_SECOND)
     decisions = [
         voice.speech[s] if voice.speech else np.ones(voice.length(s) * UNIT_TICKS, np.bool_)
         for s in order
@@ -50,9 +50,9 @@ def stream_of(voice: SpeakerSpeech, features: Iterable[str], most_seconds: float
         early = sessions[0].early
         if early is not None:  # later ones have whole frames before them
             at = _place(early.ticks, decisions[0])
-            early = replace(early, ticks=at).some(at <= most)
-        tracks[name] = Track(placed[placed <= most], values[placed <= most], early=early)
-    return Frames(np.concatenate(decisions)[:most], tracks)
+            early = replace(early, ticks=at).some(at <= maximum)
+        tracks[name] = Track(placed[placed <= maximum], values[placed <= maximum], early=early)
+    return Frames(np.concatenate(decisions)[:maximum], tracks)
 
 
 def _place(units: IntArray, speech: BoolArray) -> IntArray:
@@ -105,9 +105,9 @@ def with_maxima(
     order = sorted(generator.permutation(len(voices))[:MOST_STREAMS].tolist())
     streams = []
     for voice in (voices[i] for i in order):
-        rest = [name for name in names if name != voice.name]
+        others = [name for name in names if name != voice.name]
         features = [name for name in population.features if name in voice.sessions[0]]
-        watch = rest[int(generator.integers(len(rest)))]
+        watch = others[int(generator.integers(len(others)))]
         streams.append(_Stream(voice.name, watch, stream_of(voice, features, max(horizons))))
     _ = population.cohort  # read once, not by every process
     light = population.with_rank_models(RankModels(map(_lighten, population.rank_models)))
@@ -121,20 +121,20 @@ def with_maxima(
     template_seconds = population.scoring().seconds
     rank_models = []
     for i, rank_model in enumerate(population.rank_models):
-        mine = [
+        measured = [
             (stream_maxima[i], stream)
             for stream_maxima, stream in zip(maxima_by_stream, streams, strict=True)
             if i in stream_maxima
         ]
-        if mine:
-            values = np.stack([stream_maxima for stream_maxima, _ in mine], axis=1)
+        if measured:
+            values = np.stack([stream_maxima for stream_maxima, _ in measured], axis=1)
             fields = np.flatnonzero((~np.isnan(values)).any(axis=(1, 2)))
             maxima = Maxima(
                 tuple(FIELDS[f] for f in fields),
                 np.array(horizons, dtype=np.float64),
                 round_up(values[fields]),
-                np.array([stream.seconds for _, stream in mine]),
-                tuple(stream.speaker for _, stream in mine),
+                np.array([stream.seconds for _, stream in measured]),
+                tuple(stream.speaker for _, stream in measured),
                 template_seconds,
             )
             rank_model = replace(rank_model, maxima=maxima)

@@ -34,19 +34,19 @@ class UnlikeSession:
     bits: float  # local bits of the speaker, mean of both directions
 
 
-def unlike_sessions(
+def find_outlier_sessions(
     population: Population, sessions: Mapping[str, Sequence[tuple[str, int]]], others: Population
 ) -> list[UnlikeSession]:
     """Find sessions that sound unlike their speaker's others."""
-    unlike: list[UnlikeSession] = []
+    outliers: list[UnlikeSession] = []
     try:
         for name in population.names:
             if name not in others.names:
                 slices = _slices_of(population, name)
-                unlike += _find_unlike(name, sessions.get(name, ()), slices, population, others)
+                outliers += _find_unlike(name, sessions.get(name, ()), slices, population, others)
     except (StoreError, UsageError):  # no rank model, or no speaker with enough speech
         return []
-    return unlike
+    return outliers
 
 
 def unlike_additions(
@@ -58,14 +58,14 @@ def unlike_additions(
         parts = (("", int(np.diff(before.offsets)[before.index(name)])), *sessions[name])
         with suppress(StoreError, UsageError):  # no rank model, or no speaker with enough speech
             slices = _slices_of(after, name)
-            unlike = _find_unlike(name, parts, slices, after, before.without(name))
-            additions += [session for session in unlike if session.session]
+            outliers = _find_unlike(name, parts, slices, after, before.without(name))
+            additions += [session for session in outliers if session.session]
     return additions
 
 
 def _slices_of(population: Population, name: str) -> dict[str, AnyArray]:
-    place = population.index(name)
-    rows = slice(population.offsets[place], population.offsets[place + 1])
+    index = population.index(name)
+    rows = slice(population.offsets[index], population.offsets[index + 1])
     return {key: templates.slices[rows] for key, templates in population.features.items()}
 
 
@@ -78,23 +78,26 @@ def _find_unlike(
 ) -> list[UnlikeSession]:
     """Find the sessions that differ most, one after the other, until the rest is alike."""
     owner = np.repeat(np.arange(len(parts)), [count for _, count in parts])
-    unlike: list[UnlikeSession] = []
+    outliers: list[UnlikeSession] = []
     while True:
         bits = {}
         for i in np.unique(owner[owner >= 0]).tolist():
-            mine, rest = np.flatnonzero(owner == i), np.flatnonzero((owner >= 0) & (owner != i))
-            if min(mine.size, rest.size) * SLICE_SECONDS >= LEAST_SECONDS:
+            session_rows, other_rows = (
+                np.flatnonzero(owner == i),
+                np.flatnonzero((owner >= 0) & (owner != i)),
+            )
+            if min(session_rows.size, other_rows.size) * SLICE_SECONDS >= LEAST_SECONDS:
                 directions = [
                     _compute_bits(slices, *pair, population, others)
-                    for pair in ((rest, mine), (mine, rest))
+                    for pair in ((other_rows, session_rows), (session_rows, other_rows))
                 ]
                 bits[i] = float(np.mean(directions))
         lowest = min(bits, key=bits.__getitem__, default=None)
         if lowest is None or bits[lowest] >= UNLIKE_BITS:
-            return unlike
+            return outliers
         # two sessions do not show which one is wrong
         suspects = bits if len(bits) == 2 else [lowest]
-        unlike += [UnlikeSession(name, parts[i][0], bits[i]) for i in suspects]
+        outliers += [UnlikeSession(name, parts[i][0], bits[i]) for i in suspects]
         owner[np.isin(owner, list(suspects))] = -1
 
 

@@ -70,8 +70,8 @@ class SessionFrames:
         sums = self.spec.kind.added(addends_heard, self.spec.size)
         if self.early is None or complete > (1 if self.span else 0):
             return sums
-        since, left = start + complete * self.span, length - complete * self.span
-        next_frame = self._next_early(self.early, since % max(self.length, 1), left)
+        since, remaining = start + complete * self.span, length - complete * self.span
+        next_frame = self._next_early(self.early, since % max(self.length, 1), remaining)
         addends = self.spec.kind.addends(next_frame.values)
         if complete:
             addends = addends * next_frame.shares(self.span / UNITS_PER_SECOND)[:, None]
@@ -93,10 +93,10 @@ class SessionFrames:
     def _hear(self, begun: HeardStart, start: int, length: int) -> AnyArray:
         if length * UNIT_TICKS <= begun.length:
             return begun.total(length * UNIT_TICKS)
-        rest = self.enrolled(
+        remainder = self.enrolled(
             start + begun.resumes // UNIT_TICKS, length - begun.covered // UNIT_TICKS
         )
-        return np.asarray(begun.whole() + rest)
+        return np.asarray(begun.whole() + remainder)
 
     def enrolled(self, start: int, length: int) -> AnyArray:
         """Compute ``total`` without early frames, as for a template."""
@@ -122,8 +122,8 @@ class SessionFrames:
             return early.some(slice(0))
         places = np.flatnonzero(early.seconds == fits.max())
         begins = early.ticks[places] + 1 - fits.max() * UNITS_PER_SECOND
-        place = places[np.searchsorted(begins, start) % places.size]
-        return early.some(slice(place, place + 1))
+        index = places[np.searchsorted(begins, start) % places.size]
+        return early.some(slice(index, index + 1))
 
     def _addends_of(self, start: int, end: int) -> AnyArray:
         if not self._addends:  # windows overlap
@@ -253,19 +253,22 @@ def session_frames(recordings: Sequence[SpeechFrames], spec: FeatureSpec) -> Ses
         clock = ticks + np.concatenate(([0], np.cumsum(frames.speech)))
         provisional = [] if track.early is None else [track.early]
         if frames.starts is not None:
-            begun = [(at, part) for at, part in frames.starts.each() if spec.name in part.tracks]
-            for at, part in begun:
+            begun = [(at, start) for at, start in frames.starts.each() if spec.name in start.tracks]
+            for at, start in begun:
                 begun_at = int(clock[at]) // UNIT_TICKS
-                starts[begun_at] = HeardStart.of(part, spec, clock[at:], span > 0)
-            parts = [(at, part.tracks[spec.name].early) for at, part in begun]
+                starts[begun_at] = HeardStart.from_frames(start, spec, clock[at:], span > 0)
+            parts = [(at, start.tracks[spec.name].early) for at, start in begun]
             provisional = [
-                replace(own, ticks=clock[np.minimum(at + own.ticks, clock.size - 1)] - ticks)
-                for at, own in parts
-                if own is not None
+                replace(
+                    early_frames,
+                    ticks=clock[np.minimum(at + early_frames.ticks, clock.size - 1)] - ticks,
+                )
+                for at, early_frames in parts
+                if early_frames is not None
             ]
-        for own in provisional:
-            placed = np.maximum(own.ticks + ticks - 1, 0) // UNIT_TICKS
-            moved = replace(own, ticks=placed)
+        for early_frames in provisional:
+            placed = np.maximum(early_frames.ticks + ticks - 1, 0) // UNIT_TICKS
+            moved = replace(early_frames, ticks=placed)
             early = moved if early is None else early.joined(moved)
         ticks += frames.speech_ticks
     length = ticks // UNIT_TICKS
@@ -297,7 +300,7 @@ def join(sessions: Sequence[SessionFrames]) -> SessionFrames:
         if session.early is not None:
             more = replace(session.early, ticks=session.early.ticks + start)
             early = more if early is None else early.joined(more)
-    begun = {u + int(at): each for session, at in placed for u, each in session.starts.items()}
+    begun = {u + int(at): start for session, at in placed for u, start in session.starts.items()}
     return SessionFrames(
         np.concatenate([session.values for session in sessions]),
         np.concatenate([s.units + start for s, start in placed]),

@@ -96,24 +96,24 @@ class TranscriptChoice:
             )
         return transcript
 
-    def read(self, recording: Readable, *, own: str | None = None) -> Transcript:
+    def read(self, recording: Readable, *, own_speaker: str | None = None) -> Transcript:
         """Read the words of the measured speaker of a recording.
 
-        ``own`` is the speaker's name elsewhere. It is used if no speaker was chosen and it is among
-        several in the transcript. Raises SourceError if the speaker is ambiguous, because other
-        people's words would distort the bits.
+        ``own_speaker`` is the speaker's name elsewhere. It is used if no speaker was chosen and it
+        is among several in the transcript. Raises SourceError if the speaker is ambiguous, because
+        other people's words would distort the bits.
         """
-        return self.of(read_transcript(self.locate(recording)), own=own)
+        return self.select_words(read_transcript(self.locate(recording)), own_speaker=own_speaker)
 
-    def of(self, transcript: Transcript, *, own: str | None = None) -> Transcript:
+    def select_words(self, transcript: Transcript, *, own_speaker: str | None = None) -> Transcript:
         """Return the words of a transcript that count; SourceError as in `read`."""
         if self.speaker is not None:
-            return transcript.of(self.speaker)
+            return transcript.select_speaker(self.speaker)
         speakers = transcript.speakers
         if len(speakers) < 2:
             return transcript
-        if own is not None and find_name(own, speakers):
-            return transcript.of(own)
+        if own_speaker is not None and find_name(own_speaker, speakers):
+            return transcript.select_speaker(own_speaker)
         names = ", ".join(map(printable, speakers))
         text = f"{transcript.label} has words of {names}: choose one speaker ("
         raise SourceError(Message(text, Argument("speaker_in_transcript"), ")"))

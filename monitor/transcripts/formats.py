@@ -314,7 +314,7 @@ def read_transcript(
         raise SourceError(f"{file_name(path.name)} is not a transcript: use {', '.join(SUFFIXES)}")
     whisper = reader is read_whisper  # it stores many values for each word and token
     limit = _MOST_JSON_BYTES if whisper else MOST_BYTES
-    transcript = reader(file_name(path.name), read_text(path, most=limit, mends=whisper))
+    transcript = reader(file_name(path.name), read_text(path, maximum=limit, mends=whisper))
     if not transcript.timed_words:
         raise SourceError(f"{transcript.label} has no words")
-    return transcript if speaker is None else transcript.of(speaker)
+    return transcript if speaker is None else transcript.select_speaker(speaker)

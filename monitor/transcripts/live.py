@@ -196,10 +196,10 @@ class WordPipe(LinePipe[TimedWord]):
         if self._speaker is None and len(self.labels) > 1:
             self._speaker = next(iter(self.labels))
             names = ", ".join(map(printable, self.labels))
-            kept = f"Only those of {printable(self._speaker)} count from now on"
+            consequence = f"Only those of {printable(self._speaker)} count from now on"
             self._report(
                 Message(
-                    f"{self.label} has words of {names}. {kept}, since other "
+                    f"{self.label} has words of {names}. {consequence}, since other "
                     "people's would distort the bits (", Argument("speaker_in_transcript"), ")",
                 )
             )  # fmt: skip

@@ -98,24 +98,24 @@ _MARKS = {
 
 
 def read_text(
-    path: Readable, *, most: int = MOST_BYTES, mends: bool = False, holds: str = "words"
+    path: Readable, *, maximum: int = MOST_BYTES, mends: bool = False, holds: str = "words"
 ) -> str:
     """Read the text of a file in UTF-8, or UTF-16 with a byte order mark.
 
     Args:
         path: the file; ``-`` for standard input.
-        most: maximum bytes.
+        maximum: maximum bytes.
         mends: keep invalid bytes.
         holds: expected content, for messages.
     """
     label, piped = file_name(path.name), path == Path("-")
     try:
         with open(0, "rb", closefd=False) if piped else path.open("rb") as file:
-            data = file.read(most + 1)
+            data = file.read(maximum + 1)
     except OSError as error:
         raise SourceError(f"cannot read the {holds} of {label}: {error.strerror}") from None
-    if len(data) > most:
-        raise SourceError(f"{label} is too large to hold {holds}: {most // 10**6} MB at most")
+    if len(data) > maximum:
+        raise SourceError(f"{label} is too large to hold {holds}: {maximum // 10**6} MB at most")
     if reason := describe_foreign(data[:HEAD_BYTES]):
         raise SourceError(f"{label} {reason}")
     encoding = next((name for mark, name in _MARKS.items() if data.startswith(mark)), "utf-8")
@@ -175,7 +175,7 @@ class Transcript:
     Example:
         >>> words = TimedWord("yes", 0.31, 0.52, 0.52, "ann"), TimedWord("no", 0.6, 0.7, 0.7, "bob")
         >>> talk = Transcript("talk.vtt", words)
-        >>> talk.speakers, talk.of("bob").words().texts, talk.words().begins
+        >>> talk.speakers, talk.select_speaker("bob").words().texts, talk.words().begins
         (('ann', 'bob'), ('no',), array([31, 60]))
     """
 
@@ -199,9 +199,9 @@ class Transcript:
         """Flag: times of words are shares of longer stretches."""
         return any(word.spread for word in self.timed_words)
 
-    def of(self, speaker: str) -> Transcript:
+    def select_speaker(self, speaker: str) -> Transcript:
         """Return the words of one speaker; SourceError for an unknown name."""
-        if (known := find_name(speaker, self.speakers)) is None:
+        if (name := find_name(speaker, self.speakers)) is None:
             names = ", ".join(map(printable, self.speakers)) or "nobody"
             raise SourceError(f"{self.label} has no speaker {printable(speaker)}; it names {names}")
         nobody = sum(not word.speaker for word in self.timed_words)
@@ -210,11 +210,11 @@ class Transcript:
         )
         return replace(
             self,
-            timed_words=tuple(word for word in self.timed_words if word.speaker == known),
+            timed_words=tuple(word for word in self.timed_words if word.speaker == name),
             notices=(*self.notices, notice) if nobody else self.notices,
         )
 
-    def beyond(self, seconds: float) -> str:
+    def describe_overrun(self, seconds: float) -> str:
         """Report words after the end of a recording in one line; empty without any.
 
         Raises SourceError if all words are after the end, because they belong to another recording.

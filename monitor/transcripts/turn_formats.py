@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from xml.etree import ElementTree
 
 from monitor.errors import SourceError
-from monitor.phrases import plural, some_of
+from monitor.phrases import format_names, plural
 from monitor.safe_text import file_name, find_name, printable, spelled
 from monitor.transcripts.formats import SUFFIXES, read_transcript
 from monitor.transcripts.transcript import (
@@ -113,7 +113,7 @@ def read_rttm(name: str, text: str, recording: str = "") -> Turns:
         which = f"none is {printable(recording)}" if recording else "say which"
         raise SourceError(f"{name} is of {len(turns_by_recording)} recordings, {names}; {which}")
     turns = turns_by_recording.get(chosen or "") or next(iter(turns_by_recording.values()), [])
-    return Turns.of(turns, name, _left_out(name, empty))
+    return Turns.from_turns(turns, name, _left_out(name, empty))
 
 
 def parse_turn(where: str, line: bytes | str) -> Turn | None:
@@ -181,7 +181,7 @@ def read_labels(name: str, text: str) -> Turns:
             points += 1
             continue
         turns.append(_turn(f"{name} line {number}", start, end, label))
-    return Turns.of(turns, name, _left_out(name, points))
+    return Turns.from_turns(turns, name, _left_out(name, points))
 
 
 def _left_out(name: str, count: int, what: str = "line") -> list[str]:
@@ -228,7 +228,7 @@ def _turns_from_words(transcript: Transcript) -> Turns:
         if nobody
         else []
     )
-    return Turns.of(turns, transcript.label, [*transcript.notices, *notices])
+    return Turns.from_turns(turns, transcript.label, [*transcript.notices, *notices])
 
 
 def _parse_json(name: str, text: str) -> Turns | None:
@@ -252,7 +252,7 @@ def _parse_json(name: str, text: str) -> Turns | None:
             raise SourceError(f"{name} turn {number} has no {lacking[0]}: give start and end")
         if label and start != end:
             turns.append(_turn(f"{name} turn {number}", start, end, label))
-    return Turns.of(turns, name, _left_out(name, len(rows) - len(turns), "turn"))
+    return Turns.from_turns(turns, name, _left_out(name, len(rows) - len(turns), "turn"))
 
 
 # Labels that aligners write for silence.
@@ -272,7 +272,7 @@ def _read_annotations(path: Path, recording: str) -> Turns:
     without suffix, of the medium for the times if there are several.
     """
     name, kind = file_name(path), "ELAN" if path.suffix.lower() == ".eaf" else "Praat"
-    text = read_text(path, most=_MOST_BYTES, holds="turns")
+    text = read_text(path, maximum=_MOST_BYTES, holds="turns")
     try:
         tiers = _parse_elan(name, text, recording) if kind == "ELAN" else _parse_praat(name, text)
     except (ArithmeticError, ValueError, LookupError, TypeError, StopIteration, SyntaxError):
@@ -289,10 +289,10 @@ def _read_annotations(path: Path, recording: str) -> Turns:
         lasting = [(row[2].strip(), row) for _, row in lasting]
     elif names := list(dict.fromkeys(printable(label) for label, _ in lasting)):
         notices.insert(
-            0, f"{name}: took {plural(len(names), 'tier')} as speakers ({some_of(names)})"
+            0, f"{name}: took {plural(len(names), 'tier')} as speakers ({format_names(names)})"
         )
     turns = [_turn(name, start, end, label) for label, (start, end, _) in lasting]
-    return Turns.of(turns, name, notices)
+    return Turns.from_turns(turns, name, notices)
 
 
 def _parse_elan(name: str, text: str, recording: str) -> _Tiers:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from monitor.errors import SourceError
-from monitor.phrases import clock_time, plural, some_of
+from monitor.phrases import clock_time, format_names, plural
 from monitor.transcripts.transcript import (
     LATEST_SECONDS,
 )
@@ -50,7 +50,7 @@ class Turns:
     """Speaker turns of one recording.
 
     Example:
-        >>> turns = Turns.of([Turn(0, 4, "ann"), Turn(3, 6, "bob"), Turn(5, 9, "bob")])
+        >>> turns = Turns.from_turns([Turn(0, 4, "ann"), Turn(3, 6, "bob"), Turn(5, 9, "bob")])
         >>> [(turn.start_seconds, turn.end_seconds, turn.label) for turn in turns.alone]
         [(0, 3, 'ann'), (4, 9, 'bob')]
         >>> turns.labels, turns.overlap_seconds, turns.overlap_of
@@ -62,7 +62,9 @@ class Turns:
     notices: tuple[str, ...] = ()  # a line each, for people
 
     @classmethod
-    def of(cls, turns: Iterable[Turn], label: str = "turns", notices: Sequence[str] = ()) -> Turns:
+    def from_turns(
+        cls, turns: Iterable[Turn], label: str = "turns", notices: Sequence[str] = ()
+    ) -> Turns:
         """Make turns of those in any order; SourceError of none, too many, or too many labels."""
         ordered = tuple(sorted(turns))
         if not ordered:
@@ -126,8 +128,8 @@ class Turns:
         labels = [label for label, seconds in twice.items() if seconds > _TOLERATED_SECONDS]
         if labels:
             notices += (
-                f"{self.label}: overlapping turns of one label were merged for {some_of(labels)} "
-                f"({sum(twice[label] for label in labels):.1f} s)",
+                f"{self.label}: overlapping turns of one label were merged for "
+                f"{format_names(labels)} ({sum(twice[label] for label in labels):.1f} s)",
             )
         if warns and beyond:
             what = "1 turn extends" if beyond == 1 else f"{beyond} turns extend"

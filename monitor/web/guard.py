@@ -70,13 +70,13 @@ class Access:
     def __repr__(self) -> str:
         return "Access(...)"
 
-    def fits(self, offered: str) -> bool:
+    def accepts(self, offered: str) -> bool:
         """Return whether this is the token, in the same time for any answer."""
         return hmac.compare_digest(offered.encode(), self._secret)
 
     async def offer(self, offered: str, address: str) -> Answer:
         """Look at a token that came from an address; a wrong one is answered late."""
-        if self.fits(offered):
+        if self.accepts(offered):
             return Answer.RIGHT
         network = _network(address)
         if self.wait_seconds(address) > 0:

@@ -306,7 +306,7 @@ class Hub:
         for bell in bells:
             bell()
 
-    def listen(self, bell: Callable[[], None]) -> None:
+    def subscribe(self, bell: Callable[[], None]) -> None:
         """Have a function called, on the writer's thread, after each record. It must not wait."""
         with self._lock:
             self._bells.append(bell)
@@ -329,7 +329,7 @@ class Hub:
         """Newest id, or 0."""
         return self._last
 
-    def after(self, since: int, maximum: int | None = None) -> list[NumberedRecord]:
+    def records_since(self, since: int, maximum: int | None = None) -> list[NumberedRecord]:
         """Return the records kept that are newer than an id, in order."""
         with self._lock:
             newer = self._entries[bisect_right(self._entries, since, key=lambda entry: entry.id) :]
@@ -344,7 +344,7 @@ class Hub:
 
     def batch(self, since: int, maximum: int | None = None) -> list[NumberedRecord]:
         """Return the first of what `after` gives, as much as is written to a client at one go."""
-        entries = self.after(since, maximum)[:BATCH]
+        entries = self.records_since(since, maximum)[:BATCH]
         size = list(accumulate(len(entry.data) + len(entry.words) for entry in entries))
         return entries[: max(1, bisect_right(size, BATCH_BYTES))]
 

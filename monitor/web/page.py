@@ -427,7 +427,7 @@ class Pages:
         """The records as they come."""
         if self._wakeup is None:
             self._wakeup = Wakeup()
-            self.hub.listen(self._wakeup.wake)
+            self.hub.subscribe(self._wakeup.wake)
         if request.method == "HEAD":
             return Response(media_type="text/event-stream")
         last_id = request.headers.get("last-event-id") or request.query_params.get("since")

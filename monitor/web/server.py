@@ -73,8 +73,8 @@ class Connections:
     only if all are being answered.
     """
 
-    def __init__(self, most: int) -> None:
-        self.most = most
+    def __init__(self, maximum: int) -> None:
+        self.most = maximum
         self.request_seconds = REQUEST_SECONDS
         self.stalled_seconds = STALLED_SECONDS
         self.turned_away = 0

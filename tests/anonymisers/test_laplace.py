@@ -121,7 +121,7 @@ TOKEN = DeclaredGuarantee("usc:15", 15.0, 0.04, ahead_seconds=0.3)
 
 @given(st.floats(0.01, 20), st.integers(1, 50_000))
 def test_what_is_shown_is_a_bound_and_hardly_more_than_the_least(epsilon, windows):
-    spent = DeclaredGuarantee("m", epsilon, 0.04).after(windows).spent
+    spent = DeclaredGuarantee("m", epsilon, 0.04).compose(windows).spent
     least = optimal(epsilon, windows, 1e-4)
     assert spent.trials == windows
     assert spent.basic_nats == basic(epsilon, windows)

@@ -66,7 +66,7 @@ def test_against_templates_of_other_speech(run, people, population, tmp_path):
         shutil.copy(speaker / "s1.npz", heard / speaker.name)
     path = tmp_path / "scores.npz"
     assert run("score", heard, "-p", population, "-o", path, "--lengths", "3").code == 0
-    file = ScoreFile.at(path)
+    file = ScoreFile.from_file(path)
     assert file is not None
     assert [entry.words for entry in file.entries] == [("f0", "cross", "T=3", "D=20")]
     enrolled = tmp_path / "enrolled.npz"  # and not calibrated: the shipped rank model stands in
@@ -75,7 +75,7 @@ def test_against_templates_of_other_speech(run, people, population, tmp_path):
     assert run("score", heard, *options, "-o", tmp_path / "c.npz").code == 0
     allowed = ({"allow-overlap": True}, "--lengths", "3")
     assert run("score", people, "-p", population, "-o", tmp_path / "b.npz", *allowed).code == 0
-    file = ScoreFile.at(tmp_path / "b.npz")
+    file = ScoreFile.from_file(tmp_path / "b.npz")
     assert file is not None
     assert [entry.session for entry in file.entries] == ["same"]
 
@@ -144,7 +144,7 @@ def test_the_lists_of_the_challenge(run, challenge, tmp_path):
     path = tmp_path / "scores.npz"
     made = run("score", challenge / "libri_dev", "--features", "f0,voice", "-o", path)
     assert made.code == 0, made.err
-    file = ScoreFile.at(path)
+    file = ScoreFile.from_file(path)
     assert file is not None
     entry = next(each for each in file.entries if each.system == "voice")
     matrix = file.matrix(entry, "voice")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from monitor.features.registry import make
 from monitor.sources.frames import write_frames
-from monitor.training.frames_folder import ExtractionOptions, hear
+from monitor.training.frames_folder import ExtractionOptions, extract_features
 
 FOLDER = Path(__file__).parent
 CLIPS: dict[str, tuple[float, tuple[str, ...]]] = {
@@ -32,7 +32,7 @@ CLIPS: dict[str, tuple[float, tuple[str, ...]]] = {
 def clip(source: Path, target: Path, seconds: float, names: tuple[str, ...]) -> None:
     """Write the frames of the beginning of a recording: as of one that nobody has enrolled."""
     features = make(names)
-    frames = hear(source, features, ExtractionOptions(names, seconds))
+    frames = extract_features(source, features, ExtractionOptions(names, seconds))
     target.parent.mkdir(exist_ok=True)
     write_frames(
         target,

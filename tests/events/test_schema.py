@@ -38,8 +38,9 @@ CHANGE = Change(9.0, 7.0, ("f0",), 0.1, -0.2)
 ALERT = Alert(4.0, 3.0, "bits>3 for 5 s", "bits", 3.0, "raised", 3.2)
 OCCURRENCES: list[tuple[Event, str]] = [
     (RunStart.from_record({"schema": 2}), "start"),
-    (GapEvent.of(2.0, Gap("device lost", None)), "gap.device-lost"),
-    (NoticeEvent.of(2.0, Notice("channels differ", "they do", fields={"channels": [1, 2]})),
+    (GapEvent.from_gap(2.0, Gap("device lost", None)), "gap.device-lost"),
+    (NoticeEvent.from_notice(2.0,
+     Notice("channels differ", "they do", fields={"channels": [1, 2]})),
      "notice.channels-differ"),
     (CHANGE, "change.note"),
     (replace(CHANGE, back=True), "change.back"),
@@ -77,7 +78,7 @@ def test_readings_read_back(watch):
     reads_back(
         replace(
             reading,
-            protected=ProtectedReading.of({"ignorant": reading}, reading.headline),
+            protected=ProtectedReading.from_readings({"ignorant": reading}, reading.headline),
             conditions=Condition(8000.0, 20.0),
             change=OpenChange(1.0, ("f0",)),
             declared=DeclaredReading(3, 1.0, None, 0.5, 1.44, empty=False),

@@ -371,7 +371,7 @@ def _make_score_file(path: Path) -> None:
 
 
 def _use_score_file(path: Path) -> None:
-    held = ScoreFile.at(path)
+    held = ScoreFile.from_file(path)
     if held is not None:
         for entry in held.choose(()):
             _evaluated(read_scores(path, choose=entry.words))
@@ -578,7 +578,7 @@ def _use_head(path: Path) -> None:
         cookie_name(line)
         entry.knows(line)
         entry.end(line)
-        entry.fits(line)
+        entry.accepts(line)
 
 
 EAF, TEXTGRID = (
@@ -621,9 +621,9 @@ def _make_kit(path: Path) -> None:
 
 
 def _use_kit(path: Path) -> None:
-    results = VoicePrivacyResults.at(path.parent / "kit" / "exp" / "asv_orig")
+    results = VoicePrivacyResults.find(path.parent / "kit" / "exp" / "asv_orig")
     entry = replace(results.choose(["f", "oo"])[0], listed=path.parent / "trials")
-    vectors = SpeakerVectors.at(path.parent)
+    vectors = SpeakerVectors.from_folder(path.parent)
     assert all(vectors.row.get(name) is not None for name in vectors.row)
     with tempfile.TemporaryDirectory() as folder:
         for name in ("id2idx", "idx2spk", "speaker_vectors.npy"):

@@ -40,7 +40,7 @@ def test_what_is_enrolled_is_summed_and_stored(each):
     sketch.learn_many(values)
     np.testing.assert_allclose(each.total(values, SIZE), sketch.total, atol=1e-12)
     assert sketch.total.dtype == each.wide == np.dtype(each.stored)
-    assert (sketch.total >= each.least).all()
+    assert (sketch.total >= each.minimum_total).all()
     np.testing.assert_array_equal(each.narrow(values, SIZE), values)
     slices = each.packed(np.stack([sketch.total, sketch.total]))
     assert each.wrong_slices(slices) == ""

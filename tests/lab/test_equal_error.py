@@ -79,7 +79,7 @@ def test_a_validation_has_both_and_a_criterion_on_eer_is_on_the_nearest():
     assert figures["eer"].value == pytest.approx(nearest)
     assert figures["eer_rocch"].value == pytest.approx(hull)
     assert (figures["eer"].label, figures["eer_rocch"].label) == ("EER", "EER (convex hull)")
-    assert Criterion.of("eer_rocch<=0.3").name == "eer_rocch"
+    assert Criterion.parse("eer_rocch<=0.3").name == "eer_rocch"
     calibrated = validate(scores, replicates=0)  # by folds: it adds the rate of the scores
     assert any(f"EER {100 * nearest:.1f} %" in note for note in calibrated.notes)
 

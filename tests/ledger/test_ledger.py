@@ -88,7 +88,7 @@ def test_the_next_session_goes_on_where_the_last_one_ended(path):
     with Ledger(path) as ledger:
         one, two = ledger.sessions("s1")
         history = ledger.history("s1")
-        thin = ledger.history("s1", most=5)
+        thin = ledger.history("s1", maximum=5)
         assert ledger.history("nobody") == []
     assert [point.seconds for point in history] == [1, 11, 21, 30] * 2
     assert [point.session for point in history] == [1] * 4 + [2] * 4
@@ -451,7 +451,7 @@ def test_evidence_is_of_all_that_was_heard(tmp_path):
     alone = list(monitor.push(heard_by_both()))
     once = monitor.totals
     again = Monitor(with_evidence(), FEATURES, "s1")
-    again.begin_with(once)
+    again.resume_from(once)
     both = again.push(heard_by_both())
     for records, made in ((first, alone), (second, both)):
         assert readings(records)[-1]["evidence_bits"] == made[-1].record()["evidence_bits"]

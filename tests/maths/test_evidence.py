@@ -169,14 +169,14 @@ def test_conditions_keep_the_order_of_ratios(q, seed):
         generator.normal(0, 1, (2, UNLIKE)),
         generator.uniform(0, 12, UNLIKE),
     )
-    shift, slope, support = effect.at(np.array(q))
+    shift, slope, support = effect.evaluate_at(np.array(q))
     assert slope.shape == (2,)
     for part in slope:  # who fits a feature better is not said to fit it worse
         assert (np.diff(np.sort(generator.normal(0, 9, 20)) * part + shift) >= 0).all()
     there = np.array(q) > 0
     least = (effect.support[there] / np.minimum(np.array(q)[there], 1)).min(initial=np.inf)
     assert support == pytest.approx(least)
-    shift, slope, support = effect.at(np.zeros(UNLIKE))
+    shift, slope, support = effect.evaluate_at(np.zeros(UNLIKE))
     assert_allclose([shift, *slope, support], [0.0, 1.0, 1.0, np.inf])
 
 

@@ -65,7 +65,7 @@ def test_slopes_and_bends_by_finite_differences(features):
     point = np.append(0.7 * 10.0 ** np.arange(features), 0.2)
 
     def at(x):
-        return losses.at(x[:-1], x[-1])
+        return losses.evaluate_at(x[:-1], x[-1])
 
     loss, slope, bend = at(point)
     shown = np.log(9) - np.log(2) * rows @ bits(trials, point[:-1], point[-1])

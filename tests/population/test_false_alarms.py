@@ -44,7 +44,7 @@ def test_the_threshold_is_the_conformal_one():
     assert (found.bits, found.speakers, found.repeated) == (3.0 * 23, 25, 0)
     assert quote(share=0.05).bits == 3.0 * 24
     assert quote(share=0.5).bits == 3.0 * 12
-    assert (found.share, found.horizon_seconds, found.session) == (0.1, 60.0, "cross")
+    assert (found.rate, found.horizon_seconds, found.session) == (0.1, 60.0, "cross")
     # the watched one is no other person
     found = quote(watch="s24", share=0.05)
     assert (found.bits, found.speakers) == (3.0 * 23, 24)

@@ -64,7 +64,7 @@ def between(at, lengths, rows):
 @given(st.sampled_from(LENGTHS) | st.floats(LENGTHS[0], LENGTHS[-1]))
 def test_logarithms_are_interpolated_in_log_t(seconds):
     rank_model = some_rank_model()
-    point = at_d(rank_model).at(seconds)
+    point = at_d(rank_model).evaluate_at(seconds)
     assert (point.fade == 1.0).all()
     assert not point.binomial.any()
     for found, values in (
@@ -74,7 +74,7 @@ def test_logarithms_are_interpolated_in_log_t(seconds):
         (point.floor, rank_model.floor[:, :, 0]),
     ):
         if seconds in LENGTHS:  # exactly what is stored
-            assert point.share.shape[0] == 1
+            assert point.mixture.shape[0] == 1
             assert_array_equal(found, values[:, LENGTHS.index(seconds)])
         assert_allclose(found, between(seconds, LENGTHS, values), rtol=1e-9)
 
@@ -82,7 +82,7 @@ def test_logarithms_are_interpolated_in_log_t(seconds):
 @given(st.floats(10, 120))
 def test_logarithms_are_interpolated_in_log_d(seconds):
     rank_model = some_rank_model(template_lengths=D, replicates=3)
-    point = at_d(rank_model, seconds).at(10.0)
+    point = at_d(rank_model, seconds).evaluate_at(10.0)
     for name in ("alpha", "beta"):
         expected = between(seconds, D, getattr(rank_model, name)[:, 2])
         assert_allclose(getattr(point, name)[0], expected, rtol=1e-9)
@@ -95,7 +95,7 @@ def test_logarithms_are_interpolated_in_log_d(seconds):
 )
 def test_at_and_outside_the_template_lengths_the_nearest_holds(seconds, column):
     rank_model = some_rank_model(template_lengths=D)
-    point = at_d(rank_model, seconds).at(10.0)
+    point = at_d(rank_model, seconds).evaluate_at(10.0)
     assert_array_equal(point.alpha[0], rank_model.alpha[:, 2, column])
     assert_array_equal(point.floor, rank_model.floor[:, 2, column])
 
@@ -104,7 +104,7 @@ def test_at_and_outside_the_template_lengths_the_nearest_holds(seconds, column):
 def test_below_the_grid_everything_fades_to_nothing(speakers):
     rank_model = at_d()
     steps = [0.0, 0.001, 0.1, 0.25, 0.4, 0.4999999, 0.5]
-    points = [rank_model.at(seconds) for seconds in steps]
+    points = [rank_model.evaluate_at(seconds) for seconds in steps]
     assert [point.fade[0] for point in points] == pytest.approx([t / 0.5 for t in steps])
     expected = np.stack([point.expected_bits(speakers, EVERY) for point in points])
     rank = np.stack([point.rank_bits(speakers, 0, 1) for point in points])
@@ -121,7 +121,7 @@ def test_below_the_grid_everything_fades_to_nothing(speakers):
 
 def test_beyond_the_grid_the_last_rank_model_holds():
     made = at_template(some_rank_model(("f0", "x")), 10.0, np.array([True, False]))
-    last, point = made.at(60.0), made.at(240.0)
+    last, point = made.evaluate_at(60.0), made.evaluate_at(240.0)
     assert (point.fade == 1.0).all()
     for name in ("alpha", "beta", "floor"):
         assert_array_equal(getattr(point, name), getattr(last, name))
@@ -130,8 +130,8 @@ def test_beyond_the_grid_the_last_rank_model_holds():
     assert_array_equal(point.weights[:, 1], last.weights[:, 1])
     assert_array_equal(point.expected_bits(50, EVERY), last.expected_bits(50, EVERY))
     single = at_d(some_rank_model(lengths=(5.0,)))
-    assert [single.at(t).fade[0] for t in (2.5, 5.0)] == [0.5, 1.0]
-    assert_allclose(single.at(10.0).weights, single.at(5.0).weights / 2)
+    assert [single.evaluate_at(t).fade[0] for t in (2.5, 5.0)] == [0.5, 1.0]
+    assert_allclose(single.evaluate_at(10.0).weights, single.evaluate_at(5.0).weights / 2)
 
 
 @pytest.mark.parametrize("p", [0.0, 0.03, 1.0])
@@ -139,7 +139,7 @@ def test_beyond_the_grid_the_last_rank_model_holds():
 @pytest.mark.parametrize("seconds", [2.0, 3.0, 9.999, 10.0, 25.0, 60.0])
 def test_beside_a_degenerate_cell_pmfs_are_mixed(p, speakers, seconds):
     rank_model = degenerate(p=p, replicates=3)
-    point = at_d(rank_model).at(seconds)
+    point = at_d(rank_model).evaluate_at(seconds)
     pmf = point.pmf(speakers, EVERY, floor=False)
     with_floor = point.pmf(speakers, EVERY, floor=True)
     bits = point.expected_bits(speakers, EVERY)
@@ -161,7 +161,7 @@ def test_beside_a_degenerate_cell_pmfs_are_mixed(p, speakers, seconds):
 def test_expected_bits_are_mean_disclosure_at_the_live_n(speakers):
     rank_model = some_rank_model()
     assert rank_model.candidates == 14
-    point = at_d(rank_model).at(2.0)
+    point = at_d(rank_model).evaluate_at(2.0)
     bits = point.expected_bits(speakers, EVERY)
     alpha, beta = rank_model.alpha[:, 1, 0], rank_model.beta[:, 1, 0]
     assert_allclose(bits, mean_disclosure_bits(alpha, beta, speakers))
@@ -178,7 +178,7 @@ def test_ranks_share_one_probability_and_tied_ones_its_mean(speakers, seconds, p
     better = data.draw(st.integers(0, speakers - 1))
     tied = data.draw(st.integers(1, speakers - better))
     made = some_rank_model(replicates=3) if p is None else degenerate(p=p, replicates=3)
-    point = at_d(made).at(seconds)
+    point = at_d(made).evaluate_at(seconds)
     pmf = point.pmf(speakers, EVERY, floor=True)
     assert_allclose(pmf.sum(axis=1), 1.0)
     assert_allclose(point.pmf(speakers, EVERY, floor=False).sum(axis=1), 1.0)
@@ -195,10 +195,10 @@ def test_ranks_share_one_probability_and_tied_ones_its_mean(speakers, seconds, p
 def test_no_evidence_is_exactly_zero_rank_bits_and_the_floor_bounds_them(speakers):
     for made in (at_d(), at_d(degenerate(p=0.0))):
         for seconds in (0.0, 0.2, 5.0, 100.0):
-            assert (made.at(seconds).rank_bits(speakers, 0, speakers) == 0.0).all()
+            assert (made.evaluate_at(seconds).rank_bits(speakers, 0, speakers) == 0.0).all()
         # and nothing heard at all, whatever the rank
-        assert (made.at(0.0).rank_bits(speakers, 0, 1) == 0.0).all()
-    point = made.at(10.0)
+        assert (made.evaluate_at(0.0).rank_bits(speakers, 0, 1) == 0.0).all()
+    point = made.evaluate_at(10.0)
     assert_allclose(point.rank_bits(speakers, speakers - 1, 1), np.log2(point.floor))
 
 
@@ -210,11 +210,11 @@ def test_cells_that_were_not_reached_are_left_out():
         values[:, 0] = np.nan  # no test that short at all
     made = at_d(rank_model, 60.0)
     assert made.lengths.tolist() == [2.0, 10.0, 60.0]
-    assert_array_equal(made.at(60.0).alpha[0], rank_model.alpha[:, 3, 0])
+    assert_array_equal(made.evaluate_at(60.0).alpha[0], rank_model.alpha[:, 3, 0])
     hole = between(60.0, (10.0, 120.0), rank_model.alpha[:, 1, ::2])
-    assert_allclose(made.at(2.0).alpha[0], hole, rtol=1e-12)
+    assert_allclose(made.evaluate_at(2.0).alpha[0], hole, rtol=1e-12)
     for seconds in (0.0, 1.0, 2.0, 4.0, 30.0, 90.0):
-        point = made.at(seconds)
+        point = made.evaluate_at(seconds)
         for found in (point.expected_bits(50, EVERY), point.weights, point.floor):
             assert np.isfinite(found).all()
 
@@ -223,7 +223,7 @@ def test_beside_a_degenerate_template_length_the_nearest_holds():
     made = some_rank_model(template_lengths=D, replicates=3)
     made.alpha[:2, 2, 1], made.beta[:2, 2, 1], made.binomial[:2, 2, 1] = 0.0, 1.0, True
     for seconds, column in ((15.0, 0), (20.0, 1), (55.0, 1), (70.0, 2)):
-        point = at_d(made, seconds).at(10.0)
+        point = at_d(made, seconds).evaluate_at(10.0)
         assert_array_equal(point.alpha[0, :2], made.alpha[:2, 2, column])
         assert_array_equal(point.binomial[0, :2], [column == 1] * 2)
         low, high = sorted([made.alpha[2, 2, 1], made.alpha[2, 2, 0 if seconds < 30 else 2]])
@@ -242,18 +242,18 @@ def evidence():
 
 def test_evidence_at_the_grid_between_before_and_beyond(evidence):
     at = evidence.at_template(10.0)
-    point = at.at(evidence.lengths)
+    point = at.evaluate_at(evidence.lengths)
     assert_allclose(point.intercept.T, evidence.intercept[:, :, 0])
     assert_allclose(np.moveaxis(point.slopes, 1, 0), evidence.slopes[:, :, 0])
     assert_allclose(point.support, evidence.support[:, 0])
     middle = np.sqrt(evidence.lengths[1] * evidence.lengths[2])
-    between = at.at(np.array([middle])).intercept[0]
+    between = at.evaluate_at(np.array([middle])).intercept[0]
     assert_allclose(between, evidence.intercept[:, 1:3, 0].mean(axis=1))
-    half = evidence.at_template(float(np.sqrt(600.0))).at(evidence.lengths)
+    half = evidence.at_template(float(np.sqrt(600.0))).evaluate_at(evidence.lengths)
     assert_allclose(half.support, np.maximum.accumulate(evidence.support, axis=1).mean(axis=1))
     # before the grid it fades, beyond it stands
     first, last = evidence.lengths[[0, -1]]
-    early = evidence.at_template(200.0).at(np.array([0.0, first / 4, last, 50 * last]))
+    early = evidence.at_template(200.0).evaluate_at(np.array([0.0, first / 4, last, 50 * last]))
     assert_array_equal(early.intercept[0], 0)
     assert_array_equal(early.slopes[0], 0)
     assert_allclose(early.intercept[1], evidence.intercept[:, 0, 1] / 4)
@@ -279,15 +279,15 @@ def test_what_shorter_speech_supports_longer_speech_supports(cells, template):
         slopes=np.where(hole[..., None], np.nan, made.slopes),
     )
     seconds = np.geomspace(0.05, 500, 300)
-    point = made.at_template(template).at(seconds)
+    point = made.at_template(template).evaluate_at(seconds)
     assert (np.diff(point.support) >= -1e-12).all()
     # what a length supports by itself holds there
     for t, length in enumerate(made.lengths):
         if not hole[t].any():
-            own = made.at_template(template).at(np.array([length])).support[0]
+            own = made.at_template(template).evaluate_at(np.array([length])).support[0]
             assert own >= support[t].min() - 1e-9
     assert point.support[-1] <= np.nanmax(support) + 1e-9
-    longer = made.at_template(2 * template).at(seconds)
+    longer = made.at_template(2 * template).evaluate_at(seconds)
     if not hole.any():
         assert (longer.support >= point.support - 1e-9).all()
 
@@ -296,7 +296,7 @@ def test_cells_without_evidence_are_left_out(evidence):
     for name in ("intercept", "slopes", "support", "area"):
         values = getattr(evidence, name)
         values[(0, 0) if values.ndim == 2 else (EVERY, 0, 0)] = np.nan
-    found = evidence.at_template(10.0).at(evidence.lengths[:1]).support
+    found = evidence.at_template(10.0).evaluate_at(evidence.lengths[:1]).support
     assert_allclose(found, evidence.support[0, 1])
 
 
@@ -320,16 +320,18 @@ def test_coefficients_of_who_is_enrolled():
     made, lengths, nothing = open_set(open_set=values), np.array(LENGTHS), np.zeros((1, 1))
     short, long = (EnrolledProbability(made, template) for template in made.template_lengths)
     for d, each in enumerate((short, long)):
-        found = each.at(lengths, np.full((lengths.size, 1), 0.1))
+        found = each.evaluate_at(lengths, np.full((lengths.size, 1), 0.1))
         assert_allclose(odds(found), np.arange(lengths.size) + 1.0 * d, atol=1e-9)
     # between lengths in log T, below fading, beyond standing still
-    assert_allclose(odds(short.at(np.sqrt(lengths[:1] * lengths[1]), nothing)), [0.5])
-    assert_allclose(short.at(np.array([0.0]), nothing), [0.5])
-    assert_allclose(short.at(lengths[-1:] * 50, nothing), short.at(lengths[-1:], nothing))
-    huge = long.at(lengths[-1:].repeat(2), np.array([[1e9], [-1e9]]))
+    assert_allclose(odds(short.evaluate_at(np.sqrt(lengths[:1] * lengths[1]), nothing)), [0.5])
+    assert_allclose(short.evaluate_at(np.array([0.0]), nothing), [0.5])
+    assert_allclose(
+        short.evaluate_at(lengths[-1:] * 50, nothing), short.evaluate_at(lengths[-1:], nothing)
+    )
+    huge = long.evaluate_at(lengths[-1:].repeat(2), np.array([[1e9], [-1e9]]))
     assert 0 < huge[1] < 1e-9 < 1 - 1e-9 < huge[0] < 1
     values[:, 0] = np.nan  # a cell nobody reached is passed over
-    found = EnrolledProbability(open_set(open_set=values), 10.0).at(lengths[:1], nothing)
+    found = EnrolledProbability(open_set(open_set=values), 10.0).evaluate_at(lengths[:1], nothing)
     assert np.isfinite(found).all()
 
 
@@ -337,11 +339,13 @@ def test_coefficients_of_who_is_enrolled():
 def test_it_is_told_only_where_it_told_impostors_in_calibration(area, told):
     made = open_set(area)
     found = EnrolledProbability(made, 10.0)
-    assert np.isfinite(found.at(made.lengths, np.zeros((made.lengths.size, 1)))).all() == told
+    assert (
+        np.isfinite(found.evaluate_at(made.lengths, np.zeros((made.lengths.size, 1)))).all() == told
+    )
     assert_allclose(found.area(made.lengths * 1.3), area)
     silent = EnrolledProbability(open_set(rows=()), 10.0)
     assert np.isnan(silent.area(np.array([5.0]))).all()
-    assert np.isnan(silent.at(np.array([5.0]), np.zeros((1, 1)))).all()
+    assert np.isnan(silent.evaluate_at(np.array([5.0]), np.zeros((1, 1)))).all()
 
 
 # -------------------------------------------------------------------------------- spread and bias
@@ -354,20 +358,24 @@ def test_spread_between_lengths_and_at_the_nearest_template():
 
     rows = [told(1.0, 10.0, 1.0, 2.0), told(100.0, 10.0, 3.0, 6.0), told(10.0, 90.0, 9.0, 9.5),
             {"T": 0.3, "D": 10.0, "evidence_low_twentieth": None}]  # fmt: skip
-    spread, other = (EvidenceSpread.of(rows, seconds) for seconds in (20.0, 80.0))
+    spread, other = (EvidenceSpread.from_rows(rows, seconds) for seconds in (20.0, 80.0))
     assert spread is not None
     assert other is not None
-    assert spread.at(10.0) == pytest.approx((2.0, 4.0, -2.0))
-    assert spread.at(1.0) == pytest.approx((1.0, 2.0, -1.0))
-    assert spread.at(0.0) is spread.at(0.99) is None  # nothing that short was calibrated
-    assert spread.at(1e4) == spread.at(100.0)
-    assert other.at(10.0) == pytest.approx((9.0, 9.5, -9.0))
+    assert spread.evaluate_at(10.0) == pytest.approx((2.0, 4.0, -2.0))
+    assert spread.evaluate_at(1.0) == pytest.approx((1.0, 2.0, -1.0))
+    assert (
+        spread.evaluate_at(0.0) is spread.evaluate_at(0.99) is None
+    )  # nothing that short was calibrated
+    assert spread.evaluate_at(1e4) == spread.evaluate_at(100.0)
+    assert other.evaluate_at(10.0) == pytest.approx((9.0, 9.5, -9.0))
     # where a twentieth was cut to what calibration supports, the true range may end higher
-    cut = EvidenceSpread.of([{**rows[0], "support_bits": 2.0}, rows[1]], 10.0)
+    cut = EvidenceSpread.from_rows([{**rows[0], "support_bits": 2.0}, rows[1]], 10.0)
     assert cut is not None
-    assert [at.high for seconds in (1.0, 10.0, 200.0) if (at := cut.at(seconds))] == [math.inf] * 3
-    assert EvidenceSpread.of([rows[3], {"T": 2.0, "D": 10.0}], 10.0) is None
-    assert EvidenceSpread.of([], 10.0) is None
+    assert [at.high for seconds in (1.0, 10.0, 200.0) if (at := cut.evaluate_at(seconds))] == [
+        math.inf
+    ] * 3
+    assert EvidenceSpread.from_rows([rows[3], {"T": 2.0, "D": 10.0}], 10.0) is None
+    assert EvidenceSpread.from_rows([], 10.0) is None
 
 
 def test_what_people_read_whom_no_fit_saw_takes_the_place_of_the_spread():
@@ -378,12 +386,12 @@ def test_what_people_read_whom_no_fit_saw_takes_the_place_of_the_spread():
     ]
     known = [{**cell, "usual_low": -2.0, "usual_high": usual}
              for cell, usual in zip(cells, (10.5, 11.0), strict=True)]  # fmt: skip
-    spread, usual = EvidenceSpread.of(cells, 10.0), EvidenceSpread.of(known, 10.0)
+    spread, usual = EvidenceSpread.from_rows(cells, 10.0), EvidenceSpread.from_rows(known, 10.0)
     assert spread is not None
     assert usual is not None
-    assert spread.at(1.0) == (4.0, math.inf, None)
-    assert usual.at(1.0) == (-2.0, 10.5, None)
-    assert usual.at(10.0) == (-2.0, math.inf, None)  # cut to the most that is supported
+    assert spread.evaluate_at(1.0) == (4.0, math.inf, None)
+    assert usual.evaluate_at(1.0) == (-2.0, 10.5, None)
+    assert usual.evaluate_at(10.0) == (-2.0, math.inf, None)  # cut to the most that is supported
 
 
 @pytest.mark.parametrize("names", [("f0",), ("phones", "f0"), ("f0", "phones", "voice")])

@@ -222,7 +222,7 @@ def test_what_cannot_be_mapped_is_refused(changes, tmp_path):
 def test_expected_bits_among_very_many_are_those_of_a_sum_over_every_rank(seconds, monkeypatch):
     model = Population.reference().rank_models.find(("voice",), "cross")
     assert model is not None
-    point = at_template(model, 10.0, np.array([False])).at(seconds)
+    point = at_template(model, 10.0, np.array([False])).evaluate_at(seconds)
     some = slice(0, 201, 25)
     found = point.expected_bits(200_000, some)
     monkeypatch.setattr(rank_models, "FINE_FROM", 1 << 60)

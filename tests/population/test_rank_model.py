@@ -116,8 +116,8 @@ def test_an_older_store_says_nothing_of_new_streams(tmp_path):
     found = old.evidence.at_template(30.0).conditions
     assert found is not None
     new, known = np.eye(UNLIKE)[[NEW, 0]]
-    assert [float(found.at(q)[0]) for q in (new, known)] == [0.0, 1.0]
-    assert found.at(new)[2] > found.at(known)[2] == 9.0
+    assert [float(found.evaluate_at(q)[0]) for q in (new, known)] == [0.0, 1.0]
+    assert found.evaluate_at(new)[2] > found.evaluate_at(known)[2] == 9.0
 
 
 def test_maxima_travel_with_their_rank_model_and_all_of_it_to_a_worker(tmp_path):
@@ -157,7 +157,7 @@ def test_where_longer_speech_shows_less_the_model_of_shorter_speech_holds():
         before, after = getattr(raw, name), getattr(held, name)
         assert_array_equal(after[:, :, 0], before[:, [0, 1, 1, 1], 0])
         assert_array_equal(after[:, :, 1], before[:, :, 1])
-    at_two, at_minute = (held.at_template(10.0).at(np.array([t])) for t in (2.0, 60.0))
+    at_two, at_minute = (held.at_template(10.0).evaluate_at(np.array([t])) for t in (2.0, 60.0))
     assert_array_equal(at_minute.slopes, at_two.slopes)
     again = replace(grid, rows=rows, evidence=held).evidence
     assert again is not None

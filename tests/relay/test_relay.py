@@ -176,7 +176,7 @@ def test_a_rule_may_close_it(monitor, voice):
 def test_what_earlier_sessions_spent_counts(monitor, voice):
     earlier, now = monitor.fresh(), monitor.fresh()
     earlier.push(Block(voice[: 5 * RATE], RATE))
-    now.begin_with(earlier.totals)
+    now.resume_from(earlier.totals)
     gate = gate_of(now)
     assert gate.way == MUTED
     assert not sent_by(gate, voice[:RATE]).any()

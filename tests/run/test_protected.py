@@ -259,14 +259,16 @@ def test_the_figure_is_that_of_the_strongest_attacker_in_the_unit_of_the_headlin
         return SimpleNamespace(**figures, at_least=cut, speech=1.0)
 
     both = {"ignorant": read(1.0, 4.0), "lazy-informed": read(2.0, 3.0, cut=True)}
-    evidence, closed = (ProtectedReading.of(both, name) for name in ("evidence", "closed-set"))
+    evidence, closed = (
+        ProtectedReading.from_readings(both, name) for name in ("evidence", "closed-set")
+    )
     assert (evidence.bits, evidence.by, evidence.at_least) == (4.0, "ignorant", True)
     assert (closed.bits, closed.by, closed.at_least) == (2.0, "lazy-informed", False)
-    withheld = ProtectedReading.of({"ignorant": read(None, None)}, "evidence")
+    withheld = ProtectedReading.from_readings({"ignorant": read(None, None)}, "evidence")
     assert (withheld.bits, withheld.by) == (None, None)
     # what one of them would read is not known: the other one's figure may be the smaller
     partly = {"ignorant": read(1.0, -14.0), "lazy-informed": read(2.0, None)}
-    assert ProtectedReading.of(partly, "evidence").bits is None
+    assert ProtectedReading.from_readings(partly, "evidence").bits is None
 
 
 @pytest.mark.parametrize(("watch", "said"), [(None, True), (WATCHED, False)])

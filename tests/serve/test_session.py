@@ -38,7 +38,7 @@ def settings(enrolled) -> ServeSettings:
 
 def records(session: Session) -> list[dict[str, Any]]:
     assert session.hub is not None
-    return [json.loads(entry.data) for entry in session.hub.after(0)]
+    return [json.loads(entry.data) for entry in session.hub.records_since(0)]
 
 
 def reached(session: Session, count: int) -> bool:

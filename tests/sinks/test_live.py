@@ -68,7 +68,9 @@ def both(seconds: float, safe: float, by: str = "lazy-informed", **more: Any) ->
 
 
 def promised(epsilon: float, windows: int) -> dict[str, Any]:
-    return to_json(DeclaredReading.of(DeclaredGuarantee("usc:1", epsilon, 0.04).after(windows)))
+    return to_json(
+        DeclaredReading.from_guarantee(DeclaredGuarantee("usc:1", epsilon, 0.04).compose(windows))
+    )
 
 
 class Ahead:

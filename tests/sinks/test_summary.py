@@ -47,7 +47,9 @@ DELAY = {"bits": 2.0, "clear": {"seconds": 4.0, "crossed": True},
          "protected": {"seconds": 99.0, "crossed": False}, "delay_seconds": 95.0,
          "at_least": True}  # fmt: skip
 DECLARED = {"mechanism": "usc:15", "epsilon_nats": 15.0, "window_seconds": 0.04, "delta": 1e-4}
-PROMISE = to_json(DeclaredReading.of(DeclaredGuarantee("usc:15", 15.0, 0.04).after(1500)))
+PROMISE = to_json(
+    DeclaredReading.from_guarantee(DeclaredGuarantee("usc:15", 15.0, 0.04).compose(1500))
+)
 VOICES = {"f0": {"usable": 9.0, "rank": 2.0}, "style": {"usable": 9.0, "rank": 2.0}}
 
 

@@ -97,7 +97,7 @@ def test_a_part_of_a_recording_is_split_by_turns_on_the_clock_of_all_of_it(tmp_p
 
 
 def test_what_cannot_be_split_is_refused(tmp_path):
-    turns = Turns.of([Turn(0.0, 1.0, "ann")])
+    turns = Turns.from_turns([Turn(0.0, 1.0, "ann")])
     path = voice_file(tmp_path / "a.wav")
     with pytest.raises(UsageError, match="one recording at a time"):
         Diarised(Chain([File(path), File(path)]), turns)

@@ -235,7 +235,7 @@ def test_tied_speakers_share_their_ranks():
     p = attackers[0].rank_posterior(sketch["f0"], "f0", seconds)
     assert p.sum() == pytest.approx(1)
     assert p[1] == p[2] == p[5] == p.max()
-    pmf = attackers[0].joint.rank_model.at(seconds).pmf(9, slice(0, 1), floor=True)[0]
+    pmf = attackers[0].joint.rank_model.evaluate_at(seconds).pmf(9, slice(0, 1), floor=True)[0]
     assert p[1] == pytest.approx(pmf[:3].mean())
     even = attackers[0].rank_posterior(Histogram(SIZE), "f0", seconds)
     assert_allclose(even, 1 / 9, rtol=1e-12)
@@ -262,7 +262,7 @@ def test_the_rank_posterior_is_gamma_at_everybodys_rank(seconds):
     counts = voice(made, "f0", 4, max(60, round(2 * seconds)))
     p = attacker.rank_posterior(heard(counts)["f0"], "f0", seconds)
     assert p.sum() == pytest.approx(1)
-    pmf = attacker.joint.rank_model.at(seconds).pmf(9, slice(0, 1), floor=True)[0]
+    pmf = attacker.joint.rank_model.evaluate_at(seconds).pmf(9, slice(0, 1), floor=True)[0]
     order = np.argsort(-log_likelihoods(made, "f0", counts))
     assert_allclose(p[order], pmf, rtol=1e-9)
     watched = Attacker(made, ["f0"], "s4").assess(heard(counts), seconds).features["f0"]
@@ -347,7 +347,7 @@ def test_the_watched_speakers_length_decides_and_brings_everybody_in():
     alpha = np.exp(
         (1 - w) * np.log(rank_model.alpha[0, 2, 0]) + w * np.log(rank_model.alpha[0, 2, 1])
     )
-    assert attacker.joint.rank_model.at(10.0).alpha[0, 0] == pytest.approx(alpha)
+    assert attacker.joint.rank_model.evaluate_at(10.0).alpha[0, 0] == pytest.approx(alpha)
 
 
 @pytest.mark.parametrize(
@@ -420,7 +420,7 @@ def test_the_rank_model_names_the_similarity():
     feature = attacker.assess({"identity": sketch}, 10.0).features["identity"]
     assert feature.rank == 1 + (scores > scores[0]).sum() != 1 + (means > means[0]).sum()
     # not additive: nothing is scaled beyond the grid
-    beyond = attacker.joint.rank_model.at(600.0)
+    beyond = attacker.joint.rank_model.evaluate_at(600.0)
     assert_array_equal(beyond.weights, attacker.rank_model.weights[:, -1, 0])
 
 

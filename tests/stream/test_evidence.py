@@ -37,7 +37,7 @@ def test_a_window_reads_as_a_stream_of_its_own():
     monitor.push(heard_by_both(9))
     alone.push(heard_by_both(9).between(300, 900))
     alone_again = Monitor(monitor.plan)
-    alone_again.begin_with(monitor._stream.evidence.since(300))
+    alone_again.resume_from(monitor._stream.evidence.since(300))
     ours, theirs = alone_again.standing(), alone.standing()
     assert ours.bits == pytest.approx(theirs.bits)
     assert np.allclose(ours.posterior, theirs.posterior)

@@ -68,7 +68,7 @@ def test_two_streams_disclose_what_one_would(a, b, seed):
     whole = heard(one, first, shifted(second, 100 * a))
     before, after = fresh(), fresh()
     heard(before, first)
-    after.begin_with(before.totals, peak_bits=0.5)
+    after.resume_from(before.totals, peak_bits=0.5)
     rest = heard(after, second)
     assert [r.seconds for r in rest] == [float(t) for t in range(1, b + 1)]  # this stream's clock
     for ours, theirs in zip(rest, whole[-b:], strict=True):
@@ -102,7 +102,7 @@ def test_evidence_adds_up_in_any_order_and_is_a_copy():
     assert back.speech == (a + b).speech
     assert np.array_equal(back.totals["f0"], (a + b).totals["f0"])
     before, after = a.totals["f0"].copy(), fresh()
-    after.begin_with(a)
+    after.resume_from(a)
     heard(after, both(3.0, 1))
     assert np.array_equal(a.totals["f0"], before)
     assert not np.array_equal(after.totals.totals["f0"], before)
@@ -112,7 +112,7 @@ def test_frames_without_spans_go_on_from_frames_with():
     monitor = fresh()
     heard(monitor, both(5.0, 0))
     after = fresh()
-    after.begin_with(monitor.totals)
+    after.resume_from(monitor.totals)
     plain = both(5.0, 1)
     track = replace(plain.tracks["timbre"], spans=None)
     (*_, last) = heard(after, Frames(plain.speech, {**plain.tracks, "timbre": track}))
@@ -126,7 +126,7 @@ def test_stopped_and_resumed_equals_never_stopped():
 
     def begun() -> Monitor:
         monitor = fresh()
-        monitor.begin_with(before.totals)
+        monitor.resume_from(before.totals)
         return monitor
 
     one, second = begun(), both(9.0, 1)
@@ -139,13 +139,13 @@ def test_stopped_and_resumed_equals_never_stopped():
 
 def test_what_began_afresh_is_this_streams_alone_and_a_reset_forgets_all():
     monitor, alone = fresh(), fresh()
-    monitor.begin_with(FeatureTotals(100, *_zeros()), 2.0)
+    monitor.resume_from(FeatureTotals(100, *_zeros()), 2.0)
     monitor._stream.begin_afresh()
     heard(monitor, both(2.0, 1))
     heard(alone, both(2.0, 1))
     assert monitor.own_totals.speech == alone.own_totals.speech == monitor.totals.speech
     monitor.reset()
-    monitor.begin_with(FeatureTotals(100, *_zeros()), 2.0)
+    monitor.resume_from(FeatureTotals(100, *_zeros()), 2.0)
     monitor.reset()
     assert monitor.totals.speech == 0
     (reading,) = monitor.push(both(1.0, 0))
@@ -160,13 +160,15 @@ def _zeros():
 def test_what_does_not_fit_is_refused():
     totals, counts, usable = _zeros()
     with pytest.raises(StoreError, match="no such sketch of f0"):
-        fresh().begin_with(FeatureTotals(1, {**totals, "f0": np.ones(9, np.int64)}, counts, usable))
+        fresh().resume_from(
+            FeatureTotals(1, {**totals, "f0": np.ones(9, np.int64)}, counts, usable)
+        )
     with pytest.raises(StoreError, match="no such sketch of timbre"):
-        fresh().begin_with(FeatureTotals(1, {"f0": totals["f0"]}, counts, usable))
+        fresh().resume_from(FeatureTotals(1, {"f0": totals["f0"]}, counts, usable))
     late = fresh()
     late.push(both(1.0, 0))
     with pytest.raises(UsageError, match="before the first block"):
-        late.begin_with(FeatureTotals(1, totals, counts, usable))
+        late.resume_from(FeatureTotals(1, totals, counts, usable))
 
 
 def test_a_second_stream_is_refused_until_it_is_reset():

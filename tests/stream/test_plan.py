@@ -34,7 +34,7 @@ def test_other_streams_of_a_plan_share_what_was_prepared_of_the_population():
     for other in (monitor.fresh(), monitor.fresh(step_seconds=0.5), twin, monitor.create_sibling()):
         assert other.attacker is monitor.attacker
     before = monitor.attacker
-    monitor.begin_with(started().totals)
+    monitor.resume_from(started().totals)
     monitor.prefer_closed_set()
     assert monitor.attacker is before
     assert monitor.headline == "closed-set"

@@ -364,7 +364,7 @@ def grown(kind="plain"):
 
 def direct(made, seconds, speakers):
     """Every draw, at this very length."""
-    point = made.at(seconds)
+    point = made.evaluate_at(seconds)
     value = point.expected_bits(speakers, slice(0, 1))[0]
     return (value, *limits(point.expected_bits(speakers, slice(1, None))))
 
@@ -380,7 +380,7 @@ def test_against_the_direct_evaluation(kind, speakers):
     generator = np.random.default_rng(speakers)
     lengths = np.exp(generator.uniform(np.log(0.3), np.log(120), 25))
     for seconds in (*lengths, 0.01, 0.15, 0.29, 0.3, 1.0, 20.0, 119.999, 120.0):
-        bits = expected.at(float(seconds))
+        bits = expected.evaluate_at(float(seconds))
         value, low, high = direct(made, float(seconds), speakers)
         assert bits.value == pytest.approx(value, abs=1e-10)
         assert bits.low == pytest.approx(low, abs=0.05)
@@ -392,28 +392,32 @@ def test_expected_bits_are_exact_on_the_grid_and_grow_where_the_rank_model_does(
     made = grown()
     expected = ExpectedBits(made, 50)
     for seconds in made.lengths:
-        assert_allclose(expected.at(float(seconds)), direct(made, float(seconds), 50), atol=1e-12)
-    curve = np.array([expected.at(float(seconds)) for seconds in np.geomspace(0.01, 200, 400)])
+        assert_allclose(
+            expected.evaluate_at(float(seconds)), direct(made, float(seconds), 50), atol=1e-12
+        )
+    curve = np.array(
+        [expected.evaluate_at(float(seconds)) for seconds in np.geomspace(0.01, 200, 400)]
+    )
     assert (np.diff(curve, axis=0) >= 0).all()
     assert np.diff(curve, axis=0).max() < 0.1
 
 
 def test_zero_before_anything_is_heard_and_constant_beyond_the_grid():
     expected = ExpectedBits(grown(), 50)
-    assert expected.at(0.0) == expected.at(-1.0) == ZERO
-    assert expected.at(1e-9).high < 1e-6
+    assert expected.evaluate_at(0.0) == expected.evaluate_at(-1.0) == ZERO
+    assert expected.evaluate_at(1e-9).high < 1e-6
     for seconds in (120.001, 500.0, 1e9):
-        assert expected.at(seconds) == expected.at(120.0)
+        assert expected.evaluate_at(seconds) == expected.evaluate_at(120.0)
     single = ExpectedBits(at_template(some_rank_model(lengths=(5.0,)), 10.0, ADDITIVE), 30)
-    assert single.at(0.0) == ZERO
-    assert 0 < single.at(2.0).value < single.at(5.0).value
-    assert single.at(5.0) == single.at(50.0)
+    assert single.evaluate_at(0.0) == ZERO
+    assert 0 < single.evaluate_at(2.0).value < single.evaluate_at(5.0).value
+    assert single.evaluate_at(5.0) == single.evaluate_at(50.0)
 
 
 def test_the_plateau_is_the_most_even_where_bits_fall_at_long_lengths():
     falling = ExpectedBits(grown("falls at the end"), 50)
-    assert falling.at(120.0).value < falling.at(20.0).value
-    assert falling.plateau_bits == falling.at(20.0).value
+    assert falling.evaluate_at(120.0).value < falling.evaluate_at(20.0).value
+    assert falling.plateau_bits == falling.evaluate_at(20.0).value
     made = some_rank_model()
     expected = ExpectedBits(at_template(made, 10.0, ADDITIVE), 30)
     bits = mean_disclosure_bits(made.alpha[0, :, 0], made.beta[0, :, 0], 30)

@@ -94,8 +94,10 @@ def test_the_ratio_of_several_sessions_is_the_mean_of_their_ratios():
     assert joined is not None
     rows = np.stack([attacker.scorer.score(f, totals[f]) for f in FEATURES], axis=1)
     seconds = np.full(5, 20.0)
-    alone = ratios._bits(ratios.rank_model.at(seconds), ratios.compute_score_stats(totals), scores)
-    found = joined.at(seconds, joined.compute_score_stats(totals), rows).bits
+    alone = ratios._bits(
+        ratios.rank_model.evaluate_at(seconds), ratios.compute_score_stats(totals), scores
+    )
+    found = joined.evaluate_at(seconds, joined.compute_score_stats(totals), rows).bits
     mean = np.log2(np.exp2(alone[:, [2, 4, 5]]).mean(axis=1))
     assert_allclose(found[:, 2] - found[:, 1], mean - alone[:, 1], atol=1e-9)
     assert_allclose(found[:, 3] - found[:, 1], alone[:, 3] - alone[:, 1], atol=1e-9)
@@ -125,7 +127,7 @@ def test_the_same_session_twice_says_what_it_says_once(features):
 def test_by_definition():
     _, rank_model, against, ratios, totals, scores = made(support=np.full((4, 2), 99.0))
     seconds = rank_model.lengths[[0, 1, 2, 3, 1]]
-    found = ratios.at(seconds, ratios.compute_score_stats(totals), scores)
+    found = ratios.evaluate_at(seconds, ratios.compute_score_stats(totals), scores)
     how = HISTOGRAM.similarity("log-likelihood")
     for r, t in enumerate([0, 1, 2, 3, 1]):
         # templates of 20 s, between those of 10 and 60
@@ -155,19 +157,21 @@ def test_by_definition():
 def test_no_more_than_the_data_or_the_conditions_support():
     whole, own, _, free, totals, scores = made(support=np.full((4, 2), 99.0))
     seconds = np.full(5, 10.0)
-    loose = free.at(seconds, free.compute_score_stats(totals), scores)
+    loose = free.evaluate_at(seconds, free.compute_score_stats(totals), scores)
     assert loose.bits.max() > 1.5
     cut = made(support=np.full((4, 2), 1.5))[3]
     effect = ConditionEffect(np.zeros(UNLIKE), np.zeros((2, UNLIKE)), np.full(UNLIKE, 1.5))
     by_studio = sounding(whole, own, STUDIO, effect)
     for ratios, calls in ((cut, []), (by_studio, [TELEPHONE] * 5)):
-        found = ratios.at(seconds, ratios.compute_score_stats(totals), scores, calls)
+        found = ratios.evaluate_at(seconds, ratios.compute_score_stats(totals), scores, calls)
         assert (found.bits.max(axis=1) <= 1.5 + 1e-12).all()
         assert_allclose(found.support, 1.5, rtol=0.02)
         assert_array_equal(found.at_least, loose.bits[:, 2] > found.support)
-    same = by_studio.at(seconds, by_studio.compute_score_stats(totals), scores, [STUDIO] * 5)
+    same = by_studio.evaluate_at(
+        seconds, by_studio.compute_score_stats(totals), scores, [STUDIO] * 5
+    )
     assert_allclose(same.bits, loose.bits, rtol=1e-12)
-    found = cut.at(seconds, cut.compute_score_stats(totals), scores)
+    found = cut.evaluate_at(seconds, cut.compute_score_stats(totals), scores)
     # who fits better than whom, and by how much, stays
     assert_allclose(np.diff(found.bits), np.diff(loose.bits), atol=1e-9)
     for shown, all_of_it in zip(found.watched, loose.watched, strict=True):
@@ -175,7 +179,7 @@ def test_no_more_than_the_data_or_the_conditions_support():
         assert value == pytest.approx(min(all_of_it[0], 1.5))
         assert low <= value <= high <= 1.5
     nobody = made(watched=None, support=np.full((4, 2), 1.5))[3]
-    nobody = nobody.at(seconds, nobody.compute_score_stats(totals), scores)
+    nobody = nobody.evaluate_at(seconds, nobody.compute_score_stats(totals), scores)
     assert np.isnan(nobody.watched).all()
     assert_array_equal(nobody.at_least, loose.bits.max(axis=1) > 1.5)
 
@@ -184,13 +188,13 @@ def test_one_voice_never_reads_less_since_longer_speech_was_calibrated_by_fewer_
     falling = np.array([6.0, 5.0, 1.5, 1.0])[:, None] * np.ones((4, 2))
     loosely = np.full((4, 2), 99.0)
     *_, ratios, totals, scores = made(support=loosely)
-    bits = ratios.at(np.full(5, 60.0), ratios.compute_score_stats(totals), scores).bits
+    bits = ratios.evaluate_at(np.full(5, 60.0), ratios.compute_score_stats(totals), scores).bits
     stream, best = np.unravel_index(bits.argmax(), bits.shape)
     heard = {f: np.repeat(x[[stream]], 40, axis=0) for f, x in totals.items()}
     scores = np.repeat(scores[[stream]], 40, axis=0)
     seconds = np.geomspace(0.5, 600, 40)
     found, loose = (
-        each.at(seconds, each.compute_score_stats(heard), scores)
+        each.evaluate_at(seconds, each.compute_score_stats(heard), scores)
         for each in (made(best, support=which)[3] for which in (falling, loosely))
     )
     assert loose.watched[-1, 0] > 1.5
@@ -206,14 +210,14 @@ def test_one_voice_never_reads_less_since_longer_speech_was_calibrated_by_fewer_
 def test_a_moment_depends_neither_on_the_others_nor_its_scores_on_the_amount_heard():
     *_, ratios, totals, scores = made()
     seconds = np.array([0.2, 1.0, 7.0, 60.0, 900.0])
-    whole = ratios.at(seconds, ratios.compute_score_stats(totals), scores)
+    whole = ratios.evaluate_at(seconds, ratios.compute_score_stats(totals), scores)
     for r in range(5):
         stats = ratios.compute_score_stats({f: x[[r]] for f, x in totals.items()})
-        one = ratios.at(seconds[[r]], stats, scores[[r]])
+        one = ratios.evaluate_at(seconds[[r]], stats, scores[[r]])
         assert_array_equal(one.bits[0], whole.bits[r])
         assert_array_equal(one.watched[0], whole.watched[r])
     stats = ratios.compute_score_stats({f: 7 * x for f, x in totals.items()})
-    assert_allclose(ratios.at(seconds, stats, 7 * scores).bits, whole.bits, atol=1e-9)
+    assert_allclose(ratios.evaluate_at(seconds, stats, 7 * scores).bits, whole.bits, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -313,12 +317,12 @@ def test_the_enrolled_as_streams_by_definition():
     assert population.cohort is not None
     cohort = CohortScoring(population.cohort, "voice", how)
     mean, spread = cohort.compute_score_stats(templates[7:8])
-    point = ratios.rank_model.at(np.array([attacker.scoring.seconds]))
+    point = ratios.rank_model.evaluate_at(np.array([attacker.scoring.seconds]))
     z = (scores - mean) / spread
     effect = ratios.rank_model.conditions
     assert effect is not None
     sounds = np.stack([degradation(each.condition) for each in population.speakers])
-    shift, slope, support = effect.at(unlike(sounds[7:8], sounds)[0])
+    shift, slope, support = effect.evaluate_at(unlike(sounds[7:8], sounds)[0])
     a, b = point.intercept[0, 0], point.slopes[0, 0, 0]
     told = a - np.minimum(a, 0.0) * shift + b * z * slope[:, 0]
     ratio = (1 - MISSES) * np.exp(told) + MISSES
@@ -346,26 +350,28 @@ def test_a_telephone_counts_as_telephones_were_seen_to():
     effect.shift[[0, 6]] = 0.5, -0.25
     effect.slope[:, 0] = -0.5
     seconds, calls = np.full(5, 10.0), [TELEPHONE] * 5
-    before = plain.at(seconds, plain.compute_score_stats(totals), scores)
+    before = plain.evaluate_at(seconds, plain.compute_score_stats(totals), scores)
     by_studio = sounding(whole, own, STUDIO, effect)
     levels = by_studio.compute_score_stats(totals)
-    raw = by_studio._bits(by_studio.rank_model.at(seconds), levels, scores)
+    raw = by_studio._bits(by_studio.rank_model.evaluate_at(seconds), levels, scores)
     raw = np.log2((np.exp2(raw) - MISSES) / (1 - MISSES))
-    point = by_studio._effect(by_studio.rank_model.at(seconds), calls)
-    found = by_studio._bits(by_studio.rank_model.at(seconds), levels, scores, point)
+    point = by_studio._effect(by_studio.rank_model.evaluate_at(seconds), calls)
+    found = by_studio._bits(by_studio.rank_model.evaluate_at(seconds), levels, scores, point)
     told = 6.0 / np.log(2)
     wanted = 0.5 * (raw + told) - told + 0.5 * told
     assert_allclose(found, np.log2((1 - MISSES) * np.exp2(wanted) + MISSES), rtol=1e-6)
     # where nothing is known, or both are a studio's, nothing changes
     for sounds in ([], [None] * 5, [STUDIO] * 5):
-        found = by_studio.at(seconds, levels, scores, sounds).bits
+        found = by_studio.evaluate_at(seconds, levels, scores, sounds).bits
         assert_allclose(found, before.bits, rtol=1e-12)
     # noise that is still unknown may be anything; without sound nothing will ever be known
     effect.shift[NEW] = 0.5
-    new = sounding(whole, own, STUDIO, effect).at(seconds, levels, scores, [Condition()] * 5)
+    new = sounding(whole, own, STUDIO, effect).evaluate_at(
+        seconds, levels, scores, [Condition()] * 5
+    )
     assert (new.bits > before.bits).all()
     shared = sounding(whole, own, TELEPHONE, effect)
-    shared = shared.at(seconds, shared.compute_score_stats(totals), scores, calls)
+    shared = shared.evaluate_at(seconds, shared.compute_score_stats(totals), scores, calls)
     value, low, high = shared.watched.T
     assert (value <= before.watched[:, 0]).all()
     assert ((low <= value) & (value <= high)).all()

@@ -52,7 +52,7 @@ def test_nothing_is_written_that_is_not_declared():
     written = [
         start_event(monitor, ["a.flac"]).record(),
         reading.record(),
-        placed(GapEvent.of(1.0, Gap("dropped", 1.0)), ["a.flac"]).record(),
+        placed(GapEvent.from_gap(1.0, Gap("dropped", 1.0)), ["a.flac"]).record(),
         totals.end_event(monitor, ["a.flac"], complete=True).record(),
     ]
     for record in written:
@@ -272,7 +272,7 @@ def test_fingerprints_tell_populations_and_rank_models_apart():
 
 
 def test_a_gap_names_its_recording():
-    event = GapEvent.of(12.0, Gap("broken file", None, 1, "b.flac: broke"))
+    event = GapEvent.from_gap(12.0, Gap("broken file", None, 1, "b.flac: broke"))
     record = placed(event, ["a.flac", "b.flac"]).record()
     VALIDATOR.validate(record)
     assert record == {

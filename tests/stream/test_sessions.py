@@ -162,7 +162,7 @@ def test_another_part_of_it_is_weighed_by_the_same_session_rank_model(begun, tal
 def test_what_earlier_streams_brought_is_kept(begun, talk):
     before, monitor = Monitor(begun, watch="me"), Monitor(begun, watch="me")
     before.push(simulated(5.0))
-    monitor.begin_with(before.totals, 0.25)
+    monitor.resume_from(before.totals, 0.25)
     first, *_ = monitor.stream(File(talk, start_seconds=2.0))
     assert first.session == "same"
     assert monitor.totals.speech > before.totals.speech

@@ -21,7 +21,7 @@ from monitor.sources.frames import write_frames
 from monitor.sources.registry import recording_hashes
 from monitor.training.enrolling import Enrolment, enrol
 from monitor.training.live_enrolment import LiveEnrolment
-from monitor.training.unlike_sessions import UNLIKE_BITS, unlike_additions, unlike_sessions
+from monitor.training.unlike_sessions import UNLIKE_BITS, find_outlier_sessions, unlike_additions
 from monitor.types import Block, Track
 from tests.contracts import voice as contract_voice
 from tests.sounds import RATE, synthetic
@@ -250,7 +250,7 @@ def enrolled(tmp_path_factory):
 
 
 def unlike(made: Enrolment, others: Population) -> list[str]:
-    found = unlike_sessions(made.population, made.sessions, others)
+    found = find_outlier_sessions(made.population, made.sessions, others)
     assert all(each.speaker == "me" and each.bits < UNLIKE_BITS for each in found)
     return [each.session for each in found]
 
@@ -267,7 +267,7 @@ def test_one_person_too_little_speech_and_no_rank_model_tell_nothing(enrolled, o
     assert unlike(enrolled((HIGH, 0), (LOW, 0), seconds=30.0), others) == []
     made = enrolled((HIGH, 0), (LOW, 0))
     assert unlike(made, Population(others.speakers, others.offsets, others.features)) == []
-    assert unlike_sessions(made.population, {}, others) == []
+    assert find_outlier_sessions(made.population, {}, others) == []
 
 
 @pytest.mark.slow
@@ -279,7 +279,7 @@ def test_a_further_session_of_somebody_else(enrolled, others):
         after = before.extended(more.population)
         unlike = unlike_additions(before, after, more.sessions)
         assert [each.session for each in unlike] == found
-        assert unlike_sessions(more.population, more.sessions, before) == []
+        assert find_outlier_sessions(more.population, more.sessions, before) == []
 
 
 def test_a_take_keeps_the_landmarks_of_the_recording(tmp_path):

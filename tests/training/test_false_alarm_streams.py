@@ -119,7 +119,7 @@ def test_what_calibrating_in_python_gives_travels_whole(tmp_path):
     frames = simulation.frames(0, 2, 1.0)
     assert [each.push(frames)[0].evidence_bits is None for each in monitors] == [False, True]
     for field in ("bits", "evidence_bits"):
-        quote = monitors[0].false_alarms(field, share=0.05, horizon_seconds=30)
+        quote = monitors[0].false_alarms(field, rate=0.05, horizon_seconds=30)
         assert quote.speakers == speakers - 1
         assert alerts.Conformal(quote).bits == quote.bits
     silent = Monitor(people.calibrated(plain), ["f0"], watch=people.names[0])

@@ -115,7 +115,9 @@ VOICE = FeatureSpec("voice", EMBEDDING, 2, 3.0)
 def test_what_is_complete_after_the_reading_does_not_count():
     early = EarlyFrames(np.array([100, 204]), np.eye(2), np.array([1, 2]))
     track = Track(np.array([300, 620]), np.array([[3.0, 0.0], [0.0, 5.0]]), early=early)
-    start = HeardStart.of(Frames(np.ones(500, bool), {"voice": track}), VOICE, np.arange(901), True)
+    start = HeardStart.from_frames(
+        Frames(np.ones(500, bool), {"voice": track}), VOICE, np.arange(901), True
+    )
     own = np.arange(1, 31)[:, None] * [[1.0, 1.0]]
     ends = np.arange(29, 900, 30)
     session = SessionFrames(own, ends, 900, VOICE, span=30, starts={60: start})
@@ -143,7 +145,7 @@ def test_tests_begin_at_starts_and_stay_apart_from_templates(data):
     test = data.draw(st.integers(1, length - 10))
     template = data.draw(st.integers(10, length - test))
     spec = FeatureSpec("f0", HISTOGRAM, 4, 0.01)
-    start = HeardStart.of(
+    start = HeardStart.from_frames(
         Frames(np.ones(9, bool), {"f0": spec.no_frames()}), spec, np.arange(10), False
     )
     starts = dict.fromkeys(sorted(units), start)

@@ -142,12 +142,12 @@ def test_the_transcripts_of_real_speech(shared):
 def test_what_lies_beyond_the_recording_is_told():
     talk = read_table("a.tsv", "0.0\t1.0\tso\n59.9\t60.5\tit\n61.0\t62.0\tgoes on\n")
     told = "a.tsv: 2 of 4 words are after the end of the recording (60 s)"
-    assert talk.beyond(60.0) == f"{told}. Does it belong to another recording?"
-    assert talk.beyond(62.0) == ""
+    assert talk.describe_overrun(60.0) == f"{told}. Does it belong to another recording?"
+    assert talk.describe_overrun(62.0) == ""
     few = read_table("a.tsv", "0.0\t9.0\t" + "so " * 19 + "\n61.0\t62.0\tit\n")
-    assert few.beyond(60.0).endswith("(60 s)")
+    assert few.describe_overrun(60.0).endswith("(60 s)")
     with pytest.raises(SourceError, match=r"all 2 words .* another recording"):
-        read_table("a.tsv", "61.0\t62.0\tgoes on\n").beyond(60.0)
+        read_table("a.tsv", "61.0\t62.0\tgoes on\n").describe_overrun(60.0)
 
 
 def test_what_is_printed_of_a_transcript_holds_no_word(tmp_path):
@@ -199,12 +199,16 @@ def test_of_several_speakers_one_has_to_be_chosen(talk):
     table.write_text(TWO)
     with pytest.raises(SourceError, match=r"talk\.tsv has words of ann, bob: choose"):
         SIDECAR.read(talk)
-    assert SIDECAR.read(talk, own="bob").words().texts == ("no", "no")
-    assert TranscriptChoice(speaker="ann").read(talk, own="bob").words().texts == ("so", "be", "it")
+    assert SIDECAR.read(talk, own_speaker="bob").words().texts == ("no", "no")
+    assert TranscriptChoice(speaker="ann").read(talk, own_speaker="bob").words().texts == (
+        "so",
+        "be",
+        "it",
+    )
     with pytest.raises(SourceError, match="no speaker cy; it names ann, bob"):
         TranscriptChoice(speaker="cy").read(talk)
     with pytest.raises(SourceError, match="has words of ann, bob"):
-        SIDECAR.read(talk, own="cy")
+        SIDECAR.read(talk, own_speaker="cy")
     table.write_text(TWO + "3.0\t4\tyes\t\n")
     assert read_transcript(table).speakers == ("ann", "bob")
     told = "talk.tsv: excluded 1 of 6 words without a speaker"
@@ -345,7 +349,7 @@ def test_voices_tags_and_characters():
     talk = read_captions("a.vtt", f"WEBVTT\n\nname\n00:01.000 --> 01:00:03.000\n{cue}\n")
     assert texts(talk) == ["So", "it", "goes", "&", "so", "No!"]
     assert talk.speakers == ("Ann", "Bob Low")
-    assert texts(talk.of("Bob Low")) == ["No!"]
+    assert texts(talk.select_speaker("Bob Low")) == ["No!"]
     assert {word.known for word in talk.timed_words} == {3603.0}
     assert talk.spread
     assert talk.timed_words[0].begin == 1.0
@@ -499,7 +503,7 @@ def test_whisperx_has_speakers_and_words_without_times():
     assert [word.known for word in talk.timed_words] == [0.2, 1.5, 0.9, 1.5, 1.5]
     assert [word.spread for word in talk.timed_words] == [False, True, False, True, True]
     assert talk.speakers == ("SPEAKER_00", "SPEAKER_01")
-    assert talk.of("SPEAKER_01").words().texts == ("I",)
+    assert talk.select_speaker("SPEAKER_01").words().texts == ("I",)
     assert "3 of 5 words have" in talk.notices[0]
     alone = whisper({"segments": [{"text": "x", "words": [{"word": "so"}, *words[:1]]}]})
     assert [word.text for word in alone.timed_words] == ["so", "In"]

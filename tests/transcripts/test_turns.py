@@ -119,7 +119,9 @@ def test_turns_without_a_name_or_a_length_are_left_out_and_said(tmp_path, name):
 
 
 def test_turns_of_one_label_that_overlap_are_one_and_told():
-    turns = Turns.of([Turn(0, 4, "ann"), Turn(1, 3, "ann"), Turn(3, 6, "ann"), Turn(6, 7, "bob")])
+    turns = Turns.from_turns(
+        [Turn(0, 4, "ann"), Turn(1, 3, "ann"), Turn(3, 6, "ann"), Turn(6, 7, "bob")]
+    )
     cut = turns.cut(10.0)
     assert cut.alone == (Turn(0, 6, "ann"), Turn(6, 7, "bob"))
     (line,) = cut.notices
@@ -127,7 +129,7 @@ def test_turns_of_one_label_that_overlap_are_one_and_told():
     with pytest.raises(
         SourceError, match=r"^[^\n]*has 10,000 labels, more than the maximum of 256"
     ):
-        Turns.of(Turn(k, k + 0.1, f"S{k}") for k in range(10_000))
+        Turns.from_turns(Turn(k, k + 0.1, f"S{k}") for k in range(10_000))
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -262,7 +264,7 @@ def test_of_an_rttm_of_several_recordings_that_of_the_name_is_taken(tmp_path):
 
 
 def test_turns_beyond_the_recording_are_cut_and_said():
-    turns = Turns.of([Turn(0, 4, "ann"), Turn(5, 9, "bob"), Turn(12, 13, "eve")], "a.rttm")
+    turns = Turns.from_turns([Turn(0, 4, "ann"), Turn(5, 9, "bob"), Turn(12, 13, "eve")], "a.rttm")
     cut = turns.cut(6.0)
     assert cut.turns == (Turn(0, 4, "ann"), Turn(5, 6, "bob"))
     assert cut.notices == (
@@ -290,7 +292,7 @@ TURNS = st.lists(
 
 @given(TURNS, st.integers(1, 260), st.integers(0, 100))
 def test_cutting_first_or_sweeping_first_is_the_same(found, seconds, start):
-    turns = Turns.of(found)
+    turns = Turns.from_turns(found)
     try:
         cut = turns.cut(seconds / 10, start / 10)
     except SourceError:

@@ -184,7 +184,9 @@ def test_both_sides_are_seen_with_whom_and_the_disclosure_delay(page, show):
 def test_the_page_shows_what_is_promised_beside_what_is_measured(show):
     start = {"mechanism": "usc:1", "epsilon_nats": 1.0, "window_seconds": 0.04, "delta": 1e-4,
              "empty_after": 23}  # fmt: skip
-    promise = to_json(DeclaredReading.of(DeclaredGuarantee("usc:1", 1.0, 0.04).after(500)))
+    promise = to_json(
+        DeclaredReading.from_guarantee(DeclaredGuarantee("usc:1", 1.0, 0.04).compose(500))
+    )
     tab = show(records.start(declared=start), records.reading(20, declared=promise))
     reads(tab, "#promise-title", "Promised by usc:1, against every attacker")
     reads(tab, "#promise-now", "Vacuous bound, since it allows 721 bits")

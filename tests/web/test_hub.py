@@ -38,13 +38,13 @@ def second_of(second: int, **more: object) -> dict[str, object]:
 def test_ids_count_from_one_and_nothing_is_lost():
     hub = Hub()
     give(hub, *records.run(20), second_of(21, bits=float("nan")))
-    entries = hub.after(0)
+    entries = hub.records_since(0)
     assert [entry.id for entry in entries] == list(range(1, 24))
     shown = [json.loads(entry.data) for entry in entries]
     assert shown[:-1] == as_records(events(records.run(20)))
     assert shown[-1]["bits"] is None
-    assert [entry.id for entry in hub.after(20)] == [21, 22, 23]
-    assert hub.after(23) == hub.after(999) == []
+    assert [entry.id for entry in hub.records_since(20)] == [21, 22, 23]
+    assert hub.records_since(23) == hub.records_since(999) == []
     assert hub.last == 23
 
 
@@ -53,7 +53,7 @@ def test_a_reader_that_is_behind_gets_a_choice_with_the_newest(count, most):
     hub = Hub()
     give(hub, records.start(), *(second_of(second) for second in range(1, count + 1)))
     give(hub, {"type": "gap", "seconds": count, "lost_seconds": 1.0}, second_of(count + 1))
-    found = hub.after(0, most)
+    found = hub.records_since(0, most)
     ids = [entry.id for entry in found]
     assert ids == sorted(set(ids))
     assert ids[-1] == hub.last
@@ -70,7 +70,7 @@ def test_a_long_run_is_kept_within_bounds():
         give(hub, second_of(second))
         if second % 10 == 0:
             give(hub, {"type": "gap", "seconds": second})
-    entries = hub.after(0)
+    entries = hub.records_since(0)
     assert RECENT < len(entries) <= MOST
     assert entries[0].kind == "start"
     ids = [entry.id for entry in entries]
@@ -98,7 +98,7 @@ def test_large_records_take_no_more_memory_for_being_many():
     give(hub, records.start())
     for second in range(400):
         give(hub, second_of(second, speech=second, withheld="x" * 500_000))
-    kept = hub.after(0)
+    kept = hub.records_since(0)
     assert sum(len(entry.data) for entry in kept) <= MOST_BYTES
     assert kept[0].kind == "start"
     assert [entry.id for entry in kept[-NEWEST:]] == list(range(402 - NEWEST, 402))
@@ -107,11 +107,11 @@ def test_large_records_take_no_more_memory_for_being_many():
 def test_one_writes_while_many_read():
     hub, rung = Hub(), threading.Event()
     seen: list[list[int]] = [[] for _ in range(4)]
-    hub.listen(rung.set)
+    hub.subscribe(rung.set)
 
     def read(mine: list[int]) -> None:
         while not mine or mine[-1] < 1000:
-            mine.extend(entry.id for entry in hub.after(mine[-1] if mine else 0))
+            mine.extend(entry.id for entry in hub.records_since(mine[-1] if mine else 0))
 
     readers = [threading.Thread(target=read, args=(mine,)) for mine in seen]
     for reader in readers:

@@ -44,7 +44,7 @@ class BackgroundDelivery:
         self._watch: str | None = None
         self._busy = False
         self._taken = self._failed = 0
-        self._why = ""
+        self._reason = ""
 
     def write(self, event: Event) -> None:
         """Take one event of the run; returns at once."""
@@ -80,14 +80,14 @@ class BackgroundDelivery:
                 self._changed.wait_for(lambda: not self._busy, LAST_SECONDS)
             pending = len(self._waiting) + self._busy
             if pending:
-                self._give_up(pending, self._why or "no answer before the end")
+                self._give_up(pending, self._reason or "no answer before the end")
                 self._waiting.clear()
             if not self._failed:
                 return []
             s = "" if self._taken == 1 else "s"
             return [
                 f"{self._receiver.label}: {self._failed} of {self._taken} alert{s} not delivered "
-                f"({self._why})"
+                f"({self._reason})"
             ]
 
     def close(self) -> None:
@@ -100,8 +100,8 @@ class BackgroundDelivery:
     def _idle(self) -> bool:
         return not self._waiting and not self._busy
 
-    def _give_up(self, count: int, why: str) -> None:
-        self._failed, self._why = self._failed + count, why
+    def _give_up(self, count: int, reason: str) -> None:
+        self._failed, self._reason = self._failed + count, reason
 
     def _work(self) -> None:
         while True:

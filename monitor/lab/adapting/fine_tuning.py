@@ -158,7 +158,7 @@ class Batches:
         self._speech, self._seed = speech, seed
         self._of = [np.flatnonzero(speech.voices == voice) for voice in range(len(speech.names))]
 
-    def at(self, step: int, size: int) -> tuple[FloatArray, IntArray]:
+    def create_batch(self, step: int, size: int) -> tuple[FloatArray, IntArray]:
         """Return the bands of a step's batch, shape (b, t, m), and its voices, shape (b,)."""
         generator = np.random.default_rng([self._seed, step])
         frames = int(generator.integers(_SHORTEST, _LONGEST + 1))
@@ -295,7 +295,7 @@ def fine_tune(
         while (done := length.done(step, spent)) < 1:
             for group in optimizer.param_groups:
                 group["lr"] = compute_rate(done, settings.highest, settings.lowest)
-            bands, voices = batches.at(step, settings.batch)
+            bands, voices = batches.create_batch(step, settings.batch)
             with torch.autocast("cpu", torch.bfloat16, enabled=settings.bfloat16):
                 embeddings = student(torch.from_numpy(bands))
             loss = _compute_loss(embeddings.float(), torch.from_numpy(voices), targets, corpora)

@@ -146,7 +146,7 @@ class Excerpts:
     vectors: FloatArray  # shape (n, d); only their directions matter
     whose: tuple[str, ...]  # n names of speakers
 
-    def of(self, speakers: frozenset[str]) -> Excerpts:
+    def select_speakers(self, speakers: frozenset[str]) -> Excerpts:
         """Select the excerpts of some speakers."""
         indices = [i for i, who in enumerate(self.whose) if who in speakers]
         return Excerpts(self.vectors[indices], tuple(self.whose[i] for i in indices))
@@ -173,7 +173,7 @@ def compute_log_odds(
     for fold in sorted(set(fold_of.values())):
         left_out = {who for who in readers if fold_of[who] == fold}
         training_speakers = frozenset(w for w in learnt.whose if w in has and w not in left_out)
-        bias, slopes = _fit(learnt.of(training_speakers), has, seed)
+        bias, slopes = _fit(learnt.select_speakers(training_speakers), has, seed)
         odds[folds == fold] = bias + unit[folds == fold] @ slopes
     return odds
 
@@ -387,7 +387,7 @@ def judge_value(
         readers = sorted(set(excerpts.whose) & has.keys())
         if others is not None:
             readers = list(match_speakers(readers, has, others, seed))
-        return excerpts.of(frozenset(readers))
+        return excerpts.select_speakers(frozenset(readers))
 
     training, judged = select(training), select(judged)
     odds = compute_log_odds(training, judged, has, seed)
@@ -429,7 +429,7 @@ def _note(allowed: float, point: OperatingPoint, readers: int) -> str:
 class AttributeTest:
     """Attributes to infer, with the judged readers and the training readers."""
 
-    asked: tuple[SpeakerAttribute, ...]
+    attributes: tuple[SpeakerAttribute, ...]
     judged: Readers
     learnt: Readers | None  # background readers; None for cross-validation on the judged ones
     amounts: Amounts  # of the judged excerpts
@@ -514,8 +514,8 @@ def judge_attributes(
             readers, amounts = test.learnt, _LEARNT
         extracted = context.extract_own(readers.pieces("trials"), attacker, method, (feature,))
         training = _collect_excerpts(readers, extracted, spec, amounts)
-        for attribute in test.asked:
-            groups = [other.of for other in test.asked if other is not attribute]
+        for attribute in test.attributes:
+            groups = [other.of for other in test.attributes if other is not attribute]
             for value in attribute.values:
                 has_value = {who: group == value for who, group in attribute.of.items()}
                 for version in ("relaxed", "strict") if groups else ("relaxed",):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.files import held_by, write_text
+from monitor.files import list_open_files, write_text
 from monitor.lab.attacks.attackers import ATTACKERS, BITS
 from monitor.lab.attacks.attributes import AttributeRow
 from monitor.lab.attacks.results import (
@@ -107,7 +107,7 @@ def tabulate_main(results: AttackResults) -> Table:
         bound = f"{_format_value(epsilon)}\n\N{GREATER-THAN OR EQUAL TO} {format_cell(lower_limit)}"
         cells = [*map(row.figures.get, _COLUMNS), bound, reached, row.speakers, row.trials]
         rows.append([method_name(row.method), row.attacker, row.feature, *cells])
-    return Table.of([*head, "N", "trials"], rows, names=3, wide=True)
+    return Table.from_numbers([*head, "N", "trials"], rows, names=3, wide=True)
 
 
 def tabulate_enrolment(results: AttackResults) -> Table:
@@ -133,7 +133,7 @@ def tabulate_enrolment(results: AttackResults) -> Table:
         values = ["inf" if value == "infinite" else value for value in values]
         return "-" if row is None else " | ".join(values)
 
-    return Table.of(
+    return Table.from_numbers(
         [*_NAMES, "scoring", *(f"L = {count}" for count in counts)],
         [
             [method_name(method), *names, *(format_point(by_segments.get(c)) for c in counts)]
@@ -175,7 +175,7 @@ def tabulate_attributes(rows: Sequence[AttributeRow]) -> Table:
         lines.append(line)
     head += ["readers with / without", "excerpts", "training readers"]
     notes = ["*: too few excerpts or readers for this rate."]
-    return Table.of(head, lines, names=5, notes=notes, marks=marks, wide=True)
+    return Table.from_numbers(head, lines, names=5, notes=notes, marks=marks, wide=True)
 
 
 def tabulate_measures(results: AttackResults) -> Table:
@@ -187,7 +187,7 @@ def tabulate_measures(results: AttackResults) -> Table:
         strongest = results.strongest(method)
         bits = strongest.figures[BITS] if strongest else None
         rows.append([method_name(method), bits, *map(by_label.get, labels)])
-    return Table.of(["method", "bits, strongest attacker", *labels], rows, wide=True)
+    return Table.from_numbers(["method", "bits, strongest attacker", *labels], rows, wide=True)
 
 
 def build_report(results: AttackResults) -> Document:
@@ -370,7 +370,7 @@ FILES = ("index.html", "results.json", "results.csv", "bits.svg", "bits.png")
 
 def check_folder(folder: Path) -> None:
     """Raise UsageError if the folder contains other files than results."""
-    others = [name for name in held_by(folder) if name not in (*FILES, KEPT)]
+    others = [name for name in list_open_files(folder) if name not in (*FILES, KEPT)]
     if others:
         raise UsageError(
             f"invalid -o {file_name(folder)}, which contains {others[0]}: use an empty folder, or "

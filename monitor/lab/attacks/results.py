@@ -387,7 +387,9 @@ def results_csv(results: AttackResults) -> str:
         rows.append(cells)
     suffixes = ("", ".low", ".high")
     return render_csv(
-        Table.of([*plain, *(f"{key}{suffix}" for key in FIGURES for suffix in suffixes)], rows)
+        Table.from_numbers(
+            [*plain, *(f"{key}{suffix}" for key in FIGURES for suffix in suffixes)], rows
+        )
     )
 
 

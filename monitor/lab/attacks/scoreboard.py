@@ -101,7 +101,9 @@ class ScoreRow:
         return f"{training}, {100 * self.clear_share:.0f} %"
 
     @classmethod
-    def of(cls, results: AttackResults, method: str, name: str = "", how: str = "") -> ScoreRow:
+    def from_results(
+        cls, results: AttackResults, method: str, name: str = "", setting: str = ""
+    ) -> ScoreRow:
         """Return the row of one attacked method."""
         strongest = {
             attacker: results.strongest(method, attacker) for attacker in results.settings.attackers
@@ -115,7 +117,7 @@ class ScoreRow:
         trained, shipped = results.clear_bits.get(method, (0.0, 0.0))
         return cls(
             name or method_name(method).strip("`"),
-            how or method_name(method).strip("`"),
+            setting or method_name(method).strip("`"),
             results.settings.corpus,
             max(row.speakers for row in rows.values()),
             max(row.trials for row in rows.values()),
@@ -211,7 +213,7 @@ class Scoreboard:
             speakers = f"{row.corpus}, N = {row.speakers}"
             lines.append([row.name, *bits, error, format_delay(row), speakers])
         columns = len(head) - is_one_corpus
-        return Table.of(head[:columns], [line[:columns] for line in lines], wide=True)
+        return Table.from_numbers(head[:columns], [line[:columns] for line in lines], wide=True)
 
     def markdown(self) -> str:
         """Return a Markdown table."""
@@ -232,7 +234,7 @@ class Scoreboard:
 
     def page(self) -> str:
         """Return a self-contained, printable HTML file."""
-        commands = Table.of(
+        commands = Table.from_numbers(
             ["method", "command or setting"], [[row.name, row.how] for row in self.ranked], names=2
         )
         picture = Picture(
@@ -276,12 +278,12 @@ def format_delay(row: ScoreRow) -> str:
     return f"{min(medians):.0f} s" if medians else f"> {row.heard:.0f} s"
 
 
-def describe_comparison(board: Scoreboard, own: Sequence[ScoreRow]) -> str:
+def describe_comparison(board: Scoreboard, own_rows: Sequence[ScoreRow]) -> str:
     """Describe whether your own rows are comparable with the others."""
-    names = {(row.name, row.corpus) for row in own}
+    names = {(row.name, row.corpus) for row in own_rows}
     others = {row.corpus for row in board.rows if (row.name, row.corpus) not in names}
-    own_corpora = sorted({row.corpus for row in own} - others)
-    text = f"{plural(len(own), 'row')} of your own among {plural(len(board.rows), 'row')}"
+    own_corpora = sorted({row.corpus for row in own_rows} - others)
+    text = f"{plural(len(own_rows), 'row')} of your own among {plural(len(board.rows), 'row')}"
     if own_corpora:
         text += f". Yours are of other people ({', '.join(own_corpora)}), so not comparable"
     return text

@@ -145,13 +145,15 @@ def align_to_clear(frames: Frames, clear: BoolArray) -> SpeechFrames:
     clock = np.concatenate([[0], np.cumsum(clear)])
     scale = clear.size / max(frames.speech.size, 1)
 
-    def at(ticks: AnyArray) -> AnyArray:
+    def to_clear(ticks: AnyArray) -> AnyArray:
         scaled = ticks if scale == 1.0 else np.ceil(ticks * scale).astype(np.int64)
         return np.asarray(clock[np.minimum(scaled, clear.size)])
 
     tracks = {
         name: SpeechTrack(
-            track.values, at(track.ticks), None if track.spans is None else at(track.spans[:, 0])
+            track.values,
+            to_clear(track.ticks),
+            None if track.spans is None else to_clear(track.spans[:, 0]),
         )
         for name, track in frames.tracks.items()
     }
@@ -207,7 +209,7 @@ class ExtractionRequest:
             "extraction": description,
             "measures": {name: MEASURES[name].version for name in self.measures},
         }
-        transcript = SIDECAR.read(piece.path, own=piece.speaker) if words else None
+        transcript = SIDECAR.read(piece.path, own_speaker=piece.speaker) if words else None
         if transcript is not None:
             inputs["words"] = words_mark(transcript)
         return result_key(inputs)

@@ -210,12 +210,14 @@ class Audit:
         short to represent a recording. If no length discloses anything, it is the longest one,
         because a weak attacker's bits are closest to zero for the shortest.
         """
-        whole = [row for row in self._enough if row.seconds >= HEADLINE_SECONDS] or self._enough
+        long_enough = [
+            row for row in self._enough if row.seconds >= HEADLINE_SECONDS
+        ] or self._enough
 
         def key(row: LengthRow) -> tuple[float, float]:
             return (row.bits if row.bits >= NOTHING_BITS else 0.0), row.seconds
 
-        return max(whole, key=key, default=None)
+        return max(long_enough, key=key, default=None)
 
     @property
     def snippet(self) -> LengthRow | None:
@@ -268,13 +270,13 @@ def summarise(audit: Audit) -> dict[str, list[str]]:
     }
 
 
-def format_bits(figure: Figure, *, least: bool = False) -> str:
+def format_bits(figure: Figure, *, at_least: bool = False) -> str:
     """Format bits with their interval."""
     value = figure.value or 0.0
     ends = ""
     if figure.low is not None and figure.high is not None:
         ends = f" ({figure.low:.1f} to {figure.high:.1f})"
-    return f"{'at least ' * least}{value:.1f} bits{ends}"
+    return f"{'at least ' * at_least}{value:.1f} bits{ends}"
 
 
 def format_matches(bits: float, among: int) -> str:
@@ -300,7 +302,7 @@ def _singling_out(audit: Audit) -> Iterator[str]:
             f"{plural(row.stretches, 'stretch', 'stretches')} of {length_in_words(row.seconds)} by "
             f"{plural(row.speakers, 'person', 'people')} "
             f"{'disclose' if row.stretches > 1 else 'discloses'} on average "
-            f"{format_bits(row.mean_bits, least=row.at_least > 0.05)}"
+            f"{format_bits(row.mean_bits, at_least=row.at_least > 0.05)}"
         )
         if exposures.kind == "evidence":
             matches = format_matches(row.bits, audit.config.among)

@@ -135,7 +135,7 @@ class ExtractedCorpus:
         missing: one line for each file that was skipped or has unusable parts.
     """
 
-    place: Path
+    source: Path
     voices: Sequence[SpeakerSpeech]
     specs: Mapping[str, FeatureSpec]
     attributes: Mapping[str, Mapping[str, str]]
@@ -147,7 +147,7 @@ class ExtractedCorpus:
     @property
     def name(self) -> str:
         """Name of the corpus' folder, or of the folder that contains its manifest."""
-        path = self.place.resolve()
+        path = self.source.resolve()
         return path.parent.name if path.stem in ("manifest", "metadata") else path.name
 
     @property
@@ -158,13 +158,13 @@ class ExtractedCorpus:
 
 def extract_corpus(
     corpus: Corpus,
-    place: Path,
+    source: Path,
     config: AuditConfig = DEFAULTS,
     progress: Callable[[Recording], None] = lambda _: None,
 ) -> ExtractedCorpus:
     """Extract recordings of people, by speaker and session, for `audit_corpus`.
 
-    ``place`` is the path of the corpus, which has its table of speakers and its name.
+    ``source`` is the path of the corpus, which has its table of speakers and its name.
 
     Raises:
         CorpusError: if there are fewer than five people.
@@ -184,7 +184,7 @@ def extract_corpus(
         raise UsageError(f"{config.attribute_table.name} does not exist; check the name")
     attributes = corpus.attributes
     if config.attribute_table is not None or not attributes:
-        attributes = read_speaker_attributes(config.attribute_table or place)
+        attributes = read_speaker_attributes(config.attribute_table or source)
     for name in config.attributes or ():
         find_attribute(name, attributes, corpus.speakers)
     if cohort is not None:
@@ -198,7 +198,7 @@ def extract_corpus(
         progress=progress,
     )  # fmt: skip
     return ExtractedCorpus(
-        place, voices, specs, attributes, rank_models, cohort, learnt_on, missing
+        source, voices, specs, attributes, rank_models, cohort, learnt_on, missing
     )
 
 
@@ -274,15 +274,15 @@ def _list_notes(
             f"{len(trained)} of these speakers also calibrated the rank models, so their evidence "
             "may be slightly too high."
         )
-    if len(enrolled.rest) > MOST_TESTED:
+    if len(enrolled.remaining) > MOST_TESTED:
         yield (
-            f"{MOST_TESTED} of {plural(len(enrolled.rest), 'speaker')} were tested, at even "
+            f"{MOST_TESTED} of {plural(len(enrolled.remaining), 'speaker')} were tested, at even "
             "intervals."
         )
     yield from _report_short_lengths(rows, LEAST_PEOPLE)
     yield from feature_caveats(corpus.specs)
-    if exposures.why:
-        yield f"There is no evidence ({exposures.why}). Bits are those among the enrolled."
+    if exposures.reason:
+        yield f"There is no evidence ({exposures.reason}). Bits are those among the enrolled."
 
 
 def _check_people(count: int) -> None:
@@ -313,8 +313,8 @@ def choose_part(
     if not candidates:
         return enrol_part(voices, specs, template_seconds or TEMPLATE_LENGTHS[-1], least_seconds)
     candidates = [c for c in candidates if c.session == "cross"] or candidates
-    largest = max(len(candidate.rest) for candidate in candidates)
-    return next(candidate for candidate in candidates if 2 * len(candidate.rest) >= largest)
+    largest = max(len(candidate.remaining) for candidate in candidates)
+    return next(candidate for candidate in candidates if 2 * len(candidate.remaining) >= largest)
 
 
 def _run_tests(

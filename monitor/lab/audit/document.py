@@ -182,7 +182,7 @@ _LINKED = ("verification", "linkage", "membership")
 
 def audit_csv(audit: Audit) -> str:
     """Return one line per figure, with empty cells for missing values."""
-    return render_csv(Table.of(_HEAD, list(_list_figures(audit))))
+    return render_csv(Table.from_numbers(_HEAD, list(_list_figures(audit))))
 
 
 def _list_figures(audit: Audit) -> Iterator[list[Cell]]:
@@ -427,7 +427,7 @@ def _tabulate_lengths(audit: Audit) -> list[Block]:
             "per person, with other trials than in the tests."
         ]
     notes.append("Each length has only the people with enough speech, so rows differ in people.")
-    return [Table.of(head, rows, notes=notes)]
+    return [Table.from_numbers(head, rows, notes=notes)]
 
 
 def _match(bits: float, audit: Audit) -> str:
@@ -496,7 +496,9 @@ def _tabulate_tests(audit: Audit, columns: Mapping[str, tuple[str, str]]) -> lis
                  "intervals.")  # fmt: skip
     head += ["template"] * (len(depths) > 1)
     titles = [columns[key][0] for key in present]
-    return [Table.of([*head, *titles, "N"], rows, names=len(head), notes=[" ".join(notes)])]
+    return [
+        Table.from_numbers([*head, *titles, "N"], rows, names=len(head), notes=[" ".join(notes)])
+    ]
 
 
 def _select_tests(audit: Audit) -> list[TestRow]:
@@ -559,7 +561,7 @@ def _tabulate_attributes(audit: Audit) -> list[Block]:
                 "speakers with / without", "excerpts"]  # fmt: skip
         notes = [f"Stretches of {rows[0].seconds:g} s. 50 % EER is chance."]
         notes += [f"{rate.note}." for rate in rates if rate.note][:1]
-        tables.append(Table.of(head, lines, len(names) + 2, title=name, notes=notes))
+        tables.append(Table.from_numbers(head, lines, len(names) + 2, title=name, notes=notes))
     return tables
 
 
@@ -577,7 +579,7 @@ def _tabulate_budget(audit: Audit) -> list[Block]:
     ]
     head = ["T", f"stretches with at least {audit.config.budget:g} bits", "undecided",
             "mean bits", "most exposed tenth", "stretches of speakers"]  # fmt: skip
-    return [Table.of(head, rows)] if rows else []
+    return [Table.from_numbers(head, rows)] if rows else []
 
 
 def _tabulate_conditions(audit: Audit) -> Table:
@@ -588,7 +590,7 @@ def _tabulate_conditions(audit: Audit) -> Table:
         for row in audit.conditions
     ]  # fmt: skip
     head = ("condition", "median", "10th to 90th percentile", "sessions")
-    return Table.of(head, rows, title="Acoustic conditions")
+    return Table.from_numbers(head, rows, title="Acoustic conditions")
 
 
 def _format_condition(row: ConditionRow, value: float) -> str:
@@ -615,7 +617,7 @@ def _tabulate_exposed(audit: Audit, salt: str) -> list[Block]:
         f"of the SHA-256 of {'salt and name' if salt else 'the name'}. {protection}"
     )
     head = ("speaker (SHA-256)", "mean bits", f"matches in {crowd}", "stretches")
-    return [Table.of(head, rows, notes=[note])]
+    return [Table.from_numbers(head, rows, notes=[note])]
 
 
 @dataclass(frozen=True)
@@ -728,7 +730,7 @@ def _describe_uniqueness(label: Label) -> list[Section]:
         f"{plural(test.tested, 'speaker')}). Up to the {test.speakers} enrolled it is measured. "
         "For more people there is only a bracket over several extrapolations."
     )
-    table = Table.of(("people", "right one first", "basis"), rows)
+    table = Table.from_numbers(("people", "right one first", "basis"), rows)
     return [Section("How unique a voice is", [Paragraphs([text]), table])]
 
 

@@ -73,7 +73,7 @@ class Exposures:
         candidates: N, templates per stretch.
         session: ``"cross"`` if templates are from another session, otherwise ``"same"``.
         template_seconds: D; None if it differs between runs.
-        why: reason for missing evidence, otherwise empty.
+        reason: reason for missing evidence, otherwise empty.
     """
 
     speakers: tuple[str, ...]
@@ -88,7 +88,7 @@ class Exposures:
     candidates: int
     session: str
     template_seconds: float | None = None
-    why: str = ""
+    reason: str = ""
 
     @property
     def ceiling(self) -> float:
@@ -287,7 +287,7 @@ class EnrolledPart:
     """All speakers enrolled from one session, without rank models, and their remaining speech."""
 
     population: Population
-    rest: tuple[SpeakerSpeech, ...]
+    remaining: tuple[SpeakerSpeech, ...]
     session: str
     template_seconds: float
 
@@ -390,7 +390,7 @@ def _cut_session(voice: SpeakerSpeech, index: int, start: int) -> SpeakerSpeech:
 
 
 def measure_corpus(
-    part: EnrolledPart,
+    enrolled: EnrolledPart,
     rank_models: RankModels,
     cohort: Cohort | None,
     lengths: Sequence[float] = LENGTHS,
@@ -408,17 +408,17 @@ def measure_corpus(
     """
     if cohort is None:
         rank_models = RankModels(replace(rank_model, evidence=None) for rank_model in rank_models)
-    population = part.population.with_rank_models(rank_models, cohort)
+    population = enrolled.population.with_rank_models(rank_models, cohort)
     features = largest(population.rank_models, population.features)
-    count = len(part.rest)
+    count = len(enrolled.remaining)
     indices = np.linspace(0, count - 1, min(count, MOST_TESTED)).round().astype(int)
-    tested = [part.rest[i] for i in indices]
+    tested = [enrolled.remaining[i] for i in indices]
     exposed: list[_Stretch] = []
     kinds, reason, speakers = set[str](), "", 0
     for owner, voice in enumerate(tested):
         attacker = Attacker(
-            population, features, voice.name, session=part.session,
-            template_seconds=part.template_seconds,
+            population, features, voice.name, session=enrolled.session,
+            template_seconds=enrolled.template_seconds,
         )  # fmt: skip
         reason, speakers = attacker.withheld or attacker.no_evidence_reason, attacker.speakers
         for kind, stretch in _expose(attacker, owner, voice, lengths, trials):
@@ -431,7 +431,7 @@ def measure_corpus(
         raise StoreError("only some stretches have evidence: calibrate again")
     names = [voice.name for voice in tested]
     return _make_exposures(
-        names, exposed, kinds.pop(), speakers, part.session, part.template_seconds, reason
+        names, exposed, kinds.pop(), speakers, enrolled.session, enrolled.template_seconds, reason
     )
 
 

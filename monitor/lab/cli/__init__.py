@@ -27,8 +27,8 @@ class MeasureOptions:
     replicates: int = setting(
         "replicates N",
         "Resamples of speakers for the confidence intervals.",
-        least=20,
-        most=MOST_REPLICATES,
+        minimum=20,
+        maximum=MOST_REPLICATES,
         default=200,
     )
-    seed: int = setting("seed N", "Seed of the resamples.", least=0, default=0)
+    seed: int = setting("seed N", "Seed of the resamples.", minimum=0, default=0)

@@ -113,18 +113,18 @@ class AttackOptions:
         "training-steps N",
         "Training steps of the semi-informed attacker's network, two or three seconds of a core "
         "each. Equal seeds give equal networks. [default: 200]",
-        least=1,
+        minimum=1,
     )
     training_minutes: float | None = setting(
         "training-minutes M",
         "Training time instead of steps, on any machine.",
         type=FiniteRange(min=0, min_open=True),
     )
-    seconds: float = option("--seconds S", "Speech in each trial.", least=0.1, default=10.0)
+    seconds: float = option("--seconds S", "Speech in each trial.", minimum=0.1, default=10.0)
     template: float = option(
         "--template S",
         "Enrolled speech per reader in the main table, a multiple of 6 s.",
-        least=6.0,
+        minimum=6.0,
         default=30.0,
     )
     segments: tuple[str, ...] = option(
@@ -133,7 +133,7 @@ class AttackOptions:
         type=Names(),
         default="1,3,30",
     )
-    trials: int = option("--trials N", "Maximum trials per reader.", least=1, default=10)
+    trials: int = option("--trials N", "Maximum trials per reader.", minimum=1, default=10)
     session: str | None = setting(
         "session",
         "Whether templates and trials are of different sessions. [default: cross if two readers "
@@ -153,7 +153,7 @@ class AttackOptions:
     )
     workers: JobOptions = group(JobOptions, "Processes")
     seed: int = setting(
-        "seed N", "Seed of the anonymisers' draws. Attackers use another.", least=0, default=0
+        "seed N", "Seed of the anonymisers' draws. Attackers use another.", minimum=0, default=0
     )
     fresh: bool = option("--fresh", "Delete the cache of an earlier run.")
     scoreboard: Path | None = option(
@@ -182,7 +182,7 @@ def _describe_work(context: AttackContext) -> str:
     "attack", cls=HelpCommand, short_help="Test an anonymiser against simulated attackers."
 )
 @with_options(AttackOptions)
-def command(asked: AttackOptions) -> int:
+def command(options: AttackOptions) -> int:
     """Protect the speech of DIR in memory, and test whether attackers recognise the readers.
 
     \b
@@ -204,21 +204,21 @@ def command(asked: AttackOptions) -> int:
     from monitor.lab.attacks.report import KEPT, check_folder, write_results
     from monitor.run import INCOMPLETE
 
-    counts = _check_options(asked)
-    check_folder(asked.output)
-    board = _read_board(asked.scoreboard)
-    place, *background = map(asked.workers.path, (asked.corpus, *asked.background))
-    corpora = [find(place, columns=asked.columns)]
-    corpora += [find_others(each, asked.columns) for each in background]
+    counts = _check_options(options)
+    check_folder(options.output)
+    board = _read_board(options.scoreboard)
+    corpus_path, *background = map(options.workers.path, (options.corpus, *options.background))
+    corpora = [find(corpus_path, columns=options.columns)]
+    corpora += [find_others(path, options.columns) for path in background]
     files = [recording.path for recording in corpora[0]]
-    load_speaker_model(asked.features, files)
-    config = _make_config(asked, counts, files)
+    load_speaker_model(options.features, files)
+    config = _make_config(options, counts, files)
     try:
         speakers = sum(len(corpus.speakers) for corpus in corpora)
         with progress_over(speakers, "looking for speech") as step:
             prepared = prepare(
-                place, config, folder=asked.output / KEPT, background=background,
-                fresh=asked.fresh, progress=lambda name: step(name, 1),
+                corpus_path, config, folder=options.output / KEPT, background=background,
+                fresh=options.fresh, progress=lambda name: step(name, 1),
             )  # fmt: skip
         with progress_over(prepared.seconds / 60, "hearing", "min") as step:
             label = ""
@@ -231,63 +231,64 @@ def command(asked: AttackOptions) -> int:
                 prepared, on_progress=show, on_seconds=lambda seconds: step(label, seconds / 60)
             )
     except KeyboardInterrupt:
-        fresh = ", without --fresh" * asked.fresh
+        fresh = ", without --fresh" * options.fresh
         say(f"monitor: progress is kept. To continue, run the same command again{fresh}")
         raise
-    write_results(results, asked.output)
+    write_results(results, options.output)
     print_attacks(results)
     say(_describe_work(prepared.context))
-    if board is not None and asked.scoreboard is not None:
-        _extend_board(board, results, asked.scoreboard)
+    if board is not None and options.scoreboard is not None:
+        _extend_board(board, results, options.scoreboard)
     for note in results.notes:
         say(f"monitor: {note}")
     for problem in results.problems:
         say(f"monitor: note: {problem}")
     say(
-        f"{asked.output / 'index.html'} has the report. {asked.output / KEPT} is biometric: keep "
-        "it private"
+        f"{options.output / 'index.html'} has the report. {options.output / KEPT} is biometric: "
+        "keep it private"
     )
     tried = len(results.settings.methods) == len(prepared.config.methods)
     return 0 if tried and not prepared.context.extractor.missing else INCOMPLETE
 
 
-def _check_options(asked: AttackOptions) -> tuple[int, ...]:
+def _check_options(options: AttackOptions) -> tuple[int, ...]:
     """Check combinations of options; return the numbers of segments to enrol."""
     from monitor.errors import UsageError
     from monitor.lab.attacks.readers import SEGMENT_SECONDS
 
-    if asked.groups is not None and not asked.attributes:
+    if options.groups is not None and not options.attributes:
         raise UsageError("--groups goes with --attributes")
-    count = asked.template / SEGMENT_SECONDS
+    count = options.template / SEGMENT_SECONDS
     if abs(count - round(count)) > 1e-9:
-        raise UsageError(f"--template {asked.template:g} is no multiple of {SEGMENT_SECONDS:g} s")
-    if asked.training_steps is not None and asked.training_minutes is not None:
+        raise UsageError(f"--template {options.template:g} is no multiple of {SEGMENT_SECONDS:g} s")
+    if options.training_steps is not None and options.training_minutes is not None:
         raise UsageError("training-steps and training-minutes: set one of them")
-    if not all(count.isdigit() and int(count) for count in asked.segments):
+    if not all(count.isdigit() and int(count) for count in options.segments):
         raise UsageError(
-            f"--segments {','.join(asked.segments)}: give whole numbers such as 1,3,30"
+            f"--segments {','.join(options.segments)}: give whole numbers such as 1,3,30"
         )
-    return tuple(sorted({int(count) for count in asked.segments}))
+    return tuple(sorted({int(count) for count in options.segments}))
 
 
 def _make_config(
-    asked: AttackOptions, counts: tuple[int, ...], files: list[Readable]
+    options: AttackOptions, counts: tuple[int, ...], files: list[Readable]
 ) -> AttackConfig:
     from monitor.lab.adapting.training import FINE_TUNING_STEPS, Length, TrainingPlan
     from monitor.lab.attacks.attacking import AttackConfig
     from monitor.lab.attacks.readers import SEGMENT_SECONDS, Amounts
 
-    count = round(asked.template / SEGMENT_SECONDS)
-    length = Length(asked.training_steps or FINE_TUNING_STEPS)
-    if asked.training_minutes is not None:
-        length = Length(seconds=60 * asked.training_minutes)
+    count = round(options.template / SEGMENT_SECONDS)
+    length = Length(options.training_steps or FINE_TUNING_STEPS)
+    if options.training_minutes is not None:
+        length = Length(seconds=60 * options.training_minutes)
     return AttackConfig(
-        (*asked.methods, *(f"command:{program}" for program in asked.commands)),
-        asked.attackers or (), asked.features or (),
-        Amounts(asked.seconds, asked.trials, count, max(count, *counts)), counts, asked.session,
-        asked.seed, asked.workers.for_recordings(files), training=TrainingPlan(length),
-        attributes=asked.attributes or (), attribute_table=asked.groups, setup=feature_setup(),
-        columns=asked.columns,
+        (*options.methods, *(f"command:{program}" for program in options.commands)),
+        options.attackers or (), options.features or (),
+        Amounts(options.seconds, options.trials, count, max(count, *counts)), counts,
+        options.session,
+        options.seed, options.workers.for_recordings(files), training=TrainingPlan(length),
+        attributes=options.attributes or (), attribute_table=options.groups, setup=feature_setup(),
+        columns=options.columns,
     )  # fmt: skip
 
 
@@ -308,7 +309,7 @@ def _extend_board(board: Scoreboard, results: AttackResults, path: Path) -> None
     from monitor.lab.attacks.scoreboard import ScoreRow, describe_comparison
     from monitor.lab.report.renderers import print_table
 
-    rows = [ScoreRow.of(results, method) for method in results.settings.methods]
+    rows = [ScoreRow.from_results(results, method) for method in results.settings.methods]
     board = board.beside(rows)
     board.save(path)
     print_table(board.table(), made_console(_WIDE))

@@ -61,7 +61,7 @@ class AuditOptions:
         "--template S",
         "Enrolled speech per person, rounded down to 5 s. [default: 60, or what half of the "
         "people have]",
-        least=5.0,
+        minimum=5.0,
     )
     rank_model: Path | None = setting(
         "rank-model FILE",
@@ -100,7 +100,7 @@ class AuditOptions:
 
 @click.command("audit", cls=HelpCommand, short_help="Report what recordings disclose.")
 @with_options(AuditOptions)
-def command(asked: AuditOptions) -> int:
+def command(options: AuditOptions) -> int:
     """Report what recordings disclose of the people who speak in them, as one document.
 
     \b
@@ -132,21 +132,21 @@ def command(asked: AuditOptions) -> int:
     )
     from monitor.run import INCOMPLETE
 
-    if len(asked.among) != 1:
+    if len(options.among) != 1:
         raise UsageError("--among: name one crowd, such as 1e6")
-    if asked.card and len(asked.sources) > 1:
+    if options.card and len(options.sources) > 1:
         raise UsageError("--card is of one corpus: give its folder, or its manifest")
-    output, suffix = asked.output, ".md" if asked.card else ".html"
-    if output is None and not asked.card:
+    output, suffix = options.output, ".md" if options.card else ".html"
+    if output is None and not options.card:
         raise UsageError("an audit is a file: -o FILE.html")
     if output is not None:
         if output.suffix.lower() != suffix:
-            raise UsageError(f"-o {output.name}: let the name {'of a card ' * asked.card}end in "
+            raise UsageError(f"-o {output.name}: let the name {'of a card ' * options.card}end in "
                              f"{suffix}")  # fmt: skip
-        endings = (".json",) if asked.card else (".csv", ".json")
-        check_outputs([output, *map(output.with_suffix, endings)], replace=asked.replace)
-    audit = _audit_folder(asked) if asked.card else _audit(asked)
-    if not asked.card:
+        endings = (".json",) if options.card else (".csv", ".json")
+        check_outputs([output, *map(output.with_suffix, endings)], replace=options.replace)
+    audit = _audit_folder(options) if options.card else _audit(options)
+    if not options.card:
         for area, lines in summarise(audit).items():
             say(TITLES[area], err=False)
             for line in lines:
@@ -154,17 +154,17 @@ def command(asked: AuditOptions) -> int:
     for problem in audit.problems:
         say(f"monitor: note: {problem}")
     if output is None:
-        click.echo(label_markdown(make_label(audit, asked.salt)), nl=False)
-    elif asked.card:
-        figures = save_label(make_label(audit, asked.salt), output)
+        click.echo(label_markdown(make_label(audit, options.salt)), nl=False)
+    elif options.card:
+        figures = save_label(make_label(audit, options.salt), output)
         say(f"{output} is the card; {figures.name} holds its figures")
     else:
-        table, figures = save_audit(audit, output, asked.salt)
+        table, figures = save_audit(audit, output, options.salt)
         say(f"{output} is the report; {table.name} and {figures.name} hold its figures")
     return INCOMPLETE if audit.kind == "corpus" and audit.skipped else 0
 
 
-def _audit(asked: AuditOptions) -> Audit:
+def _audit(options: AuditOptions) -> Audit:
     """Audit a corpus, runs or an attack."""
     from monitor.corpus.folders import is_data_set
     from monitor.errors import UsageError
@@ -172,7 +172,7 @@ def _audit(asked: AuditOptions) -> Audit:
     from monitor.lab.attacks.results import read_results
     from monitor.lab.audit.auditing import audit_attack, audit_runs
 
-    sources = asked.sources
+    sources = options.sources
     runs = [
         path
         for path in sources
@@ -181,31 +181,29 @@ def _audit(asked: AuditOptions) -> Audit:
     if runs:
         if len(runs) < len(sources):
             raise UsageError("runs (RUN.jsonl) go without a corpus or the folder of an attack")
-        return audit_runs([(path.name, read_run(path)) for path in runs], asked.config())
+        return audit_runs([(path.name, read_run(path)) for path in runs], options.config())
     if len(sources) > 1:
         raise UsageError(
             f"{len(sources)} sources: give one corpus, or one folder of an attack, or runs"
         )
     if sources[0].name == "results.json" or (sources[0] / "results.json").is_file():
-        return audit_attack(read_results(sources[0]), asked.config())
-    return _audit_folder(asked)
+        return audit_attack(read_results(sources[0]), options.config())
+    return _audit_folder(options)
 
 
-def _audit_folder(asked: AuditOptions) -> Audit:
+def _audit_folder(options: AuditOptions) -> Audit:
     """Audit a corpus, with progress."""
     from monitor.cli.inputs import load_speaker_model, plan_of
     from monitor.lab.audit.auditing import audit_corpus, extract_corpus
 
-    place = asked.workers.path(asked.sources[0])
-    corpus = asked.measuring.hearing.find(place)
+    path = options.workers.path(options.sources[0])
+    corpus = options.measuring.hearing.find(path)
     files = [recording.path for recording in corpus.recordings]
-    config = asked.config(files)
+    config = options.config(files)
     for line in plan_of(corpus):
         say(line)
     load_speaker_model(config.features, files)
     with progress_over(len(files), "listening") as step:
-        extracted = extract_corpus(
-            corpus, place, config, lambda progress: step(progress.speaker, 1)
-        )
+        extracted = extract_corpus(corpus, path, config, lambda progress: step(progress.speaker, 1))
     with progress_over(extracted.steps, "testing") as step:
         return audit_corpus(extracted, config, lambda what: step(what, 1))

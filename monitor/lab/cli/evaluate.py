@@ -129,10 +129,12 @@ def _list_scores(options: EvaluateOptions) -> list[System]:
     systems: list[System] = []
     any_choice = False
     for file, name in zip(files, _distinguish(files), strict=True):
-        place = partial(read_scores, file, unmated=options.unmated, scoring=options.scoring)
-        source = VoicePrivacyResults.at(file, options.data) if file.is_dir() else _score_file(file)
+        reader = partial(read_scores, file, unmated=options.unmated, scoring=options.scoring)
+        source = (
+            VoicePrivacyResults.find(file, options.data) if file.is_dir() else _score_file(file)
+        )
         if source is None:
-            systems.append(System(name, place))
+            systems.append(System(name, reader))
             continue
         any_choice = True
         entries = source.choose(options.choose or ())
@@ -153,7 +155,7 @@ def _list_scores(options: EvaluateOptions) -> list[System]:
                 systems.append(System(called, read, entry=entry, results=source))
             else:
                 choose = entry.words
-                systems.append(System(called, partial(place, choose=choose), choose=choose))
+                systems.append(System(called, partial(reader, choose=choose), choose=choose))
     if options.choose is not None and not any_choice:
         raise UsageError("--choose goes with SCORES from monitor score, or VoicePrivacy's folders")
     if folders:
@@ -215,7 +217,7 @@ def _score_file(file: Path) -> ScoreFile | None:
 
     if not file.is_file() or not file.stat().st_size:
         return None
-    return ScoreFile.at(file) if kind_of(file) == "npz" else None
+    return ScoreFile.from_file(file) if kind_of(file) == "npz" else None
 
 
 def _input_files(options: EvaluateOptions) -> dict[Path, None]:
@@ -376,7 +378,7 @@ class EvaluateOptions:
     epsilon: float | None = option(
         "--epsilon NATS",
         "Epsilon that the anonymiser declares for one trial. Adds the accounting over several.",
-        least=0,
+        minimum=0,
     )
     delta: float = setting(
         "delta",
@@ -395,11 +397,11 @@ class EvaluateOptions:
     replicates: int = option(
         "--replicates",
         "Resamples of speakers for the confidence intervals. 0 gives none, at once.",
-        least=0,
-        most=MOST_REPLICATES,
+        minimum=0,
+        maximum=MOST_REPLICATES,
         default=200,
     )
-    seed: int = setting("seed", "Seed of the resamples.", least=0, default=0)
+    seed: int = setting("seed", "Seed of the resamples.", minimum=0, default=0)
     figures: tuple[str, ...] | None = option(
         "--figures",
         "Figures to show, as all or by name, such as eer,d_ece,idr. `help` explains them. "
@@ -466,7 +468,7 @@ def write_validation(options: EvaluateOptions, path: Path) -> None:
             )
     statement = ValidationStatement(
         forensic.h1.strip(), forensic.h2.strip(), forensic.relevant_population.strip(),
-        forensic.case.strip(), tuple(map(Criterion.of, forensic.criteria)),
+        forensic.case.strip(), tuple(map(Criterion.parse, forensic.criteria)),
     )  # fmt: skip
     systems = list_systems(options)
     conditions = _for_each("--conditions", forensic.conditions, len(systems))
@@ -558,7 +560,7 @@ def command(options: EvaluateOptions) -> int:
     from monitor.lab.report.renderers import print_table
 
     if options.figures == ("help",):
-        print_table(Table.of(("", ""), list_catalogue(), names=2), made_console(_WIDE))
+        print_table(Table.from_numbers(("", ""), list_catalogue(), names=2), made_console(_WIDE))
         return 0
     if options.forensic.validation is not None:
         write_validation(options, options.forensic.validation)

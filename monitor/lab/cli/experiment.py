@@ -75,7 +75,7 @@ class ExperimentOptions:
     trials: int = setting(
         "trials",
         "Tests per speaker and length, spread over the speech.",
-        least=1,
+        minimum=1,
         default=20,
     )
     trainers: tuple[str, ...] = shared(trained_option)
@@ -98,7 +98,7 @@ class ExperimentOptions:
     "experiment", cls=HelpCommand, short_help="Run the SRD paper's experiments on a corpus."
 )
 @with_options(ExperimentOptions)
-def command(asked: ExperimentOptions) -> int:
+def command(options: ExperimentOptions) -> int:
     """Run the experiments of "Privacy Disclosure of Similarity Rank" (SRD) on a corpus.
 
     \b
@@ -125,10 +125,10 @@ def command(asked: ExperimentOptions) -> int:
     from monitor.phrases import plural
     from monitor.run import INCOMPLETE
 
-    check_folder(asked.output, asked.corpus)
-    settings = asked.settings()
-    material = _read_material(asked, settings)
-    settings = replace(settings, trained=_read_trainers(asked, material))
+    check_folder(options.output, options.corpus)
+    settings = options.settings()
+    material = _read_material(options, settings)
+    settings = replace(settings, trained=_read_trainers(options, material))
     panels = choose_panels(material.fills, material.offered, settings)
     for panel in panels:
         say(
@@ -141,10 +141,10 @@ def command(asked: ExperimentOptions) -> int:
             results = run_experiment(
                 material,
                 panels,
-                asked.output,
+                options.output,
                 settings,
-                fresh=asked.fresh,
-                jobs=asked.workers.processes or cores(),
+                fresh=options.fresh,
+                jobs=options.workers.processes or cores(),
                 progress=lambda c: step(f"T={c.test_seconds:g} D={c.template_seconds:g}", 1),
             )
     except KeyboardInterrupt:
@@ -156,19 +156,19 @@ def command(asked: ExperimentOptions) -> int:
         say(f"monitor: {results.noisy}")
     for answer in results.plain()["answers"].values():
         say(f"{answer['question']} {answer['corpus'] or 'Not asked here.'}")
-    say(f"{asked.output / 'index.html'} has all results. {asked.output} is private")
+    say(f"{options.output / 'index.html'} has all results. {options.output} is private")
     return INCOMPLETE if results.material.problems else 0
 
 
-def _read_material(asked: ExperimentOptions, settings: ExperimentSettings) -> Material:
+def _read_material(options: ExperimentOptions, settings: ExperimentSettings) -> Material:
     """Read scores, or extract speech."""
     from monitor.cli.inputs import check_two, load_speaker_model, plan_of
     from monitor.lab.experiment.material import read_scores, read_speech
 
-    scores = read_scores(asked.corpus, settings)
+    scores = read_scores(options.corpus, settings)
     if scores is not None:
         return scores
-    recordings = asked.measuring.hearing.find(asked.corpus)
+    recordings = options.measuring.hearing.find(options.corpus)
     for line in plan_of(recordings):
         say(line)
     check_two(recordings)
@@ -177,8 +177,8 @@ def _read_material(asked: ExperimentOptions, settings: ExperimentSettings) -> Ma
     try:
         with progress_over(len(files), "listening") as step:
             return read_speech(
-                asked.corpus, recordings, asked.output / "frames", settings,
-                asked.workers.for_recordings(files), lambda progress: step(progress.path.name, 1),
+                options.corpus, recordings, options.output / "frames", settings,
+                options.workers.for_recordings(files), lambda progress: step(progress.path.name, 1),
                 feature_setup(),
             )  # fmt: skip
     except KeyboardInterrupt:
@@ -186,11 +186,13 @@ def _read_material(asked: ExperimentOptions, settings: ExperimentSettings) -> Ma
         raise
 
 
-def _read_trainers(asked: ExperimentOptions, material: Material) -> dict[str, frozenset[str]]:
+def _read_trainers(options: ExperimentOptions, material: Material) -> dict[str, frozenset[str]]:
     """Read by feature who trained its network."""
     from monitor.errors import UsageError
 
-    trained = trained_by_feature(asked.trainers, set(material.speakers)) if asked.trainers else {}
+    trained = (
+        trained_by_feature(options.trainers, set(material.speakers)) if options.trainers else {}
+    )
     if unknown := sorted(trained.keys() - set(material.systems)):
         systems = ", ".join(material.systems)
         raise UsageError(f"--trained {unknown[0]}: this experiment is on {systems}")

@@ -118,7 +118,7 @@ class ScoreOptions:
     trials: int = setting(
         "trials",
         "Tests per speaker and length, spread over the speech. With -p, every stretch is a test.",
-        least=1,
+        minimum=1,
         default=20,
     )
     groups: Path | None = option(

@@ -96,7 +96,7 @@ def _compute(context: EvaluationContext) -> FamilyResult:
 
 FAMILY = Family(
     key="accounting",
-    place=100,
+    position=100,
     title="Accounting for a declared epsilon",
     caveat="The guides beside the curve are a scale, not a guarantee: bits of MeanD are "
     "not an epsilon. The accounting holds for the epsilon that was declared, if that is true.",

@@ -82,7 +82,9 @@ class Extrapolation:
     )
 
     @classmethod
-    def of(cls, matrix: ScoreMatrix, sample: Sample, ties: str = "spread") -> Extrapolation:
+    def from_matrix(
+        cls, matrix: ScoreMatrix, sample: Sample, ties: str = "spread"
+    ) -> Extrapolation:
         """Fit the ranks of a matrix, by one of `monitor.maths.ranks.TIE_RULES`."""
         weights = sample.weights
         return cls(
@@ -100,17 +102,17 @@ class Extrapolation:
     @cached_property
     def sizes(self) -> FloatArray:
         """Shape (K,): of the random parts of the N that forms are fitted among."""
-        least = max(2.0, self.speakers / _REACH)
-        return np.unique(np.rint(np.geomspace(least, self.speakers, _SIZES)))
+        smallest = max(2.0, self.speakers / _REACH)
+        return np.unique(np.rint(np.geomspace(smallest, self.speakers, _SIZES)))
 
     def measured(self, sizes: FloatArray) -> tuple[FloatArray, FloatArray | None]:
         """IdR expected among n of the N, the right one among them: (K,), and (B, K) resampled."""
         table = self._table(sizes)
-        own = _share(self.histogram @ table / self.histogram.sum())
+        estimate = _share(self.histogram @ table / self.histogram.sum())
         if self.replicates is None:
-            return own, None
-        drawn = self.replicates @ table / self.replicates.sum(axis=1, keepdims=True)
-        return own, _share(drawn)
+            return estimate, None
+        replicates = self.replicates @ table / self.replicates.sum(axis=1, keepdims=True)
+        return estimate, _share(replicates)
 
     def _table(self, sizes: FloatArray) -> FloatArray:
         """IdR by rank among the N, shape (N, K)."""
@@ -119,9 +121,13 @@ class Extrapolation:
     def fitted(self, name: str) -> tuple[FloatArray, FloatArray | None]:
         """Fit a form: parameters of shape (1, 2), and (B, 2) for the resamples."""
         if name not in self._points:
-            own, drawn = self.measured(self.sizes)
-            point = fit_rates(FORMS[name], self.sizes, own[None])
-            again = None if drawn is None else fit_rates(FORMS[name], self.sizes, drawn, point)
+            estimate, replicates = self.measured(self.sizes)
+            point = fit_rates(FORMS[name], self.sizes, estimate[None])
+            again = (
+                None
+                if replicates is None
+                else fit_rates(FORMS[name], self.sizes, replicates, point)
+            )
             self._points[name] = point, again
         return self._points[name]
 
@@ -141,10 +147,10 @@ class Extrapolation:
         if points is None or weights is None:
             return None
         limits_at_n = self._limits_at_n()
-        rates, drawn = self.rates(sizes)[name], FORMS[name].rate(points, sizes)
-        on_logit = [logit(np.clip(estimate, _EDGE, 1 - _EDGE)) for estimate in (rates, drawn)]
+        rates, replicates = self.rates(sizes)[name], FORMS[name].rate(points, sizes)
+        on_logit = [logit(np.clip(estimate, _EDGE, 1 - _EDGE)) for estimate in (rates, replicates)]
         low, high = expit([estimate.t_limits() for estimate in self._estimates(*on_logit)]).T
-        lowest, highest = limits_of_each(drawn[find_resamples(weights)].T).T
+        lowest, highest = limits_of_each(replicates[find_resamples(weights)].T).T
         low = np.minimum(np.minimum(low, lowest), limits_at_n[0])
         high = np.minimum(np.maximum(high, highest), limits_at_n[1])
         if not self.seen_to_fall:
@@ -163,19 +169,21 @@ class Extrapolation:
 
     def _limits_at_n(self) -> tuple[float, float]:
         """Over speakers, of IdR among the N."""
-        rates, drawn = self.measured(np.array([float(self.speakers)]))
-        assert drawn is not None
-        (limits,) = self.measured_limits(rates, drawn)
+        rates, replicates = self.measured(np.array([float(self.speakers)]))
+        assert replicates is not None
+        (limits,) = self.measured_limits(rates, replicates)
         return limits
 
-    def measured_limits(self, rates: FloatArray, drawn: FloatArray) -> list[tuple[float, float]]:
+    def measured_limits(
+        self, rates: FloatArray, replicates: FloatArray
+    ) -> list[tuple[float, float]]:
         """Compute limits over speakers of what `measured` gives: (K,) and (B, K)."""
-        return [estimate.share_limits(0.0, 1.0) for estimate in self._estimates(rates, drawn)]
+        return [estimate.share_limits(0.0, 1.0) for estimate in self._estimates(rates, replicates)]
 
-    def _estimates(self, values: FloatArray, drawn: FloatArray) -> Iterator[Estimate]:
+    def _estimates(self, values: FloatArray, replicate_rows: FloatArray) -> Iterator[Estimate]:
         assert self.sample.weights is not None
         is_resample = find_resamples(self.sample.weights)
-        for value, replicates in zip(values.tolist(), drawn.T, strict=True):
+        for value, replicates in zip(values.tolist(), replicate_rows.T, strict=True):
             yield Estimate(
                 value, replicates[is_resample], replicates[~is_resample], self.sample.units,
                 self.sample.trials,
@@ -192,14 +200,14 @@ class Extrapolation:
     @cached_property
     def supported(self) -> int:
         """Up to how many people N supports the bracket of IdR: see `FAR`, `NARROW`, `FEWEST`."""
-        least = min(FAR * self.speakers, MOST)
+        minimum = min(FAR * self.speakers, MOST)
         if not self.narrows:
-            return least
-        steps = int(np.ceil(np.log10(MOST / least) * _STEPS))
-        sizes = np.rint(np.geomspace(least, MOST, steps + 1))
+            return minimum
+        steps = int(np.ceil(np.log10(MOST / minimum) * _STEPS))
+        sizes = np.rint(np.geomspace(minimum, MOST, steps + 1))
         low, high = self.bracket(sizes)
         wide = np.flatnonzero(high - low > NARROW["share"])
-        return int(sizes[wide[0] - 1]) if wide.size and wide[0] else least if wide.size else MOST
+        return int(sizes[wide[0] - 1]) if wide.size and wide[0] else minimum if wide.size else MOST
 
     @property
     def falls(self) -> bool:
@@ -218,12 +226,12 @@ class Extrapolation:
 
     def mean_bits(self, name: str, people: int) -> tuple[float, FloatArray | None]:
         """Compute MeanD among M by a form of `RANKED`: of the rank model at N, and what it adds."""
-        own, drawn = self.at_n(self.speakers)
+        estimate, replicates = self.at_n(self.speakers)
         point, points = self.fitted(name)
-        total = own + float(self.gained(name, point, people)[0])
-        if drawn is None or points is None:
+        total = estimate + float(self.gained(name, point, people)[0])
+        if replicates is None or points is None:
             return total, None
-        return total, drawn + self.gained(name, points, people)
+        return total, replicates + self.gained(name, points, people)
 
     def gained(self, name: str, points: FloatArray, people: int) -> FloatArray:
         """Compute bits gained from N to M people, at most ``log2(M / N)``."""
@@ -233,10 +241,10 @@ class Extrapolation:
 
     def at_n(self, people: int) -> tuple[float, FloatArray | None]:
         """MeanD of the rank model that is fitted to the ranks, at M up to N; likewise."""
-        own = float(mean_bits_of(*fit_many(self.histogram[None]), people)[0])
+        estimate = float(mean_bits_of(*fit_many(self.histogram[None]), people)[0])
         if self.replicates is None:
-            return own, None
-        return own, mean_bits_of(*self._rank_models, people)
+            return estimate, None
+        return estimate, mean_bits_of(*self._rank_models, people)
 
     @cached_property
     def _rank_models(self) -> tuple[FloatArray, FloatArray, BoolArray]:
@@ -284,8 +292,8 @@ def figures(
 def _measured(forecast: Extrapolation, people: int, ties: str) -> Iterator[Figure]:
     (rate,), rates = forecast.measured(np.array([float(people)]))
     bits, more = forecast.at_n(people)
-    drawn = None if rates is None else rates[:, 0]
-    idr = _figure("idr", "", people, float(rate), drawn, ties)
+    replicates = None if rates is None else rates[:, 0]
+    idr = _figure("idr", "", people, float(rate), replicates, ties)
     meand = _figure("meand", "", people, bits, more, ties)
     note = "expected in a random subset of the enrolled; no form"
     yield from add_limits([replace(idr, note=note)], forecast.sample)
@@ -298,8 +306,8 @@ def _extrapolated(forecast: Extrapolation, people: int, ties: str) -> Iterator[F
     idr: list[Figure] = []
     for name, form in FORMS.items():
         points, ends = forecast.fitted(name)[1], forecast.limits(name, at)
-        drawn = None if points is None else form.rate(points, at)[:, 0]
-        figure = _figure("idr", name, people, float(forecast.rates(at)[name][0]), drawn, ties)
+        replicates = None if points is None else form.rate(points, at)[:, 0]
+        figure = _figure("idr", name, people, float(forecast.rates(at)[name][0]), replicates, ties)
         if ends is not None:
             figure = replace(figure, low=float(ends[0][0]), high=float(ends[1][0]))
         idr.append(figure)
@@ -318,13 +326,15 @@ def _extrapolated(forecast: Extrapolation, people: int, ties: str) -> Iterator[F
 
 def _steepest(forecast: Extrapolation, people: int, figure: Figure) -> Figure:
     """MeanD with a lower limit for a rate that is not seen to fall."""
-    bits, drawn = forecast.at_n(forecast.speakers)
-    (own,) = add_limits([_figure("meand", "", forecast.speakers, bits, drawn, "")], forecast.sample)
+    bits, replicates = forecast.at_n(forecast.speakers)
+    (measured,) = add_limits(
+        [_figure("meand", "", forecast.speakers, bits, replicates, "")], forecast.sample
+    )
     form = figure.key.removeprefix("among.meand_").rsplit("_", 1)[0]
-    if own.low is None or figure.low is None:
+    if measured.low is None or figure.low is None:
         return figure
-    least = own.low + float(forecast.gained(form, forecast.steepest(form), people)[0])
-    return replace(figure, low=min(figure.low, least))
+    lower_limit = measured.low + float(forecast.gained(form, forecast.steepest(form), people)[0])
+    return replace(figure, low=min(figure.low, lower_limit))
 
 
 def _figure(
@@ -376,10 +386,10 @@ def curve(forecast: Extrapolation, among: Iterable[int]) -> CrowdRates | None:
     people = np.unique(np.append(people, float(forecast.speakers)))
     beyond = people[people >= forecast.speakers]
     rates, (low, high) = forecast.rates(people), forecast.bracket(beyond)
-    measured, drawn = forecast.measured(forecast.sizes)
+    measured, replicates = forecast.measured(forecast.sizes)
     ends = (None, None)
-    if drawn is not None:
-        ends = tuple(np.array(forecast.measured_limits(measured, drawn)).T)
+    if replicates is not None:
+        ends = tuple(np.array(forecast.measured_limits(measured, replicates)).T)
     return CrowdRates(
         Line(forecast.sizes, measured, *ends),
         {FORMS[name].label: Line(people, rate) for name, rate in rates.items()},
@@ -406,7 +416,7 @@ def notes(forecast: Extrapolation, among: Iterable[int]) -> Iterator[str]:
 
 def _compute(context: EvaluationContext) -> FamilyResult:
     ties, sizes = context.settings.ties, tuple(map(int, context.settings.among))
-    forecast = Extrapolation.of(context.ranked, context.sample(pooled=False), ties)
+    forecast = Extrapolation.from_matrix(context.ranked, context.sample(pooled=False), ties)
     return FamilyResult(
         tuple(figures(forecast, sizes, ties)),
         tuple(notes(forecast, sizes)),
@@ -416,7 +426,7 @@ def _compute(context: EvaluationContext) -> FamilyResult:
 
 def _meaning(figures_by_key: Mapping[str, Figure], speakers: int) -> Iterator[str]:
     """Describe the first place in the largest crowd that was asked for."""
-    keys = [key for key in figures_by_key if _IDR.fits(key)]
+    keys = [key for key in figures_by_key if _IDR.matches(key)]
     if not keys or not (figure := figures_by_key[keys[-1]]).text:
         return
     low, high = figure.limits
@@ -438,7 +448,7 @@ _IDR = FigureEntry(
 
 FAMILY = Family(
     key="among",
-    place=80,
+    position=80,
     title="Among more people than were scored",
     caveat="Far beyond the people who were scored nothing decides between the forms: quote the "
     "bracket and whether it is supported, never one form. Limits are over speakers as good and as "

@@ -94,10 +94,10 @@ def figures(
     for k in cuts:
         if k < matrix.population:
             shares = np.bincount(matrix.owner, rank_shares(matrix.better, matrix.tied, k))
-            drawn = None if weights is None else (weights @ shares) / (weights @ tests)
+            replicates = None if weights is None else (weights @ shares) / (weights @ tests)
             value = float(shares.sum() / matrix.trials)
             entries.append(
-                FAMILY.figure(f"share_rank_at_most_{k}", value, drawn,
+                FAMILY.figure(f"share_rank_at_most_{k}", value, replicates,
                               label=f"P(rank ≤ {k})", floor=k / population)
             )  # fmt: skip
     note = (
@@ -153,7 +153,7 @@ _AT_MOST = FigureEntry("rank_{k}", "anonymity.share_rank_at_most_{k}",
 
 FAMILY = Family(
     key="anonymity",
-    place=70,
+    position=70,
     title="Ranks as anonymity (USC)",
     caveat="A mean rank is not k-anonymity: one speaker at rank 1 hides in an average of "
     "100. Look at P(rank ≤ k) and at the worst trial.",
@@ -166,7 +166,7 @@ FAMILY = Family(
                     "mean rank of the most exposed 1 % of speakers",
                     LimitRule("given", few_decide=True), label="mean rank, most exposed 1 %",
                     unit="rank", ties="spread"),
-        *(_AT_MOST.at(k=k) for k in CUTS),
+        *(_AT_MOST.fill_in(k=k) for k in CUTS),
         FigureEntry("worst_rank", "anonymity.worst_rank", "the nearest that any trial comes",
                     LimitRule("none"), label="worst rank", unit="rank", ties="mid"),
     ),

@@ -213,20 +213,22 @@ class RowScores:
         self._counts, self._sums = np.zeros((2, self.folds, bins))
         self._low, self._high = np.full(self.folds, np.inf), np.full(self.folds, -np.inf)
         row_blocks = []
-        for part, scores in matrix.blocks():
+        for block, scores in matrix.blocks():
             z = normalise_rows(scores, ddof=0)
-            row, target = np.arange(len(z)), matrix.target[part]
-            self.mated[part] = z[row, target]
-            left = z[matrix.others(part)].reshape(len(z), -1)
-            fold = self.fold[part]
-            np.minimum.at(self._low, fold, left.min(axis=1))
-            np.maximum.at(self._high, fold, left.max(axis=1))
-            place = ((left + reach) * (bins / (2 * reach))).astype(np.intp) + fold[:, None] * bins
+            row, target = np.arange(len(z)), matrix.target[block]
+            self.mated[block] = z[row, target]
+            non_mated = z[matrix.others(block)].reshape(len(z), -1)
+            fold = self.fold[block]
+            np.minimum.at(self._low, fold, non_mated.min(axis=1))
+            np.maximum.at(self._high, fold, non_mated.max(axis=1))
+            cells = ((non_mated + reach) * (bins / (2 * reach))).astype(np.intp) + fold[
+                :, None
+            ] * bins
             size = self.folds * bins
-            self._counts += np.bincount(place.ravel(), minlength=size).reshape(-1, bins)
-            self._sums += np.bincount(place.ravel(), left.ravel(), size).reshape(-1, bins)
+            self._counts += np.bincount(cells.ravel(), minlength=size).reshape(-1, bins)
+            self._sums += np.bincount(cells.ravel(), non_mated.ravel(), size).reshape(-1, bins)
             if exact:
-                row_blocks.append(left)
+                row_blocks.append(non_mated)
         self._kept = np.concatenate(row_blocks) if exact else None
 
     def calibrate(

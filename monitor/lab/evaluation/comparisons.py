@@ -218,15 +218,15 @@ class ScoreMatrix(OneLine):
         """Yield rows in order, some megabytes at a time, as float64."""
         rows = max(1, _BLOCK // self.population)
         for first in range(0, self.trials, rows):
-            part = slice(first, min(first + rows, self.trials))
-            scores = np.asarray(self.scores[part], dtype=np.float64)
+            block = slice(first, min(first + rows, self.trials))
+            scores = np.asarray(self.scores[block], dtype=np.float64)
             if not np.isfinite(scores).all():
                 row, column = np.argwhere(~np.isfinite(scores))[0].tolist()
                 raise UsageError(
                     f"{self.name}: the score of trial {first + row + 1} with speaker "
                     f"{self.speakers[column]} is not finite. Drop that trial"
                 )
-            yield part, scores
+            yield block, scores
 
     @cached_property
     def non_mated_counts(self) -> IntArray:
@@ -235,13 +235,13 @@ class ScoreMatrix(OneLine):
 
     def non_mated_blocks(self) -> Iterator[tuple[IntArray, FloatArray]]:
         """Yield `blocks` without mated scores: (rows, N - 1), and rows' indices in `tested`."""
-        for part, scores in self.blocks():
-            others = self.others(part)
-            yield self.owner[part], scores[others].reshape(len(scores), -1)
+        for block, scores in self.blocks():
+            others = self.others(block)
+            yield self.owner[block], scores[others].reshape(len(scores), -1)
 
-    def others(self, part: slice) -> BoolArray:
+    def others(self, block: slice) -> BoolArray:
         """Locate the non-mated scores of these rows: shape (rows, N)."""
-        target = self.target[part]
+        target = self.target[block]
         others = np.ones((len(target), self.population), dtype=bool)
         others[np.arange(len(target)), target] = False
         return others
@@ -265,10 +265,10 @@ class ScoreMatrix(OneLine):
     def _first_pass(self) -> tuple[FloatArray, IntArray, IntArray]:
         mated = np.empty(self.trials)
         better, tied = np.empty((2, self.trials), dtype=np.intp)
-        for part, scores in self.blocks():
-            target = self.target[part]
-            mated[part] = scores[np.arange(len(scores)), target]
-            better[part], tied[part] = rank_bounds(scores, target)
+        for block, scores in self.blocks():
+            target = self.target[block]
+            mated[block] = scores[np.arange(len(scores)), target]
+            better[block], tied[block] = rank_bounds(scores, target)
         return mated, better, tied
 
 
@@ -328,13 +328,13 @@ class Comparisons(OneLine):
     Attributes:
         speakers: the N enrolled speakers.
         matrix: trials compared with all of them, including their own; None without such trials.
-        rest: all other comparisons, or None.
+        incomplete: all other comparisons, or None.
         name: of the system.
     """
 
     speakers: tuple[str, ...]
     matrix: ScoreMatrix | None
-    rest: ScoreList | None = None
+    incomplete: ScoreList | None = None
     name: str = "scores"
 
     def __post_init__(self) -> None:
@@ -344,7 +344,7 @@ class Comparisons(OneLine):
             raise UsageError(f"{self.name} has no non-mated comparison: check the names")
 
     @classmethod
-    def of(cls, listed: ScoreList, name: str = "scores") -> Comparisons:
+    def from_scores(cls, listed: ScoreList, name: str = "scores") -> Comparisons:
         """Collect the complete trials of a list into a matrix."""
         is_complete = listed.complete & (len(listed.speakers) > 1)
         if not is_complete.any():
@@ -353,13 +353,13 @@ class Comparisons(OneLine):
         row, column = (np.cumsum(is_complete) - 1)[listed.trial[inside]], listed.speaker[inside]
         scores = scratch((int(is_complete.sum()), len(listed.speakers)), listed.scores.dtype)
         scores[row, column] = listed.scores[inside]
-        own = listed.mated[inside]
+        is_mated = listed.mated[inside]
         target = np.empty(len(scores), dtype=np.intp)
-        target[row[own]] = column[own]
+        target[row[is_mated]] = column[is_mated]
         called = tuple(compress(listed.trials, is_complete.tolist()))
         matrix = ScoreMatrix(scores, target, listed.speakers, name, called)
-        rest = None if is_complete.all() else listed.of_trials(~is_complete)
-        return cls(listed.speakers, matrix, rest, name)
+        incomplete = None if is_complete.all() else listed.of_trials(~is_complete)
+        return cls(listed.speakers, matrix, incomplete, name)
 
     @classmethod
     def all_of(cls, matrix: ScoreMatrix) -> Comparisons:
@@ -370,25 +370,25 @@ class Comparisons(OneLine):
     def people(self) -> tuple[str, ...]:
         """Names of the speakers of trials: S, those of `ScoreMatrix.tested` first."""
         ranked = () if self.matrix is None else self.matrix.people
-        return tuple(dict.fromkeys([*ranked, *(self.rest.people if self.rest else ())]))
+        return tuple(dict.fromkeys([*ranked, *(self.incomplete.people if self.incomplete else ())]))
 
     @cached_property
     def _whose(self) -> IntArray:
         """Speaker of each trial beside the matrix."""
-        if self.rest is None:
+        if self.incomplete is None:
             return np.zeros(0, dtype=np.intp)
-        place = {name: i for i, name in enumerate(self.people)}
-        owner = np.array([place[name] for name in self.rest.people], dtype=np.intp)
-        return owner[self.rest.spoken]
+        index = {name: i for i, name in enumerate(self.people)}
+        owner = np.array([index[name] for name in self.incomplete.people], dtype=np.intp)
+        return owner[self.incomplete.spoken]
 
     @cached_property
     def _own(self) -> tuple[FloatArray, IntArray]:
         """Mated scores and their speakers."""
         scores = [] if self.matrix is None else [self.matrix.mated]
         owner = [] if self.matrix is None else [self.matrix.owner]
-        if self.rest is not None:
-            scores.append(np.asarray(self.rest.scores[self.rest.mated], np.float64))
-            owner.append(self._whose[self.rest.trial[self.rest.mated]])
+        if self.incomplete is not None:
+            scores.append(np.asarray(self.incomplete.scores[self.incomplete.mated], np.float64))
+            owner.append(self._whose[self.incomplete.trial[self.incomplete.mated]])
         return np.concatenate(scores), np.concatenate(owner)
 
     @property
@@ -407,39 +407,39 @@ class Comparisons(OneLine):
         counts = np.zeros(len(self.people), dtype=np.intp)
         if self.matrix is not None:
             counts[: len(self.matrix.tested)] = self.matrix.non_mated_counts
-        if self.rest is not None:
-            np.add.at(counts, self._whose, self.rest.met - self.rest.hits)
+        if self.incomplete is not None:
+            np.add.at(counts, self._whose, self.incomplete.met - self.incomplete.hits)
         return counts
 
     def non_mated_blocks(self) -> Iterator[tuple[IntArray, FloatArray]]:
         """See `ScoredComparisons`."""
         if self.matrix is not None:
             yield from self.matrix.non_mated_blocks()
-        if self.rest is None:
+        if self.incomplete is None:
             return
-        others = np.flatnonzero(~self.rest.mated)
-        for part in np.split(others, range(_BLOCK, len(others), _BLOCK)):
-            if part.size:
-                scores = np.asarray(self.rest.scores[part], np.float64)
-                yield self._whose[self.rest.trial[part]], scores[:, None]
+        others = np.flatnonzero(~self.incomplete.mated)
+        for batch in np.split(others, range(_BLOCK, len(others), _BLOCK)):
+            if batch.size:
+                scores = np.asarray(self.incomplete.scores[batch], np.float64)
+                yield self._whose[self.incomplete.trial[batch]], scores[:, None]
 
     def listed(self) -> ScoreList:
         """Return all comparisons one by one, in memory."""
         if self.matrix is None:
-            assert self.rest is not None
-            return self.rest
+            assert self.incomplete is not None
+            return self.incomplete
         ranked = as_list(self.matrix)
-        return ranked if self.rest is None else _join(ranked, self.rest)
+        return ranked if self.incomplete is None else _join(ranked, self.incomplete)
 
     @cached_property
     def usage(self) -> Usage:
         """Numbers of comparisons of each kind."""
         ranked = 0 if self.matrix is None else self.matrix.trials
         lost = strange = more = 0
-        if self.rest is not None:
-            lone = self.rest.hits == 0
-            lost, more = int(lone.sum()), len(self.rest.spoken)
-            strange = int(self.rest.met[lone].sum())
+        if self.incomplete is not None:
+            lone = self.incomplete.hits == 0
+            lost, more = int(lone.sum()), len(self.incomplete.spoken)
+            strange = int(self.incomplete.met[lone].sum())
         target, others = self.mated.size, int(self.non_mated_counts.sum())
         return Usage(target, others, strange, ranked + more, lost, ranked)
 
@@ -467,7 +467,7 @@ def within(every: Comparisons, group_of: Mapping[str, str], group: str) -> Compa
     names = tuple(listed.speakers[column] for column in columns.tolist())
     speaker = (np.cumsum(met) - 1)[selected.speaker]
     selected = replace(selected, speaker=speaker, speakers=names)
-    return Comparisons.of(selected, f"{every.name} {group}")
+    return Comparisons.from_scores(selected, f"{every.name} {group}")
 
 
 def as_list(matrix: ScoreMatrix) -> ScoreList:
@@ -485,8 +485,8 @@ def as_list(matrix: ScoreMatrix) -> ScoreList:
 
 def _join(first: ScoreList, second: ScoreList) -> ScoreList:
     people = tuple(dict.fromkeys((*first.people, *second.people)))
-    place = {name: i for i, name in enumerate(people)}
-    moved = np.array([place[name] for name in second.people], dtype=np.intp)
+    index = {name: i for i, name in enumerate(people)}
+    moved = np.array([index[name] for name in second.people], dtype=np.intp)
     return ScoreList(
         np.concatenate([first.scores, second.scores]),
         np.concatenate([first.mated, second.mated]),

@@ -43,35 +43,37 @@ class ScoreCounts:
     high: float
 
     @classmethod
-    def of(cls, scores: ScoredComparisons, weights: FloatArray | None = None) -> ScoreCounts:
+    def from_scores(
+        cls, scores: ScoredComparisons, weights: FloatArray | None = None
+    ) -> ScoreCounts:
         """Count all scores in one pass over blocks; in one more where there are weights (B, S)."""
-        own = np.sort(scores.mated)
-        levels = own[np.concatenate([[True], own[1:] > own[:-1]])]
+        mated_scores = np.sort(scores.mated)
+        levels = mated_scores[np.concatenate([[True], mated_scores[1:] > mated_scores[:-1]])]
         cuts = cuts_around(levels)
         cells = np.zeros(len(cuts) + 1, dtype=np.intp)
         people = len(scores.non_mated_counts)
         sums = np.zeros((people, 2))
-        low, high = float(own[0]), float(own[-1])
+        low, high = float(mated_scores[0]), float(mated_scores[-1])
         sums[:, 0] = np.bincount(scores.owner, cost_bits(-scores.mated[:, None]), people)
         for owner, block in scores.non_mated_blocks():
             sums[:, 1] += np.bincount(owner, cost_bits(block), people)
             ordered = np.sort(block, axis=None)
             cells += cell_counts(ordered, cuts)
             low, high = min(low, float(ordered[0])), max(high, float(ordered[-1]))
-        mated = cell_counts(own, cuts)
+        mated = cell_counts(mated_scores, cuts)
         counts = Counts(cuts, mated.astype(np.float64), cells.astype(np.float64))
         sizes = np.stack([np.bincount(scores.owner, minlength=people), scores.non_mated_counts], 1)
         mean = sums.sum(axis=0) / sizes.sum(axis=0)
         if weights is None:
             return cls(counts, None, False, mean, None, low, high)
-        most = max(_CELLS // people, 3)
-        coarse = len(cuts) > most
+        maximum = max(_CELLS // people, 3)
+        coarse = len(cuts) > maximum
         if coarse:
-            cuts = levels[np.linspace(0, len(levels) - 1, most).astype(np.intp)]
+            cuts = levels[np.linspace(0, len(levels) - 1, maximum).astype(np.intp)]
         by_speaker = speaker_cells(scores, cuts)
-        drawn = Counts(cuts, weights @ by_speaker[0], weights @ by_speaker[1])
+        replicates = Counts(cuts, weights @ by_speaker[0], weights @ by_speaker[1])
         shares = weights @ sums / (weights @ sizes)
-        return cls(counts, drawn, coarse, mean, shares, low, high)
+        return cls(counts, replicates, coarse, mean, shares, low, high)
 
     @cached_property
     def blocks(self) -> Blocks:
@@ -103,8 +105,8 @@ def cost_bits(scores: FloatArray) -> DoubleArray:
 def speaker_cells(scores: ScoredComparisons, cuts: FloatArray) -> tuple[DoubleArray, DoubleArray]:
     """Mated and non-mated scores of each person's trials in each cell of cuts: (S, G) each."""
     shape = (len(scores.non_mated_counts), len(cuts) + 1)
-    place = np.searchsorted(cuts, scores.mated, side="right")
-    mated = np.bincount(scores.owner * shape[1] + place, minlength=shape[0] * shape[1])
+    cell = np.searchsorted(cuts, scores.mated, side="right")
+    mated = np.bincount(scores.owner * shape[1] + cell, minlength=shape[0] * shape[1])
     others = np.zeros(shape)
     for owner, block in scores.non_mated_blocks():
         order = np.argsort(owner, kind="stable")

@@ -137,10 +137,12 @@ class Curves(OneLine):
     more: Mapping[str, object] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, name: str, speakers: int, non_mated: int, drawn: Mapping[str, object]) -> Curves:
+    def from_lines(
+        cls, name: str, speakers: int, non_mated: int, lines: Mapping[str, object]
+    ) -> Curves:
         """Collect curves by name; those without an attribute go to `more`."""
-        attributes: Record = {key: drawn[key] for key in drawn if key in cls.__dataclass_fields__}
-        more = {key: value for key, value in drawn.items() if key not in attributes}
+        attributes: Record = {key: lines[key] for key in lines if key in cls.__dataclass_fields__}
+        more = {key: value for key, value in lines.items() if key not in attributes}
         return cls(name, speakers, non_mated, **attributes, more=more)
 
     def drawn(self) -> dict[str, object]:

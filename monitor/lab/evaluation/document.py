@@ -93,7 +93,7 @@ class Evaluation:
         document = {
             "schema": 1,
             "systems": [report.to_json(shown) for report in self.reports],
-            "groups": {part.name: part.to_json(shown) for part in self.groups},
+            "groups": {grouped.name: grouped.to_json(shown) for grouped in self.groups},
             "comparison": self.comparison.to_json(shown) if several else None,
             "pairs": [pair.to_json() for pair in self.pairs],
         }
@@ -107,11 +107,11 @@ class Evaluation:
         rows: list[Sequence[Cell]] = []
         for report in self.reports:
             rows += _csv_rows(report, report.name, "", shown)
-            for part in self.groups:
-                if part.name == report.name:
-                    for group in part.comparison.reports:
-                        rows += _csv_rows(group, part.name, group.name, shown)
-        return render_csv(Table.of(_HEAD, rows))
+            for grouped in self.groups:
+                if grouped.name == report.name:
+                    for group in grouped.comparison.reports:
+                        rows += _csv_rows(group, grouped.name, group.name, shown)
+        return render_csv(Table.from_numbers(_HEAD, rows))
 
     def latex(self, shown: Sequence[str] | None = None) -> str:
         r"""Format a table for a paper, and one for the groups of each system (``booktabs``).
@@ -124,9 +124,9 @@ class Evaluation:
             for report in self.reports
         )
         tables = [_latex_table(self.comparison, keys, captions)]
-        for part in self.groups:
-            caption = f"{part.name}, group by group. {part.notes[0]}"
-            tables.append(_latex_table(part.comparison, keys, caption))
+        for grouped in self.groups:
+            caption = f"{grouped.name}, group by group. {grouped.notes[0]}"
+            tables.append(_latex_table(grouped.comparison, keys, caption))
         return "% needs \\usepackage{booktabs}\n" + "\n".join(tables)
 
     def summary(self, shown: Sequence[str] | None = None, every: bool = False) -> Document:
@@ -151,9 +151,9 @@ class Evaluation:
             keys = list(self.pairs[0].differences)
             sections.append(Section("", list(self._pair_tables(keys))))
             sections.append(Section("", [Paragraphs(self._explain_pairs())]))
-        for part in self.groups:
-            rows = [row.key for row in part.comparison.rows]
-            sections.append(_group_section(part, _choose_tables(rows, shown, every)))
+        for grouped in self.groups:
+            rows = [row.key for row in grouped.comparison.rows]
+            sections.append(_group_section(grouped, _choose_tables(rows, shown, every)))
         facts = [_name_facts(report, ", ") for report in self.reports]
         return Document("", facts, sections, self._warnings())
 
@@ -201,9 +201,9 @@ class Evaluation:
             explained = Bullets(self._explain_pairs(), "notes")
             tables = self._pair_tables(main_figures())
             sections.append(Section("Differences of all pairs", [explained, *tables], folded=True))
-        for part in self.groups:
-            keys = main_keys(row.key for row in part.comparison.rows)
-            sections.append(_group_section(part, [("", keys)]))
+        for grouped in self.groups:
+            keys = main_keys(row.key for row in grouped.comparison.rows)
+            sections.append(_group_section(grouped, [("", keys)]))
         every = [
             figure_table(self.comparison, keys, title_of(family))
             for family, keys in families_here.items()
@@ -251,9 +251,9 @@ class Evaluation:
                   if all(note in report.notes for report in self.reports)]  # fmt: skip
         meanings = []
         for report in self.reports:
-            own = Bullets([note for note in report.notes if note not in shared], "notes")
+            notes = Bullets([note for note in report.notes if note not in shared], "notes")
             name = report.name if several else ""
-            meanings.append(Section(name, [Paragraphs(meaning(report)), own]))
+            meanings.append(Section(name, [Paragraphs(meaning(report)), notes]))
         return Section("What it means", [Columns(meanings), Bullets(shared, "notes")])
 
     def _warnings(self) -> list[str]:
@@ -288,7 +288,9 @@ class Evaluation:
                 ])  # fmt: skip
             head = ("pair", "difference", "limits", "p", "")
             unit = figures[key].shown_unit
-            yield Table.of(head, rows, title=figures[key].label + f" ({unit})" * bool(unit))
+            yield Table.from_numbers(
+                head, rows, title=figures[key].label + f" ({unit})" * bool(unit)
+            )
 
 
 def figure_table(comparison: Comparison, keys: Iterable[str], title: str = "") -> Table:
@@ -306,8 +308,8 @@ def figure_table(comparison: Comparison, keys: Iterable[str], title: str = "") -
         cells: Sequence[Cell] = row.figures
         if len(names) == 1:
             ceiling = row.first.ceiling
-            most = "" if ceiling is None else format_value(ceiling, row.first.unit)
-            cells = (row.first.shown, format_limits(row.first), most)
+            maximum = "" if ceiling is None else format_value(ceiling, row.first.unit)
+            cells = (row.first.shown, format_limits(row.first), maximum)
         elif len(names) > _LIMITS_FOR:
             cells = [figure and figure.shown for figure in row.figures]
         marks |= {(i, j): mark for j, mark in enumerate(row.marks, 1) if mark}
@@ -322,13 +324,13 @@ def figure_table(comparison: Comparison, keys: Iterable[str], title: str = "") -
     return Table(columns, rows, title, [ties] if ties else [], marks=marks, wide=len(names) > 4)
 
 
-def _group_section(part: Grouped, tables: Iterable[tuple[str, Sequence[str]]]) -> Section:
+def _group_section(grouped: Grouped, tables: Iterable[tuple[str, Sequence[str]]]) -> Section:
     return Section(
-        f"{part.name}, group by group",
+        f"{grouped.name}, group by group",
         [
-            Bullets(part.notes, "notes"),
-            *(figure_table(part.comparison, keys, title) for title, keys in tables),
-            Paragraphs([_legend(part.comparison.names[0])], muted=True),
+            Bullets(grouped.notes, "notes"),
+            *(figure_table(grouped.comparison, keys, title) for title, keys in tables),
+            Paragraphs([_legend(grouped.comparison.names[0])], muted=True),
         ],
         folded=True,
     )
@@ -377,7 +379,7 @@ def pairs_csv(pairs: Sequence[Pair]) -> str:
         for pair in pairs
         for key, difference in pair.differences.items()
     ]  # fmt: skip
-    return render_csv(Table.of(_PAIRS_HEAD, rows))
+    return render_csv(Table.from_numbers(_PAIRS_HEAD, rows))
 
 
 def _latex_table(comparison: Comparison, keys: Sequence[str], caption: str) -> str:
@@ -389,5 +391,5 @@ def _latex_table(comparison: Comparison, keys: Sequence[str], caption: str) -> s
         for row in rows
     ]  # fmt: skip
     marks = {(i, j): mark for i, row in enumerate(rows) for j, mark in enumerate(row.marks, 1)}
-    table = Table.of(("Figure", *comparison.names), cells, marks=marks)
+    table = Table.from_numbers(("Figure", *comparison.names), cells, marks=marks)
     return render_latex(table, caption)

@@ -89,10 +89,10 @@ def evaluate(
         raise UsageError(
             f"dev is a {type(dev).__name__}: give a ScoreMatrix, such as read_scores(FILE).matrix"
         )
-    context = EvaluationContext.of(scores, settings, dev)
+    context = EvaluationContext.from_scores(scores, settings, dev)
     every, usage = context.comparisons, context.comparisons.usage
     about = dict.fromkeys(notes, "")  # by note, the family of figures that it is about
-    if every.rest is not None:
+    if every.incomplete is not None:
         about |= dict.fromkeys(_describe_usage(usage, len(every.speakers)), "")
     figures: dict[str, Figure] = {}
     curves: dict[str, object] = {}
@@ -124,7 +124,7 @@ def evaluate(
         notes=tuple(about),
         about={note: family for note, family in about.items() if family},
         figures=figures,
-        curves=Curves.of(every.name, len(every.speakers), usage.nontarget, curves),
+        curves=Curves.from_lines(every.name, len(every.speakers), usage.nontarget, curves),
         warnings=tuple(warnings_of(context)),
         usage=usage,
         named_trials=frozenset() if context.matrix is None else context.matrix.named_trials,

@@ -122,7 +122,7 @@ class EvaluationContext:
     _shared: dict[object, object] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of(
+    def from_scores(
         cls,
         scores: ScoreMatrix | Comparisons,
         settings: EvaluationSettings,
@@ -130,15 +130,15 @@ class EvaluationContext:
     ) -> EvaluationContext:
         """Resample the speakers of comparisons of any kind."""
         every = Comparisons.all_of(scores) if isinstance(scores, ScoreMatrix) else scores
-        matrix, pool = every.matrix, every if every.rest else every.matrix or every
+        matrix, pool = every.matrix, every if every.incomplete else every.matrix or every
         weights = pool_weights = None
         replicates, seed = settings.replicates, settings.seed
         if replicates > 0 and np.unique(pool.owner).size > 1:
-            drawn = pooled_resamples(pool, replicates, seed)
-            pool_weights = np.concatenate([drawn, pooled_leaving_out(pool)])
+            resampled = pooled_resamples(pool, replicates, seed)
+            pool_weights = np.concatenate([resampled, pooled_leaving_out(pool)])
         if replicates > 0 and matrix is not None and len(matrix.tested) > 1:
-            drawn = resamples(matrix, replicates, seed)
-            weights = np.concatenate([drawn, leaving_out(matrix.people)])
+            resampled = resamples(matrix, replicates, seed)
+            weights = np.concatenate([resampled, leaving_out(matrix.people)])
         return cls(every, matrix, pool, weights, pool_weights, dev, settings)
 
     def has(self, need: Need) -> bool:
@@ -177,7 +177,7 @@ class EvaluationContext:
 
 
 def _counts(context: EvaluationContext) -> ScoreCounts:
-    return ScoreCounts.of(context.pool, context.pool_weights)
+    return ScoreCounts.from_scores(context.pool, context.pool_weights)
 
 
 _VALUES = {"form": "[a-z][a-z_]*"}
@@ -190,25 +190,25 @@ class LimitRule:
     """Rule that finds the limits of a figure, as simulation supports (docs/limits.md).
 
     Attributes:
-        how: method. ``"share"`` is for a fraction of its range. ``"fitted"`` also removes the bias
-            of a fit to the same scores. ``"signed"`` is for a figure that can be negative. The
+        method: method. ``"share"`` is for a fraction of its range. ``"fitted"`` also removes the
+            bias of a fit to the same scores. ``"signed"`` is for a figure that can be negative. The
             others are ``"t"``, ``"given"`` by its family, ``"derived"`` from another figure, and
             ``"none"``.
-        most: upper end of the range, by default the figure's ceiling; the lower end is 0.
-        rest: value without evidence, by default the figure's floor.
-        least: lowest possible lower limit.
-        why: reason for missing limits.
+        maximum: upper end of the range, by default the figure's ceiling; the lower end is 0.
+        neutral: value without evidence, by default the figure's floor.
+        minimum: lowest possible lower limit.
+        reason: reason for missing limits.
         quiet: reason for missing limits without evidence.
         source: key of the figure that limits are derived from, by key.
         change: own limit, by figure and limit of the other figure.
         few_decide: whether a few speakers determine it, so that systems are not compared by it.
     """
 
-    how: Literal["share", "fitted", "signed", "t", "given", "derived", "none"]
-    most: float | None = None
-    rest: float | None = None
-    least: float | None = None
-    why: str = ""
+    method: Literal["share", "fitted", "signed", "t", "given", "derived", "none"]
+    maximum: float | None = None
+    neutral: float | None = None
+    minimum: float | None = None
+    reason: str = ""
     quiet: str = ""
     source: Callable[[str], str] | None = None
     change: Callable[[Figure, float], float] | None = None
@@ -230,7 +230,7 @@ class FigureEntry:
 
     Example:
         >>> entry = FigureEntry("tpr_{rate}", "membership.tpr_at_{rate}", "share found at {rate}")
-        >>> entry.at(rate="1e-3").key, entry.fits("membership.tpr_at_0.25")
+        >>> entry.fill_in(rate="1e-3").key, entry.matches("membership.tpr_at_0.25")
         ('membership.tpr_at_1e-3', True)
     """
 
@@ -246,12 +246,15 @@ class FigureEntry:
     floor: float | None = None
     like: str = ""
 
-    def at(self, **values: str | int) -> FigureEntry:
+    def fill_in(self, **values: str | int) -> FigureEntry:
         """Return the entry with its names in braces spelt out."""
-        texts = {part: getattr(self, part).format(**values) for part in ("name", "key", "says")}
+        texts = {
+            attribute: getattr(self, attribute).format(**values)
+            for attribute in ("name", "key", "says")
+        }
         return replace(self, **texts, like=self.like or self.key)
 
-    def fits(self, key: str) -> bool:
+    def matches(self, key: str) -> bool:
         """Return whether a key is this figure's, at whatever numbers."""
         return self._pattern.fullmatch(key) is not None
 
@@ -304,7 +307,7 @@ class Family:
 
     Attributes:
         key: first part of the keys of its figures.
-        place: position among the families, ascending.
+        position: position among the families, ascending.
         title: title in tables.
         caveat: how it misleads, in a few sentences.
         needs: requirements; without them the family is left out.
@@ -322,7 +325,7 @@ class Family:
     """
 
     key: str
-    place: int
+    position: int
     title: str
     caveat: str
     needs: tuple[Need, ...]
@@ -343,7 +346,7 @@ class Family:
         """Make the figure ``KEY.name`` as declared, with overrides."""
         entry = self.entry(f"{self.key}.{name}")
         assert entry is not None, name
-        declared = {part: getattr(entry, part) for part in ("label", "unit", "ties")}
+        declared = {attribute: getattr(entry, attribute) for attribute in ("label", "unit", "ties")}
         declared |= {"ceiling": entry.ceiling, "floor": entry.floor} | overrides
         return Figure(
             f"{self.key}.{name}", value=value, replicates=replicates, note=note, **declared
@@ -352,7 +355,7 @@ class Family:
     def entry(self, key: str) -> FigureEntry | None:
         """Find the declaration of a figure; None if undeclared."""
         exact = next((entry for entry in self.figures if entry.key == key), None)
-        return exact or next((entry for entry in self.figures if entry.fits(key)), None)
+        return exact or next((entry for entry in self.figures if entry.matches(key)), None)
 
     def pooled(self, key: str) -> bool:
         """Return whether a figure uses the pool of all scores, not ranks."""
@@ -376,7 +379,7 @@ def families() -> tuple[Family, ...]:
 @cache
 def _load(modules: tuple[str, ...]) -> tuple[Family, ...]:
     families = [import_module(f"monitor.lab.evaluation.{module}").FAMILY for module in modules]
-    return tuple(sorted(families, key=lambda family: family.place))
+    return tuple(sorted(families, key=lambda family: family.position))
 
 
 def family_of(key: str) -> Family | None:
@@ -396,7 +399,7 @@ def rule_of(key: str) -> LimitRule | None:
 # figure without a rule has none. If ranks look like those of permuted speakers, limits include the
 # value of no evidence.
 _GIVEN = LimitRule("given")
-_UNKNOWN = LimitRule("none", why="how often they hold was not measured")
+_UNKNOWN = LimitRule("none", reason="how often they hold was not measured")
 
 
 def add_limits(figures: Iterable[Figure], sample: Sample) -> tuple[Figure, ...]:
@@ -422,14 +425,14 @@ def add_limits(figures: Iterable[Figure], sample: Sample) -> tuple[Figure, ...]:
 
 def _limit(figure: Figure, sample: Sample) -> Figure:
     rule = rule_of(figure.key) or (_GIVEN if figure.replicates is None else _UNKNOWN)
-    why = rule.why or (rule.quiet if sample.nothing else "")
-    if why and figure.value is not None:
+    reason = rule.reason or (rule.quiet if sample.nothing else "")
+    if reason and figure.value is not None:
         prefix = f"{figure.note.rstrip('.')}; " if figure.note else ""
-        return replace(figure, low=None, high=None, note=f"{prefix}no limits: {why}")
+        return replace(figure, low=None, high=None, note=f"{prefix}no limits: {reason}")
     if figure.value is None or figure.replicates is None or figure.left_out is None:
         return figure
     low, high = figure.low, figure.high
-    if rule.how not in ("given", "derived", "none"):
+    if rule.method not in ("given", "derived", "none"):
         estimate = Estimate(
             figure.value, figure.replicates, figure.left_out, sample.units, sample.trials
         )
@@ -437,18 +440,18 @@ def _limit(figure: Figure, sample: Sample) -> Figure:
             return figure
         if sample.nothing:  # without evidence no speaker stands out
             estimate = replace(estimate, left_out=estimate.left_out[:0])
-        maximum = rule.most or figure.ceiling
-        if rule.how == "t" or maximum is None or maximum <= 0:
+        maximum = rule.maximum or figure.ceiling
+        if rule.method == "t" or maximum is None or maximum <= 0:
             low, high = estimate.t_limits()
-        elif rule.how == "signed":
+        elif rule.method == "signed":
             low, high = estimate.signed_limits(maximum)
         else:
-            low, high = estimate.share_limits(0.0, maximum, fitted=rule.how == "fitted")
-        if rule.least is not None:
-            low = max(low, rule.least)
-        rest = figure.floor if rule.rest is None else rule.rest
-        if sample.nothing and rest is not None and not np.isnan(rest):
-            low, high = min(low, rest), max(high, rest)
+            low, high = estimate.share_limits(0.0, maximum, fitted=rule.method == "fitted")
+        if rule.minimum is not None:
+            low = max(low, rule.minimum)
+        neutral = figure.floor if rule.neutral is None else rule.neutral
+        if sample.nothing and neutral is not None and not np.isnan(neutral):
+            low, high = min(low, neutral), max(high, neutral)
     if low is None or high is None:
         return figure
     return replace(figure, low=min(low, figure.value), high=max(high, figure.value))

@@ -82,7 +82,9 @@ class LidBits:
     bits: Mapping[str, FloatArray]
 
     @classmethod
-    def of(cls, matrix: ScoreMatrix, dev: ScoreMatrix | None = None, folds: int = FOLDS) -> LidBits:
+    def from_matrix(
+        cls, matrix: ScoreMatrix, dev: ScoreMatrix | None = None, folds: int = FOLDS
+    ) -> LidBits:
         """Calibrate on a dev matrix, or each speaker's trials by the others', and score."""
         scores = RowScores(matrix, folds) if dev is None else RowScores(dev)
         calibrations: dict[str, AnyCalibration] = {
@@ -106,11 +108,11 @@ def information_bits(matrix: ScoreMatrix, calibration: AnyCalibration) -> FloatA
             f"{matrix.name}: a cross-calibration goes with the trials that it was made on"
         )
     bits = np.empty(matrix.trials)
-    for part, scores in matrix.blocks():
+    for block, scores in matrix.blocks():
         for index, fold_calibration in enumerate(calibration.calibrations):
-            rows = np.flatnonzero(fold[part] == index)
-            target = matrix.target[part][rows]
-            bits[part.start + rows] = fold_calibration.bits(scores[rows], target)
+            rows = np.flatnonzero(fold[block] == index)
+            target = matrix.target[block][rows]
+            bits[block.start + rows] = fold_calibration.bits(scores[rows], target)
     return bits
 
 
@@ -126,12 +128,12 @@ def statistics(bits: FloatArray) -> LidStatistics:
     if not bits.size:
         raise UsageError("there is no trial to summarise")
     above = bits > 0
-    share = float(above.mean())
+    fraction = float(above.mean())
     return LidStatistics(
         trials=bits.size,
         alid=float(bits.mean()),
-        pdr=share,
-        ndr=1.0 - share,
+        pdr=fraction,
+        ndr=1.0 - fraction,
         positive=float(bits[above].mean()) if above.any() else None,
         negative=float(bits[~above].mean()) if not above.all() else None,
         largest=float(bits.max()),
@@ -155,24 +157,24 @@ def weight_shifts(
     count = matrix.population
     heavy = (count / 2, count / (2 * (count - 1))) if style.balanced else (1.0, 1.0)
     sums = np.zeros((len(matrix.tested), 5))  # slope by w and b, bend by ww, wb and bb
-    for part, scores in matrix.blocks():
+    for block, scores in matrix.blocks():
         z = normalise_rows(scores, style.ddof)
-        row, target = np.arange(len(z)), matrix.target[part]
-        share = logistic(point[0] * z + point[1])
-        hessian = heavy[1] * share * (1.0 - share)
+        row, target = np.arange(len(z)), matrix.target[block]
+        probability = logistic(point[0] * z + point[1])
+        hessian = heavy[1] * probability * (1.0 - probability)
         hessian[row, target] *= heavy[0] / heavy[1]
-        own = share[row, target]
-        share *= heavy[1]
-        share[row, target] = heavy[0] * (own - 1.0)
+        mated = probability[row, target]
+        probability *= heavy[1]
+        probability[row, target] = heavy[0] * (mated - 1.0)
         scaled_hessian = hessian * z
         columns = (
-            np.einsum("ij,ij->i", share, z),
-            share.sum(axis=1),
+            np.einsum("ij,ij->i", probability, z),
+            probability.sum(axis=1),
             np.einsum("ij,ij->i", scaled_hessian, z),
             scaled_hessian.sum(axis=1),
             hessian.sum(axis=1),
         )
-        owner = matrix.owner[part]
+        owner = matrix.owner[block]
         sums += np.stack([np.bincount(owner, column, len(sums)) for column in columns], axis=1)
     bounded = any(part_fit.bounded for part_fit in parts)
     penalty = 1.0 if bounded else 1.0 / style.strength
@@ -187,12 +189,12 @@ def bits_slopes(matrix: ScoreMatrix, calibration: AnyCalibration, style: LidStyl
     fold = calibration.fold
     weight = np.array([fold_fit.weight for fold_fit in calibration.calibrations])
     slopes = np.empty(matrix.trials)
-    for part, scores in matrix.blocks():
+    for block, scores in matrix.blocks():
         z = normalise_rows(scores, style.ddof)
-        row_weight = weight[fold[part], None] if fold is not None else weight[0]
+        row_weight = weight[fold[block], None] if fold is not None else weight[0]
         likely = np.exp(row_weight * z - (row_weight * z).max(axis=1, keepdims=True))
         expected = np.einsum("ij,ij->i", likely, z) / likely.sum(axis=1)
-        slopes[part] = (z[np.arange(len(z)), matrix.target[part]] - expected) / float(np.log(2.0))
+        slopes[block] = (z[np.arange(len(z)), matrix.target[block]] - expected) / float(np.log(2.0))
     return slopes
 
 
@@ -225,7 +227,7 @@ def figures(
     (`weight_shifts`). The calibration is that of the dev matrix if there is one. LIDmax is not
     resampled.
     """
-    local = LidBits.of(matrix, dev, folds) if local is None else local
+    local = LidBits.from_matrix(matrix, dev, folds) if local is None else local
     entries: list[Figure] = []
     for name, style in STYLES.items():
         replicates = _replicates(matrix, dev, local, style, weights)
@@ -286,11 +288,11 @@ def _replicates(
         others = resamples(dev, len(weights), _DEV_SEED)
         shifts = weight_shifts(dev, calibration, style, others) * find_resamples(weights)
     slopes = bits_slopes(matrix, calibration, style)
-    most = matrix.ceiling_bits  # a step of the weight may go beyond it
+    maximum = matrix.ceiling_bits  # a step of the weight may go beyond it
     sums = np.empty((len(weights), 4))  # trials, those above 0, and the bits of both kinds
     for row, by_speaker, shift in zip(sums, weights, shifts, strict=True):
         weight = by_speaker[matrix.owner]
-        moved = np.minimum(bits + shift * slopes, most)
+        moved = np.minimum(bits + shift * slopes, maximum)
         above = moved > 0
         mass = weight * moved
         row[:] = weight.sum(), weight[above].sum(), mass[above].sum(), mass[~above].sum()
@@ -338,14 +340,15 @@ _OF_A_STYLE = (
     FigureEntry("alid", "alid_bits", "bits that a trial gives a calibrated attacker, on average",
                 LimitRule("signed")),
     FigureEntry("pdr", "pdr", "share of trials that give something away",
-                LimitRule("share", rest=0.5)),
-    FigureEntry("ndr", "ndr", "share that give nothing, or mislead", LimitRule("share", rest=0.5)),
+                LimitRule("share", neutral=0.5)),
+    FigureEntry("ndr", "ndr", "share that give nothing, or mislead",
+                LimitRule("share", neutral=0.5)),
     FigureEntry("lid_plus", "positive_bits", "mean of those that give something away",
-                LimitRule("share", rest=0.0)),
+                LimitRule("share", neutral=0.0)),
     FigureEntry("lid_minus", "negative_bits", "mean of the others",
-                LimitRule("t", rest=0.0, few_decide=True)),
+                LimitRule("t", neutral=0.0, few_decide=True)),
     FigureEntry("lid_max", "max_bits", "bits of the most revealing trial",
-                LimitRule("none", why="one trial decides it")),
+                LimitRule("none", reason="one trial decides it")),
 )  # fmt: skip
 
 
@@ -353,7 +356,7 @@ def local_bits(context: EvaluationContext) -> LidBits | None:
     """LID of every trial; None where nothing can be calibrated on."""
     if context.dev is None and len(context.ranked.tested) < 2:
         return None
-    return LidBits.of(context.ranked, context.dev)
+    return LidBits.from_matrix(context.ranked, context.dev)
 
 
 def _compute(context: EvaluationContext) -> FamilyResult:
@@ -392,11 +395,11 @@ def _notes(matrix: ScoreMatrix, dev: ScoreMatrix | None) -> Iterator[str]:
 def _contradiction(matrix: ScoreMatrix, dev: ScoreMatrix | None, local: LidBits) -> Iterator[str]:
     """Explain a calibration that denies what the ranks show, and what to do."""
     bits = local.bits[STYLE]
-    share = float((matrix.better == 0).mean())
+    fraction = float((matrix.better == 0).mean())
     alid, trials = float(bits.mean()), matrix.trials
     maximum = local.calibrations[STYLE].ceiling_bits(matrix.population)
-    worth = min(first_rank_bits(share, matrix.population), maximum)
-    if share * matrix.population < _TIMES_CHANCE or worth < _WORTH_BITS or alid >= worth / 2:
+    worth = min(first_rank_bits(fraction, matrix.population), maximum)
+    if fraction * matrix.population < _TIMES_CHANCE or worth < _WORTH_BITS or alid >= worth / 2:
         return
     worst = np.sort(bits)[: max(1, round(_OUTLIERS * trials))]
     lost = -float(worst.sum()) / trials
@@ -414,11 +417,11 @@ def _contradiction(matrix: ScoreMatrix, dev: ScoreMatrix | None, local: LidBits)
         )
     if dev is not None:
         reasons.append("the dev scores may be of another system, or of other conditions")
-    why = "; ".join(reasons) or "scores of some speakers spread far more than those of others"
+    reason = "; ".join(reasons) or "scores of some speakers spread far more than those of others"
     yield (
-        f"ALID of {alid:.2f} bits contradicts the ranks: {100 * share:.0f} % of the trials are "
+        f"ALID of {alid:.2f} bits contradicts the ranks: {100 * fraction:.0f} % of the trials are "
         f"right at the first, which alone is worth {worth:.2f} bits. The calibration does not fit "
-        f"these trials: {why}. Go by SRD and the error rates, look at the worst trials, and "
+        f"these trials: {reason}. Go by SRD and the error rates, look at the worst trials, and "
         "calibrate on more speakers like these (--dev)."
     )
 
@@ -430,7 +433,7 @@ def _tested(matrix: ScoreMatrix) -> set[str]:
 
 FAMILY = Family(
     key="lid",
-    place=20,
+    position=20,
     title="Local information disclosure (LID)",
     caveat="Row normalisation limits what a trial can disclose, however good the scores: read "
     "LID against its own ceiling. The two calibrations differ, and are as good as the "

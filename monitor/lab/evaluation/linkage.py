@@ -65,16 +65,20 @@ def d_sys(
         >>> round(d_sys(np.linspace(2, 3, 200), np.linspace(0, 1, 200)), 3)
         0.925
     """
-    own, others = scores_of(mated, non_mated)
-    bins = _bins(len(own)) if bins is None else bins
+    mated_scores, others = scores_of(mated, non_mated)
+    bins = _bins(len(mated_scores)) if bins is None else bins
     if bins < 1:
-        raise UsageError(f"D_sys needs {_FEWEST} mated scores or more; there are {own.size}")
+        raise UsageError(
+            f"D_sys needs {_FEWEST} mated scores or more; there are {mated_scores.size}"
+        )
     if not (omega > 0 and np.isfinite(omega)):
         raise UsageError("omega is the prior odds of a mated pair: give a number above 0")
-    low, high = min(own.min(), others.min()), max(own.max(), others.max())
+    low, high = min(mated_scores.min(), others.min()), max(mated_scores.max(), others.max())
     edges = _edges(float(low), float(high), bins)
-    own, others = (cell_counts(np.sort(x), edges[1:-1]).astype(np.float64) for x in (own, others))
-    return float(_d_sys(own, others, omega))
+    mated_scores, others = (
+        cell_counts(np.sort(x), edges[1:-1]).astype(np.float64) for x in (mated_scores, others)
+    )
+    return float(_d_sys(mated_scores, others, omega))
 
 
 def d_sys_figure(
@@ -85,15 +89,15 @@ def d_sys_figure(
     if bins < 1:
         note = f"needs {_FEWEST} mated scores for a histogram; there are {scores.mated.size}"
         return FAMILY.figure("d_sys", None, note=note, ceiling=None, floor=None)
-    counts = counts or ScoreCounts.of(scores)
+    counts = counts or ScoreCounts.from_scores(scores)
     edges = _edges(counts.low, counts.high, bins)
     by_speaker = speaker_cells(scores, edges[1:-1])
-    own, others = (cells.sum(axis=0) for cells in by_speaker)
+    mated, others = (cells.sum(axis=0) for cells in by_speaker)
     replicates = None
     if weights is not None:
         replicates = _d_sys(weights @ by_speaker[0], weights @ by_speaker[1], 1.0)
     note = f"histograms of {bins} bins; chance reads above 0, and perfect separation below 1"
-    value = float(_d_sys(own, others, 1.0))
+    value = float(_d_sys(mated, others, 1.0))
     return FAMILY.figure("d_sys", value, replicates, note, ceiling=float(bins > 1))
 
 
@@ -107,15 +111,15 @@ def _edges(low: float, high: float, bins: int) -> DoubleArray:
     return np.linspace(low, high, bins + 1)
 
 
-def _d_sys(own: FloatArray, others: FloatArray, omega: float) -> DoubleArray:
+def _d_sys(mated: FloatArray, others: FloatArray, omega: float) -> DoubleArray:
     """Compute D_sys (...) from counts (..., bins) of one width, which cancels."""
-    share = own / own.sum(axis=-1, keepdims=True)
+    density = mated / mated.sum(axis=-1, keepdims=True)
     against = others / others.sum(axis=-1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
-        odds = omega * np.where(against > 0, share / against, 1.0)
+        odds = omega * np.where(against > 0, density / against, 1.0)
     local = np.where(odds > 1, 2 * odds / (1 + odds) - 1, 0.0)
-    local = np.where((against == 0) & (share > 0), 1.0, local)
-    area = local * share
+    local = np.where((against == 0) & (density > 0), 1.0, local)
+    area = local * density
     return np.asarray(area.sum(axis=-1) - (area[..., 0] + area[..., -1]) / 2)
 
 
@@ -262,13 +266,13 @@ def link_figures(matrix: ScoreMatrix, weights: FloatArray | None = None) -> tupl
     """Compute pi_link among 2, 10 and all speakers."""
     population = matrix.population
     wanted = [(n, str(n)) for n in (2, 10) if n < population] + [(population, "all")]
-    levels, place = np.unique(matrix.better, return_inverse=True)
+    levels, cell = np.unique(matrix.better, return_inverse=True)
     table = link_table(levels, population, np.array([n for n, _ in wanted]))
-    mean = np.bincount(place) @ table / matrix.trials
+    mean = np.bincount(cell) @ table / matrix.trials
     replicates = None
     if weights is not None:
         shape = len(matrix.tested), len(levels)
-        cells = np.bincount(matrix.owner * shape[1] + place, minlength=shape[0] * shape[1])
+        cells = np.bincount(matrix.owner * shape[1] + cell, minlength=shape[0] * shape[1])
         seen = weights @ cells.reshape(shape).astype(np.float64)
         replicates = seen @ table / seen.sum(axis=1, keepdims=True)
     return tuple(
@@ -329,7 +333,7 @@ def _link(count: int | str, name: str, whom: str) -> FigureEntry:
 
 FAMILY = Family(
     key="linkage",
-    place=60,
+    position=60,
     title="Linking two recordings",
     caveat="Linkability means three things in the literature. D_sys depends on its bins. Few "
     "perfectly separated scores can read 0, and chance reads above 0. pi_link depends on the "

@@ -148,10 +148,12 @@ def fit_growing_temperature(
     deficits = ratios - ratios.max(axis=1, keepdims=True)
 
     def objective(points: DoubleArray) -> tuple[DoubleArray, DoubleArray, DoubleArray]:
-        losses, gradients, hessians = zip(*(at(float(u), float(v)) for u, v in points), strict=True)
+        losses, gradients, hessians = zip(
+            *(evaluate_at(float(u), float(v)) for u, v in points), strict=True
+        )
         return np.array(losses), np.stack(gradients), np.stack(hessians)
 
-    def at(u: float, v: float) -> tuple[float, DoubleArray, DoubleArray]:
+    def evaluate_at(u: float, v: float) -> tuple[float, DoubleArray, DoubleArray]:
         rho = float(expit(v))
         turn = rho * (1.0 - rho)
         q = 1.0 + rho * growth
@@ -226,7 +228,9 @@ class SpeakerSums:
     rows: IntArray
 
     @classmethod
-    def of(cls, matrix: ScoreMatrix, longest: int | None, as_rows: bool = True) -> SpeakerSums:
+    def from_matrix(
+        cls, matrix: ScoreMatrix, longest: int | None, as_rows: bool = True
+    ) -> SpeakerSums:
         """Choose the trials: in the order of the rows, or in `settled_order`."""
         counts = np.bincount(matrix.owner)
         length = min(int(np.median(counts)), LONGEST) if longest is None else longest
@@ -260,12 +264,12 @@ class SpeakerSums:
         target = self.target
         constant = fit_temperature(self._final, target, last, weight=weight, rows=chosen_speakers)
         at, sums = self._spaced
-        place = np.isin(at, chosen_speakers)
-        if not place.any():
-            place[0] = True
-        chosen = at[place]
+        is_chosen = np.isin(at, chosen_speakers)
+        if not is_chosen.any():
+            is_chosen[0] = True
+        chosen = at[is_chosen]
         steps = self._steps
-        ratios = weight * sums[place].reshape(-1, sums.shape[-1])
+        ratios = weight * sums[is_chosen].reshape(-1, sums.shape[-1])
         true_speakers = np.repeat(target[chosen], len(steps))
         counts = np.tile(steps, len(chosen)).astype(np.float64)
         tau, rho = fit_growing_temperature(ratios, true_speakers, counts)
@@ -289,8 +293,8 @@ class SpeakerSums:
             "count": tempering.tau * (1.0 + tempering.rho * (k - 1.0)),
         }
         bits_by_rule: dict[str, list[FloatArray]] = {}
-        for part, normalised, scores in self._chunks(chosen):
-            target = self.target[part][:, None]
+        for batch, normalised, scores in self._chunks(chosen):
+            target = self.target[batch][:, None]
             sums = weight * np.cumsum(normalised, axis=1)
             for rule, heat in temperature.items():
                 bits = softmax_bits(sums / heat[:, None], target)
@@ -310,8 +314,8 @@ class SpeakerSums:
     def _final(self) -> AnyArray:
         """Sum of the normalised scores of all K trials, shape (S', N); on disk if large."""
         sums = scratch((len(self.tested), self.matrix.population))
-        for part, normalised, _ in self._chunks(np.arange(len(self.tested))):
-            sums[part] = normalised.sum(axis=1)
+        for batch, normalised, _ in self._chunks(np.arange(len(self.tested))):
+            sums[batch] = normalised.sum(axis=1)
         return sums
 
     @cached_property
@@ -327,10 +331,10 @@ class SpeakerSums:
         cells = self.rows.shape[1] * self.matrix.population
         step = max(1, _CHUNK // cells)
         for start in range(0, len(speakers), step):
-            part = speakers[start : start + step]
-            rows = self.rows[part]
+            batch = speakers[start : start + step]
+            rows = self.rows[batch]
             scores = np.asarray(self.matrix.scores[rows], dtype=np.float64)
-            yield part, normalise_rows(scores, ddof=0), scores
+            yield batch, normalise_rows(scores, ddof=0), scores
 
 
 def _rank_evidence(scores: FloatArray, rank_model: FloatArray) -> FloatArray:
@@ -411,14 +415,14 @@ def longitudinal(
         >>> longitudinal(ScoreMatrix(scores, target)).mean_bits("sum")[[0, -1]].round(1)
         array([1.4, 4.3])
     """
-    sums = SpeakerSums.of(matrix, longest, as_rows)
+    sums = SpeakerSums.from_matrix(matrix, longest, as_rows)
     bits: dict[str, FloatArray] = {}
     temperings: list[Tempering] = []
     note = ""
     if dev is not None:
         if not isinstance(calibration, LidCalibration):
             calibration = calibrate(dev, style)
-        dev_sums = SpeakerSums.of(dev, None, as_rows)
+        dev_sums = SpeakerSums.from_matrix(dev, None, as_rows)
         weight = calibration.row_weight(dev.population)
         temperings.append(dev_sums.temper(weight, np.ones(len(dev_sums.tested), dtype=bool)))
         weight = calibration.row_weight(matrix.population)
@@ -473,10 +477,10 @@ def figures(
     who = f"over {speakers} of {tested or speakers} speakers, who have {count} or more"
     entries = []
     for rule in curve.bits:
-        note = "; ".join(part for part in (_NOTES.get(rule, ""), curve.note, who) if part)
-        drawn = None if weights is None else curve.replicates(weights, rule)[:, -1]
+        note = "; ".join(text for text in (_NOTES.get(rule, ""), curve.note, who) if text)
+        replicates = None if weights is None else curve.replicates(weights, rule)[:, -1]
         entries.append(
-            FAMILY.figure(f"{rule}_bits", float(curve.mean_bits(rule)[-1]), drawn, note,
+            FAMILY.figure(f"{rule}_bits", float(curve.mean_bits(rule)[-1]), replicates, note,
                           label=f"{plural(last, 'trial')}: {rule}", ceiling=curve.ceiling_bits)
         )  # fmt: skip
     return tuple(entries)
@@ -499,13 +503,13 @@ def _paint_growth(axes: Axes, systems: Systems) -> None:
                 label=name if alone else None,
             )  # fmt: skip
         axes.axhline(curves.ceiling_bits, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)))
-    most = max(curves.ceiling_bits for _, curves in systems)
+    ceiling = max(curves.ceiling_bits for _, curves in systems)
     lowest = min(
         float(np.nanmin(curves.heard.y)) for _, curves in systems if curves.heard is not None
     )
-    axes.set_ylim(min(0.0, 1.1 * lowest), 1.09 * most)
+    axes.set_ylim(min(0.0, 1.1 * lowest), 1.09 * ceiling)
     axes.annotate(
-        "ceiling", (0.99, most), xycoords=("axes fraction", "data"), ha="right", va="bottom",
+        "ceiling", (0.99, ceiling), xycoords=("axes fraction", "data"), ha="right", va="bottom",
         color=MUTED, fontsize=8,
     )  # fmt: skip
     axes.locator_params(axis="x", integer=True)
@@ -515,11 +519,11 @@ def _paint_growth(axes: Axes, systems: Systems) -> None:
     axes.set_ylabel("bits disclosed, mean over speakers")
 
 
-_OVERSURE = LimitRule("none", why="a few speakers of whom it is wrongly sure decide it")
+_OVERSURE = LimitRule("none", reason="a few speakers of whom it is wrongly sure decide it")
 _RULES = (
     ("sum", "as if its trials were independent", _OVERSURE),
     ("average", "by their average",
-     LimitRule("none", why="they would leave out its calibration")),
+     LimitRule("none", reason="they would leave out its calibration")),
     ("temperature", "by one temperature for any number", LimitRule("signed")),
     ("count", "by a temperature that grows with their number", LimitRule("signed")),
     ("rank", "by the product of rank models", _OVERSURE),
@@ -552,15 +556,15 @@ def _compute(context: EvaluationContext) -> FamilyResult:
 
 FAMILY = Family(
     key="longitudinal",
-    place=30,
+    position=30,
     title="Several trials, one speaker (LID)",
     caveat="The plain sum assumes that trials are independent; they are not, and it grows "
     "overconfident. Where sum and fitted temperature part, believe the latter.",
     needs=("matrix",),
     figures=tuple(
         FigureEntry(f"heard_{rule}", f"longitudinal.{rule}_bits",
-                    f"bits after several trials, {how}", limits, unit="bits", floor=0.0)
-        for rule, how, limits in _RULES
+                    f"bits after several trials, {method}", limits, unit="bits", floor=0.0)
+        for rule, method, limits in _RULES
     ),
     compute=_compute,
     drawings=(

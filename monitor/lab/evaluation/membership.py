@@ -217,10 +217,10 @@ def _resampled(
         if not min(total, hits[-1]) > 0:
             raise UsageError("a resample holds no trial: give each row of weights a speaker")
         allowed = np.minimum(np.floor(np.multiply(rates, total) + _ROUNDING), total - 1)
-        place = np.searchsorted(alarms[1:], allowed, side="right")
-        if place.max() == tail.values.size:
+        index = np.searchsorted(alarms[1:], allowed, side="right")
+        if index.max() == tail.values.size:
             return None
-        threshold = tail.values[place]
+        threshold = tail.values[index]
         realised[:, 0, draw] = hits[_above(mated, threshold)] / hits[-1]
         realised[:, 1, draw] = alarms[tail.first_of(threshold)] / total
     return [Rates(tpr, fpr) for tpr, fpr in realised]
@@ -243,8 +243,8 @@ def half_trials(
     # Of `half` uniform places the threshold is the (allowed + 1)-th, the earlier ones are uniform.
     upto = generator.beta(allowed + 1, half - allowed, replicates) * tail.total
     running = _running(tail)
-    place = np.minimum(_place(running, upto), tail.values.size - 1)
-    threshold = tail.values[place]
+    index = np.minimum(_place(running, upto), tail.values.size - 1)
+    threshold = tail.values[index]
     above = running[tail.first_of(threshold)]
     alarms = generator.binomial(allowed, np.minimum(above / upto, 1.0))
     hits = generator.binomial(half_mated, _above(mated, threshold) / mated.size)
@@ -321,13 +321,13 @@ def figures(
     tail = _tail(scores, 2 * max(allowed_alarms(rate, total) for rate in rates) + _SPARE, -1.0)
     low = _descending(-scores.mated)
     entries: list[Figure] = []
-    for rate, (point, drawn, half) in zip(rates, points, strict=True):
-        entries += _at_rate(rate, point, drawn, half, _point(low, tail, rate), delta)
+    for rate, (point, replicates, half) in zip(rates, points, strict=True):
+        entries += _at_rate(rate, point, replicates, half, _point(low, tail, rate), delta)
     return tuple(entries)
 
 
 def _at_rate(
-    rate: float, point: OperatingPoint, drawn: Rates | None, half: Rates | None,
+    rate: float, point: OperatingPoint, replicates: Rates | None, half: Rates | None,
     mirrored: OperatingPoint, delta: float,
 ) -> Iterator[Figure]:  # fmt: skip
     written = np.format_float_scientific(rate, trim="-", exp_digits=1)  # 1e-2
@@ -346,28 +346,30 @@ def _at_rate(
         note = (reach + note).strip()
         return FAMILY.figure(f"{name}_at_{written}", value, note=note, label=label, **options)
 
-    yield figure("tpr", point.tpr, replicates=drawn.tpr if drawn else None, floor=point.fpr)
+    yield figure(
+        "tpr", point.tpr, replicates=replicates.tpr if replicates else None, floor=point.fpr
+    )
     tied = "Equal scores keep it below the rate asked for." * (point.false_alarms < allowed)
     yield figure("realised_fpr", point.fpr, tied, ceiling=rate)
     loss = float(epsilon_nats(point.tpr, point.fpr))
-    losses = drawn.epsilon_nats if drawn else None
+    losses = replicates.epsilon_nats if replicates else None
     if np.isfinite(loss):
         yield figure("epsilon_nats", max(loss, 0.0), _BOUND, replicates=losses)
     else:
         yield figure("epsilon_nats", None, _ENDLESS, replicates=losses, text="infinite")
     method = f"Clopper-Pearson, 95 %, δ {delta:g}."
-    most = epsilon_lower_nats(point.mated, point.mated, 0, point.non_mated, delta=delta)
+    ceiling = epsilon_lower_nats(point.mated, point.mated, 0, point.non_mated, delta=delta)
     bound, mirrored_bound = (
         epsilon_lower_nats(
             counts.hits, counts.mated, counts.false_alarms, counts.non_mated, delta=delta
         )
         for counts in (point, mirrored)
     )
-    yield figure("epsilon_lower_nats", bound, f"{method} {_BOUND} {_COUNTED}", ceiling=most)
+    yield figure("epsilon_lower_nats", bound, f"{method} {_BOUND} {_COUNTED}", ceiling=ceiling)
     yield figure(
         "epsilon_lower_mirrored_nats", mirrored_bound, "For the attacker who takes low scores "
         "for alike, at the same rate: above 0 where mated scores lie lower than chance. "
-        f"{method} {_COUNTED}", ceiling=most,
+        f"{method} {_COUNTED}", ceiling=ceiling,
     )  # fmt: skip
     nothing = np.array([np.nan])
     tpr, fpr, losses = (half.tpr, half.fpr, half.epsilon_nats) if half else (nothing,) * 3
@@ -409,7 +411,7 @@ def _epsilon_end(figure: Figure, tpr: float) -> float:
 
 _OF_TPR = LimitRule("derived", source=lambda key: key.replace(".epsilon_nats_at_", ".tpr_at_"),
                     change=_epsilon_end)  # fmt: skip
-_DEPENDENT = LimitRule("none", why="scores are not independent")
+_DEPENDENT = LimitRule("none", reason="scores are not independent")
 _entry = partial(FigureEntry, ties="strict", floor=0.0)
 _AT_A_RATE = (
     _entry("tpr_{rate}", "membership.tpr_at_{rate}",
@@ -434,13 +436,15 @@ _AT_A_RATE = (
 
 FAMILY = Family(
     key="membership",
-    place=90,
+    position=90,
     title="At few false positives (VoxGuard)",
     caveat="A true positive rate at 1e-4 needs at least ten thousand non-mated scores, and ties "
     "change the realised rate. The epsilon is a lower bound on the leakage: a small one proves "
     "nothing.",
     needs=("pool",),
-    figures=tuple(entry.at(rate=rate) for rate in ("1e-2", "1e-3", "1e-4") for entry in _AT_A_RATE),
+    figures=tuple(
+        entry.fill_in(rate=rate) for rate in ("1e-2", "1e-3", "1e-4") for entry in _AT_A_RATE
+    ),
     compute=_compute,
     main=("membership.tpr_at_1e-3", "membership.epsilon_lower_nats_at_1e-3"),
     meaning=_meaning,

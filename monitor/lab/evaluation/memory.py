@@ -43,9 +43,9 @@ def scratch(shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> AnyArray:
         ) from None
 
 
-def refuse_beyond_memory(label: str, comparisons: int, each: int = _BYTES) -> None:
-    """Refuse (UsageError) a list that does not fit in memory, at `each` bytes a comparison."""
-    needed = comparisons * each
+def refuse_beyond_memory(label: str, comparisons: int, comparison_bytes: int = _BYTES) -> None:
+    """Refuse (UsageError) a list too large for memory, at `comparison_bytes` each."""
+    needed = comparisons * comparison_bytes
     if needed > (free := min(_free_bytes(), default=needed)):
         raise UsageError(
             f"{label} has {comparisons:,} comparisons: they need {needed / 1e6:,.0f} MB of memory, "
@@ -61,10 +61,12 @@ def _free_bytes() -> Iterator[int]:
     if system.exists() and (free := re.search(r"MemAvailable: +(\d+)", system.read_text("ascii"))):
         yield int(free[1]) << 10
     group = Path("/sys/fs/cgroup")
-    if (limit := group / "memory.max").exists() and (most := limit.read_text().strip()).isdigit():
+    if (limit := group / "memory.max").exists() and (
+        maximum := limit.read_text().strip()
+    ).isdigit():
         cached = re.search(r"^inactive_file (\d+)", (group / "memory.stat").read_text(), re.M)
         used = int((group / "memory.current").read_text())
-        yield int(most) - used + (int(cached[1]) if cached else 0)
+        yield int(maximum) - used + (int(cached[1]) if cached else 0)
     try:
         import resource
     except ImportError:  # Windows

@@ -69,13 +69,13 @@ def main_keys(keys: Iterable[str]) -> list[str]:
         ['srd.idr', 'among.idr_500']
     """
     have = list(keys)
-    asked = [
+    requested = [
         key
         for key in have
         if (family := family_of(key)) and family.option
         if (entry := family.entry(key)) and entry.key in family.main
     ]
-    return [key for key in main_figures() if key in have] + asked
+    return [key for key in main_figures() if key in have] + requested
 
 
 def short_name(key: str) -> str:
@@ -169,8 +169,8 @@ class Report:
 
     def notes_on(self, keys: Iterable[str]) -> list[str]:
         """Return the notes that are about one of these figures, or about all."""
-        asked = {"", *by_family(keys)}
-        return [note for note in self.notes if self.about.get(note, "") in asked]
+        families = {"", *by_family(keys)}
+        return [note for note in self.notes if self.about.get(note, "") in families]
 
     @property
     def ceiling_bits(self) -> float:
@@ -187,8 +187,10 @@ class Report:
         if str(name).lower() in names:
             return self.figures[names[str(name).lower()]]
         near = difflib.get_close_matches(str(name).lower(), names, 4)
-        known = " or ".join(near or [*dict.fromkeys(map(short_name, main_keys(self.figures)))])
-        raise KeyError(f"no figure {name!r}: use {known}. report.figures has all keys")
+        alternatives = " or ".join(
+            near or [*dict.fromkeys(map(short_name, main_keys(self.figures)))]
+        )
+        raise KeyError(f"no figure {name!r}: use {alternatives}. report.figures has all keys")
 
     def _names(self) -> dict[str, str]:
         """Map short names and keys in lower case to keys."""
@@ -237,7 +239,7 @@ class Report:
             {
                 "key": key,
                 "name": short_name(key),
-                **{part.name: getattr(figure, part.name, None) for part in _COLUMNS[2:]},
+                **{column.name: getattr(figure, column.name, None) for column in _COLUMNS[2:]},
                 "speakers": self.speakers,
                 "trials": self.trials_of(key),
             }
@@ -257,7 +259,7 @@ class Report:
 
         `shown` are keys of figures, where not all are wanted.
         """
-        drawn = {"non_mated": self.curves.non_mated, **self.curves.drawn()}
+        curves = {"non_mated": self.curves.non_mated, **self.curves.drawn()}
         return {
             "schema": 1,
             "name": self.name,
@@ -280,16 +282,16 @@ class Report:
                 for key, figure in self.figures.items()
                 if shown is None or key in shown
             },
-            "curves": _encode({name: curve for name, curve in drawn.items() if curve is not None}),
+            "curves": _encode({name: curve for name, curve in curves.items() if curve is not None}),
         }
 
 
 def _encode(value: object) -> object:
     """Encode curves for JSON."""
     if isinstance(value, Line | CrowdRates):
-        value = {key: part for key, part in vars(value).items() if part is not None}
+        value = {key: member for key, member in vars(value).items() if member is not None}
     if isinstance(value, Mapping):
-        return {key: _encode(part) for key, part in value.items()}
+        return {key: _encode(member) for key, member in value.items()}
     return curve_json(value) if isinstance(value, np.ndarray) else value
 
 
@@ -331,10 +333,12 @@ def tie_rules(figures: Sequence[Figure]) -> str:
         return ""
     if len(rules) == 1 and all(figure.ties for figure in figures):
         return f"Equal scores: {next(iter(rules))}."
-    most = max(rules, key=lambda rule: len(rules[rule]))
+    main_rule = max(rules, key=lambda rule: len(rules[rule]))
     parts = [
-        f"{rule} ({'; '.join(labels)})" if rule != most or len(rules) == 1 else f"{rule} otherwise"
-        for rule, labels in sorted(rules.items(), key=lambda item: item[0] == most)
+        f"{rule} ({'; '.join(labels)})"
+        if rule != main_rule or len(rules) == 1
+        else f"{rule} otherwise"
+        for rule, labels in sorted(rules.items(), key=lambda item: item[0] == main_rule)
     ]
     return f"Equal scores: {', '.join(parts)}."
 

@@ -19,23 +19,23 @@ def settled_order(matrix: ScoreMatrix) -> IntArray:
     The order depends only on names of speakers and trials, so that all systems use the same trials;
     without names of trials, on their scores.
     """
-    place = np.argsort(matrix.by_name)[matrix.target]
+    position = np.argsort(matrix.by_name)[matrix.target]
     if matrix.trial_names:
         names = np.unique(np.array(matrix.trial_names), return_inverse=True)[1]
-        order: IntArray = np.lexsort((names, place))
+        order: IntArray = np.lexsort((names, position))
     else:
-        order = _by_scores(matrix, place)
-    ends = np.flatnonzero(np.diff(place[order], append=-1)) + 1
+        order = _by_scores(matrix, position)
+    ends = np.flatnonzero(np.diff(position[order], append=-1)) + 1
     for rows in np.split(order, ends[:-1]):
         name = matrix.speakers[matrix.target[rows[0]]]
         np.random.default_rng(zlib.crc32(name.encode())).shuffle(rows)
     return order
 
 
-def _by_scores(matrix: ScoreMatrix, place: IntArray) -> IntArray:
+def _by_scores(matrix: ScoreMatrix, position: IntArray) -> IntArray:
     """By what the order of columns does not change; equal ones by all of their scores."""
-    order = np.lexsort((matrix.tied, matrix.better, matrix.mated, place))
-    keys = np.stack([key[order] for key in (place, matrix.mated, matrix.better, matrix.tied)])
+    order = np.lexsort((matrix.tied, matrix.better, matrix.mated, position))
+    keys = np.stack([key[order] for key in (position, matrix.mated, matrix.better, matrix.tied)])
     apart = (keys[:, 1:] != keys[:, :-1]).any(axis=0)
     edges = np.concatenate([[0], np.flatnonzero(apart) + 1, [apart.size + 1]])
     for run in np.flatnonzero(np.diff(edges) > 1).tolist():

@@ -146,10 +146,10 @@ def null_band(
     places, who, complete, dealt = _deal(matrix, min(permutations, limit), limit, generator)
     first, width = np.empty((2, len(places) + 1, matrix.trials), dtype=np.int32)
     first[0], width[0] = placed(matrix.better, matrix.tied, ties)
-    for part, scores in matrix.blocks():
-        columns = places[:, who[part]].T
+    for block, scores in matrix.blocks():
+        columns = places[:, who[block]].T
         better, tied = (np.take_along_axis(x, columns, 1) for x in all_rank_bounds(scores))
-        first[1:, part], width[1:, part] = (rank.T for rank in placed(better, tied, ties))
+        first[1:, block], width[1:, block] = (rank.T for rank in placed(better, tied, ties))
     once = np.ones((1, matrix.trials))
     bits, counted, first_ranks, mean = np.empty((4, len(first)))
     rank = np.arange(matrix.population)
@@ -169,7 +169,7 @@ def null_band(
 
 
 def _deal(
-    matrix: ScoreMatrix, permutations: int, most: int, generator: np.random.Generator
+    matrix: ScoreMatrix, permutations: int, maximum: int, generator: np.random.Generator
 ) -> tuple[IntArray, IntArray, bool, str]:
     """Choose the template of each trial t, column ``places[p, who[t]]``, with a description.
 
@@ -177,7 +177,7 @@ def _deal(
     """
     speakers, tested = matrix.population, len(matrix.tested)
     ways = perm(speakers, tested)
-    if ways > min(PERMUTATIONS, most):
+    if ways > min(PERMUTATIONS, maximum):
         places = np.empty((permutations, speakers), dtype=np.int32)
         for block in _few_rows(permutations, speakers):
             assignments = np.tile(np.arange(speakers), (block.stop - block.start, 1))
@@ -381,16 +381,16 @@ def figures(
         notes |= dict.fromkeys(null, band.dealt)
     if by_speaker is None:
         by_speaker = mean_bits_by_speaker(matrix, ties)
-    for key, share in (("speaker_bits_median", 0.5), ("speaker_bits_95", 0.95)):
+    for key, level in (("speaker_bits_median", 0.5), ("speaker_bits_95", 0.95)):
         if not has_repeats(matrix):
             values[key] = None
             notes[key] = "no speaker has a second trial, and one has no mean"
             continue
-        values[key] = float(weighted_quantile(by_speaker, np.ones((1, by_speaker.size)), share)[0])
+        values[key] = float(weighted_quantile(by_speaker, np.ones((1, by_speaker.size)), level)[0])
         notes[key] = "of the rank model fitted to each speaker's own trials"
         if weights is not None:
-            replicates[key] = weighted_quantile(by_speaker, weights, share)
-            ends[key] = quantile_limits(by_speaker, share, 0.0, matrix.ceiling_bits)
+            replicates[key] = weighted_quantile(by_speaker, weights, level)
+            ends[key] = quantile_limits(by_speaker, level, 0.0, matrix.ceiling_bits)
     ceilings: dict[str, float] = {
         entry.key.removeprefix("srd."): matrix.ceiling_bits
         for entry in FAMILY.figures
@@ -514,8 +514,8 @@ def binned_ranks(histogram: FloatArray) -> Line:
         wide = np.unique(np.rint(np.geomspace(_SINGLE, count, 60)))
         edges = np.concatenate([edges, wide[1:]])
     first, last = edges[:-1].astype(np.intp), edges[1:]
-    share = np.add.reduceat(histogram, first) / (last - first) / histogram.sum()
-    return Line(np.sqrt((first + 1) * last), share)
+    fraction = np.add.reduceat(histogram, first) / (last - first) / histogram.sum()
+    return Line(np.sqrt((first + 1) * last), fraction)
 
 
 def rank_model_line(rank_model: RankFit, speakers: int) -> Line:
@@ -563,9 +563,9 @@ def _paint_speakers(axes: Axes, systems: Systems) -> None:
     for colour, curves in systems:
         bits = curves.speaker_bits
         assert bits is not None
-        share = np.histogram(bits, edges)[0] / bits.size
-        axes.stairs(share, edges, fill=True, color=colour, alpha=0.22)
-        axes.stairs(share, edges, color=colour, linewidth=1.4)
+        fraction = np.histogram(bits, edges)[0] / bits.size
+        axes.stairs(fraction, edges, fill=True, color=colour, alpha=0.22)
+        axes.stairs(fraction, edges, color=colour, linewidth=1.4)
         axes.axvline(float(bits.mean()), color=colour, linewidth=1, linestyle="--")
     percents(axes.yaxis)
     axes.set_xlabel("bits that a speaker discloses on average (dashed: the mean)")
@@ -576,9 +576,9 @@ TRAINED_SHARE = 0.9
 """Minimum MeanD of clear speech, relative to a network trained on clear speech."""
 
 
-def is_undertrained(own: float, clear: float) -> bool:
+def is_undertrained(trained: float, clear: float) -> bool:
     """Return whether a network recognises clear speech too badly to judge a protection."""
-    return own < TRAINED_SHARE * clear
+    return trained < TRAINED_SHARE * clear
 
 
 def _compute(context: EvaluationContext) -> FamilyResult:
@@ -618,13 +618,13 @@ def _three_means(by_key: Mapping[str, Figure]) -> str:
 
 
 _SHARE, _GIVEN = LimitRule("share"), LimitRule("given")
-_MODEL_HOLDS = LimitRule("none", why="those of the model's MeanD hold")
-_MOST_FIRST = LimitRule("none", why="they hold too seldom where most ranks are 1")
+_MODEL_HOLDS = LimitRule("none", reason="those of the model's MeanD hold")
+_MOST_FIRST = LimitRule("none", reason="they hold too seldom where most ranks are 1")
 _OF_IDR = LimitRule(
     "derived",
     source=lambda _: "srd.idr",
-    change=lambda figure, share: float(
-        np.log2(2.0 ** (figure.ceiling or 0.0) * max(share, np.finfo(float).tiny))
+    change=lambda figure, value: float(
+        np.log2(2.0 ** (figure.ceiling or 0.0) * max(value, np.finfo(float).tiny))
     ),
 )
 
@@ -637,7 +637,7 @@ def _entry(
 
 FAMILY = Family(
     key="srd",
-    place=10,
+    position=10,
     title="Similarity rank disclosure (SRD)",
     caveat="MeanD counted from a histogram is above zero even where nothing is disclosed; trust "
     "the figure of the model, and compare with the null band. A mean also hides the few speakers "
@@ -663,15 +663,15 @@ FAMILY = Family(
                "bits that a first rank discloses", _OF_IDR),
         _entry("stdd", "stdd_bits", "StDD", "bits", "how unequal the ranks are, bits", _MOST_FIRST),
         _entry("maxd", "maxd_bits", "MaxD", "bits", "bits that the most revealing rank discloses",
-               LimitRule("share", rest=0.0)),
+               LimitRule("share", neutral=0.0)),
         _entry("maxd_rank", "maxd_rank", "rank of MaxD", "rank", "which rank that is",
-               LimitRule("none", why="it jumps from one resample to the next")),
+               LimitRule("none", reason="it jumps from one resample to the next")),
         _entry("spread", "spread", "Spread", "share",
                "share of ranks that are likelier than by chance",
-               LimitRule("share", most=1.0,
+               LimitRule("share", maximum=1.0,
                          quiet="without evidence it is chance which ranks are likelier")),
         _entry("alpha", "alpha", "alpha of the rank model", "",
-               "first parameter of the rank model", LimitRule("t", rest=1.0, least=0.0)),
+               "first parameter of the rank model", LimitRule("t", neutral=1.0, minimum=0.0)),
         _entry("beta", "beta", "beta of the rank model", "", "its second parameter", _MOST_FIRST),
         _entry("speaker_median", "speaker_bits_median", "MeanD of the median speaker", "bits",
                "bits that the median speaker discloses", _GIVEN),

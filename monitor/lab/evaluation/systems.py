@@ -343,11 +343,11 @@ def p_value(first: Report, other: Report, key: str) -> float | None:
 
     The resolution is one in the number of resamples. None without limits.
     """
-    least = 1 / max(min(first.replicates, other.replicates), 1)
-    widest = compute_difference(first, other, key, least)
+    smallest = 1 / max(min(first.replicates, other.replicates), 1)
+    widest = compute_difference(first, other, key, smallest)
     if widest.low is None or widest.significant:
-        return None if widest.low is None else least
-    low, high = least, 1.0
+        return None if widest.low is None else smallest
+    low, high = smallest, 1.0
     for _ in range(_STEPS):
         middle = (low * high) ** 0.5
         if compute_difference(first, other, key, middle).significant:
@@ -357,7 +357,7 @@ def p_value(first: Report, other: Report, key: str) -> float | None:
     return high
 
 
-def p_text(p: float | None, least: float) -> str:
+def p_text(p: float | None, smallest: float) -> str:
     """Format a p-value; the least that pairs by resamples allow is marked.
 
     Example:
@@ -366,7 +366,7 @@ def p_text(p: float | None, least: float) -> str:
     """
     if p is None:
         return ""
-    return f"{p:.2g}" if p > least * (1 + 1e-9) else f"\N{LESS-THAN OR EQUAL TO} {p:.2g}"
+    return f"{p:.2g}" if p > smallest * (1 + 1e-9) else f"\N{LESS-THAN OR EQUAL TO} {p:.2g}"
 
 
 def explain_pairs(pairs: Sequence[Pair], replicates: int) -> Iterator[str]:
@@ -436,11 +436,11 @@ def by_group(
     skipped, reports = [], []
     for group in sorted(set(group_of.values())):
         try:
-            part = within(every, group_of, group)
+            members = within(every, group_of, group)
         except UsageError as error:
             skipped.append(f"{group} is left out: {error}.")
             continue
-        reports.append(replace(measure(part), name=group))
+        reports.append(replace(measure(members), name=group))
     if len(reports) < 2:
         raise UsageError(
             f"{label}: {plural(len(reports), 'group')} of {every.name} can be measured, two are "
@@ -454,18 +454,19 @@ def _describe_counts(
     every: Comparisons, reports: Sequence[Report], unknown: Sequence[str], label: str
 ) -> Iterator[str]:
     """Describe the comparisons that count."""
-    sizes, left = [], every.usage.target + every.usage.nontarget
+    sizes, remaining = [], every.usage.target + every.usage.nontarget
     for report in reports:
         usage = report.usage
         assert usage is not None
-        left -= usage.target + usage.nontarget
+        remaining -= usage.target + usage.nontarget
         sizes.append(
             f"{report.name}: {usage.target:,} target and {usage.nontarget:,} non-target "
             f"comparisons with {plural(report.speakers, 'speaker')}"
         )
     yield (
         "Each group by itself: its trials against its own enrolled speakers, as VoicePrivacy "
-        f"reports women and men. {'; '.join(sizes)}. {left:,} other comparisons count in no group."
+        f"reports women and men. {'; '.join(sizes)}. {remaining:,} other comparisons count in no "
+        "group."
     )
     if unknown:
         yield (
@@ -482,7 +483,7 @@ def _add_average(comparison: Comparison) -> Comparison:
     rows, means = [], {}
     for row in comparison.rows:
         rule = rule_of(row.key)  # none of a bound, nor of one trial's figure
-        mean = None if rule is None or rule.how == "none" else _average(row.figures)
+        mean = None if rule is None or rule.method == "none" else _average(row.figures)
         if mean is not None:
             means[row.key] = mean
         rows.append(

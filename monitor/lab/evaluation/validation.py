@@ -87,14 +87,14 @@ class Criterion:
     bound: float
 
     @classmethod
-    def of(cls, text: str) -> Criterion:
+    def parse(cls, text: str) -> Criterion:
         """Parse a criterion.
 
         Raises:
             UsageError: if it is invalid.
 
         Example:
-            >>> criterion = Criterion.of("Cllr <= 0.3")
+            >>> criterion = Criterion.parse("Cllr <= 0.3")
             >>> str(criterion), criterion.met(0.2), criterion.met(None)
             ('cllr <= 0.3', True, None)
         """
@@ -238,7 +238,9 @@ def validate(
     listed = _in_memory(comparisons)
     nats, calibration = _ratios(listed, comparisons.name, dev, llr)
     listed = replace(listed, scores=nats)
-    context = EvaluationContext.of(comparisons, EvaluationSettings(replicates=0, seed=seed))
+    context = EvaluationContext.from_scores(
+        comparisons, EvaluationSettings(replicates=0, seed=seed)
+    )
     messages = [*warnings_of(context), *notes]
     if llr is None and dev is None:
         messages.append(_of_scores(context))
@@ -316,9 +318,9 @@ def _describe_bound(fit: Platt) -> str:
 def people_of(listed: ScoreList) -> tuple[IntArray, IntArray, tuple[str, ...]]:
     """Return tester and template speaker of each comparison, (n,), as indices of names."""
     names = tuple(sorted({*listed.people, *listed.speakers}, key=natural))
-    place = {name: i for i, name in enumerate(names)}
-    tester = np.array([place[name] for name in listed.people])[listed.spoken][listed.trial]
-    return tester, np.array([place[name] for name in listed.speakers])[listed.speaker], names
+    index = {name: i for i, name in enumerate(names)}
+    tester = np.array([index[name] for name in listed.people])[listed.spoken][listed.trial]
+    return tester, np.array([index[name] for name in listed.speakers])[listed.speaker], names
 
 
 def _crosswise(listed: ScoreList, name: str, scores: FloatArray) -> tuple[FloatArray, str]:
@@ -359,18 +361,18 @@ def _of_scores(context: EvaluationContext) -> str:
     """Explain how EER and min Cllr differ from those of `monitor evaluate`."""
     figures = verification.figures(context.comparisons, None, context.counts)
     values = {figure.key: figure.shown for figure in figures}
-    least = values["verification.min_cllr_bits"]
+    min_cllr = values["verification.min_cllr_bits"]
     return (
         "EER and min Cllr are of the calibrated ratios: folds are calibrated apart, so that the "
         "same score may give two ratios. Those of the scores, as in monitor evaluate, are "
-        f"{EER[NEAREST]} {values[NEAREST]} and min Cllr {least}."
+        f"{EER[NEAREST]} {values[NEAREST]} and min Cllr {min_cllr}."
     )
 
 
 def _measure(listed: ScoreList, name: str, settings: EvaluationSettings) -> ValidationPart:
     """Compute all measures of log-likelihood ratios in nats."""
     pool = Comparisons(listed.speakers, None, listed, name or "all")
-    context = EvaluationContext.of(pool, settings)
+    context = EvaluationContext.from_scores(pool, settings)
     of_pool = verification.figures(pool, context.pool_weights, context.counts)
     pooled = {figure.key: figure for figure in add_limits(of_pool, context.sample(True))}
     cllr, min_cllr = (pooled[f"verification.{key}_bits"] for key in ("cllr", "min_cllr"))
@@ -427,11 +429,11 @@ def _by_group(
     comparisons = Comparisons(listed.speakers, None, listed)
     for group in groups.values:
         try:
-            part = within(comparisons, groups.of, group).listed()
+            members = within(comparisons, groups.of, group).listed()
         except UsageError as error:
             messages.append(f"{group} is left out: {error}.")
             continue
-        yield _measure(part, group, settings)
+        yield _measure(members, group, settings)
 
 
 def _by_condition(
@@ -443,8 +445,8 @@ def _by_condition(
 ) -> Iterator[ValidationPart]:
     values = [condition.of.get(trial, "") for trial in listed.trials]
     if not any(values):
-        why = "its trials have no names" if not listed.trials else "it names none of its trials"
-        raise UsageError(f"{condition.label} does not fit {name}: {why}")
+        reason = "its trials have no names" if not listed.trials else "it names none of its trials"
+        raise UsageError(f"{condition.label} does not fit {name}: {reason}")
     if missing := values.count(""):
         messages.append(
             f"{condition.label} lacks {condition.name or 'the condition'} of {missing} of "

@@ -130,19 +130,19 @@ def validation_csv(validations: Iterable[Validation], statement: ValidationState
     rows: list[list[Cell]] = []
     for validation in validations:
         parts = [("", validation.total)]
-        parts += [(by, part) for by, members in validation.parts.items() for part in members]
-        for (by, part), key in product(parts, MEASURES):
+        parts += [(by, subset) for by, members in validation.parts.items() for subset in members]
+        for (by, subset), key in product(parts, MEASURES):
             label, unit, characteristic, _ = MEASURES[key]
-            figure = part.figures[key]
+            figure = subset.figures[key]
             required = () if by else _criteria_of(key, statement.criteria)
             rows.append([
-                validation.name, by, part.name, key, label, characteristic,
+                validation.name, by, subset.name, key, label, characteristic,
                 figure.value, figure.low, figure.high, unit,
-                "; ".join(map(str, required)), _verdict(figure, required), part.speakers,
-                part.same, part.different, part.pairs,
+                "; ".join(map(str, required)), _verdict(figure, required), subset.speakers,
+                subset.same, subset.different, subset.pairs,
                 "; ".join(filter(None, (figure.note, *reservations(figure, required)))),
             ])  # fmt: skip
-    return render_csv(Table.of(_HEAD, rows))
+    return render_csv(Table.from_numbers(_HEAD, rows))
 
 
 def _criteria_of(key: str, criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
@@ -175,8 +175,8 @@ def validation_json(
         "schema": SCHEMA,
         "kind": "validation",
         "statement": {
-            **{part: getattr(statement, part) or None
-               for part in ("h1", "h2", "population", "case")},
+            **{field: getattr(statement, field) or None
+               for field in ("h1", "h2", "population", "case")},
             "criteria": list(map(str, statement.criteria)),
         },
         "sources": dict(sources or {}),
@@ -196,7 +196,7 @@ def validation_json(
                     for row in rows_in_words(validation)
                 ],
                 "parts": {
-                    by: {part.name: _part_json(part) for part in parts}
+                    by: {subset.name: _part_json(subset) for subset in parts}
                     for by, parts in validation.parts.items()
                 },
                 "curves": {
@@ -209,15 +209,15 @@ def validation_json(
     }  # fmt: skip
 
 
-def _part_json(part: ValidationPart, criteria: Sequence[Criterion] = ()) -> dict[str, object]:
+def _part_json(subset: ValidationPart, criteria: Sequence[Criterion] = ()) -> dict[str, object]:
     return {
-        **{count: getattr(part, count) for count in ("speakers", "same", "different", "pairs")},
+        **{count: getattr(subset, count) for count in ("speakers", "same", "different", "pairs")},
         "figures": {
             key: figure_json(figure) | {
                 "criteria": {str(rule): rule.met(figure.value) for rule in required},
                 "reservations": reservations(figure, required),
             }
-            for key, figure in part.figures.items()
+            for key, figure in subset.figures.items()
             for required in (_criteria_of(key, criteria),)
         },
     }  # fmt: skip
@@ -232,11 +232,11 @@ def rows_in_words(validation: Validation) -> Sequence[VerbalRow]:
 def bounds_in_words(validation: Validation) -> str:
     """Format the strongest words that the data support, in both directions."""
     bounds = validation.total.supported_bits
-    least, most = (describe_degree(degree) for degree in degrees_of_support(bounds).tolist())
+    weakest, strongest = (describe_degree(degree) for degree in degrees_of_support(bounds).tolist())
     low, high = (f"{2.0 ** abs(bits):,.3g}" for bits in bounds)
     return (
-        f"In words (ENFSI 2015): at most {most} (LR {high}), at most {least} (LR 1/{low}). The "
-        "data support no larger ratios, and those beyond a bound have its word."
+        f"In words (ENFSI 2015): at most {strongest} (LR {high}), at most {weakest} (LR 1/{low}). "
+        "The data support no larger ratios, and those beyond a bound have its word."
     )
 
 
@@ -260,7 +260,7 @@ def _verbal_scale(validation: Validation) -> Section:
     )
     return Section(
         f"{validation.name}, in words",
-        [Paragraphs([bounds_in_words(validation)]), Table.of(heads, rows, notes=[note])],
+        [Paragraphs([bounds_in_words(validation)]), Table.from_numbers(heads, rows, notes=[note])],
     )
 
 
@@ -423,7 +423,10 @@ def validation_page(
     stated = [(name, text or NOT_STATED) for name, _, text in _list_statements(statement)]
     sections: list[Section | Columns] = [Section("What is validated", [Definitions(stated)])]
     if len(validations) > 1:
-        rows = [(each.name, each.total) for each in sorted(validations, key=_by_length)]
+        rows = [
+            (validation.name, validation.total)
+            for validation in sorted(validations, key=_by_length)
+        ]
         sections.append(Section("Systems side by side", [_part_table("system", rows)]))
         sections += _draw_lengths(validations)
     for number, validation in enumerate(validations):
@@ -435,7 +438,7 @@ def validation_page(
         sections.append(Section(validation.name, [*blocks, table, *undecided]))
         sections += [_verbal_scale(validation), _pictures(validation, number)]
         for by, parts in validation.parts.items():
-            part_table = _part_table(by, [(part.name, part) for part in parts])
+            part_table = _part_table(by, [(subset.name, subset) for subset in parts])
             sections.append(Section(f"{validation.name}, by {by}", [part_table]))
     sections.append(Section("Requirements of guidelines", [_guidelines(validations, statement)]))
     sections.append(_methods(sources or {}))
@@ -506,7 +509,7 @@ def _draw_lengths(validations: Sequence[Validation]) -> list[Columns]:
         for colour, (sort, measured) in zip(COLOURS * len(lines), lines.items(), strict=False):
             x = [seconds for seconds, _ in measured]
             for key, style, name in (("cllr", "o-", ", ".join(sort)), ("min_cllr", "o:", None)):
-                y = [part[key] or 0.0 for _, part in measured]
+                y = [subset[key] or 0.0 for _, subset in measured]
                 axes.plot(x, y, style, color=colour, markersize=3.5, label=name)
         ticks = sorted({seconds for measured in lines.values() for seconds, _ in measured})
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
@@ -527,23 +530,23 @@ def _part_table(name: str, parts: Iterable[tuple[str, ValidationPart]]) -> Table
     rows: list[list[Cell]] = [
         [
             part_name,
-            f"{part.same:,}\n/ {part.different:,}",
-            *(part.figures[key] for key in _SHOWN),
-            _between(part, "elub"),
-            _between(part, "invariance"),
+            f"{subset.same:,}\n/ {subset.different:,}",
+            *(subset.figures[key] for key in _SHOWN),
+            _between(subset, "elub"),
+            _between(subset, "invariance"),
         ]
-        for part_name, part in parts
+        for part_name, subset in parts
     ]
     heads = [*(MEASURES[key][0] for key in _SHOWN), "ELUB", "invariance bounds"]
     note = (
         "Same-speaker and different-speaker comparisons; Cllr in bits, devPAV and bounds in "
         "log10 LR."
     )
-    return Table.of([name, "same / different", *heads], rows, notes=[note])
+    return Table.from_numbers([name, "same / different", *heads], rows, notes=[note])
 
 
-def _between(part: ValidationPart, bounds: str) -> str:
-    return f"{part[f'{bounds}_low']:.2f} to {part[f'{bounds}_high']:.2f}"
+def _between(subset: ValidationPart, bounds: str) -> str:
+    return f"{subset[f'{bounds}_low']:.2f} to {subset[f'{bounds}_high']:.2f}"
 
 
 def _describe_system(validation: Validation) -> list[Block]:
@@ -597,7 +600,9 @@ def _guidelines(validations: Sequence[Validation], statement: ValidationStatemen
     def of_each(describe: Callable[[Validation], str]) -> str:
         if len(validations) == 1:
             return describe(validations[0])
-        texts = (f"{each.name}: {describe(each).rstrip('.')}" for each in validations)
+        texts = (
+            f"{validation.name}: {describe(validation).rstrip('.')}" for validation in validations
+        )
         return "; ".join(dict.fromkeys(texts))
 
     def stated(*texts: object) -> str:
@@ -605,7 +610,9 @@ def _guidelines(validations: Sequence[Validation], statement: ValidationStatemen
 
     def bits(key: str) -> str:
         label = MEASURES[key][0]
-        return of_each(lambda each: f"{label} {format_value(each.total[key], 'bits')} bits")
+        return of_each(
+            lambda validation: f"{label} {format_value(validation.total[key], 'bits')} bits"
+        )
 
     whom = (statement.population, statement.case)
     rows = [
@@ -621,7 +628,7 @@ def _guidelines(validations: Sequence[Validation], statement: ValidationStatemen
          bits("cllr_cal")),
         ("Accuracy as Cllr, and a Tippett plot", "Consensus 2021; ENFSI 2015", bits("cllr")),
         ("No ratio beyond what the data support", "Vergeer et al. 2016",
-         of_each(lambda each: f"log10 LR from {_between(each.total, 'elub')} (ELUB)")),
+         of_each(lambda validation: f"log10 LR from {_between(validation.total, 'elub')} (ELUB)")),
     ]  # fmt: skip
     return Table([Heading("Asked for"), Heading("By"), Heading("Here")], rows)
 

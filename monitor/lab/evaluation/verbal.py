@@ -98,7 +98,7 @@ def verbal_rows(
         different_bits: those of different-speaker comparisons, shape (m,).
         bounds_bits: as of `degrees_of_support`.
     """
-    least, most = degrees_of_support(bounds_bits, bounds_bits).tolist()
+    lowest, highest = degrees_of_support(bounds_bits, bounds_bits).tolist()
     same = degrees_of_support(same_bits, bounds_bits)
     different = degrees_of_support(different_bits, bounds_bits)
     strongest = len(EDGES)
@@ -107,7 +107,7 @@ def verbal_rows(
             degree,
             float((same == degree).mean()),
             float((different == degree).mean()),
-            least <= degree <= most,
+            lowest <= degree <= highest,
         )
         for degree in range(strongest, -strongest - 1, -1)
     ]

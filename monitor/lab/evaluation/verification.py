@@ -78,15 +78,15 @@ def det_curve(mated: ArrayLike, non_mated: ArrayLike) -> tuple[DoubleArray, Doub
     return det_points(count_scores(mated, non_mated))
 
 
-def det_points(counts: Counts, most: int = 2000) -> tuple[DoubleArray, DoubleArray]:
-    """`det_curve` of counts, about `most` points spread evenly over the rates."""
+def det_points(counts: Counts, maximum: int = 2000) -> tuple[DoubleArray, DoubleArray]:
+    """`det_curve` of counts, about `maximum` points spread evenly over the rates."""
     full = (counts.mated > 0) | (counts.non_mated > 0)
     false_rejects = np.cumsum(counts.mated[full]) / counts.mated_total
     false_accepts = 1 - np.cumsum(counts.non_mated[full]) / counts.non_mated_total
     rejects = np.concatenate([[0.0], false_rejects])
     accepts = np.concatenate([[1.0], np.clip(false_accepts, 0.0, 1.0)])
-    if len(rejects) > most:
-        steps = np.linspace(0.0, 2.0, most)
+    if len(rejects) > maximum:
+        steps = np.linspace(0.0, 2.0, maximum)
         keep = np.unique(np.searchsorted(rejects + 1 - accepts, steps))
         keep = np.concatenate([keep[keep < len(rejects) - 1], [len(rejects) - 1]])
         rejects, accepts = rejects[keep], accepts[keep]
@@ -176,8 +176,8 @@ def cllr(mated: ArrayLike, non_mated: ArrayLike) -> float:
         >>> cllr([0.0, 0.0], [0.0])
         1.0
     """
-    own, others = scores_of(mated, non_mated)
-    return float(cost_bits(-own) / own.size + cost_bits(others) / others.size) / 2
+    mated_scores, others = scores_of(mated, non_mated)
+    return float(cost_bits(-mated_scores) / mated_scores.size + cost_bits(others) / others.size) / 2
 
 
 def min_cllr(mated: ArrayLike, non_mated: ArrayLike) -> float:
@@ -206,15 +206,16 @@ def figures(
     scores: ScoredComparisons, weights: FloatArray | None = None, counts: ScoreCounts | None = None
 ) -> tuple[Figure, ...]:
     """EER by both rules, Cllr of the raw scores and min Cllr."""
-    counts = counts or ScoreCounts.of(scores, weights)
-    drawn, blocks, costs = counts.replicates, counts.replicate_blocks, counts.replicate_costs
+    counts = counts or ScoreCounts.from_scores(scores, weights)
+    replicates, blocks, costs = counts.replicates, counts.replicate_blocks, counts.replicate_costs
     hull = float(rocch_of_blocks(counts.blocks)[0])
     nearest = nearest_of_counts(counts.exact, scores)
     calibrated = float(min_cllr_of_blocks(counts.blocks)[0])
     coarse = "limits are counted in coarser cells than the value" if counts.coarse else ""
     figure = FAMILY.figure
     return (
-        figure("eer_nearest", nearest, nearest_of_replicates(drawn) if drawn else None, coarse),
+        figure("eer_nearest", nearest, nearest_of_replicates(replicates) if replicates else None,
+               coarse),
         figure("eer_rocch", hull, rocch_of_blocks(blocks) if blocks else None, coarse),
         figure("cllr_bits", float(counts.costs.mean()),
              None if costs is None else costs.mean(axis=1),
@@ -225,12 +226,12 @@ def figures(
 
 def curves(counts: ScoreCounts) -> dict[str, Line]:
     """Compute lines to draw of all scores; the ROC is even in log false positives."""
-    own, others = counts.exact.mated, counts.exact.non_mated
-    hits = np.concatenate([[0.0], np.cumsum(own[::-1])]) / counts.exact.mated_total
+    mated, others = counts.exact.mated, counts.exact.non_mated
+    hits = np.concatenate([[0.0], np.cumsum(mated[::-1])]) / counts.exact.mated_total
     alarms = np.concatenate([[0.0], np.cumsum(others[::-1])])
     wanted = np.geomspace(1.0, float(alarms[-1]), POINTS)
     at = np.unique(np.searchsorted(alarms, np.concatenate([[0.0], wanted]), side="right") - 1)
-    accepts, rejects = det_points(counts.exact, most=POINTS)
+    accepts, rejects = det_points(counts.exact, maximum=POINTS)
     return {"roc": Line(alarms[at] / alarms[-1], hits[at]), "det": Line(accepts, rejects)}
 
 
@@ -286,7 +287,7 @@ def _compute(context: EvaluationContext) -> FamilyResult:
 
 FAMILY = Family(
     key="verification",
-    place=50,
+    position=50,
     title="Verification",
     caveat="The equal error rate is the error at one threshold, which no attacker needs to use. "
     "Systems with the same EER can differ a hundredfold in hits at low false positive rates. Its "
@@ -295,18 +296,18 @@ FAMILY = Family(
     figures=(
         FigureEntry("eer", NEAREST,
                     "equal error rate at the nearest threshold (VoicePrivacy); 50 % is no evidence",
-                    LimitRule("share", most=1.0), label="EER (nearest threshold)", unit="share",
+                    LimitRule("share", maximum=1.0), label="EER (nearest threshold)", unit="share",
                     floor=0.5, ties="pooled"),
         FigureEntry("eer_rocch", HULL,
                     "the same on the convex hull of the ROC (ROCCH-EER)",
-                    LimitRule("fitted", most=0.5), label=EER[HULL], unit="share",
+                    LimitRule("fitted", maximum=0.5), label=EER[HULL], unit="share",
                     floor=0.5, ties="pooled"),
         FigureEntry("cllr", "verification.cllr_bits",
                     "cost of the scores as log-likelihood ratios, bits",
-                    LimitRule("t", rest=np.nan), label="Cllr", unit="bits", floor=1.0),
+                    LimitRule("t", neutral=np.nan), label="Cllr", unit="bits", floor=1.0),
         FigureEntry("min_cllr", "verification.min_cllr_bits",
                     "that cost calibrated ideally; 1 is no evidence",
-                    LimitRule("fitted", most=1.0), label="min Cllr", unit="bits", floor=1.0,
+                    LimitRule("fitted", maximum=1.0), label="min Cllr", unit="bits", floor=1.0,
                     ties="pooled"),
     ),
     compute=_compute,

@@ -48,7 +48,7 @@ _WAV = ".wav"
 def read_map(path: Path) -> dict[str, str]:
     """Read lines of a name and a word, such as ``utt2spk``."""
     words_by_name: dict[str, str] = {}
-    rows = Rows.at(path, blanks=True)
+    rows = Rows.from_file(path, blanks=True)
     for number, (name, word) in rows.read(width=2, shape="a name and a word"):
         if words_by_name.setdefault(name, word) != word:
             raise rows.refuse(number, f"{name} is listed twice")
@@ -58,7 +58,7 @@ def read_map(path: Path) -> dict[str, str]:
 def read_trials(path: Path) -> tuple[tuple[str, str, bool], ...]:
     """Read ``SPEAKER UTTERANCE target|nontarget`` lines, the last as a bool."""
     targets: dict[tuple[str, str], bool] = {}
-    rows, shape = Rows.at(path, blanks=True), "SPEAKER UTTERANCE target|nontarget"
+    rows, shape = Rows.from_file(path, blanks=True), "SPEAKER UTTERANCE target|nontarget"
     for number, (speaker, utterance, word) in rows.read(width=3, shape=shape):
         if word not in ("target", "nontarget"):
             raise rows.refuse(number, f"{printable(word)[:40]!r} is not target or nontarget")
@@ -78,7 +78,7 @@ class SpeakerVectors:
     speakers: Mapping[int, str]
 
     @classmethod
-    def at(cls, folder: Path) -> SpeakerVectors:
+    def from_folder(cls, folder: Path) -> SpeakerVectors:
         """Read a folder of ``id2idx`` and ``speaker_vectors.npy``."""
         label = f"{folder.parent.name}/{folder.name}"
         if not (folder / _VECTORS).exists() and (folder / _PICKLED).exists():
@@ -153,7 +153,7 @@ class VoicePrivacyResults:
     entries: tuple[VoicePrivacyEntry, ...]
 
     @classmethod
-    def at(cls, path: Path, data: Path | None = None) -> VoicePrivacyResults:
+    def find(cls, path: Path, data: Path | None = None) -> VoicePrivacyResults:
         """Find the results there; lists of trials are below `data`, by default as in the kit."""
         root = next(filter(Path.is_dir, (path / "cosine_out" / "emb_xvect", path / "emb_xvect")),
                     path if path.name == "emb_xvect" else None)  # fmt: skip
@@ -174,13 +174,13 @@ class VoicePrivacyResults:
             match = _TRIALS.fullmatch(folder.name)
             if match is None or not (folder / "utt-level").is_dir():
                 continue
-            name, part, suffix = match["set"], match["part"] or "", match["suffix"] or ""
-            where = None if lists is None else lists / f"{name}_trials{'_' * bool(part)}{part}"
+            name, subset, suffix = match["set"], match["part"] or "", match["suffix"] or ""
+            where = None if lists is None else lists / f"{name}_trials{'_' * bool(subset)}{subset}"
             listed = where / "trials" if where and (where / "trials").is_file() else None
             pairs = (("oo", ""),) if not suffix else (("oa", ""), ("aa", suffix))
             entries += [
                 VoicePrivacyEntry(
-                    name, part, scenario, suffix.removeprefix("_"), enrols[name, whose], folder,
+                    name, subset, scenario, suffix.removeprefix("_"), enrols[name, whose], folder,
                     listed,
                 )
                 for scenario, whose in pairs
@@ -197,14 +197,14 @@ class VoicePrivacyResults:
 
     def choose(self, words: Sequence[str]) -> tuple[VoicePrivacyEntry, ...]:
         """Return entries that fit the words; words of one sort are alternatives."""
-        asked = set(words)
-        sorts = [asked & {entry.words[i] for entry in self.entries} for i in range(4)]
+        requested = set(words)
+        sorts = [requested & {entry.words[i] for entry in self.entries} for i in range(4)]
         entries = tuple(
             entry
             for entry in self.entries
             if all(not sort or word in sort for sort, word in zip(sorts, entry.words, strict=True))
         )
-        if not entries or asked - set().union(*sorts):
+        if not entries or requested - set().union(*sorts):
             raise UsageError(
                 f"{self.path.name} has no {' '.join(words)}; it has {self.describe_choices()}"
             )
@@ -277,7 +277,7 @@ class VoicePrivacyResults:
         if not file.is_file():
             return
         try:
-            reported = float(Rows.at(file).first)
+            reported = float(Rows.from_file(file).first)
         except ValueError:
             raise UsageError(f"{folder}/EER holds no number") from None
         comparisons = scores.comparisons
@@ -300,7 +300,7 @@ class VoicePrivacyResults:
                 f"Whether the attacker is well trained is unknown without {lacks} "
                 "(--clear-results)."
             )
-        reference_bits = VoicePrivacyResults.at(reference, self.data)._clear_bits(entry)
+        reference_bits = VoicePrivacyResults.find(reference, self.data)._clear_bits(entry)
         if reference_bits is None:
             return "", (
                 f"Whether the attacker is well trained is unknown: {reference.name} has no clear "
@@ -323,7 +323,7 @@ class VoicePrivacyResults:
         if not entries:
             return None
         listed = self._list_comparisons(entries[0], [], complete=True)
-        comparisons = Comparisons.of(listed)
+        comparisons = Comparisons.from_scores(listed)
         if comparisons.matrix is None:
             return None
         report = evaluate(
@@ -335,7 +335,7 @@ class VoicePrivacyResults:
         self, entry: VoicePrivacyEntry, notes: list[str], complete: bool = False
     ) -> ScoreList:
         """Compute the listed comparisons, or all of their trials with all of their speakers."""
-        trials = SpeakerVectors.at(entry.trials / "utt-level")
+        trials = SpeakerVectors.from_folder(entry.trials / "utt-level")
         enrolled = self._read_templates(entry.enrolment, notes)
         if trials.values.shape[1] != enrolled.values.shape[1]:
             raise UsageError(
@@ -362,17 +362,17 @@ class VoicePrivacyResults:
             )
         speakers = tuple(sorted({speaker for speaker, _, _ in listed}, key=natural))
         if complete:
-            own = {utterance: speaker for speaker, utterance, target in listed if target}
+            speaker_of = {utterance: speaker for speaker, utterance, target in listed if target}
             listed = tuple(
                 (name, utterance, name == who)
-                for utterance, who in own.items()
+                for utterance, who in speaker_of.items()
                 for name in speakers
             )
         utterances = tuple(dict.fromkeys(utterance for _, utterance, _ in listed))
         column = {name: i for i, name in enumerate(speakers)}
-        place = {name: i for i, name in enumerate(utterances)}
+        index = {name: i for i, name in enumerate(utterances)}
         speaker = np.array([column[name] for name, _, _ in listed], dtype=np.intp)
-        trial = np.array([place[name] for _, name, _ in listed], dtype=np.intp)
+        trial = np.array([index[name] for _, name, _ in listed], dtype=np.intp)
         mated = np.array([target for _, _, target in listed])
         rows = np.array([trials.row[name] for name in utterances])
         templates = enrolled.values[np.array([enrolled.row[name] for name in speakers])]
@@ -405,14 +405,14 @@ class VoicePrivacyResults:
         """Average each speaker's utterances as they are, as the kit does."""
         by_utterance = None
         if _has_vectors(folder / "utt-level"):
-            by_utterance = SpeakerVectors.at(folder / "utt-level")
+            by_utterance = SpeakerVectors.from_folder(folder / "utt-level")
         speaker_folder = folder / "spk-level"
         means = None if by_utterance is None else self._average(folder, by_utterance)
         if not _has_vectors(speaker_folder):
             if means is None:
                 raise UsageError(f"{folder.name} has neither spk-level nor utt-level embeddings")
             return means
-        vectors = SpeakerVectors.at(speaker_folder)
+        vectors = SpeakerVectors.from_folder(speaker_folder)
         if means is not None:
             wrong = [
                 name

@@ -78,12 +78,12 @@ def profile_of_blocks(blocks: Blocks, prior_log_odds: ArrayLike | None = None) -
     """`ece_profile` of blocks of one draw, such as `ScoreCounts.blocks`."""
     grid = np.linspace(-7.0, 7.0, 141) if prior_log_odds is None else prior_log_odds
     odds = np.atleast_1d(real_numbers(grid, "log odds", np.float64))
-    own, others = (counts / counts.sum() for counts in (blocks.mated, blocks.non_mated))
+    mated, others = (counts / counts.sum() for counts in (blocks.mated, blocks.non_mated))
     with np.errstate(divide="ignore"):
-        llr = np.log(own) - np.log(others)
+        llr = np.log(mated) - np.log(others)
     prior = expit(odds), expit(-odds)
     posterior = llr[:, None] + odds
-    calibrated = prior[0] * _weighed(own, -posterior) + prior[1] * _weighed(others, posterior)
+    calibrated = prior[0] * _weighed(mated, -posterior) + prior[1] * _weighed(others, posterior)
     default = prior[0] * np.logaddexp(0.0, -odds) + prior[1] * np.logaddexp(0.0, odds)
     return EceProfile(odds, default / np.log(2.0), calibrated / np.log(2.0))
 
@@ -134,9 +134,9 @@ def log10_l_limits(mated: int, non_mated: int) -> tuple[float, float]:
     """Compute log10 l of uninformative and of perfectly separated scores, of these numbers."""
     if mated < 1 or non_mated < 1:
         raise UsageError("give at least one mated and one non-mated score")
-    own, others = np.log10([(mated + 1) / mated, (non_mated + 1) / non_mated])
-    ceiling = max(np.log10(non_mated) + own, np.log10(mated) + others)
-    return float(abs(own - others)), float(ceiling)
+    mated_gain, others = np.log10([(mated + 1) / mated, (non_mated + 1) / non_mated])
+    ceiling = max(np.log10(non_mated) + mated_gain, np.log10(mated) + others)
+    return float(abs(mated_gain - others)), float(ceiling)
 
 
 def tag(worst: float) -> str:
@@ -155,7 +155,7 @@ def figures(
     scores: ScoredComparisons, weights: FloatArray | None = None, counts: ScoreCounts | None = None
 ) -> tuple[Figure, ...]:
     """D_ECE, log10 l and the tag; resampled by weights (B, S), from `pooled_resamples`."""
-    counts = counts or ScoreCounts.of(scores, weights)
+    counts = counts or ScoreCounts.from_scores(scores, weights)
     mean, worst = float(_d_ece(counts.blocks)[0]), float(_log10_l(counts.exact)[0])
     floor, ceiling = log10_l_limits(scores.mated.size, int(scores.non_mated_counts.sum()))
     blocks = counts.replicate_blocks
@@ -184,14 +184,14 @@ def _z(llr: DoubleArray) -> DoubleArray:
 def _d_ece(blocks: Blocks) -> DoubleArray:
     """Compute D_ECE of each replicate: shape (replicates,)."""
     mated, non_mated = blocks.sums(blocks.mated), blocks.sums(blocks.non_mated)
-    own, others = blocks.mated > 0, blocks.non_mated > 0
-    both = own & others
-    llr = np.zeros(len(own))
+    has_mated, others = blocks.mated > 0, blocks.non_mated > 0
+    both = has_mated & others
+    llr = np.zeros(len(has_mated))
     ratio = (mated / non_mated)[blocks.replicate]
     llr[both] = np.log(blocks.mated[both] / blocks.non_mated[both] / ratio[both])
     # a block of one kind only is certain: Z at infinity
     gain = blocks.mated * np.where(others, _z(llr), 0.25)
-    loss = blocks.non_mated * np.where(own, _z(-llr), 0.25)
+    loss = blocks.non_mated * np.where(has_mated, _z(-llr), 0.25)
     mean = blocks.sums(gain) / mated + blocks.sums(loss) / non_mated
     return np.asarray(np.maximum(mean / np.log(2.0), 0.0))
 
@@ -241,7 +241,7 @@ def _compute(context: EvaluationContext) -> FamilyResult:
 
 FAMILY = Family(
     key="zebra",
-    place=40,
+    position=40,
     title="Expected and worst case (ZEBRA)",
     caveat="The tag depends on how many trials there are: perfect separation of a few scores "
     "still reads B or C. Read it against the ceiling that the counts allow. It is an estimate of "
@@ -253,7 +253,7 @@ FAMILY = Family(
                     label="D_ECE", unit="bits", ceiling=CEILING_BITS, floor=0.0, ties="pooled"),
         FigureEntry("log10_l", "zebra.log10_l",
                     "the strongest evidence in any score, decimal logarithm",
-                    LimitRule("none", why="one trial decides it"), label="log10 l", unit="log10",
+                    LimitRule("none", reason="one trial decides it"), label="log10 l", unit="log10",
                     ties="pooled"),
         FigureEntry("tag", "zebra.tag", "its category, 0 and A to F", label="ZEBRA tag",
                     ties="pooled"),

@@ -55,7 +55,7 @@ def save_figures(figures: Iterable[FigureSpec], folder: Path) -> list[Picture]:
     """
     pictures = []
     for figure in figures:
-        table = render_csv(Table.of(figure.head, figure.rows))
+        table = render_csv(Table.from_numbers(figure.head, figure.rows))
         write_text(table, folder / f"{figure.name}.csv")
         svg = save_picture(figure.paint, folder / figure.name, figure.title, figure.inches)
         title = f"{figure.name.replace('figure', 'Figure ')}. {figure.title}"

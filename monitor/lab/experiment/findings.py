@@ -63,14 +63,14 @@ class Surface:
         """Return whether MeanD is so close to log2 N that longer speech cannot raise it."""
         return self.bits(test, template) >= NEAR * self.ceiling
 
-    def tells(self, test: float, template: float) -> bool:
+    def discloses(self, test: float, template: float) -> bool:
         """Return whether ranks differ from those of no evidence."""
         chance = self.cells[test, template]["figures"].get("srd.null_chance", {}).get("value")
         return chance is not None and chance <= 0.05
 
     def telling(self, places: Sequence[Place]) -> list[Place]:
         """Return the last consecutive cells with evidence; isolated earlier ones may be chance."""
-        last_cells = takewhile(lambda cell: self.tells(*cell), reversed(places))
+        last_cells = takewhile(lambda cell: self.discloses(*cell), reversed(places))
         return list(last_cells)[::-1]
 
     def contrast(
@@ -99,9 +99,9 @@ class Surface:
         reach = estimate.reach(TAIL / among)
         return Contrast(value, value - reach, value + reach)
 
-    def compare(self, place: Place, other: Place, among: int = 1) -> Contrast | None:
+    def compare(self, cell: Place, other: Place, among: int = 1) -> Contrast | None:
         """Contrast MeanD of two cells."""
-        return self.contrast({place: 1.0, other: -1.0}, among)
+        return self.contrast({cell: 1.0, other: -1.0}, among)
 
 
 def make_surfaces(cells: Sequence[MeasuredCell]) -> list[Surface]:

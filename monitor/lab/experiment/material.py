@@ -305,7 +305,7 @@ class ScoresAtLengths:
 
 @lru_cache(maxsize=1)
 def _read_score_file(path: Path) -> ScoreFile:
-    file = ScoreFile.at(path)
+    file = ScoreFile.from_file(path)
     if file is None:
         raise UsageError(f"invalid score file {path.name}: make one with monitor score")
     return file
@@ -470,7 +470,7 @@ def read_scores(path: Path, settings: ExperimentSettings) -> ScoresAtLengths | N
         StoreError: if the score file is damaged.
         UsageError: if it lacks the requested systems.
     """
-    if path.suffix.lower() != ".npz" or not path.is_file() or ScoreFile.at(path) is None:
+    if path.suffix.lower() != ".npz" or not path.is_file() or ScoreFile.from_file(path) is None:
         return None
     scores = ScoresAtLengths(path.resolve(), settings.features)
     _ = scores.entries

@@ -225,7 +225,7 @@ def tabulate_disclosure(cell: MeasuredCell) -> Table:
          *(f"{m['trials']}\n{plural(m['tested'], 'speaker')}" for m in systems)],
     ]  # fmt: skip
     head = ["", f"N = {len(cell.panel.speakers)}", *cell.systems]
-    return Table.of(head, rows, names=2, notes=[_TABLE2])
+    return Table.from_numbers(head, rows, names=2, notes=[_TABLE2])
 
 
 def _get_fitted(measured: SystemRecord, loss: str, key: FittedKey) -> Cell:
@@ -262,7 +262,7 @@ def tabulate_losses(cell: MeasuredCell) -> Table:
                 figure = Figure(key, "", value, "", low=low, high=high)
                 rows[-1].append(figure if row["fitted"] == row["loss"] else _REFUSED)
     head = ["Measure", "Loss", *cell.systems]
-    return Table.of(head, rows, names=2, notes=[_TABLE3], marks=marks)
+    return Table.from_numbers(head, rows, names=2, notes=[_TABLE3], marks=marks)
 
 
 def _get_misfit(row: LossRecord, key: LossKey) -> float | None:
@@ -297,7 +297,7 @@ def tabulate_sweep(cells: Sequence[MeasuredCell], systems: Sequence[str]) -> Tab
                 rows[-1] += ["no frames", ""]
     head = ["T", "D", *(f"{name}: {what}" for name in systems for what in ("MeanD", "IdR"))]
     notes = [_NO_FRAMES] if any("no frames" in row for row in rows) else []
-    return Table.of(head, rows, names=2, notes=notes, wide=len(systems) > 3)
+    return Table.from_numbers(head, rows, names=2, notes=notes, wide=len(systems) > 3)
 
 
 _SESSION = {

@@ -10,7 +10,7 @@ from pathlib import Path
 from monitor.corpus import find
 from monitor.errors import UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
-from monitor.files import held_by, write_text
+from monitor.files import list_open_files, write_text
 from monitor.lab.experiment.cells import MeasuredCell, make_cells, make_orders
 from monitor.lab.experiment.figures import (
     FigureSpec,
@@ -95,7 +95,7 @@ def run_experiment(
     as_json = json.dumps(results.plain(), allow_nan=False, indent=1)
     write_text(as_json, folder / "results.json")
     head = ("session", "system", "of", "figure", "value", "low", "high")
-    tables = Table.of(head, list(list_table_rows(results.tables)))
+    tables = Table.from_numbers(head, list(list_table_rows(results.tables)))
     write_text(render_csv(tables), folder / "tables.csv")
     optional: list[FigureSpec | None] = [plot_frames(results.frame_counts, len(results.speakers))]
     if results.tables:
@@ -119,7 +119,7 @@ def check_folder(folder: Path, corpus: Path) -> None:
     """
     if corpus.is_dir() and folder.resolve().is_relative_to(corpus.resolve()):
         raise UsageError(f"invalid folder {folder}: use one outside the corpus")
-    if set(held_by(folder)) <= {"cache", "frames"}:
+    if set(list_open_files(folder)) <= {"cache", "frames"}:
         return
     try:
         contents = json.loads((folder / "results.json").read_text(encoding="utf-8"))

@@ -215,7 +215,7 @@ class Table:
     wide: bool = False
 
     @classmethod
-    def of(
+    def from_numbers(
         cls,
         head: Iterable[str],
         rows: Iterable[Sequence[Cell]],

@@ -95,7 +95,7 @@ def render_markdown(document: Document) -> str:
 
     Example:
         >>> from monitor.lab.report.model import Section
-        >>> table = Table.of(["name", "bits"], [["a|b", 0.125]])
+        >>> table = Table.from_numbers(["name", "bits"], [["a|b", 0.125]])
         >>> text = render_markdown(Document("Voices", [], [Section("Bits", [table])]))
         >>> print(text.partition("Made")[0].replace("\n\n", "\n"), end="")
         ## Voices
@@ -300,7 +300,7 @@ def print_block(block: Block, console: Console) -> None:
             for item in items:
                 console.print(Text(item))
         case Definitions(pairs):
-            print_table(Table.of(("", ""), pairs, names=2), console)
+            print_table(Table.from_numbers(("", ""), pairs, names=2), console)
         case Section(title, [first, *_] as blocks):
             if title or not isinstance(first, Table):
                 console.print()

@@ -139,7 +139,7 @@ def test_matched_readers_are_not_told_by_something_else():
     every = Excerpts(np.repeat(own, 3, axis=0), tuple(np.repeat(whose, 3).tolist()))
     relaxed = judge_attribute(compute_log_odds(every, every, has), every.whose, has)
     chosen = match_speakers(whose, has, [old])
-    some = every.of(frozenset(chosen))
+    some = every.select_speakers(frozenset(chosen))
     strict = judge_attribute(compute_log_odds(some, some, has), some.whose, has)
     assert relaxed.eer < 0.31 < 0.38 < strict.eer
     assert strict.readers_with == strict.readers_without

@@ -84,11 +84,11 @@ def test_an_attacker_who_does_not_even_know_clear_voices_is_undertrained():
     (told,) = [line for line in list_caveats(found) if "undertrained" in line]
     assert "2.00 bits" in told
     assert "shipped one 3.50" in told
-    on_board = ScoreRow.of(found, method)
+    on_board = ScoreRow.from_results(found, method)
     assert on_board.clear_share == pytest.approx(2.0 / 3.5)
     assert on_board.undertrained
-    assert ScoreRow.of(replace(found, clear_bits={}), method).kept_shipped
-    assert not ScoreRow.of(found, "none").kept_shipped
+    assert ScoreRow.from_results(replace(found, clear_bits={}), method).kept_shipped
+    assert not ScoreRow.from_results(found, "none").kept_shipped
 
 
 @pytest.mark.parametrize(("informed", "is_flagged"), [(1.0, True), (1.9, False), (3.0, False)])

@@ -47,13 +47,13 @@ def test_a_stretch_reads_what_a_run_reads(crowd, heard):
     part = enrol_part(heard.voices, heard.specs, 20.0)
     found = measure_corpus(part, reference.rank_models, reference.cohort, LENGTHS, trials=1)
     assert (found.kind, part.session, found.candidates) == ("evidence", "cross", 8)
-    for voice in part.rest:  # a template and what is heard are never of one session
+    for voice in part.remaining:  # a template and what is heard are never of one session
         whole = next(each for each in heard.voices if each.name == voice.name)
         assert len(voice.sessions) == len(whole.sessions) - 1
     assert part.population.template_seconds.tolist() == [20.0] * 8
     people = part.population.with_rank_models(reference.rank_models, reference.cohort)
     checked = 0
-    for place, voice in enumerate(part.rest):
+    for place, voice in enumerate(part.remaining):
         monitor = Monitor(people, ("f0",), voice.name, step_seconds=0.1)
         path = crowd / voice.name.removeprefix("spk-") / f"{voice.session_name(0)}.npz"
         readings: dict[float, Reading] = {}
@@ -76,7 +76,7 @@ def test_one_session_is_split_behind_the_template(heard):
     ]
     part = enrol_part(alone, heard.specs, 20.0)
     assert part.session == "same"
-    (voice,) = [each for each in part.rest if each.name == alone[0].name]
+    (voice,) = [each for each in part.remaining if each.name == alone[0].name]
     whole, rest = alone[0].sessions[0]["f0"], voice.sessions[0]["f0"]
     assert rest.length == whole.length - 200
     assert np.array_equal(rest.total(30, 50), whole.total(230, 50))

@@ -32,13 +32,13 @@ FAR_OUT = np.array([1e2, 1e3, 1e4, 1e6, 1e10])
 
 def bare(matrix):
     """Without resamples."""
-    return Extrapolation.of(matrix, Sample(None, len(matrix.tested), matrix.trials))
+    return Extrapolation.from_matrix(matrix, Sample(None, len(matrix.tested), matrix.trials))
 
 
 def sampled(matrix, replicates=60):
     names = [matrix.speakers[column] for column in matrix.tested.tolist()]
     weights = np.concatenate([resamples(matrix, replicates), leaving_out(names)])
-    return Extrapolation.of(matrix, Sample(weights, len(names), matrix.trials))
+    return Extrapolation.from_matrix(matrix, Sample(weights, len(names), matrix.trials))
 
 
 def leads(speakers, trials, strength, seed=0, spread=0.0):

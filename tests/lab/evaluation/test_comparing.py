@@ -280,7 +280,7 @@ def test_lists_and_matrices_are_split_alike(seed):
         other = within(Comparisons(names, None, as_list(matrix)), group_of, group)
         assert one.matrix is not None
         assert other.matrix is not None
-        assert other.rest is None
+        assert other.incomplete is None
         np.testing.assert_array_equal(one.matrix.scores, other.matrix.scores)
         np.testing.assert_array_equal(one.matrix.target, other.matrix.target)
         assert one.matrix.speakers == other.matrix.speakers

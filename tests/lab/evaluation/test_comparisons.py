@@ -46,7 +46,7 @@ def test_a_score_that_is_no_number_is_named():
     with pytest.raises(UsageError, match=r"^a.npy: the score of trial 4 with speaker bob is not"):
         _ = matrix.better
     with pytest.raises(UsageError, match="trial 4 with speaker bob"):
-        ScoreCounts.of(matrix)
+        ScoreCounts.from_scores(matrix)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def lists(draw) -> ScoreList:
 @settings(max_examples=60, deadline=None)
 @given(st.composite(lists)())
 def test_pooled_figures_are_those_of_the_two_pools(listed):
-    found = Comparisons.of(listed)
+    found = Comparisons.from_scores(listed)
     mated, others = listed.scores[listed.mated], listed.scores[~listed.mated]
     assert found.usage.target + found.usage.nontarget == listed.scores.size
     assert sorted(found.mated) == sorted(mated)
@@ -165,7 +165,7 @@ def test_pooled_figures_are_those_of_the_two_pools(listed):
 @settings(max_examples=40, deadline=None)
 @given(st.composite(lists)())
 def test_a_resample_counts_the_trials_of_who_was_drawn(listed):
-    found = Comparisons.of(listed)
+    found = Comparisons.from_scores(listed)
     weights = pooled_resamples(found, replicates=3)
     known = np.unique(found.owner)
     assert (weights[:, known].sum(axis=1) == known.size).all()
@@ -174,7 +174,7 @@ def test_a_resample_counts_the_trials_of_who_was_drawn(listed):
     whose = np.array([place[listed.people[i]] for i in listed.spoken[listed.trial]])
     for figure in (*verification.figures(found, weights), *zebra.figures(found, weights)):
         assert figure.replicates is None or figure.replicates.shape == (3,)
-    costs = ScoreCounts.of(found, weights).replicate_costs
+    costs = ScoreCounts.from_scores(found, weights).replicate_costs
     assert costs is not None
     for draw, times in enumerate(weights[:, whose].astype(int)):
         scores, labels = np.repeat(listed.scores, times), np.repeat(listed.mated, times)

@@ -37,7 +37,7 @@ def study(request):
 def silent(report):
     """Figures that no limits were found for, of those that have a rule for none."""
     found = {key: rule_of(key) for key in report.figures}
-    return [report[key] for key, rule in found.items() if rule is not None and rule.why]
+    return [report[key] for key, rule in found.items() if rule is not None and rule.reason]
 
 
 def test_no_figure_without_limits_shows_any_and_each_says_why(study):
@@ -53,7 +53,7 @@ def test_no_figure_without_limits_shows_any_and_each_says_why(study):
         if figure.replicates is not None or figure.low is not None:
             assert rule_of(key) is not None, key
     for entry in (entry for family in families() for entry in family.figures):
-        assert any(map(entry.fits, study.figures)) or entry.limits is None, entry.key
+        assert any(map(entry.matches, study.figures)) or entry.limits is None, entry.key
 
 
 def test_limits_hold_the_value(study):
@@ -154,7 +154,7 @@ def test_a_list_is_left_without_nobody_it_needs():
         np.array([0.9, 0.8, 0.1]), np.array([True, True, False]), np.array([0, 1, 2]),
         np.array([0, 1, 0]), np.array([0, 1, 2]), ("ann", "bob"), ("ann", "bob", "eve"),
     )  # fmt: skip
-    weights = pooled_leaving_out(Comparisons.of(listed))
+    weights = pooled_leaving_out(Comparisons.from_scores(listed))
     assert weights.tolist() == [[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]
 
 

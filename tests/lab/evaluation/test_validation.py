@@ -163,11 +163,11 @@ def test_lengths_fall_into_ranges_in_their_order(tmp_path):
 def test_what_is_no_criterion_is_refused():
     for text in ("cllr", "cllr=1", "nonsense<1", "cllr<x", "cllr<inf", "<1", "cllr<1<2", ""):
         with pytest.raises(UsageError, match=r"invalid criterion .*cllr<=0.3"):
-            Criterion.of(text)
+            Criterion.parse(text)
 
 
 def statement(**given):
-    criteria = tuple(map(Criterion.of, ("cllr<=0.3", "devpav < 0.001", "eer<0.5")))
+    criteria = tuple(map(Criterion.parse, ("cllr<=0.3", "devpav < 0.001", "eer<0.5")))
     return ValidationStatement("same", "other", "readers", "telephone", criteria, **given)
 
 
@@ -216,7 +216,9 @@ def test_csv_and_json_have_every_measure(made, tmp_path):
 def test_a_criterion_that_the_interval_does_not_meet_is_met_with_a_reservation(made):
     cllr = made.total.figures["cllr"]
     between = f"{(cllr.value + cllr.high) / 2:.4f}"
-    told = ValidationStatement(criteria=(Criterion.of(f"cllr<={between}"), Criterion.of("cllr<9")))
+    told = ValidationStatement(
+        criteria=(Criterion.parse(f"cllr<={between}"), Criterion.parse("cllr<9"))
+    )
     end = format_value(cllr.high, "bits")
     expected = f"cllr <= {float(between):g} is met, but the interval reaches {end}"
     assert expected in Reader(render_html(validation_page([made], told))).text
@@ -225,7 +227,7 @@ def test_a_criterion_that_the_interval_does_not_meet_is_met_with_a_reservation(m
     assert system["figures"]["cllr"]["reservations"] == [expected]
     rows = csv.DictReader(io.StringIO(validation_csv([made], told)))
     assert next(row["note"] for row in rows if row["measure"] == "cllr") == expected
-    above = Criterion.of("elub_high>=1")
+    above = Criterion.parse("elub_high>=1")
     assert above.worst_end(replace(cllr, value=2.0, low=0.5, high=3.0)) == 0.5
     assert above.worst_end(replace(cllr, value=0.9, low=0.5, high=3.0)) is None  # not met
 

@@ -35,8 +35,8 @@ def evil() -> Document:
         Bullets([EVIL]),
         Bullets([EVIL], "code"),
         Definitions([(EVIL, EVIL)]),
-        Table.of([EVIL, EVIL], [[EVIL, EVIL]], title=EVIL, notes=[EVIL]),
-        Section(EVIL, [Table.of([], [])]),
+        Table.from_numbers([EVIL, EVIL], [[EVIL, EVIL]], title=EVIL, notes=[EVIL]),
+        Section(EVIL, [Table.from_numbers([], [])]),
     ]
     picture = Picture(EVIL, "<svg></svg>", EVIL, [EVIL])
     return Document(EVIL, [EVIL], [Section(EVIL, blocks), Columns([picture])], [EVIL], EVIL)

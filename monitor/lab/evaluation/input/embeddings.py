@@ -89,7 +89,7 @@ def read_vectors(path: Path) -> Vectors:
         speakers, sessions = (tuple(map(str, column.tolist())) for column in names)
         return Vectors(path.name, arrays["embeddings"], speakers, sessions)
     if not next((line for _, line in text_lines(path)), "").lstrip().startswith("{"):
-        return _read_table(Rows.at(path))
+        return _read_table(Rows.from_file(path))
     speakers, sessions, values = zip(*_json_lines(path), strict=True)
     sizes = {len(value) for value in values}
     if len(sizes) > 1:

@@ -139,7 +139,7 @@ class Rows:
     head: list[str]
 
     @classmethod
-    def at(cls, path: Path, *, blanks: bool = False) -> Rows:
+    def from_file(cls, path: Path, *, blanks: bool = False) -> Rows:
         """Open a text by its first line; with `blanks`, only blanks separate columns.
 
         Raises:

@@ -33,7 +33,7 @@ class Attribute:
 
 def read_attribute(path: Path, column: str | None = None) -> Attribute:
     """Read ``speaker attribute`` lines (Kaldi's spk2gender), or a column of a table."""
-    rows = Rows.at(path)
+    rows = Rows.from_file(path)
     header = column is not None or len(rows.head) > 2 or rows.head[0].lower() in _KEYS
     return _read_column(rows, *_find_columns(rows, column), True) if header else _read_column(rows)
 
@@ -43,7 +43,7 @@ def read_conditions(path: Path) -> tuple[Attribute, ...]:
 
     A column called seconds, length or duration is grouped into ranges.
     """
-    rows = Rows.at(path)
+    rows = Rows.from_file(path)
     if len(rows.head) < 2:
         raise UsageError(f"{path.name}: give a trial and its condition a line")
     if len(rows.head) == 2 and rows.head[0].lower() not in _KEYS:
@@ -68,9 +68,9 @@ def _read_column(
             group = "" if is_empty_cell(row[value]) else of(row[value])
         except UsageError as error:
             raise rows.refuse(number, str(error)) from None
-        if group and (known := groups.setdefault(row[key], group)) != group:
+        if group and (earlier := groups.setdefault(row[key], group)) != group:
             raise rows.refuse(
-                number, f"{row[key]} is {known} on one line and {group} on another; keep one"
+                number, f"{row[key]} is {earlier} on one line and {group} on another; keep one"
             )
     label = rows.path.name
     attribute = Attribute(label, rows.head[value] if header else "", groups)

@@ -158,10 +158,10 @@ def _check_order(pairs: Pairs) -> None:
         for numbers in (pairs.trial, pairs.speaker)
     )
     if of_trial > 1 == of_speaker:
-        rest = " target" if pairs.scores is None else " score target"
+        columns = " target" if pairs.scores is None else " score target"
         raise UsageError(
             f"the first column of {pairs.label} looks like trials. Write the header 'trial "
-            f"speaker{rest}' above it if trials come first, otherwise 'speaker trial{rest}'"
+            f"speaker{columns}' above it if trials come first, otherwise 'speaker trial{columns}'"
         )
 
 
@@ -251,7 +251,7 @@ def numbered(labels: Labels) -> Labels:
     if labels.trials:
         return labels
     columns = () if labels.columns is None else labels.columns.tolist()
-    names = labels.names or tuple("" if own < 0 else str(own) for own in columns)
+    names = labels.names or tuple("" if column < 0 else str(column) for column in columns)
     trials = tuple(map(str, range(len(names))))
     return replace(labels, columns=None, names=names, trials=trials)
 
@@ -260,8 +260,8 @@ def labels_of_pairs(pairs: Pairs) -> Labels:
     """Return the speaker of every trial that has a target line."""
     speakers: dict[str, str] = {}
     several = ""
-    for own, other in pairs.targets():
-        trial, speaker = pairs.trials[own], pairs.speakers[other]
+    for trial_index, other in pairs.targets():
+        trial, speaker = pairs.trials[trial_index], pairs.speakers[other]
         if speakers.setdefault(trial, speaker) != speaker and not several:
             several = f"trial {trial} is a target of {speakers[trial]} and of {speaker}"
     if not speakers:

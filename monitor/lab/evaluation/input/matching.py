@@ -227,8 +227,8 @@ def _find_owners(
 
 def _describe_merge(models: int, speakers: int, scoring: str) -> str:
     """Describe how several enrolments were merged."""
-    how = "the mean of" if scoring == "average" else "the largest of"
-    return f"{models} enrolments of {speakers} speakers: a speaker's score is {how} theirs"
+    rule = "the mean of" if scoring == "average" else "the largest of"
+    return f"{models} enrolments of {speakers} speakers: a speaker's score is {rule} theirs"
 
 
 def _merge_columns(
@@ -236,8 +236,8 @@ def _merge_columns(
 ) -> tuple[AnyArray, tuple[str, ...]]:
     """Merge columns of enrolments into one for each speaker, in the order of names."""
     speakers = tuple(sorted(set(owners), key=natural))
-    place = {name: i for i, name in enumerate(speakers)}
-    owner = np.array([place[name] for name in owners])
+    index = {name: i for i, name in enumerate(speakers)}
+    owner = np.array([index[name] for name in owners])
     order = np.argsort(owner, kind="stable")
     starts = np.searchsorted(owner[order], np.arange(len(speakers)))
     counts = np.diff(starts, append=len(owner))

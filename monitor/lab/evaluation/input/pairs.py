@@ -101,8 +101,8 @@ def select_listed(pairs: Pairs, key: Pairs, notes: list[str]) -> Pairs:
     count = len(pairs.trial)
     refuse_beyond_memory(pairs.label, count, JOIN_BYTES)
     trials, speakers = (
-        tuple(dict.fromkeys((*ours, *theirs)))  # names of the list alone come last
-        for ours, theirs in ((pairs.trials, key.trials), (pairs.speakers, key.speakers))
+        tuple(dict.fromkeys((*ours, *key_names)))  # names of the list alone come last
+        for ours, key_names in ((pairs.trials, key.trials), (pairs.speakers, key.speakers))
     )
     check_names(f"{pairs.label} and {key.label}", {"trial": trials, "speaker": speakers})
     key = replace(
@@ -115,18 +115,18 @@ def select_listed(pairs: Pairs, key: Pairs, notes: list[str]) -> Pairs:
     if ((hits > 0) & (hits < lines)).any():
         raise UsageError(f"{key.label}: a pair is a target on one line and not on another")
     codes = pairs.codes
-    place = np.minimum(np.searchsorted(listed, codes), len(listed) - 1)
-    kept = listed[place] == codes
-    pairs = replace(pairs, target=hits[place] > 0).take(kept).without_empty()
-    if not (found := len(pairs.trial)):
+    index = np.minimum(np.searchsorted(listed, codes), len(listed) - 1)
+    is_listed = listed[index] == codes
+    pairs = replace(pairs, target=hits[index] > 0).take(is_listed).without_empty()
+    if not (matched := len(pairs.trial)):
         raise UsageError(f"{key.label} has none of the pairs of {pairs.label}; check the names")
-    if found < count:
-        notes.append(f"{count - found} of {count} scored pairs are not in {key.label}: left out")
-    if found < len(listed):
+    if matched < count:
+        notes.append(f"{count - matched} of {count} scored pairs are not in {key.label}: left out")
+    if matched < len(listed):
         assert pairs.target is not None
         lost = int(np.count_nonzero(hits) - np.count_nonzero(pairs.target))
         notes.append(
-            f"{len(listed) - found} of {plural(len(listed), 'pair')} of {key.label} have no score"
+            f"{len(listed) - matched} of {plural(len(listed), 'pair')} of {key.label} have no score"
             + f", {lost} of them targets, which are neither hit nor miss" * bool(lost)
         )
     return pairs
@@ -134,8 +134,8 @@ def select_listed(pairs: Pairs, key: Pairs, notes: list[str]) -> Pairs:
 
 def places(names: Sequence[str], among: Sequence[str]) -> IntArray:
     """Return the index of each name among others, which have them all."""
-    place = {name: i for i, name in enumerate(among)}
-    return np.array([place[name] for name in names], dtype=np.int32)
+    index = {name: i for i, name in enumerate(among)}
+    return np.array([index[name] for name in names], dtype=np.int32)
 
 
 def merge_models(pairs: Pairs, scoring: str) -> Pairs:

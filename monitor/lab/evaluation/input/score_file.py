@@ -76,13 +76,13 @@ def write_score_file(
         shared = cell.matrix
         facts = {key: getattr(cell, key) for key in ("session", "test_seconds", "template_seconds")}
         listed.append(facts | {"systems": list(cell.matrices), "joint": list(cell.joint)})
-        held: dict[str, AnyArray] = {
+        cell_arrays: dict[str, AnyArray] = {
             "target": shared.target, "speakers": np.array(shared.speakers),
             "trials": np.array(shared.trial_names), "sessions": np.array(cell.sessions),
             "start_seconds": cell.start_seconds,
             **{f"scores_{name}": matrix.scores for name, matrix in cell.matrices.items()},
         }  # fmt: skip
-        arrays |= {f"{i}_{name}": array for name, array in held.items()}
+        arrays |= {f"{i}_{name}": array for name, array in cell_arrays.items()}
     header: dict[str, object] = {
         "schema": SCHEMA, "kind": _KIND, "program": __version__, "cells": listed,
     }  # fmt: skip
@@ -104,7 +104,7 @@ class ScoreFile(OneLine):
     groups: Attribute | None = field(default=None)
 
     @classmethod
-    def at(cls, path: Path) -> ScoreFile | None:
+    def from_file(cls, path: Path) -> ScoreFile | None:
         """Read the score file there; None where there is another ``.npz``."""
         array = arrays_at(path, "header").get("header")
         if array is None or array.ndim or array.dtype.kind != "U":

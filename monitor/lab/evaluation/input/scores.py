@@ -84,17 +84,17 @@ def check_matrix(
     called = raw.trials or tuple(str(row + 1) for row in range(len(target)))
     impostor = target < 0
     impostors = _impostors(impostor, called, name, unmated, messages)
-    rest = None
+    without_target = None
     if impostor.any():
         keep = np.flatnonzero(~impostor)
         if impostors:
             rows = np.flatnonzero(impostor)
-            rest = _list_impostors(_rows(scores, rows), rows, speakers, called, spoken)
+            without_target = _list_impostors(_rows(scores, rows), rows, speakers, called, spoken)
         scores, target = _rows(scores, keep), target[keep]
         called = tuple(called[row] for row in keep.tolist())
     named = called if raw.trials and len(set(called)) == len(called) else ()
     matrix = ScoreMatrix(scores, target, speakers, name, tuple(named))
-    comparisons = Comparisons(matrix.speakers, matrix, rest, matrix.name)
+    comparisons = Comparisons(matrix.speakers, matrix, without_target, matrix.name)
     return EvaluationInput(comparisons, (*messages, *describe_balance(matrix, called)))
 
 
@@ -123,7 +123,7 @@ def check_list(
             f"(first: trial {listed.trials[row]}, not with {listed.speakers[missing]}) and have no "
             "ranks"
         )
-    comparisons = Comparisons.of(listed, name)
+    comparisons = Comparisons.from_scores(listed, name)
     if comparisons.matrix is not None:
         messages += describe_balance(comparisons.matrix, comparisons.matrix.trial_names)
     return EvaluationInput(comparisons, tuple(messages))
@@ -180,8 +180,8 @@ def _list_impostors(
 
 
 def _rows(scores: AnyArray, keep: IntArray) -> AnyArray:
-    made = scratch((len(keep), scores.shape[1]), scores.dtype)
-    return np.take(scores, keep, axis=0, out=made, mode="clip")  # which needs no buffer
+    selected = scratch((len(keep), scores.shape[1]), scores.dtype)
+    return np.take(scores, keep, axis=0, out=selected, mode="clip")  # which needs no buffer
 
 
 _SAME_SESSION = (
@@ -237,7 +237,7 @@ def read_scores(
         raise UsageError(f"scoring={scoring!r} is not one of {', '.join(SCORINGS)}")
     called = path.stem if name is None else name
     kind = kind_of(path)
-    if kind == "npz" and (file := ScoreFile.at(path)) is not None:
+    if kind == "npz" and (file := ScoreFile.from_file(path)) is not None:
         if labels is not None or enrolment_labels is not None:
             raise UsageError(f"{path.name} includes the speakers: leave out labels")
         return _read_matrix(file, choose, called)
@@ -281,7 +281,7 @@ def read_labels(path: Path) -> Labels:
         raise UsageError(f"{path.name} is an archive: save labels as .npy or text")
     if kind == "parquet":
         return read_labels_of(read_parquet(path), path.name)
-    return read_label_rows(Rows.at(path))
+    return read_label_rows(Rows.from_file(path))
 
 
 def _compare(
@@ -319,7 +319,7 @@ def _read_raw(path: Path, kind: str, progress: Progress | None) -> RawScores | P
         return _archive(path)
     if kind == "parquet":
         return read_frame(read_parquet(path), path.name)
-    return read_text(Rows.at(path), progress)
+    return read_text(Rows.from_file(path), progress)
 
 
 def _archive(path: Path) -> RawScores:

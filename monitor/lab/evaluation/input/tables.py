@@ -81,11 +81,11 @@ def read_frame(frame: Any, label: str) -> RawScores | Pairs:
     trial, speaker, score, target = roles
     if trial is not None and speaker is not None and (score is not None or target is not None):
         return _read_pairs(frame, label, (trial, speaker, score, target))
-    apart = [place for place in (trial, target) if place is not None]
+    apart = [index for index in (trial, target) if index is not None]
     if target is None and (spoken := _spoken_column(frame, names, apart, label)) is not None:
         target, apart = spoken, [*apart, spoken]
-    columns = [place for place in range(len(names)) if place not in apart]
-    speakers = tuple(names[place] for place in columns)
+    columns = [column for column in range(len(names)) if column not in apart]
+    speakers = tuple(names[column] for column in columns)
     scores = _matrix(frame, columns, names, label)
     spoken_by = _column(frame, target) if target is not None else _index(frame)
     labels = None if spoken_by is None else labels_of_array(label, spoken_by)
@@ -129,7 +129,7 @@ def match_columns(labels: Labels, raw: RawScores, written: Sequence[Any]) -> Lab
 def _read_pairs(frame: Any, label: str, places: tuple[int, int, int | None, int | None]) -> Pairs:
     """Read a list: places are those of trial, speaker, score and target."""
     trial, speaker, score, target = places
-    trials, speakers = (_numbered(_texts(frame, place, label)) for place in (trial, speaker))
+    trials, speakers = (_numbered(_texts(frame, column, label)) for column in (trial, speaker))
     scores = None
     if score is not None:
         scores = real_numbers(_column(frame, score), f"{label}: scores", np.float64)
@@ -154,17 +154,17 @@ def _targets(column: Any, label: str) -> BoolArray:
     return np.array(hits, np.bool_)
 
 
-def _column(frame: Any, place: int) -> Any:
+def _column(frame: Any, column: int) -> Any:
     """Return a column by its place; two may have one name."""
     if hasattr(frame, "iloc"):  # of pandas
-        return frame.iloc[:, place]
-    return frame.column(place) if hasattr(frame, "column") else frame.to_series(place)
+        return frame.iloc[:, column]
+    return frame.column(column) if hasattr(frame, "column") else frame.to_series(column)
 
 
-def _texts(frame: Any, place: int | None, label: str) -> tuple[str, ...]:
-    if place is None:
+def _texts(frame: Any, column: int | None, label: str) -> tuple[str, ...]:
+    if column is None:
         return ()
-    values = names_or_numbers(_column(frame, place), f"{label}: names")
+    values = names_or_numbers(_column(frame, column), f"{label}: names")
     return tuple(map(str, values.tolist()))
 
 
@@ -176,10 +176,10 @@ def _spoken_column(
         return names.index(_INDEX)
     if np.asarray(frame).dtype.kind in "fiub":
         return None
-    places = (place for place in range(len(names)) if place not in apart)
-    texts = [place for place in places if _is_text(np.asarray(_column(frame, place)))]
+    places = (column for column in range(len(names)) if column not in apart)
+    texts = [column for column in places if _is_text(np.asarray(_column(frame, column)))]
     if len(texts) > 1:
-        called = " and ".join(names[place] for place in texts[:2])
+        called = " and ".join(names[column] for column in texts[:2])
         raise UsageError(
             f"{label}: the columns {called} are text. Call them trial and target, and drop others"
         )

@@ -210,7 +210,7 @@ def pools_of(read):
 
 
 def test_a_pickle_is_refused_with_the_line_that_converts(tmp_path):
-    results = VoicePrivacyResults.at(kits.kit(tmp_path))
+    results = VoicePrivacyResults.find(kits.kit(tmp_path))
     entry = pick(results, "f", "oo")
     vectors = entry.trials / "utt-level" / "speaker_vectors.npy"
     vectors.rename(vectors.with_suffix(".pt"))
@@ -220,7 +220,7 @@ def test_a_pickle_is_refused_with_the_line_that_converts(tmp_path):
 
 
 def test_every_list_and_scenario_is_found(tmp_path):
-    results = VoicePrivacyResults.at(kits.kit(tmp_path))
+    results = VoicePrivacyResults.find(kits.kit(tmp_path))
     assert [entry.words for entry in results.entries] == [
         ("libri_dev", part, scenario, "mcadams" if "a" in scenario else "")
         for part in "fm"
@@ -230,18 +230,18 @@ def test_every_list_and_scenario_is_found(tmp_path):
     assert len(results.choose(["aa", "oo", "f"])) == 2
     with pytest.raises(UsageError, match="has no xx; it has libri_dev f oo oa mcadams aa m"):
         results.choose(["xx"])
-    by_hand = VoicePrivacyResults.at(tmp_path / "exp" / "asv_orig" / "cosine_out" / "emb_xvect")
+    by_hand = VoicePrivacyResults.find(tmp_path / "exp" / "asv_orig" / "cosine_out" / "emb_xvect")
     assert len(by_hand.entries) == 6
 
 
 @pytest.mark.parametrize("words", [("f", "oo"), ("m", "oa"), ("f", "aa")])
 def test_the_error_rate_is_that_of_the_challenge(tmp_path, words):
     """Cosines with the mean of the vectors as they are, and speechbrain's EER."""
-    results = VoicePrivacyResults.at(kits.kit(tmp_path))
+    results = VoicePrivacyResults.find(kits.kit(tmp_path))
     entry = pick(results, *words)
     read = results.read(entry, "mine")
-    trials = SpeakerVectors.at(entry.trials / "utt-level")
-    enrolled = SpeakerVectors.at(entry.enrolment / "spk-level")
+    trials = SpeakerVectors.from_folder(entry.trials / "utt-level")
+    enrolled = SpeakerVectors.from_folder(entry.enrolment / "spk-level")
     scores: dict[bool, list[float]] = {True: [], False: []}
     for speaker, utterance, target in read_trials(entry.listed):
         one, two = enrolled.values[enrolled.row[speaker]], trials.values[trials.row[utterance]]
@@ -266,7 +266,7 @@ def test_the_error_rate_is_that_of_the_challenge(tmp_path, words):
 @pytest.mark.parametrize(("own", "marked"), [(0.4, False), (6.0, True)])
 def test_an_attacker_who_tells_too_little_of_clear_speech_is_marked(tmp_path, own, marked):
     path = kits.kit(tmp_path, own)
-    results = VoicePrivacyResults.at(path)
+    results = VoicePrivacyResults.find(path)
     read = results.read(pick(results, "f", "aa"), "mine")
     assert any("looks undertrained" in each for each in read.warnings) == marked
     assert any("The attacker is trained" in each for each in read.notes) != marked
@@ -283,12 +283,12 @@ def test_an_attacker_who_tells_too_little_of_clear_speech_is_marked(tmp_path, ow
 
 def test_speakers_are_those_of_utt2spk_however_rows_are_mixed_up(tmp_path):
     """The scripts of 2024 sort the rows of idx2spk as texts where they read embeddings back."""
-    results = VoicePrivacyResults.at(kits.kit(tmp_path))
+    results = VoicePrivacyResults.find(kits.kit(tmp_path))
     entry = pick(results, "f", "oo")
     sound = pools_of(results.read(entry, "mine"))
     rows = read_map(entry.enrolment / "utt-level" / "idx2spk")
     mixed = [rows[key] for key in sorted(rows)]
-    vectors = SpeakerVectors.at(entry.enrolment / "utt-level")
+    vectors = SpeakerVectors.from_folder(entry.enrolment / "utt-level")
     (entry.enrolment / "utt-level" / "idx2spk").write_text(
         "".join(f"{i} {speaker}\n" for i, speaker in enumerate(mixed))
     )
@@ -313,7 +313,7 @@ def test_the_kit_of_2026_has_mixed_lists_and_names_with_wav(tmp_path):
     wav = [kits.Said(f"{each.name}.wav", each.speaker, each.gender) for each in trials]
     kits.cached(results, f"{dataset}_enrolls", enrolled, kits.drawn(enrolled, 1.0), means=True)
     kits.cached(results, f"{dataset}_trials_mixed", wav, kits.drawn(wav, 1.0))
-    found = VoicePrivacyResults.at(results)
+    found = VoicePrivacyResults.find(results)
     read = found.read(pick(found, "mixed"), "mine")
     assert read.matrix.scores.shape == (60, 12)
     path = tmp_path / "data" / f"{dataset}_trials_mixed" / "trials"
@@ -327,7 +327,7 @@ def broken(root, file, text):
     folder = path / "cosine_out" / "emb_xvect" / "libri_dev_trials_f" / "utt-level"
     file = root / file if file.startswith("data") else folder / file
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return VoicePrivacyResults.at(path)
+    return VoicePrivacyResults.find(path)
 
 
 @pytest.mark.parametrize(
@@ -358,4 +358,4 @@ def test_what_does_not_fit_is_one_line(tmp_path, file, text, what):
 def test_another_folder_is_refused(tmp_path, folder):
     (tmp_path / "results" / folder).mkdir(parents=True)
     with pytest.raises(UsageError, match="emb_xvect"):
-        VoicePrivacyResults.at(tmp_path / "results")
+        VoicePrivacyResults.find(tmp_path / "results")

@@ -331,7 +331,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_what_was_written_is_read(path):
     assert path.stat().st_mode & 0o777 == 0o600
-    file: Any = ScoreFile.at(path)
+    file: Any = ScoreFile.from_file(path)
     assert [entry.words for entry in file.entries] == [
         ("f0", "cross", "T=10", "D=30"), ("voice", "cross", "T=10", "D=30"),
         ("f0", "same", "T=0.3", "D=30"), ("voice", "same", "T=0.3", "D=30"),
@@ -383,7 +383,7 @@ def test_a_header_that_promises_nonsense_is_refused(tmp_path, header):
     path = tmp_path / "scores.npz"
     np.savez(path, header=np.array(json.dumps({"kind": "scores", "schema": 1} | header)))
     with pytest.raises(StoreError, match=r"scores\.npz .*make it again"):
-        ScoreFile.at(path)
+        ScoreFile.from_file(path)
 
 
 def test_missing_and_contradicting_arrays_are_refused(path):
