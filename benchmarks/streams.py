@@ -39,10 +39,7 @@ def streams(
                 f"{more / max(count - 1, 1):.1f} MB" if count > 1 else "",
             ])  # fmt: skip
             page.note(" | ".join(rows[-1]))
-    page.table(
-        "in | streams | of a core, each | of a core, all | memory, each further one",
-        rows,
-    )
+    page.table("in | streams | of a core, each | of a core, all | memory, each further one", rows)
 
 
 def sounds(paths: list[Path], count: int, seconds: float) -> list[FloatArray]:

@@ -56,13 +56,7 @@ CHANGERS = {
     "usc": "usc",
 }
 UNCHANGED = "no voice changer"
-DRAWN = (
-    "McAdams, drawn",
-    "GlobaLeaks' vocoder",
-    "chimera-voice, strong",
-    "usc",
-    "WORLD, drawn",
-)
+DRAWN = ("McAdams, drawn", "GlobaLeaks' vocoder", "chimera-voice, strong", "usc", "WORLD, drawn")
 """With settings drawn for each recording, or learnt: where training pays most."""
 LEVEL = 6.0
 BACKGROUND = ("background", "train-clean-5", "train-clean-100")

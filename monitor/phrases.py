@@ -237,10 +237,7 @@ def budget_in_words(
 
 
 def mismatch_in_words(
-    which: Sequence[str],
-    stream: Conditions,
-    templates: Conditions,
-    matching: float | None = None,
+    which: Sequence[str], stream: Conditions, templates: Conditions, matching: float | None = None
 ) -> str:
     """Warn that the conditions of stream and templates differ, with the figures.
 

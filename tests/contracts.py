@@ -405,7 +405,7 @@ SOURCES = {
         lambda _: [partial(_audio_queue, seconds) for seconds in (1.5, 0.02, 0.003)], again=False
     ),
     "SideInputSource": SourceCase(
-        lambda folder: [partial(_beside, folder, seconds) for seconds in (10.0, 1.0, 0.037)],
+        lambda folder: [partial(_beside, folder, seconds) for seconds in (10.0, 1.0, 0.037)]
     ),
     "File wav": _file("wav"),
     "File flac": _file("flac"),
@@ -434,13 +434,13 @@ SOURCES = {
         endless=lambda folder: _chain(_recording(folder, seconds=LONG_SECONDS / 2), 0.5),
     ),
     "Diarised": SourceCase(
-        lambda folder: [partial(_diarised, folder, seconds) for seconds in (10.0, 1.0, 0.037)],
+        lambda folder: [partial(_diarised, folder, seconds) for seconds in (10.0, 1.0, 0.037)]
     ),
     "LiveDiarised": SourceCase(
         lambda _: [partial(_live_diarised, seconds) for seconds in (1.5, 0.02, 0.003)], again=False
     ),
     "PerChannel": SourceCase(
-        lambda folder: [partial(_per_channel, folder, seconds) for seconds in (10.0, 1.0, 0.037)],
+        lambda folder: [partial(_per_channel, folder, seconds) for seconds in (10.0, 1.0, 0.037)]
     ),
     "Paced audio": SourceCase(
         lambda folder: [

@@ -146,10 +146,7 @@ def test_frames_of_two_networks_are_not_enrolled_or_chained(tmp_path):
     assert made.population.names == ("ann",)
     assert made.population.specs["voice"].network == SHA256
     noted = ExtractionOptions(("f0", "voice")).note([F0(), Voice()])["features"]
-    assert noted == {
-        "f0": ["histogram", 104, 0.01],
-        "voice": ["embedding", SIZE, 3.0, SHA256],
-    }
+    assert noted == {"f0": ["histogram", 104, 0.01], "voice": ["embedding", SIZE, 3.0, SHA256]}
 
 
 def test_a_ledger_does_not_add_up_two_networks(tmp_path):

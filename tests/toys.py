@@ -73,7 +73,7 @@ class Loudness:
     def reset(self) -> None:
         """Begin a recording."""
         self._framer, self._heard, self._skip = Framer(80, 80), 0, 0
-''',
+'''
     },
     {
         "monitor/features/registry.py": (

@@ -14,10 +14,7 @@ from monitor.alerts.figures import check_field, figure, most_bits
 from monitor.alerts.rules import HoldRule, Threshold
 from monitor.errors import UsageError
 from monitor.events.declaration import Event
-from monitor.events.reading import (
-    OpenChange,
-    Reading,
-)
+from monitor.events.reading import OpenChange, Reading
 from monitor.events.run import Alert, Change, RunStart
 from monitor.types import Record
 

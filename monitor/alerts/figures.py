@@ -6,12 +6,7 @@ import math
 from collections.abc import Collection
 
 from monitor.errors import Argument, Message, UsageError
-from monitor.events.reading import (
-    CrowdReading,
-    FeatureReading,
-    ProtectedReading,
-    Reading,
-)
+from monitor.events.reading import CrowdReading, FeatureReading, ProtectedReading, Reading
 from monitor.events.run import RunStart
 from monitor.phrases import plural
 

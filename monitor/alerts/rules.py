@@ -17,10 +17,7 @@ from monitor.alerts.figures import (
 )
 from monitor.errors import UsageError
 from monitor.events.declaration import Event, from_json, to_json
-from monitor.events.reading import (
-    OpenChange,
-    Reading,
-)
+from monitor.events.reading import OpenChange, Reading
 from monitor.events.run import AlarmTerms, Alert, AlertTerms, Change, GapEvent, RunStart
 from monitor.phrases import IMPOSTOR
 from monitor.protocols import AlertRule, ExplainedRule

@@ -210,8 +210,7 @@ class CalibrateOptions:
     as_json: bool = option("--json", "Print everything as JSON.")
     plot: Path | None = option("--plot FILE.png|.svg|.pdf", "Draw expected bits against length.")
     reliability: Path | None = setting(
-        "reliability FILE.png|.svg|.pdf",
-        "Draw a reliability diagram of the probabilities.",
+        "reliability FILE.png|.svg|.pdf", "Draw a reliability diagram of the probabilities."
     )
 
 

@@ -14,9 +14,7 @@ from typing import Any
 
 import click
 
-from monitor.cli.options import (
-    note,
-)
+from monitor.cli.options import note
 from monitor.errors import UsageError
 from monitor.files import is_ours
 

@@ -407,11 +407,7 @@ def _list_calibration_arguments(options: EnrolOptions, enrolment: Enrolment) -> 
         "--speaker-in-transcript": options.transcribing.speaker_in_transcript,
     }
     pairs = [(name, str(value)) for name, value in arguments.items() if value]
-    return [
-        str(options.paths[0]),
-        *(word for pair in pairs for word in pair),
-        *keeping,
-    ]
+    return [str(options.paths[0]), *(word for pair in pairs for word in pair), *keeping]
 
 
 def _recommend_frames(options: EnrolOptions, base: Population | None, corpus: Corpus) -> None:

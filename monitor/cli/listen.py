@@ -87,10 +87,7 @@ class ListenOptions(RunOptions):
         type=Seconds(),
     )
     reconnect: float = setting(
-        "reconnect SECONDS",
-        "How long to wait for a lost device.",
-        type=Seconds(),
-        default="60",
+        "reconnect SECONDS", "How long to wait for a lost device.", type=Seconds(), default="60"
     )
     apart: LiveTurns = group(LiveTurns, "Words and turns")
     relaying: RelayOptions = group(RelayOptions, "Output")
@@ -103,6 +100,19 @@ class ListenOptions(RunOptions):
         if self.alerting.bell is None:
             yield Bell()
         yield from self.house.devices(relay)
+
+
+def _check_split(options: ListenOptions, *, words: bool) -> None:
+    """Refuse what does not go with streams of several people."""
+    refuse_beside(
+        "--turns",
+        {
+            "--protect": options.protecting.protect,
+            "--ledger": options.of_ledger.ledger,
+            "--through": options.relaying.through,
+            "style" if options.transcribing.transcript is None else "--transcript": words,
+        },
+    )
 
 
 @click.command("listen", cls=HelpCommand, short_help="Measure the voice at the microphone, live.")
@@ -137,16 +147,7 @@ def command(options: ListenOptions) -> int:
     words = options.transcribing.wanted(options.options.features)
     split = options.apart.turns is not None
     if split:
-        refuse_beside(
-            "--turns",
-            {
-                "--protect": options.protecting.protect,
-                "--ledger": options.of_ledger.ledger,
-                "--through": options.relaying.through,
-                "style" if options.transcribing.transcript is None else "--transcript": words,
-            },
-        )
-
+        _check_split(options, words=words)
     with quiet_libraries():
         relay = options.relaying.relay(options)
 

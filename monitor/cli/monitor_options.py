@@ -522,9 +522,7 @@ class ProtectedVoiceOptions:
         "attacker, who knows the method, the bits do not measure protection. [default: none]",
     )
     protect_seed: int | None = setting(
-        "protect-seed N",
-        "Seed of the method's random draws. [default: random]",
-        minimum=0,
+        "protect-seed N", "Seed of the method's random draws. [default: random]", minimum=0
     )
 
     @property
@@ -678,8 +676,7 @@ class HouseOptions:
         "switch mutes the voice. The speaker's name is not sent."
     )
     mqtt_ca: str | None = setting(
-        "mqtt-ca FILE",
-        "CA certificate (PEM) for an mqtts:// broker. [default: the system's]",
+        "mqtt-ca FILE", "CA certificate (PEM) for an mqtts:// broker. [default: the system's]"
     )
     mqtt_name: str = setting(
         "mqtt-name NAME",

@@ -449,8 +449,7 @@ class ReplayOptions(RunOptions):
         "--raw", "Headerless PCM on standard input, such as 16000:1:s16le.", type=Raw()
     )
     allow_overlap: bool = setting(
-        "allow-overlap",
-        "Accept audio that was itself enrolled. Its bits are far too high.",
+        "allow-overlap", "Accept audio that was itself enrolled. Its bits are far too high."
     )
     plot: Path | None = option("--plot FILE.png|.svg|.pdf", "Draw the curve when done.")
     guides: bool = guides_setting()
@@ -461,6 +460,13 @@ class ReplayOptions(RunOptions):
     )
     each: BatchOptions = group(BatchOptions, "Many recordings")
     workers: JobOptions = group(JobOptions, "Many recordings")
+
+    @property
+    def picture(self) -> tuple[Path, bool] | None:
+        """The picture to draw, and whether it has guides."""
+        if self.plot is None and self.guides:
+            raise UsageError("guides is for a picture: add --plot FILE.png")
+        return None if self.plot is None else (self.plot, self.guides)
 
 
 @click.command("replay", cls=HelpCommand, short_help="Measure recordings.")
@@ -500,8 +506,6 @@ def command(options: ReplayOptions) -> int:
             return paced
         return options.apart.split(paced, options.recordings[0], options.interval[0])
 
-    if options.guides and options.plot is None:
-        raise UsageError("guides is for a picture: add --plot FILE.png")
     of_one_run = {
         "--jsonl": options.log.jsonl,
         "--plot": options.plot,
@@ -518,9 +522,8 @@ def command(options: ReplayOptions) -> int:
     if options.workers.scheduler is not None:
         raise UsageError(f"--jobs {options.workers.scheduler} is for many recordings: add --each")
     read = [*options.recordings, *options.transcribing.files, options.apart.turns]
-    plot = None if options.plot is None else (options.plot, options.guides)
     reporter = RunReporter(
-        options, read, plot=plot, resume=options.resume, split=split,
+        options, read, plot=options.picture, resume=options.resume, split=split,
         alert_for=options.apart.alert_for,
     )  # fmt: skip
     jobs = options.workers.processes

@@ -49,8 +49,7 @@ class ShowOptions:
         type=CrowdSizes(),
     )
     posterior: bool = setting(
-        "posterior",
-        "Add a table column for each enrolled person named in a reading.",
+        "posterior", "Add a table column for each enrolled person named in a reading."
     )
     web: tuple[str, int] = option(
         "--web",

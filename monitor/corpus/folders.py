@@ -12,16 +12,10 @@ from monitor.corpus.recordings import CONTAINERS, Corpus, Gathering, natural
 from monitor.corpus.tables import read_kaldi, read_manifest, table_of
 from monitor.datasets import huggingface, lhotse, unread
 from monitor.datasets.opening import check_regular, walk
-from monitor.datasets.rows import (
-    AS_STATED,
-    Columns,
-    Listing,
-)
+from monitor.datasets.rows import AS_STATED, Columns, Listing
 from monitor.errors import CorpusError, UnnamedSpeakerError, UsageError
 from monitor.phrases import format_names
-from monitor.safe_text import (
-    printable,
-)
+from monitor.safe_text import printable
 from monitor.sources.registry import recording_suffixes
 
 LAYOUTS = (

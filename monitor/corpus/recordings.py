@@ -9,9 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from monitor.datasets.rows import (
-    Problems,
-)
+from monitor.datasets.rows import Problems
 from monitor.errors import CorpusError, UsageError
 from monitor.safe_text import (
     LONGEST_NAME,

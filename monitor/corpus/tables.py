@@ -12,17 +12,10 @@ from pathlib import Path
 from monitor.corpus.recordings import Corpus, Gathering
 from monitor.datasets import unread
 from monitor.datasets.opening import text_lines
-from monitor.datasets.rows import (
-    AS_STATED,
-    Columns,
-    SpeakerCells,
-    refuse_column,
-)
+from monitor.datasets.rows import AS_STATED, Columns, SpeakerCells, refuse_column
 from monitor.errors import CorpusError
 from monitor.files import plain_cell
-from monitor.safe_text import (
-    is_printable,
-)
+from monitor.safe_text import is_printable
 from monitor.virtual_files import spelled_path
 
 _TABLES = ("manifest.csv", "manifest.tsv", "wav.scp", "validated.tsv")

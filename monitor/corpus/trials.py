@@ -11,9 +11,7 @@ from monitor.corpus.recordings import Corpus
 from monitor.corpus.tables import full_lines
 from monitor.errors import CorpusError
 from monitor.phrases import plural
-from monitor.safe_text import (
-    is_printable,
-)
+from monitor.safe_text import is_printable
 
 _FOLDER = re.compile(r"(?P<set>.+)_trials(_(all|mixed|[fm](_(all|common))?))?(?P<suffix>_\w+)?")
 

@@ -438,10 +438,7 @@ def _whole(value: Any) -> Any:
 
 
 def _label_rows(
-    path: Path,
-    leaf: str,
-    labels: Mapping[str, _Label],
-    classes: Mapping[str, Sequence[str]],
+    path: Path, leaf: str, labels: Mapping[str, _Label], classes: Mapping[str, Sequence[str]]
 ) -> Iterator[tuple[ParquetAudio, dict[str, Any]]]:
     number = 0
     with _open(path, [name for name, label in labels.items() if label.is_text]) as file:

@@ -5,15 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from monitor.crowds import (
-    NEARLY_ONE,
-    YOU,
-    crowd_of,
-    format_probability,
-    one_of,
-    people,
-    rounded,
-)
+from monitor.crowds import NEARLY_ONE, YOU, crowd_of, format_probability, one_of, people, rounded
 from monitor.events.declaration import Event, find_first
 from monitor.events.reading import Bystander, CrowdReading, OpenChange, ProtectedReading, Reading
 from monitor.events.run import (

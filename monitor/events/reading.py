@@ -316,8 +316,7 @@ class Reading(Event):
     gain_bits_high: float = key("bits")
     peak_bits: float | None = key("bits", "the largest headline so far, without limits")
     expected_bits: float = key(
-        "bits",
-        "MeanD(T, D) of the rank model at N, the average disclosure at this length",
+        "bits", "MeanD(T, D) of the rank model at N, the average disclosure at this length"
     )
     expected_bits_low: float = key("bits")
     expected_bits_high: float = key("bits")
@@ -352,9 +351,7 @@ class Reading(Event):
         default=None,
     )
     at_least: bool | None = text_key(
-        "true if the evidence was capped at `support_bits`",
-        required=False,
-        default=None,
+        "true if the evidence was capped at `support_bits`", required=False, default=None
     )
     spread_low: float | None = key(
         "bits",
@@ -391,8 +388,7 @@ class Reading(Event):
         "similar. The others are `expected_bits`, `rank_bits`, `local_bits` and `gain_bits`"
     )
     top: Sequence[tuple[str, float]] = key(
-        "bits",
-        "the most probable speakers with their probability",
+        "bits", "the most probable speakers with their probability"
     )
     bystanders: Sequence[Bystander] | None = text_key(
         "only with `bystanders`. Other enrolled people above the level, each with `name` and "
@@ -415,10 +411,7 @@ class Reading(Event):
         default=None,
     )
     stretches_seconds: float | None = key(
-        "seconds",
-        "with `stretches_bits`: speech in these stretches",
-        sparse=True,
-        default=None,
+        "seconds", "with `stretches_bits`: speech in these stretches", sparse=True, default=None
     )
     change: OpenChange | None = text_key(
         "only while a noted change is open: its `since_seconds` and `features`",

@@ -171,8 +171,7 @@ class RunStart(Event):
     )
     step_seconds: float = key("seconds", "audio seconds between readings", exclusiveMinimum=0)
     template_seconds: float | None = key(
-        "seconds",
-        "D: speech seconds to which all templates are cut",
+        "seconds", "D: speech seconds to which all templates are cut"
     )
     similarity: Mapping[str, str] = text_key("comparison of stream and template by feature")
     ties: str = text_key(
@@ -224,8 +223,7 @@ class RunStart(Event):
         enum=["ignore", "note", "reset", "split"],
     )
     conditions: Condition | None = conditions_key(
-        "those of the template of `watch`, or of most templates; null if unknown",
-        required=False,
+        "those of the template of `watch`, or of most templates; null if unknown", required=False
     )
     recordings: tuple[str, ...] = text_key("names of the recordings, without folders")
     fingerprint: Mapping[str, str] = text_key(
@@ -372,8 +370,7 @@ class RunEnd(Event):
     watch: str | None = text_key("as in `start`")
     recordings: tuple[str, ...] = text_key("as in `start`", required=False)
     notices: tuple[str, ...] = text_key(
-        "notices about the recordings, one sentence each",
-        required=False,
+        "notices about the recordings, one sentence each", required=False
     )
     repeated_seconds: float | None = key(
         "seconds",
@@ -426,9 +423,7 @@ class RunEnd(Event):
         default=None,
     )
     incomplete: tuple[str, ...] = text_key(
-        "reasons why the run is incomplete, one line each",
-        required=False,
-        default=(),
+        "reasons why the run is incomplete, one line each", required=False, default=()
     )
 
 
@@ -648,10 +643,7 @@ class LevelReached(Event):
     seconds: float = key("seconds", "stream second at which it was certain")
     bits: float = key("number", "the level of the headline")
     side: str = text_key('`"clear"` or `"protected"`', enum=["clear", "protected"])
-    since_seconds: float = key(
-        "seconds",
-        "since when the figure has stayed at or above it",
-    )
+    since_seconds: float = key("seconds", "since when the figure has stayed at or above it")
     delay_seconds: float | None = key(
         "number", "with the second side: how much later the protected one was"
     )

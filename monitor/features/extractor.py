@@ -17,13 +17,7 @@ from scipy.fft import rfft
 
 from monitor.errors import UsageError
 from monitor.features.channel import CONDITION, ConditionRows
-from monitor.features.framing import (
-    BadSamples,
-    Framer,
-    columns_of,
-    join_frames,
-    join_tracks,
-)
+from monitor.features.framing import BadSamples, Framer, columns_of, join_frames, join_tracks
 from monitor.features.level import HighPass, Leveller
 from monitor.jobs import one_thread
 from monitor.protocols import Feature

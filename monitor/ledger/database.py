@@ -151,7 +151,7 @@ _SKETCH: Mapping[str, object] = {
         "frames": COUNT,
         "usable": COUNT,
         "network": MAYBE_TEXT,
-    },
+    }
 }
 
 

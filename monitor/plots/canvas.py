@@ -67,11 +67,7 @@ BLACK, GREY = "#222222", "#6B6B6B"
 _DARK_THEME = (
     "@media screen and (prefers-color-scheme:dark){svg{filter:invert(.93) hue-rotate(180deg)}}"
 )
-SUFFIXES = {
-    ".png": {"Software": None},
-    ".svg": {"Date": None},
-    ".pdf": {"CreationDate": None},
-}
+SUFFIXES = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 STYLE = {
     "font.family": ["sans-serif"],
     "font.sans-serif": ["DejaVu Sans"],

@@ -27,11 +27,7 @@ _COLOURS = (BLUE, ORANGE, GREEN, PURPLE, RED, BLACK)
 
 
 def plot_crowds(
-    events: Sequence[Event],
-    path: Path,
-    among: Sequence[int],
-    *,
-    title: str | None = None,
+    events: Sequence[Event], path: Path, among: Sequence[int], *, title: str | None = None
 ) -> None:
     """Draw the bits of the watched speaker among each crowd; each line stays below its ceiling.
 

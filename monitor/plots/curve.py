@@ -40,14 +40,7 @@ from monitor.plots.columns import (
 from monitor.plots.recording import INCHES as PEOPLE_INCHES
 from monitor.plots.recording import make_people_painter
 from monitor.plots.sheet import BOX, HATCH, WIDTH, Frame, Sheet, Spot
-from monitor.plots.wording import (
-    caption,
-    heading,
-    in_bits,
-    lasted,
-    meaning,
-    summary,
-)
+from monitor.plots.wording import caption, heading, in_bits, lasted, meaning, summary
 from monitor.safe_text import short_name
 from monitor.types import BoolArray, FloatArray, IntArray
 

@@ -216,7 +216,7 @@ class Gate:
 
     def _total_sent(self, monitor: Monitor) -> FeatureTotals:
         """Return totals of the sound sent, without another voice that would hide the watched."""
-        if monitor.is_of_stretches:
+        if monitor.core.is_of_stretches:
             return monitor.own_totals
         return self._windows[id(monitor)].totals
 

@@ -180,12 +180,7 @@ class Hearing:
 
 
 def _open_people(
-    source: Source,
-    monitors: Sequence[Monitor],
-    labels: Sequence[str],
-    *,
-    alone: str,
-    resumes: bool,
+    source: Source, monitors: Sequence[Monitor], labels: Sequence[str], *, alone: str, resumes: bool
 ) -> MultiSpeakerMonitor | None:
     """Set up a monitor for each person, where the source is split.
 

@@ -221,9 +221,7 @@ class Shedder:
     """
 
     def __init__(
-        self,
-        features: Sequence[Sequence[Timed]],
-        clock: Callable[[], float] = time.monotonic,
+        self, features: Sequence[Sequence[Timed]], clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._features, self._clock = tuple(features), clock
         self._late_since: float | None = None

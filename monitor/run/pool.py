@@ -459,9 +459,7 @@ class Pool(Managed):
 _Made: TypeAlias = "tuple[list[Event | Alert], Exception | None]"
 
 
-def _process_batch(
-    batch: Sequence[tuple[PooledStream, Gap | None, list[Item]]],
-) -> list[_Made]:
+def _process_batch(batch: Sequence[tuple[PooledStream, Gap | None, list[Item]]]) -> list[_Made]:
     """Extract frames of all streams, embed their windows together, then assess each stream."""
     extractions = [_Extraction(*each) for each in batch]
     try:

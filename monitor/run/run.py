@@ -27,22 +27,12 @@ from monitor.protocols import (
 )
 from monitor.run.asking import AskedRules, RunEvent
 from monitor.run.hearing import Hearing, MonitorFactory, Name, open_any
-from monitor.run.parts import (
-    LedgerFile,
-    LogFile,
-    ProtectedSide,
-    Protection,
-    fit_rules,
-)
+from monitor.run.parts import LedgerFile, LogFile, ProtectedSide, Protection, fit_rules
 from monitor.run.saving import Saves, compose_configuration
 from monitor.sinks.jsonl import JsonLines
 from monitor.stream.monitor import Monitor
-from monitor.stream.notices import (
-    log_notices,
-)
-from monitor.stream.records import (
-    RunTotals,
-)
+from monitor.stream.notices import log_notices
+from monitor.stream.records import RunTotals
 from monitor.types import Notice
 
 if TYPE_CHECKING:

@@ -12,10 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["JsonLines", "LiveView", "ReplayProgress", "RunBuffer"]
 
-_HOMES = {
-    "jsonl": "JsonLines RunBuffer",
-    "live": "LiveView ReplayProgress",
-}
+_HOMES = {"jsonl": "JsonLines RunBuffer", "live": "LiveView ReplayProgress"}
 
 # rich is slow to load
 __getattr__, __dir__ = lazily(__name__, _HOMES)

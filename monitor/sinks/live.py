@@ -15,11 +15,7 @@ from monitor.events.reading import Reading
 from monitor.events.run import Alert, GapEvent, RunStart
 from monitor.phrases import VOICED, budget_in_words, clock_time, plural
 from monitor.protocols import MUTED, RelayControl, ThresholdForecast
-from monitor.sinks.terminal import (
-    SHOWN_GAPS,
-    TerminalSink,
-    TextCurve,
-)
+from monitor.sinks.terminal import SHOWN_GAPS, TerminalSink, TextCurve
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -69,11 +69,7 @@ class Broker:
 
     @classmethod
     def parse(
-        cls,
-        url: str,
-        *,
-        password: str | None = None,
-        authority: str | PathLike[str] | None = None,
+        cls, url: str, *, password: str | None = None, authority: str | PathLike[str] | None = None
     ) -> Self:
         """Parse ``mqtt://USER:PASSWORD@HOST:PORT/PREFIX``, or ``mqtts://``.
 

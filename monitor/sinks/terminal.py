@@ -131,10 +131,7 @@ def draw_curve(
 
 
 def draw_behind(
-    drawing: list[str],
-    curve: TextCurve,
-    x_range: tuple[float, float],
-    y_range: tuple[float, float],
+    drawing: list[str], curve: TextCurve, x_range: tuple[float, float], y_range: tuple[float, float]
 ) -> list[str]:
     """Add the protected side to a drawing where nothing else is."""
     lines = [list(line) for line in drawing]
@@ -168,10 +165,7 @@ class TerminalSink:
     leaves_view = False
 
     def __init__(
-        self,
-        total_seconds: float | None,
-        console: Console | None,
-        clock: Callable[[], float],
+        self, total_seconds: float | None, console: Console | None, clock: Callable[[], float]
     ) -> None:
         self._console = console
         self.total_seconds = total_seconds

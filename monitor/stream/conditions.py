@@ -16,12 +16,7 @@ from monitor.maths.condition import (
     list_poor_figures,
     sound_seconds,
 )
-from monitor.phrases import (
-    mismatch_in_words,
-    poor_in_words,
-    unknown_in_words,
-    voicing_in_words,
-)
+from monitor.phrases import mismatch_in_words, poor_in_words, unknown_in_words, voicing_in_words
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Notice, Track
 
 _SLOWLY = 1.05

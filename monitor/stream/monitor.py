@@ -27,7 +27,7 @@ from monitor.stream.plan import DEFAULTS, MonitorSettings, Plan
 from monitor.stream.speaker_changes import CopiedChanges
 from monitor.stream.stream import Event, Stream, StreamState
 from monitor.stream.totals import FeatureTotals
-from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Item, Notice, Tracks, Words
+from monitor.types import AnyArray, Block, Frames, Item, Notice, Tracks, Words
 
 
 class Monitor:
@@ -196,7 +196,7 @@ class Monitor:
     def resume_from(self, totals: FeatureTotals, peak_bits: float = 0.0) -> None:
         """Start from the totals of earlier streams of the same voice, and their peak."""
         if self.phase != "opened":
-            raise UsageError("begin_with comes before the first block of a stream")
+            raise UsageError("resume_from comes before the first block of a stream")
         plan = replace(self.plan, carried=totals, peak_bits=peak_bits)
         self._begin(plan, self.front_end)
 
@@ -251,22 +251,12 @@ class Monitor:
         return self._stream.totals
 
     @property
-    def is_of_stretches(self) -> bool:
-        """True if the last reading is of the watched voice's stretches alone."""
-        second = self._stream.observers.second
-        return second is not None and second.is_chosen
-
-    @property
     def most_revealing(self) -> tuple[float, float] | None:
         """Bits of the most revealing 1.5 s of speech, and the second at which it ends.
 
         None where no other voice is looked for (`MonitorSettings.second_voice`), and before any.
         """
-        second = self._stream.observers.second
-        if second is None or second.now.most is None:
-            return None
-        bits, tick = second.now.most
-        return bits, tick / TICKS_PER_SECOND
+        return self._stream.most_revealing
 
     @property
     def own_totals(self) -> FeatureTotals:

@@ -239,11 +239,7 @@ class LikelihoodRatioScorer:
     """
 
     def __init__(
-        self,
-        population: Population,
-        rank_model: RankModel,
-        scoring: Scoring,
-        watched: int | None,
+        self, population: Population, rank_model: RankModel, scoring: Scoring, watched: int | None
     ) -> None:
         if population.cohort is None or rank_model.evidence is None:
             raise UsageError(explain_missing_ratios(population, rank_model))

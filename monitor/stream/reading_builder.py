@@ -10,9 +10,7 @@ import numpy as np
 from monitor.events.reading import Bits, Bystander, Guides, OpenChange, Reading, with_limits
 from monitor.jobs import one_thread
 from monitor.maths.composition import guides
-from monitor.maths.condition import (
-    Condition,
-)
+from monitor.maths.condition import Condition
 from monitor.stream.assessment import Assessment
 from monitor.stream.attacker import Attacker
 from monitor.stream.conditions import StreamConditions

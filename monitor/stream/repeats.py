@@ -222,9 +222,7 @@ class RepeatGate:
     """
 
     def __init__(
-        self,
-        specs: Mapping[str, FeatureSpec],
-        embed_part: Callable[[str, FloatArray], AnyArray],
+        self, specs: Mapping[str, FeatureSpec], embed_part: Callable[[str, FloatArray], AnyArray]
     ) -> None:
         self._specs, self._embed_part = dict(specs), embed_part
         none = {name: spec.no_frames() for name, spec in self._specs.items()}

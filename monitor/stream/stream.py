@@ -96,6 +96,21 @@ class Stream:
             return "ended"
         return "running" if self._of_source or self.intake.has_begun else "opened"
 
+    @property
+    def is_of_stretches(self) -> bool:
+        """True if the last reading is of the watched voice's stretches alone."""
+        second = self.observers.second
+        return second is not None and second.is_chosen
+
+    @property
+    def most_revealing(self) -> tuple[float, float] | None:
+        """Bits of the most revealing 1.5 s of speech and their end in seconds, if looked for."""
+        second = self.observers.second
+        if second is None or second.now.most is None:
+            return None
+        bits, tick = second.now.most
+        return bits, tick / TICKS_PER_SECOND
+
     def expect(self, info: StreamInfo) -> None:
         """Prepare for a source before its first item."""
         self.info = info

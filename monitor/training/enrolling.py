@@ -104,11 +104,7 @@ def enrol(
     slices: dict[str, list[AnyArray]] = {}
     sessions: dict[str, Sessions] = {}
     summaries = summarise_in_order(
-        corpus.recordings,
-        listener,
-        partial(sum_slices, slice_limit),
-        slices=slice_limit,
-        jobs=jobs,
+        corpus.recordings, listener, partial(sum_slices, slice_limit), slices=slice_limit, jobs=jobs
     )
     with closing(summaries) as results:
         for recordings, summary in results:

@@ -19,13 +19,7 @@ from monitor.features.channel import CONDITION
 from monitor.features.embeddings import EARLY_SECONDS, EARLY_WINDOWS
 from monitor.features.framing import join_runs
 from monitor.features.landmarks import Landmarks
-from monitor.features.registry import (
-    AS_ENVIRONMENT,
-    FeatureSetup,
-    list_marks,
-    make,
-    takes,
-)
+from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, list_marks, make, takes
 from monitor.files import csv_text, list_open_files, make_folder, not_written, sweep, write_text
 from monitor.jobs import Jobs, absolute, each_in_order
 from monitor.maths.condition import ROW
@@ -47,12 +41,7 @@ from monitor.training.feature_extraction import (
 )
 from monitor.training.starts import EVERY_SECONDS, START_SECONDS, StartListener
 from monitor.transcripts.choice import SIDECAR, TranscriptChoice, words_mark
-from monitor.types import (
-    TICKS_PER_SECOND,
-    AnyArray,
-    Frames,
-    Starts,
-)
+from monitor.types import TICKS_PER_SECOND, AnyArray, Frames, Starts
 from monitor.version import __version__
 from monitor.virtual_files import Readable, make_absolute
 

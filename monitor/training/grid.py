@@ -17,12 +17,7 @@ from monitor.maths.scores import Similarity
 from monitor.population.cohort import CohortScoring, normalise
 from monitor.population.templates import SLICE_SECONDS
 from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech, join, units_in
-from monitor.types import (
-    AnyArray,
-    BoolArray,
-    FloatArray,
-    IntArray,
-)
+from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 
 def trials_of(cell: Cell, axis: Sequence[int]) -> tuple[logit.Trials, BoolArray] | None:
@@ -214,11 +209,7 @@ class Plan:
 
     @staticmethod
     def windows(
-        locate: Locate,
-        voices: IntArray,
-        shift: int,
-        units: int,
-        sliced: dict[str, bool],
+        locate: Locate, voices: IntArray, shift: int, units: int, sliced: dict[str, bool]
     ) -> dict[str, FloatArray]:
         """Sum up each template by feature, shape (n, M), or its slices, (n, S, M)."""
         rows: dict[str, list[FloatArray]] = {feature: [] for feature in sliced}

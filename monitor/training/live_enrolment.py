@@ -21,11 +21,7 @@ from monitor.population.population import Population
 from monitor.population.templates import SLICE_SECONDS
 from monitor.protocols import Feature
 from monitor.training.enrolling import Enrolment, sum_slices, templates_of, whole_slices
-from monitor.training.feature_extraction import (
-    ExtractionOutcome,
-    SpeechFrames,
-    speech_frames,
-)
+from monitor.training.feature_extraction import ExtractionOutcome, SpeechFrames, speech_frames
 from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames
 
 RECENT_SECONDS = 5.0  # problems are looked for in this much recent audio

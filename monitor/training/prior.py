@@ -20,16 +20,12 @@ from monitor.maths import posterior_fit as logit
 from monitor.maths.logistic import OpenSet, fit_open_set
 from monitor.maths.posterior_fit import Anchor, information
 from monitor.maths.rank_models import fit_many, pmf_of
-from monitor.maths.ranks import (
-    rank_histograms,
-)
+from monitor.maths.ranks import rank_histograms
 from monitor.maths.scores import Similarity
 from monitor.population.cohort import Cohort
 from monitor.population.interpolation import LengthModel, at_template
 from monitor.population.population import Population
-from monitor.population.rank_model import (
-    RankModel,
-)
+from monitor.population.rank_model import RankModel
 from monitor.training.grid import Cell, ranks_of, singles_of, trials_of
 from monitor.types import BoolArray, FloatArray
 

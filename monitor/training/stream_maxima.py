@@ -21,10 +21,7 @@ from monitor.population.rank_model import RankModel, RankModels
 from monitor.stream.accumulator import FrameAccumulator
 from monitor.stream.attacker import Attacker
 from monitor.stream.totals import RunningTotals
-from monitor.training.voices import (
-    UNIT_TICKS,
-    SpeakerSpeech,
-)
+from monitor.training.voices import UNIT_TICKS, SpeakerSpeech
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Frames, IntArray, Track
 
 

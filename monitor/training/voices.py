@@ -29,13 +29,7 @@ from monitor.training.feature_extraction import (
     summarise_in_order,
 )
 from monitor.training.starts import HeardStart
-from monitor.types import (
-    TICKS_PER_SECOND,
-    AnyArray,
-    BoolArray,
-    EarlyFrames,
-    IntArray,
-)
+from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, EarlyFrames, IntArray
 
 
 @dataclass(frozen=True, slots=True)

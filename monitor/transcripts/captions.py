@@ -10,13 +10,7 @@ from itertools import groupby, pairwise
 
 from monitor.errors import SourceError
 from monitor.phrases import plural
-from monitor.transcripts.transcript import (
-    Cue,
-    Transcript,
-    gather,
-    lines_of,
-    spread_words,
-)
+from monitor.transcripts.transcript import Cue, Transcript, gather, lines_of, spread_words
 
 _CLOCK = r"(?:(\d+):)?([0-5]?\d):([0-5]?\d)[.,](\d+)"
 _TIMING = re.compile(rf"\s*{_CLOCK}\s*-->\s*{_CLOCK}", re.ASCII)

@@ -11,9 +11,7 @@ from pathlib import Path
 from monitor.errors import Argument, Message, SourceError
 from monitor.safe_text import file_name, find_name, printable
 from monitor.transcripts.formats import SUFFIXES, read_transcript
-from monitor.transcripts.transcript import (
-    Transcript,
-)
+from monitor.transcripts.transcript import Transcript
 from monitor.virtual_files import Readable, VirtualFile, files_of
 
 _CAPTIONS = (".vtt", ".srt")

@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 
 from monitor.errors import SourceError
 from monitor.phrases import clock_time, format_names, plural
-from monitor.transcripts.transcript import (
-    LATEST_SECONDS,
-)
+from monitor.transcripts.transcript import LATEST_SECONDS
 
 MOST_LABELS = 256  # people in one recording; each of them costs memory
 MOST_TURNS = 300_000  # a day and a half of words, each a turn of its own

@@ -26,14 +26,7 @@ from monitor.events.phrases import enrolment, uninformed
 from monitor.events.reading import Reading
 from monitor.events.run import Alert, Change, GapEvent, LevelReached, NoticeEvent, RunEnd, RunStart
 from monitor.events.schema import event_of
-from monitor.phrases import (
-    AT_ALL,
-    FEATURE_NAMES,
-    IMPOSTOR,
-    clock_time,
-    odds,
-    usable_in_words,
-)
+from monitor.phrases import AT_ALL, FEATURE_NAMES, IMPOSTOR, clock_time, odds, usable_in_words
 
 # --- The page's text for an event, in the words of all views.
 

@@ -146,10 +146,7 @@ class _Collector:
 
 
 def _gauge(
-    name: str,
-    text: str,
-    labels: tuple[str, ...],
-    values: Mapping[Any, float | None],
+    name: str, text: str, labels: tuple[str, ...], values: Mapping[Any, float | None]
 ) -> Metric:
     """Make a gauge without those of its samples that are withheld."""
     gauge = GaugeMetricFamily(f"monitor_{name}", text, labels=labels)
@@ -332,10 +329,7 @@ def static_routes() -> list[BaseRoute]:
             plotly, media_type="text/javascript", headers={"cache-control": "max-age=86400"}
         )
 
-    return [
-        Route("/static/plotly.min.js", script),
-        Mount("/static", StaticFiles(directory=STATIC)),
-    ]
+    return [Route("/static/plotly.min.js", script), Mount("/static", StaticFiles(directory=STATIC))]
 
 
 def plotly_styles() -> list[str]:

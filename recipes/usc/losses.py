@@ -76,11 +76,7 @@ class Losses:
             made = self.codec.decode(told)
             turned = Reversed.apply(coded.numbers, reversal)
             guessed, right = self.speakers(turned, who)
-        found = {
-            "spectra": spectral(made.float(), fine),
-            "pull": coded.pull,
-            "speakers": guessed,
-        }
+        found = {"spectra": spectral(made.float(), fine), "pull": coded.pull, "speakers": guessed}
         cosine = torch.zeros(())
         if "distillation" not in self.without:
             found["content"], cosine = self.content(coded.said[0], hidden)

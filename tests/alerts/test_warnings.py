@@ -84,8 +84,7 @@ def test_it_is_over_when_the_figure_stays_low_and_raised_again():
 
 
 @given(
-    st.lists(st.one_of(st.none(), st.floats(-5, 6)), min_size=1, max_size=50),
-    st.integers(0, 49),
+    st.lists(st.one_of(st.none(), st.floats(-5, 6)), min_size=1, max_size=50), st.integers(0, 49)
 )
 def test_stopped_and_resumed_equals_never_stopped(values, cut):
     rule = Threshold("bits", 3.0, 2.0)
@@ -225,12 +224,7 @@ def test_nothing_is_forecast_that_can_never_come() -> None:
     assert late.seconds_left
 
 
-@given(
-    st.lists(
-        st.tuples(st.floats(0, 1), st.one_of(st.none(), st.floats(-50, 50))),
-        max_size=60,
-    )
-)
+@given(st.lists(st.tuples(st.floats(0, 1), st.one_of(st.none(), st.floats(-50, 50))), max_size=60))
 def test_never_fails_and_never_negative(steps: list[tuple[float, float | None]]) -> None:
     forecast = Forecast(3.0)
     speech = 0.0

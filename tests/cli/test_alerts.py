@@ -85,9 +85,7 @@ def test_addresses_with_secrets_need_not_be_arguments(replay, tmp_path, monkeypa
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [
-        ("--webhook http://127.0.0.1:9/", "no --alert is set: nothing is sent to --webhook"),
-    ],
+    [("--webhook http://127.0.0.1:9/", "no --alert is set: nothing is sent to --webhook")],
 )
 def test_what_can_never_be_is_said_beforehand(replay, tmp_path, options, words):
     result = replay(*options.format(tmp_path).split())

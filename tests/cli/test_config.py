@@ -48,10 +48,7 @@ def test_options_are_those_typed_and_what_is_typed_counts_more(run, talk, popula
     ("text", "words"),
     [
         ("[replay]\nwach = 'me'\n", "[replay] has no key wach (did you mean watch?), only alert,"),
-        (
-            "[replay]\nstop_on_alert = true\n",
-            "no key stop_on_alert (did you mean stop-on-alert?)",
-        ),
+        ("[replay]\nstop_on_alert = true\n", "no key stop_on_alert (did you mean stop-on-alert?)"),
         ("[replay]\nqqqq = 1\n", "[replay] has no key qqqq, only alert, alert-for, all"),
         ("[repaly]\nwatch = 'me'\n", "'repaly' (did you mean [replay]?)"),
         ("watch = 'me'\n", "unknown command 'watch'"),

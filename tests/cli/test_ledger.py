@@ -45,10 +45,7 @@ def test_bits_add_up_over_sessions_to_a_budget(replay, run, halves, ledger):
     assert [point["bits"] for point in history][-1] == first.readings[-1]["bits"]
     assert stat.S_IMODE(ledger.stat().st_mode) == 0o600
     rules = {r["rule"]: r["level"] for each in results for r in each.records if "rule" in r}
-    assert rules == {
-        "budget of 2 bits nearly spent": "warning",
-        "budget of 2 bits spent": "alert",
-    }
+    assert rules == {"budget of 2 bits nearly spent": "warning", "budget of 2 bits spent": "alert"}
 
 
 def test_the_same_recording_does_not_count_twice(replay, run, talk, ledger):

@@ -14,13 +14,7 @@ import pytest
 
 import monitor.cli
 from monitor.cli import COMMANDS, cli, main
-from monitor.cli.options import (
-    Names,
-    Numbers,
-    Raw,
-    Seconds,
-    Speed,
-)
+from monitor.cli.options import Names, Numbers, Raw, Seconds, Speed
 from monitor.errors import SourceError, StoreError
 from monitor.version import __version__
 

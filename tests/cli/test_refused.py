@@ -300,15 +300,9 @@ TROUBLE = {
         ("people --base half.npz -o new.npz", "is damaged"),
         ("talk.wav --speaker me -o new.npz --features f0 --channel 7", "channel"),
     ],
-    "people": [
-        ("none.npz --forget ann", "none.npz"),
-    ],
-    "calibrate": [
-        ("few", "too few speakers (9) to fit a rank model, which needs at least 10"),
-    ],
-    "ledger": [
-        ("show none.db", "none.db: no such ledger"),
-    ],
+    "people": [("none.npz --forget ann", "none.npz")],
+    "calibrate": [("few", "too few speakers (9) to fit a rank model, which needs at least 10")],
+    "ledger": [("show none.db", "none.db: no such ledger")],
     "show": [
         ("no.jsonl", "cannot open no.jsonl"),
         ("talk.npz --csv", "is not a record"),
@@ -339,9 +333,7 @@ TROUBLE = {
         ("attack voices -o letter.txt/out", "letter.txt is not a folder"),
         ("audit nothing -o a.html", "nothing does not exist"),
     ],
-    "experiment people -o new": [
-        (":tables-at=[99,99]", "shorter tables-at"),
-    ],
+    "experiment people -o new": [(":tables-at=[99,99]", "shorter tables-at")],
     "audit": [
         ("alone -o a.html --jobs 1", "1 speaker with speech, but an audit needs at least 5"),
         ("people -o a.html --template 500 --jobs 1", "fewer than 5 speakers have 500 s"),

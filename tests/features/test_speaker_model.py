@@ -123,10 +123,7 @@ def test_a_network_of_one_length_hears_the_whole_window(layout, seconds):
         "sound": lambda: (of_sound(dimensions=("batch", samples)), of_sound()),
         "kaldi": lambda: (of_energies(frames=100 * seconds - 2), of_energies()),
         "mel banks": lambda: (of_mel_banks(dimensions=(1, 72, 100 * seconds)), of_mel_banks()),
-        "redimnet2": lambda: (
-            of_mel_banks(dimensions=(1, 1, 72, 100 * seconds)),
-            of_redimnet2(),
-        ),
+        "redimnet2": lambda: (of_mel_banks(dimensions=(1, 1, 72, 100 * seconds)), of_redimnet2()),
     }[layout]()
     network, oracle = Network(fixed, "net"), Network(free, "net")
     assert network.size == SIZE

@@ -8,14 +8,7 @@ import numpy as np
 import pytest
 
 from monitor.errors import UsageError
-from monitor.kinds import (
-    EMBEDDING,
-    HISTOGRAM,
-    KINDS,
-    LEVELS,
-    FeatureSpec,
-    kind,
-)
+from monitor.kinds import EMBEDDING, HISTOGRAM, KINDS, LEVELS, FeatureSpec, kind
 
 SIZE = 5
 

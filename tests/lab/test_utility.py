@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 
 from monitor.anonymisers import Noise, Utterance
 from monitor.errors import UsageError
-from monitor.lab.utility import (
-    Utility,
-    compare,
-    compute_figures,
-    count_edits,
-    extract_content,
-)
+from monitor.lab.utility import Utility, compare, compute_figures, count_edits, extract_content
 from tests.sounds import RATE, synthetic
 
 SECONDS = 4.0

@@ -234,9 +234,7 @@ def test_a_row_that_says_nothing(ddof):
 
 
 @given(
-    st.lists(st.floats(-50, 50), min_size=2, max_size=30),
-    st.floats(-8, 8),
-    st.sampled_from([0, 1]),
+    st.lists(st.floats(-50, 50), min_size=2, max_size=30), st.floats(-8, 8), st.sampled_from([0, 1])
 )
 def test_bias_and_prior_cancel_and_the_ceiling_holds(row, weight, ddof):
     scores = np.array(row)

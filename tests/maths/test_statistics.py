@@ -9,11 +9,7 @@ from scipy import stats
 
 from monitor.alerts import Threshold
 from monitor.errors import UsageError
-from monitor.maths.rank_models import (
-    fit_many,
-    mean_bits_of,
-    mean_disclosure_bits,
-)
+from monitor.maths.rank_models import fit_many, mean_bits_of, mean_disclosure_bits
 from monitor.maths.statistics import (
     REPLICATES,
     Crossing,

@@ -30,11 +30,7 @@ from monitor.networks.layers import (
     read_weights,
     sigmoid,
 )
-from monitor.networks.phones import (
-    PhoneNetwork,
-    UnitNetwork,
-    shipped_recogniser,
-)
+from monitor.networks.phones import PhoneNetwork, UnitNetwork, shipped_recogniser
 from monitor.networks.usc import UscNetwork
 from monitor.networks.voice import VoiceNetwork
 from monitor.types import AnyArray, FloatArray, IntArray

@@ -18,15 +18,7 @@ from monitor.networks.layers import RATE
 from monitor.networks.phones import PhoneNetwork, UnitNetwork
 from recipes.phones.batches import Batches
 from recipes.phones.corpus import recordings
-from recipes.phones.evaluate import (
-    RESULTS,
-    USE,
-    best_path,
-    measure,
-    posteriors,
-    table,
-    trigram,
-)
+from recipes.phones.evaluate import RESULTS, USE, best_path, measure, posteriors, table, trigram
 from recipes.phones.export import export, export_units
 from recipes.phones.network import folded, layer
 from recipes.phones.prepare import Cache, Spoken, Utterance, write

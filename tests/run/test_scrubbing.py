@@ -95,10 +95,7 @@ def test_no_second_of_what_is_written_exceeds_the_budget(talk, tmp_path):
     start = find_first(made.measured.events, RunStart)
     assert start is not None
     heard = measure(
-        out,
-        settings=MeasurementSettings(on_change="note"),
-        watch=READER,
-        features=start.features,
+        out, settings=MeasurementSettings(on_change="note"), watch=READER, features=start.features
     )
     own = [reading.bits or 0.0 for reading in heard.readings]
     claimed = [reading.bits or 0.0 for reading in made.measured.readings]

@@ -16,9 +16,7 @@ from monitor.events.declaration import to_json
 from monitor.events.reading import DeclaredReading
 from monitor.protocols import Sink
 from monitor.sinks.live import MOST_SHOWN, LiveView, PeopleProgress, ReplayProgress
-from monitor.sinks.terminal import (
-    TerminalSink,
-)
+from monitor.sinks.terminal import TerminalSink
 from tests.records import event
 
 VIEWS = pytest.mark.parametrize("view", [ReplayProgress, LiveView])

@@ -15,15 +15,7 @@ from monitor.errors import StoreError, UsageError
 from monitor.events.reading import Reading
 from monitor.stream.totals import FeatureTotals
 from monitor.types import Frames, Track
-from tests.stream.streams import (
-    Listed,
-    frames,
-    reference,
-    resumed,
-    simulated,
-    told,
-    two_features,
-)
+from tests.stream.streams import Listed, frames, reference, resumed, simulated, told, two_features
 
 
 def both(seconds: float, seed: int) -> Frames:

@@ -28,16 +28,7 @@ from monitor.sources.base import Chain, cut_frames
 from monitor.stream.event_order import MOST_NOTICES, EventOrder
 from monitor.types import NOTICE_KINDS, Frames, Gap, Notice
 from tests.records import read_records
-from tests.stream.streams import (
-    WATCHED,
-    Listed,
-    frames,
-    fresh,
-    hear,
-    reference,
-    resumed,
-    simulated,
-)
+from tests.stream.streams import WATCHED, Listed, frames, fresh, hear, reference, resumed, simulated
 
 NARROW = Notice("narrow", "only a telephone's band", fields={"bandwidth_hz": 3400.0})
 QUIET = Notice("quiet", "hardly any sound", level="info")

@@ -44,13 +44,7 @@ from monitor.stream.totals import FeatureTotals
 from monitor.types import Frames, Track
 from tests.contracts import KILOBYTE, growth
 from tests.records import as_records
-from tests.stream.streams import (
-    Listed,
-    reference,
-    resumed,
-    run_through,
-    two_features,
-)
+from tests.stream.streams import Listed, reference, resumed, run_through, two_features
 
 BINS, DIMENSIONS = 30, 192
 KINDS: dict[str, Kind] = {"f0": HISTOGRAM, "phones": HISTOGRAM, "speaker_ab": EMBEDDING}

@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BackgroundDelivery", "Bell", "Command", "Notify", "Webhook"]
 
-_HOMES = {
-    "receivers": "Bell Command Notify Webhook",
-    "registry": "BackgroundDelivery",
-}
+_HOMES = {"receivers": "Bell Command Notify Webhook", "registry": "BackgroundDelivery"}
 
 # http and ssl are slow to load
 __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -42,15 +42,7 @@ from monitor.lab.report.model import (
 )
 from monitor.lab.report.renderers import render_html
 from monitor.phrases import plural
-from monitor.plots.canvas import (
-    BLACK,
-    PAGE,
-    PRINT,
-    Palette,
-    draw,
-    inline_svg,
-    legend_above,
-)
+from monitor.plots.canvas import BLACK, PAGE, PRINT, Palette, draw, inline_svg, legend_above
 from monitor.safe_text import file_name, short_name
 
 if TYPE_CHECKING:

@@ -17,11 +17,7 @@ from monitor.lab.attacks.attributes import AttributeRow
 from monitor.lab.attacks.speech import CLEAR
 from monitor.lab.evaluation.srd import is_undertrained
 from monitor.lab.evaluation.verification import EER
-from monitor.lab.report.model import (
-    Cell,
-    Figure,
-    Table,
-)
+from monitor.lab.report.model import Cell, Figure, Table
 from monitor.lab.report.renderers import figure_json, render_csv
 from monitor.maths.ranks import first_rank_bits
 from monitor.phrases import IGNORANT, NO_MEASURE, attacker_in_words, format_best_feature, plural

@@ -50,16 +50,7 @@ from monitor.training.feature_extraction import (
 )
 from monitor.training.voices import SessionFrames, session_frames, units_of
 from monitor.transcripts.choice import SIDECAR, words_mark
-from monitor.types import (
-    AnyArray,
-    Block,
-    BoolArray,
-    FloatArray,
-    Frames,
-    IntArray,
-    Record,
-    Words,
-)
+from monitor.types import AnyArray, Block, BoolArray, FloatArray, Frames, IntArray, Record, Words
 
 # The clock is the clear recording's speech, so a trial is the same stretch of talk for every
 # anonymiser. If the output is silent there, the trial still counts, without evidence.

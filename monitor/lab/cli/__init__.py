@@ -13,9 +13,7 @@ class MeasureOptions:
     """Options of measurements of a corpus at several lengths of speech."""
 
     features: tuple[str, ...] | None = option(
-        "--features",
-        "Features to use. [default: all available]",
-        type=Features(),
+        "--features", "Features to use. [default: all available]", type=Features()
     )
     hearing: CorpusOptions = group(CorpusOptions, "Corpus")
     lengths: tuple[float, ...] | None = option(

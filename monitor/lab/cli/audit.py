@@ -78,10 +78,7 @@ class AuditOptions:
         "--groups FILE", "Table of the attributes. [default: manifest.csv of CORPUS]"
     )
     among: tuple[int, ...] = option(
-        "--among M",
-        "Size of the crowd for singling out.",
-        type=CrowdSizes(),
-        default="1e6",
+        "--among M", "Size of the crowd for singling out.", type=CrowdSizes(), default="1e6"
     )
     workers: JobOptions = group(JobOptions, "Processes")
 

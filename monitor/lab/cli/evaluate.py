@@ -300,8 +300,7 @@ class EvaluateOptions:
         "--trials FILE", "Embeddings of the trials instead of SCORES, scored by cosine."
     )
     enrolment: tuple[Path, ...] = option(
-        "--enrolment FILE",
-        "Enrolment embeddings, once for all systems or once for each.",
+        "--enrolment FILE", "Enrolment embeddings, once for all systems or once for each."
     )
     scoring: str = option(
         "--scoring",
@@ -518,11 +517,7 @@ def _check_html(option_name: str, outputs: Sequence[Path], files: Iterable[Path]
         refuse_overwrite(output, [str(file) for file in files])
 
 
-@click.command(
-    "evaluate",
-    cls=WithTextFiles,
-    short_help="Compute privacy metrics from scores.",
-)
+@click.command("evaluate", cls=WithTextFiles, short_help="Compute privacy metrics from scores.")
 @with_options(EvaluateOptions)
 def command(options: EvaluateOptions) -> int:
     """Measure what SCORES disclose: trials x speakers, higher is more alike.
@@ -651,11 +646,7 @@ def _measure(
     return reports, parts
 
 
-def _write(
-    options: EvaluateOptions,
-    evaluation: Evaluation,
-    shown: Sequence[str] | None,
-) -> None:
+def _write(options: EvaluateOptions, evaluation: Evaluation, shown: Sequence[str] | None) -> None:
     """Write the files that were asked for; print JSON, CSV, LaTeX or tables to stdout."""
     from monitor.files import write_text
     from monitor.lab.evaluation.document import pairs_csv

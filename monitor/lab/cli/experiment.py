@@ -50,9 +50,7 @@ class ExperimentOptions:
 
     corpus: Path = argument("DIR|MANIFEST|FRAMES|SCORES.npz")
     output: Path = option(
-        "-o, --output DIR",
-        "Output folder (private to you, files of mode 0600).",
-        required=True,
+        "-o, --output DIR", "Output folder (private to you, files of mode 0600).", required=True
     )
     measuring: MeasureOptions = group(MeasureOptions, "Options")
     template_lengths: tuple[float, ...] | None = option(
@@ -73,10 +71,7 @@ class ExperimentOptions:
         default="both",
     )
     trials: int = setting(
-        "trials",
-        "Tests per speaker and length, spread over the speech.",
-        minimum=1,
-        default=20,
+        "trials", "Tests per speaker and length, spread over the speech.", minimum=1, default=20
     )
     trainers: tuple[str, ...] = shared(trained_option)
     fresh: bool = option("--fresh", "Delete results of earlier runs in -o.")

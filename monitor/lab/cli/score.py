@@ -112,8 +112,7 @@ class ScoreOptions:
         type=click.Choice(METHODS),
     )
     cohort: Path | None = setting(
-        "cohort FILE",
-        "Background speakers, from `monitor enrol`. [default: the shipped ones]",
+        "cohort FILE", "Background speakers, from `monitor enrol`. [default: the shipped ones]"
     )
     trials: int = setting(
         "trials",

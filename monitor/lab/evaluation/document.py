@@ -22,14 +22,7 @@ from monitor.lab.evaluation.report import (
     tie_rules,
     title_of,
 )
-from monitor.lab.evaluation.systems import (
-    Comparison,
-    Grouped,
-    Pair,
-    compare,
-    explain_pairs,
-    p_text,
-)
+from monitor.lab.evaluation.systems import Comparison, Grouped, Pair, compare, explain_pairs, p_text
 from monitor.lab.report.model import (
     Block,
     Bullets,

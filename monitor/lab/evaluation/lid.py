@@ -42,9 +42,7 @@ from monitor.lab.evaluation.family import (
 )
 from monitor.lab.evaluation.resampling import find_resamples, resamples
 from monitor.lab.report.model import Figure
-from monitor.maths.logistic import (
-    logistic,
-)
+from monitor.maths.logistic import logistic
 from monitor.maths.ranks import first_rank_bits
 from monitor.phrases import plural
 from monitor.plots.canvas import MUTED, percents

@@ -160,10 +160,7 @@ class Comparison(OneLine):
             "notes": list(self.notes),
             "differences": {
                 row.key: {
-                    name: {
-                        **figure_json(replace(d, unit="")),
-                        "significant": d.significant,
-                    }
+                    name: {**figure_json(replace(d, unit="")), "significant": d.significant}
                     for name, d in zip(self.names, row.differences, strict=True)
                     if d is not None
                 }

@@ -9,23 +9,14 @@ from typing import Literal, TypeAlias
 
 from monitor.features.registry import caveats
 from monitor.lab.evaluation.verification import EER, NEAREST
-from monitor.lab.experiment.cells import (
-    MEAN,
-    LossRecord,
-    MeasuredCell,
-    SystemRecord,
-)
+from monitor.lab.experiment.cells import MEAN, LossRecord, MeasuredCell, SystemRecord
 from monitor.lab.experiment.findings import (
     QUESTIONS,
     CorpusAnswer,
     answer_questions,
     summarise_answers,
 )
-from monitor.lab.experiment.material import (
-    ExperimentSettings,
-    Material,
-    Panel,
-)
+from monitor.lab.experiment.material import ExperimentSettings, Material, Panel
 from monitor.lab.report.model import (
     Bullets,
     Cell,

@@ -18,14 +18,7 @@ from monitor.lab.evaluation.family import rule_of
 from monitor.lab.evaluation.report import meaning
 from monitor.lab.evaluation.resampling import Sample, leaving_out, resamples
 from monitor.maths.identification import FORMS
-from tests.lab.evaluation.matrices import (
-    by_key,
-    constant,
-    ends,
-    matrices,
-    report_of,
-    separated,
-)
+from tests.lab.evaluation.matrices import by_key, constant, ends, matrices, report_of, separated
 
 FAR_OUT = np.array([1e2, 1e3, 1e4, 1e6, 1e10])
 

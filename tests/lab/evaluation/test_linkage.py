@@ -15,13 +15,7 @@ from monitor.lab.evaluation.anonymity import (
     speaker_mean_ranks,
 )
 from monitor.lab.evaluation.comparisons import ScoreMatrix
-from monitor.lab.evaluation.linkage import (
-    CHANCE_SING,
-    d_sys,
-    isolated,
-    pi_link,
-    pi_sing,
-)
+from monitor.lab.evaluation.linkage import CHANCE_SING, d_sys, isolated, pi_link, pi_sing
 from monitor.lab.evaluation.resampling import resamples, settled_order
 from tests.lab.evaluation.matrices import (
     by_key,

@@ -18,12 +18,7 @@ from monitor.errors import StoreError, UsageError
 from monitor.lab.evaluation import lid, linkage, srd, verification, zebra
 from monitor.lab.evaluation.comparisons import Comparisons, ScoreMatrix
 from monitor.lab.evaluation.document import Evaluation, pairs_csv, save_page
-from monitor.lab.evaluation.report import (
-    choose_figures,
-    entries,
-    main_figures,
-    meaning,
-)
+from monitor.lab.evaluation.report import choose_figures, entries, main_figures, meaning
 from monitor.lab.evaluation.resampling import leaving_out, resamples
 from monitor.lab.evaluation.systems import all_pairs, by_group, compare
 from monitor.lab.report.model import Columns, Picture, format_limits

@@ -8,12 +8,7 @@ from numpy.testing import assert_allclose
 
 from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.report import meaning
-from monitor.lab.evaluation.srd import (
-    figures,
-    fitted_rank_model,
-    loss_fits,
-    null_band,
-)
+from monitor.lab.evaluation.srd import figures, fitted_rank_model, loss_fits, null_band
 from monitor.maths.rank_models import LOSSES
 from monitor.maths.ranks import null_bias_bits
 from monitor.maths.statistics import limits

@@ -13,13 +13,7 @@ import numpy as np
 
 from monitor.errors import UsageError
 from monitor.lab.evaluation.comparisons import natural
-from monitor.lab.evaluation.input.files import (
-    Progress,
-    Rows,
-    arrays_at,
-    kind_of,
-    text_lines,
-)
+from monitor.lab.evaluation.input.files import Progress, Rows, arrays_at, kind_of, text_lines
 from monitor.lab.evaluation.input.lists import SPEAKER, RawScores, role_of
 from monitor.lab.evaluation.input.matching import SCORINGS
 from monitor.lab.evaluation.input.scores import EvaluationInput, check_matrix

@@ -16,12 +16,7 @@ import numpy as np
 
 from monitor.arrays import names_or_numbers
 from monitor.errors import UsageError
-from monitor.lab.evaluation.input.files import (
-    Progress,
-    Rows,
-    check_names,
-    count_lines,
-)
+from monitor.lab.evaluation.input.files import Progress, Rows, check_names, count_lines
 from monitor.lab.evaluation.input.pairs import Pairs
 from monitor.lab.evaluation.memory import refuse_beyond_memory
 from monitor.phrases import plural

@@ -13,12 +13,7 @@ import numpy as np
 from monitor.arrays import names_or_numbers, real_numbers
 from monitor.errors import UsageError
 from monitor.features.registry import caveats
-from monitor.lab.evaluation.comparisons import (
-    Comparisons,
-    ScoreList,
-    ScoreMatrix,
-    describe_balance,
-)
+from monitor.lab.evaluation.comparisons import Comparisons, ScoreList, ScoreMatrix, describe_balance
 from monitor.lab.evaluation.input.files import Progress, Rows, array_at, arrays_at, kind_of
 from monitor.lab.evaluation.input.lists import (
     Labels,

@@ -126,10 +126,7 @@ def test_labels_are_read_from_parquet(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "words"),
-    [
-        (lambda data: data[:500], StoreError, "damaged or cut short"),
-    ],
+    ("change", "error", "words"), [(lambda data: data[:500], StoreError, "damaged or cut short")]
 )
 def test_damaged_parquet_is_refused(tmp_path, change, error, words):
     path = tmp_path / "scores.parquet"
