@@ -18,6 +18,7 @@ from monitor.types import TICKS_PER_SECOND, Block, Frames, Tracks, Words
 
 _FIRST_SECONDS = 2.0
 _COLLECTED_TICKS = 50  # longest audio that waits for more; each block costs as much as 0.1 s of it
+_COLLECTED_VALUES = 1 << 18  # samples of all channels; of hundreds of thousands a second few wait
 _LATE_TICKS = 2, 12  # from which, and up to which, resampling completes a tick after its audio
 _RETRY_TICKS = 4  # audio collected at least, while a reading is due
 _TWO_CLOCKS = (
@@ -129,6 +130,9 @@ class Intake:
         if self._reader is None or self._reader.key != (block.recording, block.rate):
             return False
         if len(block.samples) * TICKS_PER_SECOND >= _COLLECTED_TICKS * block.rate:
+            return False
+        waiting = sum(collected.samples.size for collected in self._collected)
+        if waiting + block.samples.size > _COLLECTED_VALUES:
             return False
         samples = np.array(block.samples, np.float32)  # its memory may be used again
         if self._collected and self._collected[0].samples.shape[1:] != samples.shape[1:]:

@@ -249,6 +249,20 @@ class RepeatGate:
         notices, self._notices = self._notices, []
         return notices
 
+    def select_new_windows(
+        self, tracks: Mapping[str, Track]
+    ) -> dict[str, list[tuple[SpeechWindow, AnyArray]]]:
+        """Select windows of speech of which nothing repeats, with their embeddings, by feature."""
+        return {
+            name: [
+                (window, value)
+                for window, value in zip(track.windows, track.values, strict=False)
+                if self._are_new(window.ticks).all()
+            ]
+            for name, track in tracks.items()
+            if track.windows is not None
+        }
+
     def process(
         self, frames: Frames, recording: int, decisions: Sequence[Decision], *, last: bool = False
     ) -> tuple[Frames, list[Correction]]:

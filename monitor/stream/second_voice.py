@@ -132,18 +132,17 @@ class SecondVoice:
         self._ahead: list[Mixture] = []
         self._windows = [w for w in self._windows if w[0].ticks[0] > tick]
 
-    def add(self, frames: Frames) -> None:
-        """Take in further frames; those from before a stop are dropped."""
+    def add(
+        self, frames: Frames, windows: Mapping[str, Sequence[tuple[SpeechWindow, AnyArray]]]
+    ) -> None:
+        """Take in further frames that count, and windows of speech; none from before a stop."""
+        self._windows += [w for w in windows.get(self._embedded, ()) if w[0].ticks[-1] > self._tick]
         for name in self._specs:
             track = frames.tracks.get(name)
-            if track is None or track.is_empty:
+            if track is None or track.is_empty or name == self._embedded:
                 continue
-            track = track.within(self._tick, _FAR)
-            if name == self._embedded:
-                self._windows += zip(track.windows or (), track.values, strict=False)
-            else:
-                before = self._tracks.get(name)
-                self._tracks[name] = track if before is None else join_tracks(before, track)
+            track, before = track.within(self._tick, _FAR), self._tracks.get(name)
+            self._tracks[name] = track if before is None else join_tracks(before, track)
 
     def look_ahead(self, ticks: Sequence[int]) -> list[Mixture]:
         """Return what is known at each of these ticks, increasing; nothing changes."""

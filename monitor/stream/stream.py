@@ -202,7 +202,8 @@ class Stream:
         counted = self._let_in(frames, observers.repeats.update(frames, arrived))
         observers.conditions.add(counted.tracks.get(CONDITION))
         if observers.second is not None:
-            observers.second.add(frames)
+            windows = observers.gate.select_new_windows(frames.tracks)
+            observers.second.add(counted, windows)
         # all of the recording before it is in the totals
         observers.recordings.begin_recording(frames.recording, lambda: self.evidence.own_totals)
         observers.recordings.add_speech(int(np.count_nonzero(frames.speech)))

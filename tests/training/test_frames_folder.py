@@ -18,7 +18,7 @@ from monitor.maths.condition import ROW
 from monitor.sources.frames import FramesFile, read_frames, write_frames
 from monitor.sources.registry import provenance_of, recording_hashes
 from monitor.stream.notices import session_of
-from monitor.training import feature_extraction as frames_folder
+from monitor.training import frames_folder
 from monitor.training.enrolling import enrol
 from monitor.training.frames_folder import ExtractionOptions, keep, orders, write_manifest
 from monitor.training.voices import collect

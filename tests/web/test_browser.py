@@ -505,7 +505,7 @@ def test_on_paper_nothing_is_left_to_press_and_the_curve_fits(show):
     tab.wait_for_selector("#curve .scatterlayer path.js-line")
     tab.set_viewport_size({"width": 718, "height": 1000})
     tab.emulate_media(media="print", color_scheme="dark")
-    tab.wait_for_function("document.querySelector('#curve .main-svg').clientWidth < 718")
+    tab.wait_for_function("() => document.querySelector('#curve .main-svg').clientWidth < 718")
     assert tab.locator("button:visible, input:visible, select:visible").count() == 0
     assert tab.is_visible("#bits")
     assert brightness(tab) > 700
