@@ -117,13 +117,15 @@ class Account:
         """Return whether a session is of this listener, whenever it was."""
         return ANYONE in (self.listener, session.listener) or self.listener == session.listener
 
-    def counts(self, session: SessionRow, now: datetime) -> bool:
+    def counts(self, session: SessionRow) -> bool:
         """Return whether a session counts now."""
-        if not self.takes(session) or self.period_seconds is None:
-            return self.takes(session)
+        if not self.takes(session):
+            return False
+        if self.period_seconds is None:
+            return True
         began = datetime.fromisoformat(session.started) + timedelta(seconds=session.seconds)
         end = began if session.ended is None else datetime.fromisoformat(session.ended)
-        return (now - end).total_seconds() < self.period_seconds
+        return (datetime.now(UTC) - end).total_seconds() < self.period_seconds
 
 
 _ALL = Account()
@@ -186,12 +188,12 @@ class Ledger(Managed):
         account: Account = _ALL,
     ) -> Carried:
         """Sum the sessions that the next one of a speaker continues, with these features."""
-        parts, left_out, peak, expired, now = [], 0, 0.0, 0, datetime.now(UTC)
+        parts, left_out, peak, expired = [], 0, 0.0, 0
         with translated(self.path):
             for session in self._rows(speaker):
                 if not session.speech or (before is not None and session.id >= before):
                     continue
-                if not account.counts(session, now):
+                if not account.counts(session):
                     expired += account.takes(session)
                     continue
                 rows = {
@@ -247,8 +249,7 @@ class Ledger(Managed):
             JOIN speakers p ON p.id = s.speaker WHERE p.name = ? ORDER BY r.session, r.seconds
         """
         with translated(self.path):
-            now = datetime.now(UTC)
-            counted = {row.id for row in self._rows(speaker) if account.counts(row, now)}
+            counted = {row.id for row in self._rows(speaker) if account.counts(row)}
             rows = self.connection.execute(query, (speaker,)).fetchall()
             rows = [row for row in rows if row["session"] in counted]
         every = max(1, -(-len(rows) // max(1, maximum)))
@@ -299,9 +300,9 @@ class Ledger(Managed):
         account: Account = _ALL,
     ) -> str | None:  # fmt: skip
         """Return the error of ``refuse_twice``, or None."""
-        parts, now = list(parts), datetime.now(UTC)
+        parts = list(parts)
         for row in self._rows(speaker):
-            if row.id == session_id or not row.speech or not account.counts(row, now):
+            if row.id == session_id or not row.speech or not account.counts(row):
                 continue
             for earlier in row.heard:
                 for recording in parts:
