@@ -123,6 +123,11 @@ class Block:
     rate: int
     recording: int = 0
 
+    @property
+    def seconds(self) -> float:
+        """Its length."""
+        return len(self.samples) / self.rate
+
 
 @dataclass(frozen=True, slots=True)
 class Gap:

@@ -239,7 +239,7 @@ class Gate:
 
     def _count(self, block: Block, sent: list[Block]) -> None:
         self._held = self._held[len(block.samples) :]
-        self._sent_seconds += len(block.samples) / block.rate
+        self._sent_seconds += block.seconds
         sent.append(block)
 
     def _exceeds(self, bits: Iterable[float | None]) -> bool:

@@ -532,7 +532,7 @@ def _embed(extractions: Iterable[_Extraction]) -> None:
 def seconds_of(item: Item) -> float:
     """Return the length of an item, in seconds of the stream; 0 for those beside it."""
     if isinstance(item, Block):
-        return len(item.samples) / item.rate
+        return item.seconds
     return len(item.speech) / TICKS_PER_SECOND if isinstance(item, Frames) else 0.0
 
 

@@ -207,7 +207,7 @@ class SplitSource(WrappedSource):
         for item in self:
             if isinstance(item, Block):
                 yield list(self._parts(item, begun))
-                begun += len(item.samples) / item.rate
+                begun += item.seconds
             elif isinstance(item, Gap):
                 yield item
             else:

@@ -169,7 +169,7 @@ class LiveDiarised(SplitSource, WrappedLiveSource):
             if not isinstance(item, Block):
                 raise UsageError(f"{self.label} brings more than audio: only sound is split")
             waiting.append((received, item))
-            received += len(item.samples) / item.rate
+            received += item.seconds
             yield from self._take(received)
             if self._pipe.over and math.isinf(ended):
                 ended = max([received, *(turn.end_seconds for turn in self._turns)])
@@ -273,7 +273,7 @@ class LiveDiarised(SplitSource, WrappedLiveSource):
 
 
 def _end_of(begin: float, block: Block) -> float:
-    return begin + len(block.samples) / block.rate
+    return begin + block.seconds
 
 
 class PerChannel(SplitSource):

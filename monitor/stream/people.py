@@ -169,7 +169,7 @@ class MultiSpeakerMonitor:
                 if person not in self._silent:
                     events += self._voice(person).take(stretches)
                 last = stretches[-1]
-                end = last.seconds + len(last.block.samples) / last.block.rate
+                end = last.seconds + last.block.seconds
                 self.seconds = max(self.seconds, end)
             yield from sorted(events, key=attrgetter("seconds"))
         ends = [event for voice in self._voices.values() for event in voice.end()]
