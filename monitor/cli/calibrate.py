@@ -27,6 +27,7 @@ from monitor.cli.options import (
     argument,
     check_output,
     check_picture,
+    doubles_setting,
     feature_setup,
     group,
     made_console,
@@ -167,6 +168,7 @@ class CalibrateOptions:
         type=Features(),
     )
     frames: Path | None = shared(frames_option)
+    doubles: str = doubles_setting()
     hearing: CorpusOptions = group(CorpusOptions, "Corpus")
     workers: JobOptions = group(JobOptions, "Processes")
     lengths: tuple[float, ...] | None = option(
@@ -245,6 +247,7 @@ def command(options: CalibrateOptions) -> int:
     The table shows as many columns as fit; --json has all.
     """
     from monitor.features.registry import caveats, defaults
+    from monitor.population.doubles import describe_doubles
     from monitor.sources.registry import is_frames
     from monitor.training.calibrating import (
         LENGTHS,
@@ -253,6 +256,7 @@ def command(options: CalibrateOptions) -> int:
         advice,
         check_speakers,
     )
+    from monitor.training.voices import doubles_of_voices, without_doubles
 
     for picture in filter(None, (options.plot, options.reliability)):
         check_picture(picture)
@@ -275,6 +279,10 @@ def command(options: CalibrateOptions) -> int:
         corpus = keep_frames(corpus, options.corpus, options.frames, features, options.workers)
     voices, specs, problems = _collect(corpus, features, jobs)
     say_unused_words(specs, specs if all(map(is_frames, files)) else ())
+    doubles = doubles_of_voices(voices)
+    voices = without_doubles(voices, doubles, options.doubles)
+    for line in describe_doubles(doubles, options.doubles):
+        note(line)
     if population is not None:
         _check_templates(options, population, specs)
     if unknown := sorted(trained.keys() - specs.keys()):

@@ -31,6 +31,7 @@ from monitor.cli.options import (
     argument,
     check_output,
     columns_option,
+    doubles_setting,
     feature_setup,
     group,
     note,
@@ -77,6 +78,9 @@ def describe_enrolment(
                 f"{name}: {more:g} s of speech more, {total:g} s in all, in "
                 f"{plural(len(sessions), 'session')} with a template each"
             )
+    if not len(new):
+        yield f"all were enrolled before under other names; {output} holds {len(population)}"
+        return
     ends = dict.fromkeys(
         f"{end:g}" for end in (min(new.template_seconds), max(new.template_seconds))
     )
@@ -312,6 +316,7 @@ class EnrolOptions:
     )
     speaker_model: ClassVar[Any] = speaker_model_option
     frames: Path | None = shared(frames_option)
+    doubles: str = doubles_setting()
     transcribing: TranscriptOptions = group(TranscriptOptions, "Words")
     workers: JobOptions = group(JobOptions, "Processes")
 
@@ -341,6 +346,12 @@ def command(options: EnrolOptions) -> int:
     FILE.npz --forget NAME` deletes one person.
     """
     from monitor.files import alone
+    from monitor.population.doubles import (
+        describe_doubles,
+        drop_doubles,
+        find_doubles,
+        merge_doubles,
+    )
     from monitor.population.population import Population
     from monitor.training.unlike_sessions import find_outlier_sessions, unlike_additions
 
@@ -368,11 +379,18 @@ def command(options: EnrolOptions) -> int:
         if base is not None:
             base.refuse_enrolled(population)
             population = (base.extended if options.add else base.joined)(population)
+        doubles = find_doubles(population, enrolment.population.names)
+        if options.doubles == "merge":
+            population = merge_doubles(population, doubles)
+        elif options.doubles == "drop":
+            population = drop_doubles(population, doubles)
         population.save(output)
     if not locked:
         say(unlocked(output))
     for problem in enrolment.problems:
         say(f"monitor: skipped: {problem}")
+    for line in describe_doubles(doubles, options.doubles):
+        note(line)
     say_of_transcripts(enrolment.notes)
     if excluded:
         note(f"{output} is without {', '.join(excluded)}. Choose with --features.")
@@ -381,7 +399,9 @@ def command(options: EnrolOptions) -> int:
         outliers = find_outlier_sessions(enrolment.population, enrolment.sessions, base)
         outliers += unlike_additions(base, population, enrolment.sessions)
     people = _list_calibration_arguments(options, enrolment)
-    for line in describe_enrolment(population, enrolment.population, outliers, output, people):
+    new = enrolment.population
+    new = new.chosen(name for name in new.names if name in population.names)
+    for line in describe_enrolment(population, new, outliers, output, people):
         say(line)
     return INCOMPLETE if enrolment.problems else 0
 

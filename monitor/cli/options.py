@@ -595,6 +595,17 @@ speaker_model_option = click.option(
 )
 
 
+def doubles_setting() -> Any:
+    """Declare the setting on people under two names."""
+    return setting(
+        "doubles",
+        "Response to two names that sound like one person. `note` reports them, `merge` gives the "
+        "speech of the second name to the first, and `drop` leaves the second out.",
+        type=click.Choice(["note", "merge", "drop"]),
+        default="note",
+    )
+
+
 def guides_setting() -> Any:
     """Declare the setting that draws more lines in a picture."""
     return setting(

@@ -18,6 +18,7 @@ from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
 from monitor.jobs import Jobs
 from monitor.kinds import FeatureSpec, comparable_features
 from monitor.population.cohort import Cohort, FeatureTemplates
+from monitor.population.doubles import FEATURE, Double, doubles_among, name_once
 from monitor.population.population import Population
 from monitor.population.store import store_kind
 from monitor.protocols import Feature
@@ -163,6 +164,43 @@ class SpeakerSpeech:
     def session_name(self, session: int) -> str:
         """Return the name of a session; its number from 1 where it has none."""
         return self.session_names[session] if self.session_names else str(session + 1)
+
+
+def doubles_of_voices(voices: Sequence[SpeakerSpeech]) -> list[Double]:
+    """Find speakers who are probably in a corpus under two names."""
+    sessions = [(who, frames) for who, voice in enumerate(voices) for frames in voice.sessions]
+    if not all(FEATURE in frames for _, frames in sessions) or not sessions:
+        return []
+    totals = np.zeros((len(voices), sessions[0][1][FEATURE].spec.size))
+    seconds = np.zeros(len(voices))
+    for who, features in sessions:
+        frames = features[FEATURE]
+        totals[who] += frames.spec.kind.added(frames.values, frames.spec.size)
+        seconds[who] += frames.length / UNITS_PER_SECOND
+    return doubles_among([voice.name for voice in voices], totals, seconds)
+
+
+def without_doubles(
+    voices: Sequence[SpeakerSpeech], doubles: Sequence[Double], response: str
+) -> list[SpeakerSpeech]:
+    """Merge second names into first ones, or drop them, or for ``note`` keep both."""
+    kept = {} if response == "note" else name_once(doubles)
+    people = {voice.name: voice for voice in voices if voice.name not in kept}
+    for voice in voices:
+        if response == "merge" and voice.name in kept:
+            people[kept[voice.name]] = _joined(people[kept[voice.name]], voice)
+    return list(people.values())
+
+
+def _joined(voice: SpeakerSpeech, more: SpeakerSpeech) -> SpeakerSpeech:
+    names = [[who.session_name(i) for i in range(len(who.sessions))] for who in (voice, more)]
+    return SpeakerSpeech(
+        voice.name,
+        voice.sessions + more.sessions,
+        voice.speech + more.speech,
+        (*names[0], *(f"{more.name} {name}" for name in names[1])),
+        voice.sounds + more.sounds,
+    )
 
 
 def units_of(seconds: float) -> int:

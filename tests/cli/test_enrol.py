@@ -381,3 +381,25 @@ def test_a_further_session(run, calibrated, tmp_path):
     # without --add nobody is extended by accident
     assert run("enrol", folder, "--speaker", name, "--base", path, "-o", tmp_path / "n.npz",
                "--features", "f0").code == 2  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("response", "names"), [("note", 52), ("merge", 51), ("drop", 51)])
+def test_a_person_under_two_names_is_named_merged_or_dropped(
+    run, shared, tmp_path, response, names
+):
+    for name, chapter in (("mia", "128104"), ("ann", "135031")):
+        (tmp_path / "people" / name).mkdir(parents=True)
+        path = shared / "speech/dev-clean/1272" / f"{chapter}.opus"
+        talk = soundfile.read(path, RATE * 25, RATE * 5, dtype="float32")[0]
+        soundfile.write(tmp_path / "people" / name / "talk.wav", talk, RATE)
+    result = run(
+        *("enrol", tmp_path / "people", "--base", "reference", "--features", "voice"),
+        *("-o", tmp_path / "us.npz", {"doubles": response}),
+    )
+    assert result.code == 0
+    assert "ann and mia sound like one person (probability 9" in result.err
+    population = Population.load(tmp_path / "us.npz")
+    assert len(population) == names
+    ann = population.speakers[population.index("ann")]
+    assert len(ann.sources) == (2 if response == "merge" else 1)

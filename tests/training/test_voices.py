@@ -18,8 +18,16 @@ from monitor.maths.scores import EmbeddingSum, Histogram
 from monitor.sources.frames import write_frames
 from monitor.training import grid as cells
 from monitor.training.grid import plans
-from monitor.training.voices import SessionFrames, cohort_of, collect, join
-from monitor.types import EarlyFrames, Track
+from monitor.training.voices import (
+    SessionFrames,
+    SpeakerSpeech,
+    cohort_of,
+    collect,
+    doubles_of_voices,
+    join,
+    without_doubles,
+)
+from monitor.types import AnyArray, EarlyFrames, Track
 
 
 def test_frames_lie_in_tenths_of_a_speech_second(tmp_path, frames_file):
@@ -248,3 +256,25 @@ def test_a_cohort_has_one_sketch_of_all_that_each_said(tmp_path):
     assert made.specs["voice"].network == "ab" * 32
     assert made.about == "Readers."
     assert problems[0].startswith("zoe/1.npz is not a file of frames")
+
+
+def test_a_corpus_loses_second_names():
+    spec = FeatureSpec("voice", EMBEDDING, 60, 2.5)
+    random = np.random.default_rng(3)
+
+    def speech(name: str, vector: AnyArray) -> SpeakerSpeech:
+        values = np.repeat(vector[None], 10, axis=0)
+        frames = SessionFrames(values, np.arange(10) * 25, 250, spec)
+        return SpeakerSpeech(name, ({"voice": frames},), session_names=("day",))
+
+    vectors = random.normal(size=(12, 60))
+    people = [speech(f"p{i}", vector) for i, vector in enumerate(vectors)]
+    people.append(speech("again", vectors[4] + 0.5 * random.normal(size=60)))
+    doubles = doubles_of_voices(people)
+    assert [(double.first, double.second) for double in doubles] == [("p4", "again")]
+    assert without_doubles(people, doubles, "note") == people
+    assert without_doubles(people, doubles, "drop") == people[:-1]
+    merged = without_doubles(people, doubles, "merge")
+    assert [voice.name for voice in merged] == [voice.name for voice in people[:-1]]
+    assert merged[4].session_names == ("day", "again day")
+    assert len(merged[4].sessions) == 2

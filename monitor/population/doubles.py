@@ -1,0 +1,137 @@
+"""People who were enrolled twice, under two names.
+
+Public corpora contain them: one volunteer with two accounts, one caller with two numbers. Each of
+the two is the other's best impostor, so the figures of both read too low.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from monitor.maths.statistics import median
+from monitor.population.population import Population
+from monitor.types import AnyArray, FloatArray
+
+FEATURE = "voice"
+LEAST_SECONDS = 15.0  # speech of each template: shorter ones of one person differ too much
+LIKELY = 0.5  # probability above which a pair is reported
+# Chosen on 120 people at their own microphones and 160 in one room; judged on 20 others
+# (docs/people.md).
+_MATES = 0.85, 0.1  # mean and spread of the cosine of one person's two templates
+_LEAST_SPREAD = 0.12  # of the cosines of different people: few people show too little of it
+_FREEDOM = 30  # degrees of freedom of Student's t: the tail of different people's cosines
+_MOST_PEOPLE = 20_000  # each is compared with all others
+_SAMPLED_PEOPLE = 1000  # whose pairs show what is usual here
+_SHARE = 0.01  # prior share of people with a second name
+
+
+@dataclass(frozen=True, slots=True)
+class Double:
+    """Two names that probably are of one person."""
+
+    first: str
+    second: str
+    probability: float
+    cosine: float  # of the two templates
+
+
+def find_doubles(population: Population, new: Iterable[str] | None = None) -> list[Double]:
+    """Find people who are probably enrolled under two names, likeliest first.
+
+    The cosine of each pair's voice templates is compared with the cosines of all pairs here, which
+    are nearly all of different people. If everybody shares a room and a microphone, different
+    people sound alike too, and no pair stands out.
+
+    Args:
+        population: templates with the feature voice; without it none is found, nor among more than
+            20,000 people.
+        new: speakers of whom each pair needs one; None for all.
+    """
+    if FEATURE not in population.features or len(population) > _MOST_PEOPLE:
+        return []
+    slices = population.features[FEATURE].slices
+    owner = np.repeat(np.arange(len(population)), np.diff(population.offsets))
+    totals = np.zeros((len(population), slices.shape[1]))
+    np.add.at(totals, owner, slices)
+    return doubles_among(population.names, totals, population.template_seconds, new)
+
+
+def doubles_among(
+    names: Sequence[str], totals: AnyArray, seconds: AnyArray, new: Iterable[str] | None = None
+) -> list[Double]:
+    """Find doubles from each person's summed embeddings, (N, M), of this much speech, (N,)."""
+    lengths = np.linalg.norm(totals, axis=1)
+    enough = np.flatnonzero((np.asarray(seconds) >= LEAST_SECONDS) & (lengths > 0))
+    if enough.size < 2:
+        return []
+    directions = totals[enough] / lengths[enough, None]
+    chosen = None if new is None else set(new)
+    is_new = np.array([chosen is None or names[i] in chosen for i in enough.tolist()])
+    sample = directions[:: -(-enough.size // _SAMPLED_PEOPLE)]
+    usual = (sample @ sample.T)[np.triu_indices(len(sample), 1)]
+    doubles = []
+    for row, direction in enumerate(directions[:-1]):
+        later = row + 1 + np.flatnonzero(is_new[row] | is_new[row + 1 :])
+        cosines = directions[later] @ direction
+        probabilities = _compute_probabilities(cosines, usual, enough.size)
+        for i in np.flatnonzero(probabilities > LIKELY).tolist():
+            pair = names[enough[row]], names[enough[later[i]]]
+            doubles.append(Double(*pair, float(probabilities[i]), float(cosines[i])))
+    return sorted(doubles, key=lambda double: -double.cosine)
+
+
+def _compute_probabilities(cosines: FloatArray, usual: FloatArray, people: int) -> FloatArray:
+    """Compute the posterior probability that each pair is one person, given all pairs' cosines."""
+    from scipy.special import expit, logit
+    from scipy.stats import norm, t
+
+    centre = median(usual)
+    spread = max(1.4826 * median(np.abs(usual - centre)), _LEAST_SPREAD)
+    mates = norm.logpdf(np.minimum(cosines, _MATES[0]), *_MATES)
+    others = t.logpdf(cosines, _FREEDOM, centre, spread)
+    return np.asarray(expit(mates - others + logit(_SHARE / (people - 1))))
+
+
+def name_once(doubles: Iterable[Double]) -> dict[str, str]:
+    """Return the name to keep by each name to give up."""
+    kept: dict[str, str] = {}
+    for double in doubles:
+        first, second = (kept.get(name, name) for name in (double.first, double.second))
+        kept = {name: first if name == second else final for name, final in kept.items()}
+        if second != first:
+            kept[second] = first
+    return kept
+
+
+def merge_doubles(population: Population, doubles: Iterable[Double]) -> Population:
+    """Give the speech of each second name to the first, as further sessions."""
+    for gone, kept in name_once(doubles).items():
+        other = population.chosen([gone])
+        renamed = other.with_details([replace(other.speakers[0], name=kept)])
+        population = population.without(gone).extended(renamed)
+    return population
+
+
+def drop_doubles(population: Population, doubles: Iterable[Double]) -> Population:
+    """Leave out each second name."""
+    gone = name_once(doubles)
+    return population.chosen(name for name in population.names if name not in gone)
+
+
+def describe_doubles(doubles: Iterable[Double], response: str) -> Iterator[str]:
+    """Format a line for each pair; ``response`` is note, merge or drop."""
+    done = {
+        "merge": "The speech of {1} was given to {0}.",
+        "drop": "{1} was left out.",
+        "note": "While both names stay, the figures of both read too low. Check by ear, then set "
+        "`doubles = merge` or `drop` in --config.",
+    }[response]
+    for double in doubles:
+        pair = double.first, double.second
+        yield (
+            f"{pair[0]} and {pair[1]} sound like one person (probability "
+            f"{min(double.probability, 0.999):.1%}). {done.format(*pair)}"
+        )
