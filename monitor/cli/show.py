@@ -83,7 +83,14 @@ def command(options: ShowOptions) -> int:
     from monitor.tables import SUFFIXES as TABLES
 
     if options.keys:
-        return _print_keys()
+        from monitor.events.schema import RECORDS
+
+        formatter = click.HelpFormatter(width=100)
+        for record in RECORDS:
+            with formatter.section(record.title):
+                formatter.write_dl([(key.name, key.meaning) for key in record.keys if key.meaning])
+        click.echo(formatter.getvalue(), nl=False)
+        return 0
     if not options.runs:
         raise UsageError("name a RUN.jsonl: monitor replay --jsonl RUN.jsonl writes one")
     suffix = "" if options.output is None else options.output.suffix.lower()
@@ -97,17 +104,6 @@ def command(options: ShowOptions) -> int:
         endings = ", ".join((*PICTURES, *TABLES))
         raise UsageError(f"-o {options.output}: let the name end in one of {endings}")
     return _draw(options, options.output)
-
-
-def _print_keys() -> int:
-    from monitor.events.schema import RECORDS
-
-    formatter = click.HelpFormatter(width=100)
-    for record in RECORDS:
-        with formatter.section(record.title):
-            formatter.write_dl([(key.name, key.meaning) for key in record.keys if key.meaning])
-    click.echo(formatter.getvalue(), nl=False)
-    return 0
 
 
 def _draw(options: ShowOptions, output: Path) -> int:

@@ -142,13 +142,6 @@ def pool(mated: FloatArray, non_mated: FloatArray) -> Blocks:
             return Blocks(hits, misses, replicate, replicates)
         hits, misses = np.add.reduceat(hits, first), np.add.reduceat(misses, first)
         replicate = replicate[first]
-    return _stacked(hits, misses, replicate, replicates)
-
-
-def _stacked(
-    hits: DoubleArray, misses: DoubleArray, replicate: IntArray, replicates: int
-) -> Blocks:
-    """Pool one cell after another: where every pass pools only a few."""
     stack: list[tuple[float, float, int]] = []
     for hit, miss, number in zip(hits.tolist(), misses.tolist(), replicate.tolist(), strict=True):
         while stack and stack[-1][2] == number and stack[-1][0] * miss >= hit * stack[-1][1]:

@@ -151,7 +151,9 @@ def make_people_painter(
         title_text = short_name(heading if title is None else title, 90)
         figure.text(0.07, 0.945, title_text, fontsize=15, weight="bold", color=BLACK, va="bottom")
         figure.text(0.07, 0.91, _summary(start, end, len(curves) - len(curves_drawn)), color=GREY)
-        figure.text(0.07, 0.025, _caption(start, evidence=evidence), color=GREY, fontsize=9.5)
+        sentence = people_in_words(start, evidence=evidence)
+        care = "Evidence is not proof" if evidence else "It may be wrong"
+        figure.text(0.07, 0.025, f"{sentence}. Circles: alerts.\n{care}.", color=GREY, fontsize=9.5)
 
     return paint
 
@@ -209,12 +211,6 @@ def _summary(start: RunStart, end: RunEnd, hidden: int) -> str:
     if hidden:
         parts.append(f"{hidden} with fewer bits are not shown")
     return "  ·  ".join(filter(None, parts))
-
-
-def _caption(start: RunStart, *, evidence: bool) -> str:
-    sentence = people_in_words(start, evidence=evidence)
-    care = "Evidence is not proof" if evidence else "It may be wrong"
-    return f"{sentence}. Circles: alerts.\n{care}."
 
 
 # --- A recording before and after scrubbing to a budget of bits.
