@@ -226,15 +226,7 @@ class TerminalSink:
                 self.evidence |= event.is_evidence
                 self._show(event)
             case Alert():
-                standing = self.warned if event.level == "warning" else self.raised
-                rule = clean(event.rule, 60)
-                if event.way is not None:
-                    self.closed = event
-                elif event.state == "raised":
-                    standing[rule] = event.seconds or 0.0
-                else:
-                    standing.pop(rule, None)
-                self._say(phrases.event_in_words(event))
+                self._alert(event)
             case GapEvent():
                 self._gap(event)
             case NoticeEvent():
@@ -242,10 +234,7 @@ class TerminalSink:
             case Change():
                 self._change(event)
             case LevelReached():
-                self.crossings.setdefault(event.bits, {})[event.side] = event.since_seconds
-                is_informed = event.delay_seconds is None or not uninformed(self.reading)
-                whom = "" if is_informed else f", from {phrases.attacker_of(self.reading)}"
-                self._say(f"{level_in_words(event.bits)} {phrases.crossing_words(event)}{whom}")
+                self._crossing(event)
         if self._live is not None:
             if self._clock() - self._drawn >= REFRESH_SECONDS:
                 self._draw(self._live)
@@ -261,7 +250,7 @@ class TerminalSink:
             self._draw(self._live)
             self._live.stop()
         if self._live is None or not self.leaves_view:
-            self._say(self._line())
+            self._say(self._last_words())
 
     def say(self, line: str) -> None:
         """Tell a person something that is no event."""
@@ -275,6 +264,9 @@ class TerminalSink:
 
     def _line(self) -> str:
         raise NotImplementedError
+
+    def _last_words(self) -> str:
+        return self._line()
 
     def _plain(self) -> None:
         """Print a line occasionally if there is news, when there is no view."""
@@ -295,6 +287,17 @@ class TerminalSink:
             return
         self.console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
+    def _alert(self, alert: Alert) -> None:
+        standing = self.warned if alert.level == "warning" else self.raised
+        rule = clean(alert.rule, 60)
+        if alert.way is not None:
+            self.closed = alert
+        elif alert.state == "raised":
+            standing[rule] = alert.seconds or 0.0
+        else:
+            standing.pop(rule, None)
+        self._say(phrases.event_in_words(alert))
+
     def _gap(self, gap: GapEvent) -> None:
         self._gaps += 1
         if self._gaps <= SHOWN_GAPS:
@@ -308,6 +311,12 @@ class TerminalSink:
         if self._changes <= SHOWN_GAPS:
             more = " (further ones are only counted)" if self._changes == SHOWN_GAPS else ""
             self._say(f"{': '.join(phrases.describe_event(change))}{more}")
+
+    def _crossing(self, event: LevelReached) -> None:
+        self.crossings.setdefault(event.bits, {})[event.side] = event.since_seconds
+        is_informed = event.delay_seconds is None or not uninformed(self.reading)
+        whom = "" if is_informed else f", from {phrases.attacker_of(self.reading)}"
+        self._say(f"{level_in_words(event.bits)} {phrases.crossing_words(event)}{whom}")
 
     @property
     def doubt(self) -> str:
