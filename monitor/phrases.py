@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-# --- The wording of figures for people.
 
 IMPOSTOR = "probably not enrolled"
 AT_ALL = "Is the speaker enrolled at all?"
@@ -153,8 +152,6 @@ def _count(k: float) -> str:
     return f"{k:,.0f}" if k >= 9.95 else f"{k:.1f}".removesuffix(".0")
 
 
-# --- Wording of conditions and of their difference from the templates'.
-
 CAVEAT = "low bits do not mean safe"
 """Shown beside the headline if the audio is bad or unlike the templates."""
 
@@ -296,16 +293,11 @@ def unknown_in_words(seconds: float) -> str:
     )
 
 
-# --- Wording of a declared epsilon, next to the measured bits.
-
-
 def allowed_in_words(bits: float) -> str:
     """Format bits of evidence that a promise leaves room for."""
     text = f"{bits:,.0f}" if bits >= 100 else f"{bits:.1f}".removesuffix(".0")
     return f"{text} bit{'' if text == '1' else 's'}"
 
-
-# --- The wording of a protected side: to which attacker, and levels that either side reaches.
 
 IGNORANT = "ignorant"
 NO_MEASURE = "no measure of protection"

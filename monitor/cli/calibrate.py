@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from monitor.training.calibrating import CalibrationSettings
     from monitor.training.voices import SpeakerSpeech
 
-# --- The calibration table, for people.
 
 _COLUMNS = (
     ("T s", "T", "g", "speech seconds of the test"),

@@ -24,7 +24,6 @@ from monitor.jobs import cores
 from monitor.phrases import plural
 from monitor.run import FAILED
 
-# --- The extras: what each gives, what of it is installed, and how to have the rest.
 
 _NAME = "speaker-disclosure-monitor"
 EXTRAS = {
@@ -77,8 +76,6 @@ def install(*names: str) -> str:
     where = "-e '." if _FOR_DEVELOPERS.intersection(names) else f"'{_NAME}"
     return f"pip install {where}[{','.join(names)}]'"
 
-
-# --- What `monitor doctor` looks at. A check reports the state and the remedy.
 
 LEAST_FREE = 200 * 2**20
 """Bytes: a day of records at one a second."""

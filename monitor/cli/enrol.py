@@ -56,8 +56,6 @@ if TYPE_CHECKING:
     from monitor.training.enrolling import Enrolment
     from monitor.training.unlike_sessions import UnlikeSession
 
-# --- What was enrolled, what to mind and what to do next, for people.
-
 
 def describe_enrolment(
     population: Population,
@@ -150,8 +148,6 @@ def _describe_lengths(population: Population) -> Iterator[str]:
         )
 
 
-# --- The part of monitor enrol that records from a microphone.
-
 MICROPHONE_SECONDS = 60.0
 QUEUE_SECONDS = 60.0
 """A slow machine may lag, since no reading is shown."""
@@ -199,9 +195,6 @@ def enrol_from_microphone(
         note(f"the recording was {fault}. Record another one, and {advice}.")
     enrolment = take.enrolment(spelled(speaker), "microphone", seconds, setup)
     return replace(enrolment, problems=(*enrolment.problems, *problems))
-
-
-# --- The parts of monitor enrol and score that go by VoicePrivacy's lists of enrolment and trials.
 
 
 def select_enrolment(folder: Path, corpus: Corpus) -> Corpus:

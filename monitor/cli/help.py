@@ -12,7 +12,6 @@ import click
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-# --- Help: short by default, under headings.
 
 RARE = frozenset(
     (
@@ -154,8 +153,6 @@ def _print_all(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
         click.echo(ctx.get_help())
         ctx.exit()
 
-
-# --- What a shell offers for the value of an option: files, features, methods, enrolled people.
 
 VARIABLE = "_MONITOR_COMPLETE"
 """Environment variable through which the script of `monitor doctor --completion` asks the

@@ -555,8 +555,6 @@ class ProtectedVoiceOptions:
         return Protection(self.protect, self.population(), self.protect_seed)
 
 
-# --- The page, for every command that has one: its options, and the sink they ask for.
-
 LOOPBACK = "127.0.0.1"
 PAGE_TOP = 100
 """Maximum number of speakers that the page draws."""
@@ -653,9 +651,6 @@ def open_page(
     )
 
 
-# --- A house: where its broker is, and as what the voice is shown there.
-
-
 def mqtt_option(help: str) -> Any:  # noqa: A002
     """Make the field of a broker's address."""
     remedy = (
@@ -714,9 +709,6 @@ class HouseOptions:
         from monitor.sinks.mqtt import PageDevice
 
         return PageDevice(broker, spelled(self.mqtt_name), report=note)
-
-
-# --- A run: its options and its report.
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,9 +136,6 @@ def progress_over(
         yield lambda label, amount: progress.update(task, advance=amount, description=label)
 
 
-# --- The options and arguments of a command are the fields of a dataclass.
-
-
 class FiniteRange(click.FloatRange):
     """A number in a range, or any, but neither nan nor infinity, as which 400 digits are read."""
 
@@ -291,8 +288,6 @@ def trained_by_feature(texts: Sequence[str], speakers: Collection[str]) -> dict[
         trained.setdefault(name, set()).update(names)
     return trained
 
-
-# --- The types of values.
 
 MOST_REPLICATES = 100_000
 """Resamples beyond that take all memory and change no digit that is shown."""
@@ -702,9 +697,6 @@ def seconds_of(path: Readable) -> float | None:
         return File(path).seconds if stated is None else stated
     except MonitorError:  # reported with the reason at extraction
         return None
-
-
-# --- Checks.
 
 
 def check_output(path: Path) -> None:

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from monitor.run import Run
     from monitor.run.each import SummaryRow
 
-# --- Every recording by itself, summed up in a table.
 
 SUFFIXES = (".csv", ".parquet")
 MOST_NAMED = 20

@@ -68,9 +68,6 @@ def list_of(items: Schema) -> Schema:
     return {"type": "array", "items": items}
 
 
-# --- Check that a parsed value matches its JSON Schema.
-
-
 def misfit(value: Any, schema: Schema, name: str = "") -> str | None:
     """Return the first key that does not fit its schema, or None; missing keys do not matter.
 

@@ -29,8 +29,6 @@ class FalseAlarmTerms:
     beyond: bool | None = key(sparse=True, default=None, type="boolean")
 
 
-# --- The first record of a run: everything that a reader needs to know before its first reading.
-
 _SHARE = {"type": "number", "minimum": 0, "maximum": 1}
 
 
@@ -280,9 +278,6 @@ class RunStart(Event):
     )
 
 
-# --- The last record of a run, with totals and losses.
-
-
 @declared(kw_only=True)
 class PersonEnd:
     """One of several speakers: the most probable person, and the figures of the last reading.
@@ -426,8 +421,6 @@ class RunEnd(Event):
         "reasons why the run is incomplete, one line each", required=False, default=()
     )
 
-
-# --- What happens in between.
 
 _LABEL = "only for several people. Label of this person"
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# --- Reliability diagram: predicted probability against the observed fraction.
 
 _MOST_LINES = 5
 _FEWEST = 8.0  # minimum candidates per point
@@ -90,8 +89,6 @@ def _panel(axes: Axes, row: Record) -> None:
         color=BLACK, loc="left",
     )  # fmt: skip
 
-
-# --- Rank models: expected bits against speech seconds.
 
 _SHORT, _LONG = np.array([0.55, 0.76, 0.90]), np.array([0.03, 0.15, 0.38])
 """Colours of the shortest and the longest template."""

@@ -213,8 +213,6 @@ def _summary(start: RunStart, end: RunEnd, hidden: int) -> str:
     return "  ·  ".join(filter(None, parts))
 
 
-# --- A recording before and after scrubbing to a budget of bits.
-
 _SCRUBBED_INCHES = (9.0, 4.4)
 _SHADE = "#E8E8E8"
 

@@ -107,7 +107,6 @@ DOWNLOADS: Mapping[str, tuple[str, Callable[[KeptRun], Iterator[bytes]]]] = {
 """By name: the media type, and what makes it."""
 
 
-# ------------------------------------------------------------------------------------------- report
 # A run as a document: what was given away, its curve, its figures and what happened.
 
 

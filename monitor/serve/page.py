@@ -42,7 +42,6 @@ from monitor.web.hub import Wakeup
 from monitor.web.page import STATIC, LoginPage, Pages, plotly_styles, static_routes
 from monitor.web.server import Certificate, Server
 
-# --- Messages to one browser.
 
 MOST_WAITING = 64
 MOST_SOUNDS = 64
@@ -87,8 +86,6 @@ class Outbox:
             self._waiting.clear()
         return messages
 
-
-# --- The app: what a browser may ask for.
 
 MOST_SESSIONS = 8
 AWAY_SECONDS = 30.0
@@ -398,9 +395,6 @@ def _number(wish: Mapping[str, object], key: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e9:
         raise RefusedError(f"{key} must be a number")
     return float(value)
-
-
-# --- The server.
 
 
 class ListeningPage(Managed):

@@ -45,7 +45,6 @@ from monitor.types import Block, Gap
 from monitor.virtual_files import MemoryFile
 from monitor.web.hub import Hub
 
-# --- The browser's microphone as a live source.
 
 RATES = (8_000, 192_000)
 _HEADER = struct.Struct("<Q")
@@ -109,8 +108,6 @@ class BrowserMicrophone(AudioQueue):
         self._place = position + samples
         self.put(pcm_to_float(message[_HEADER.size :], "s16le", 1))
 
-
-# --- A recording dropped onto the page: in memory alone, opened as `monitor replay` opens it.
 
 MOST_BYTES = 225 * 1024 * 1024
 """Maximum size of a recording, which fits two hours of 16-bit samples at 16 kHz or days of Opus.
@@ -202,8 +199,6 @@ def opened(
     return Diarised(source, read_turns(turns, recording=recording.name), start_seconds=0.0)
 
 
-# --- An anonymiser chosen at the page, and its sound on the way back.
-
 _SETTINGS = {"noise": "noise:10"}
 """Settings of anonymisers that need one and do not draw it randomly."""
 _NEVER = ("none", "command")
@@ -256,8 +251,6 @@ def protection(method: object, send: Callable[[bytes], object]) -> Protection | 
         raise UsageError("no such anonymiser can be chosen here")
     return Protection(method, on_block=ProtectedAudioSender(send))
 
-
-# --- A session, which runs a browser's requests in a thread and replies.
 
 Message: TypeAlias = "Mapping[str, object]"
 """A message to a browser, by its ``type``."""

@@ -22,7 +22,6 @@ from monitor.events.schema import event_of
 from monitor.files import PRIVATE, is_ours, keep_private, lock, path_matches_handle
 from monitor.types import Record
 
-# --- Checks a path before a run is written there: is there a run already, and did it end?
 
 _LAST_BYTES = 1 << 20  # an end record is far shorter
 
@@ -83,8 +82,6 @@ def _kind(line: bytes) -> Any:
         return None
     return record.get("type") if isinstance(record, dict) else None
 
-
-# --- Records as JSON lines, in a file or on standard output.
 
 _SCALE = 1e6  # six decimals
 
@@ -327,8 +324,6 @@ def _plain(value: Any) -> Any:
         return value
     raise TypeError(f"a record cannot hold {type(value).__name__}")
 
-
-# --- Keeps the events of a run in memory, thinned so that hours of it can be drawn.
 
 _Voice: TypeAlias = "tuple[str | None, str | None]"
 """Label and watched speaker; None if there are no several."""

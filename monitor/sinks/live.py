@@ -289,9 +289,6 @@ def _side_by_side(left: list[Text], right: list[Text], width: int) -> list[Text]
     return lines
 
 
-# --- Progress of a replay: a bar, and one line per person if there are several.
-
-
 class ReplayProgress(TerminalSink):
     r"""A bar for a replay: audio done, times real time, time left, bits now.
 

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from monitor.protocols import RelayControl
     from monitor.types import Record
 
-# --- The broker, by its address.
 
 PORTS = {"mqtt": 1883, "mqtts": 8883}
 PREFIX = "disclosure-monitor"
@@ -115,8 +114,6 @@ class Broker:
                 f"invalid mqtt-ca {self.authority} ({reason}): use a PEM file"
             ) from None
 
-
-# --- A device of Home Assistant, which shows states and takes commands.
 
 DISCOVERY = "homeassistant"
 """Prefix of the topics on which Home Assistant discovers devices and announces itself."""
@@ -431,8 +428,6 @@ class HouseDevice:
         client.loop_stop()
 
 
-# --- A voice as such a device.
-
 NAME = "voice"
 ON, OFF = b"ON", b"OFF"
 CALM: Mapping[str, object] = {"state": "OFF", "raised": []}
@@ -612,8 +607,6 @@ def _output(way: str) -> Record:
 def _rounded(bits: float | None) -> float | None:
     return None if bits is None or not math.isfinite(bits) else round(bits, 2)
 
-
-# --- A page at which several people speak, each of whom is asked.
 
 PAGE_NAME = "voice page"
 _NOBODY: Mapping[str, object] = {"state": "OFF", "listening": 0}

@@ -18,8 +18,6 @@ from monitor.events.run import Alert, Change, GapEvent, NoticeEvent, PersonEnd, 
 from monitor.phrases import STYLE_CAVEAT, clock_time, condition_in_words, plural, usable_in_words
 from monitor.safe_text import printable
 
-# --- A rich console that replaces control characters in texts from files.
-
 
 class PlainConsole(Console):
     r"""rich's console, which itself lets escape sequences in a text through.
@@ -43,8 +41,6 @@ class PlainConsole(Console):
                 lines = map(printable, segment.text.split("\n"))
                 yield Segment("\n".join(lines), segment.style)
 
-
-# --- The summary of a run of one voice.
 
 _Rows: TypeAlias = Iterator[tuple[str, str]]
 
@@ -230,9 +226,6 @@ def _happened(event: Event) -> _Rows:
                 yield "not done", clean(line, 300)
             if event.stopped:
                 yield "stopped by", clean(event.stopped, 60)
-
-
-# --- The summary of a recording of several people: a row for each.
 
 
 def print_people(events: Sequence[Event], console: Console) -> None:

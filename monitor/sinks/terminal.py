@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.text import Text
 
-# --- A curve drawn with braille dots, two by four to a character.
 
 RIGHT = 12
 """Characters beside the curve, for people who match."""
@@ -149,8 +148,6 @@ def draw_behind(
                 lines[row][column] = PROTECTED
     return ["".join(line) for line in lines]
 
-
-# --- The base of the sinks that draw for people on a terminal: when to draw, and what to keep.
 
 REFRESH_SECONDS = 0.1
 LINE_SECONDS = 10.0

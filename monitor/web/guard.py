@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-# --- Access control of the page: its token, the browsers' sessions, and limits on guessing.
 
 COOKIE = "monitor_page"
 LEAST_CHARACTERS = 12
@@ -151,8 +150,6 @@ def _network(address: str) -> str:
         return str(parsed)
     return str(ipaddress.ip_network((parsed, 64), strict=False))
 
-
-# --- Who may see the page: which hosts it answers to, the token, and the headers of every answer.
 
 CSP = (
     "default-src 'none'",

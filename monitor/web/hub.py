@@ -28,7 +28,6 @@ from monitor.events.run import Alert, Change, GapEvent, LevelReached, NoticeEven
 from monitor.events.schema import event_of
 from monitor.phrases import AT_ALL, FEATURE_NAMES, IMPOSTOR, clock_time, odds, usable_in_words
 
-# --- The page's text for an event, in the words of all views.
 
 _Words: TypeAlias = "dict[str, object]"
 
@@ -129,9 +128,6 @@ def _words_of_reading(reading: Reading, start: RunStart) -> _Words:
         among = f" (among {people(others[0].people)} people)"
         words["others"] = [phrases.NARROWED, f"{phrases.narrowed_names(others)}{among}"]
     return words
-
-
-# --- An event that another thread sets and coroutines of the server's loop wait for.
 
 
 class Wakeup:

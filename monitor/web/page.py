@@ -45,7 +45,6 @@ from monitor.web.hub import Hub, NumberedRecord, Wakeup
 from monitor.web.relay import overlay_routes, relay_routes
 from monitor.web.server import Server
 
-# --- The newest reading as Prometheus metrics.
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -164,8 +163,6 @@ def exposition(hub: Hub, clients: int = 0) -> bytes:
     return generate_latest(registry)
 
 
-# --- A run as server-sent events. Every record has an id, so that a returning reader continues.
-
 MOST_BEHIND = 256
 PAUSE_SECONDS = 0.05
 HEARTBEAT_SECONDS = 10.0
@@ -266,8 +263,6 @@ def _event(name: str, data: Mapping[str, object]) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (name.encode(), orjson.dumps(data))
 
 
-# --- The plotly.js that the page draws with, and the style sheets that it brings itself.
-
 _TEXT = re.compile(r"""\.textContent=(?:'([^'\\]*)'|"([^"\\]*)")""")
 
 
@@ -296,8 +291,6 @@ def styles_of(script: str) -> list[str]:
         for text in sorted(texts)
     ]
 
-
-# --- The server's routes: the page, events, readings, metrics, logging in and out.
 
 STATIC = Path(__file__).parent / "static"
 MOST_FORM_BYTES = 4096
@@ -462,9 +455,6 @@ class Pages:
 
 def _see_page() -> Response:
     return Response(status_code=303, headers={"location": "/"})
-
-
-# --- A sink that shows a run in browsers: a hub, and a server.
 
 
 class Page(Managed):

@@ -22,7 +22,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from monitor.errors import UsageError
 
-# --- Limits on the number of the server's connections and their idle time.
 #
 # uvicorn limits requests only. A socket that never sends one still uses a descriptor, and uvicorn's
 # only timeout ends with the first byte of the next request.
@@ -248,8 +247,6 @@ def _cancel(timer: asyncio.TimerHandle | None) -> None:
     if timer is not None:
         timer.cancel()
 
-
-# --- The server, in a separate thread.
 
 START_SECONDS = 10.0
 LAST_WORDS_SECONDS = 2.0
