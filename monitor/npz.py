@@ -22,8 +22,7 @@ FREE_BYTES = 128 << 20  # however small a file is: a day of voice activity shrin
 MOST_RATIO = 50  # beyond that, of its size: histograms of ten thousand speakers shrink 24 times
 _PIECE = 1 << 20
 _LOCAL_HEADER, _LOCAL_MAGIC = 30, b"PK\x03\x04"
-MAPPED = "mapped/"
-"""Prefix of the names of arrays that are mapped from the file."""
+MAPPED = "mapped/"  # prefix of the names of arrays that are mapped from the file
 
 
 def read_arrays(

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-
 IMPOSTOR = "probably not enrolled"
 AT_ALL = "Is the speaker enrolled at all?"
-FEWEST = 1.95
-"""Minimum number of people for "1 in k"; "1 in 1.4" would not help readers."""
+FEWEST = 1.95  # minimum number of people for "1 in k"; "1 in 1.4" would not help readers
 ACCUMULATES = "Evidence accumulates across one person's recordings, but is not a sum."
 VOICED = ("f0", "f0_robust")
 """Features that use voiced speech alone, a part of all speech (usable seconds are fewer)."""

@@ -27,16 +27,13 @@ _KILL_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class CompletedProgram:
-    """The end of a program: status, output and errors.
-
-    Attributes:
-        stopped: reason for killing it, or None. ``"time"`` is too long a run. ``"printed"`` is too
-            much standard output, and ``"said"`` is too much standard error.
-    """
+    """The end of a program: status, output and errors."""
 
     status: int
     printed: bytes
     errors: bytes
+    # reason for killing it, or None. ``"time"`` is too long a run. ``"printed"`` is too much
+    # standard output, and ``"said"`` is too much standard error.
     stopped: Literal["time", "printed", "said"] | None = None
 
 

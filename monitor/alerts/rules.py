@@ -381,8 +381,7 @@ class AdjustableThreshold(Threshold):
     """
 
     _next: float | None = None
-    maximum = math.inf
-    """A higher threshold is lowered to this."""
+    maximum = math.inf  # a higher threshold is lowered to this
 
     def adjust(self, bits: float) -> float:
         """Set the threshold from the next reading on; thread-safe.

@@ -98,8 +98,7 @@ _FIRST_TO_GO = (
     *("impostors", "support", "evidence", "trials", "ECE", "IdR", "N", "speakers"),
 )
 """Columns that a narrow terminal does without, in this order."""
-_PIPED = 100
-"""Columns of text where there is no terminal to ask."""
+_PIPED = 100  # columns of text where there is no terminal to ask
 
 
 def _legend(titles: Collection[str]) -> str:

@@ -24,7 +24,6 @@ from monitor.jobs import cores
 from monitor.phrases import plural
 from monitor.run import FAILED
 
-
 _NAME = "speaker-disclosure-monitor"
 EXTRAS = {
     "training": "the attacker of `monitor attack` who trains a network",
@@ -77,8 +76,7 @@ def install(*names: str) -> str:
     return f"pip install {where}[{','.join(names)}]'"
 
 
-LEAST_FREE = 200 * 2**20
-"""Bytes: a day of records at one a second."""
+LEAST_FREE = 200 * 2**20  # bytes: a day of records at one a second
 QUIET_DECIBELS = -70.0
 
 

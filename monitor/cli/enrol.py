@@ -149,8 +149,7 @@ def _describe_lengths(population: Population) -> Iterator[str]:
 
 
 MICROPHONE_SECONDS = 60.0
-QUEUE_SECONDS = 60.0
-"""A slow machine may lag, since no reading is shown."""
+QUEUE_SECONDS = 60.0  # a slow machine may lag, since no reading is shown
 
 
 def enrol_from_microphone(

@@ -556,8 +556,7 @@ class ProtectedVoiceOptions:
 
 
 LOOPBACK = "127.0.0.1"
-PAGE_TOP = 100
-"""Maximum number of speakers that the page draws."""
+PAGE_TOP = 100  # maximum number of speakers that the page draws
 
 
 def _read_address(text: str) -> tuple[str, int]:

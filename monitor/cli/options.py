@@ -34,8 +34,7 @@ def say(text: str, *, err: bool = True) -> None:
     click.echo("\n".join(printable(line) for line in text.split("\n")), err=err)
 
 
-NOTE = "monitor: note:"
-"""Prefix of lines that a reader should know, but that change no exit status."""
+NOTE = "monitor: note:"  # prefix of lines that a reader should know, but that change no exit status
 
 
 def note(text: object) -> None:
@@ -289,8 +288,7 @@ def trained_by_feature(texts: Sequence[str], speakers: Collection[str]) -> dict[
     return trained
 
 
-MOST_REPLICATES = 100_000
-"""Resamples beyond that take all memory and change no digit that is shown."""
+MOST_REPLICATES = 100_000  # resamples beyond that take all memory and change no digit that is shown
 
 _SHORTEST, _LONGEST = 1e-3, 1e9
 """Seconds: a millisecond and thirty years. Values beyond are mistakes."""
@@ -327,8 +325,7 @@ def _read_names(text: str) -> tuple[str, ...]:
     return names
 
 
-Names = partial(Text, "NAME[,NAME]", _read_names)
-"""A comma-separated list of names."""
+Names = partial(Text, "NAME[,NAME]", _read_names)  # a comma-separated list of names
 
 
 class Features(Text):
@@ -622,10 +619,8 @@ WorkerPlace = partial(
 """A number of processes, or where the workers of a scheduler are."""
 
 
-WORTHWHILE_SECONDS = 60.0
-"""Minimum audio per process, which takes a second or two to start."""
-UNKNOWN_SECONDS = 60.0
-"""Assumed length for the progress if a header gives none."""
+WORTHWHILE_SECONDS = 60.0  # minimum audio per process, which takes a second or two to start
+UNKNOWN_SECONDS = 60.0  # assumed length for the progress if a header gives none
 
 
 @dataclass(slots=True)

@@ -53,10 +53,8 @@ if TYPE_CHECKING:
 
 
 SUFFIXES = (".csv", ".parquet")
-MOST_NAMED = 20
-"""Recordings with an alert that are named; the summary has all."""
-MOST_TOLD = 5
-"""Recordings that a note names; the summary has all."""
+MOST_NAMED = 20  # recordings with an alert that are named; the summary has all
+MOST_TOLD = 5  # recordings that a note names; the summary has all
 
 
 @dataclass(frozen=True, slots=True)

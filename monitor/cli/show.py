@@ -25,8 +25,7 @@ from monitor.cli.options import (
 )
 from monitor.errors import UsageError
 
-_WAIT_SECONDS = 2.0
-"""For a run to be read before its page is shown."""
+_WAIT_SECONDS = 2.0  # for a run to be read before its page is shown
 
 
 @dataclass(frozen=True, slots=True)

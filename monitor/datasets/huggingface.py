@@ -218,21 +218,13 @@ def _rows(
 
 @dataclass(frozen=True, slots=True)
 class ParquetAudio(VirtualFile):
-    """One row's sound file in a Parquet file, read when it is opened.
+    """One row's sound file in a Parquet file, read when it is opened."""
 
-    Attributes:
-        path: the Parquet file.
-        leaf: the column of bytes, with its struct: ``audio.bytes``.
-        group: row group.
-        row: place in the row group.
-        number: place in the file, from 0.
-    """
-
-    path: Path
-    leaf: str
-    group: int
-    row: int
-    number: int
+    path: Path  # the Parquet file
+    leaf: str  # the column of bytes, with its struct: ``audio.bytes``
+    group: int  # row group
+    row: int  # place in the row group
+    number: int  # place in the file, from 0
 
     @property
     def name(self) -> str:  # type: ignore[override]

@@ -280,17 +280,13 @@ class RunStart(Event):
 
 @declared(kw_only=True)
 class PersonEnd:
-    """One of several speakers: the most probable person, and the figures of the last reading.
-
-    Attributes:
-        person: None if not enrolled.
-        seconds, overlap_seconds: speech alone and overlapping speech, by the turns.
-    """
+    """One of several speakers: the most probable person, and the figures of the last reading."""
 
     label: str = key()
-    person: str | None = key()
+    person: str | None = key()  # None if not enrolled
     probability: float | None = key("probability")
     enrolled: float | None = key("probability")
+    # seconds, overlap_seconds: speech alone and overlapping speech, by the turns
     seconds: float | None = key("seconds")
     overlap_seconds: float | None = key("seconds")
     speech: float = key("seconds")

@@ -111,8 +111,7 @@ class _Detector:
         return np.array(decisions, dtype=np.bool_)
 
 
-_RECENT = 10
-"""A tenth of a second of samples: more than a resampler holds."""
+_RECENT = 10  # a tenth of a second of samples: more than a resampler holds
 
 
 class Resampler:

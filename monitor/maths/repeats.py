@@ -20,8 +20,7 @@ NAME = "waveform"
 """Name of its track, which `monitor.features.waveform` makes."""
 SAMPLES_PER_TICK = 20
 RATE = SAMPLES_PER_TICK * TICKS_PER_SECOND
-LATE_TICKS = 25
-"""Ticks after which the waveform of a moment has come."""
+LATE_TICKS = 25  # ticks after which the waveform of a moment has come
 WINDOW_TICKS = TICKS_PER_SECOND
 """The newest audio, which is looked for; audio that repeats itself twice as long is found."""
 BACK_TICKS = 12 * TICKS_PER_SECOND

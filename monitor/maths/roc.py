@@ -87,8 +87,7 @@ def scores_of(mated: ArrayLike, non_mated: ArrayLike) -> tuple[DoubleArray, Doub
 # Ayer et al., 1955. Equal scores are one cell, so ties are pooled. Tools that sort the mated scores
 # of a tie last report perfect separation if all scores are equal. The blocks are also the edges of
 # the ROC's convex hull, and give the ideal calibration (Brummer and du Preez, 2013).
-_PASSES = 64
-"""Passes over all cells at once before the stack: noise is gone after a few."""
+_PASSES = 64  # passes over all cells at once before the stack: noise is gone after a few
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,8 +139,7 @@ def with_dark_theme(svg: str) -> str:
     return re.sub(r"(<svg[^>]*>)", rf"\1<style>{_DARK_THEME}</style>", svg, count=1)
 
 
-_STYLE_LOCK = RLock()
-"""Matplotlib's style and the warning filters are global to the process."""
+_STYLE_LOCK = RLock()  # matplotlib's style and the warning filters are global to the process
 
 
 @contextmanager

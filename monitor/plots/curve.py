@@ -55,8 +55,7 @@ GROWTH_NOTE = (
     "composition. Both: an average voice."
 )
 LABEL_COLUMNS = 32
-MOST_LABELS = 3
-"""Maximum number of thresholds, alerts, changes or gaps with a label."""
+MOST_LABELS = 3  # maximum number of thresholds, alerts, changes or gaps with a label
 _DASHES = {"linear": (0, (5, 3)), "sqrt": (0, (1, 2))}
 _GROWTH = {"linear": "linear", "sqrt": "square-root"}
 

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INCHES = (11.0, 6.2)
-MOST_DRAWN = 8
-"""Maximum number of curves, for the people with most bits; a line counts the others."""
+MOST_DRAWN = 8  # maximum number of curves, for the people with most bits; a line counts the others
 _COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, BLACK, "#5BA4CF", "#8A7A00")
 _TICKS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800)
 _MOST_TICKS = 8
@@ -219,21 +218,16 @@ _SHADE = "#E8E8E8"
 
 @dataclass(frozen=True, slots=True)
 class ScrubCurves:
-    """Curves to draw, in seconds of the recording.
+    """Curves to draw, in seconds of the recording."""
 
-    Attributes:
-        title: one line that summarises the change.
-        before, after: seconds and bits of the strongest attacker at each second, shape (k,) each.
-        changed: start and end of each interval that was cut, silenced or protected.
-        change: description of that change.
-    """
-
-    title: str
+    title: str  # one line that summarises the change
     budget: float
+    # before, after: seconds and bits of the strongest attacker at each second, shape (k,) each
     before: tuple[FloatArray, FloatArray]
     after: tuple[FloatArray, FloatArray]
+    # start and end of each interval that was cut, silenced or protected
     changed: Sequence[tuple[float, float]]
-    change: str
+    change: str  # description of that change
     seconds: float
 
 

@@ -42,7 +42,6 @@ from monitor.web.hub import Wakeup
 from monitor.web.page import STATIC, LoginPage, Pages, plotly_styles, static_routes
 from monitor.web.server import Certificate, Server
 
-
 MOST_WAITING = 64
 MOST_SOUNDS = 64
 """Messages of protected sound, half a second each: the oldest are left out, and are silence."""
@@ -88,13 +87,10 @@ class Outbox:
 
 
 MOST_SESSIONS = 8
-AWAY_SECONDS = 30.0
-"""Time in which a browser can reconnect to its session, in seconds."""
+AWAY_SECONDS = 30.0  # time in which a browser can reconnect to its session, in seconds
 MOST_TEXT = 4096
-TEXTS_SECOND = 20
-"""Messages but for sound; a slider that is dragged sends a dozen."""
-MESSAGES_SECOND = 200
-"""With sound, of which 50 are sent, and once what waited for the line."""
+TEXTS_SECOND = 20  # messages but for sound; a slider that is dragged sends a dozen
+MESSAGES_SECOND = 200  # with sound, of which 50 are sent, and once what waited for the line
 BURST_SECONDS = 5
 LEFT, REFUSED, FULL, TAKEN = 1001, 1008, 1013, 4409
 HEARTBEAT_SECONDS = 10.0

@@ -45,16 +45,13 @@ from monitor.types import Block, Gap
 from monitor.virtual_files import MemoryFile
 from monitor.web.hub import Hub
 
-
 RATES = (8_000, 192_000)
 _HEADER = struct.Struct("<Q")
 SHORTEST_SECONDS = 0.005
 """Shortest message. Many shorter ones would fill the memory instead of the queue."""
-AHEAD_SECONDS = 120.0
-"""Sound that is so far ahead of the clock was not spoken into a microphone."""
+AHEAD_SECONDS = 120.0  # sound that is so far ahead of the clock was not spoken into a microphone
 QUEUE_SECONDS = 30.0
-PAUSED_SECONDS = 1800.0
-"""A session without audio for this time ends."""
+PAUSED_SECONDS = 1800.0  # a session without audio for this time ends
 
 
 class RefusedError(MonitorError):
@@ -114,12 +111,9 @@ MOST_BYTES = 225 * 1024 * 1024
 Processing takes its size and at most 85 MB of memory.
 """
 MOST_TURNS_BYTES = 4 * 1024 * 1024
-MOST_AT_ONCE = 1
-"""Maximum number of recordings in memory for all browsers together."""
-BLOCK_SECONDS = 10.0
-"""Audio per step, which sets the delay of progress and of cancelling."""
-BLOCK_SAMPLES = 1 << 19
-"""The same, of all channels: 2 MB."""
+MOST_AT_ONCE = 1  # maximum number of recordings in memory for all browsers together
+BLOCK_SECONDS = 10.0  # audio per step, which sets the delay of progress and of cancelling
+BLOCK_SAMPLES = 1 << 19  # the same, of all channels: 2 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +195,7 @@ def opened(
 
 _SETTINGS = {"noise": "noise:10"}
 """Settings of anonymisers that need one and do not draw it randomly."""
-_NEVER = ("none", "command")
-"""A browser must not be able to start a program."""
+_NEVER = ("none", "command")  # a browser must not be able to start a program
 
 
 @cache
@@ -252,38 +245,26 @@ def protection(method: object, send: Callable[[bytes], object]) -> Protection | 
     return Protection(method, on_block=ProtectedAudioSender(send))
 
 
-Message: TypeAlias = "Mapping[str, object]"
-"""A message to a browser, by its ``type``."""
+Message: TypeAlias = "Mapping[str, object]"  # a message to a browser, by its ``type``
 PROGRESS_SECONDS = 0.2
 BITS = (0.0, 40.0)
 """Thresholds that can be asked for."""
-STEP_BITS = 0.5
-"""Step of the page's slider, in bits."""
-TOP = 100
-"""Maximum number of speakers that the page can draw, or all of a small population."""
+STEP_BITS = 0.5  # step of the page's slider, in bits
+TOP = 100  # maximum number of speakers that the page can draw, or all of a small population
 
 
 @dataclass(frozen=True, slots=True)
 class ServeSettings:
-    """Settings of every session.
+    """Settings of every session."""
 
-    Attributes:
-        templates: folder of the templates enrolled here.
-        enrol_seconds: speech seconds of a template.
-        longest_seconds: maximum length of a measurement.
-        among: crowds in the readings; None for the usual ones.
-        setup: configuration of the features.
-        room: semaphore for recordings in memory.
-        house: shows visitors who agree in Home Assistant, or None.
-    """
-
-    templates: TemplateFolder
-    enrol_seconds: float = 60.0
-    longest_seconds: float = 7200.0
-    among: tuple[int, ...] | None = None
-    setup: FeatureSetup = field(default=AS_ENVIRONMENT)
+    templates: TemplateFolder  # folder of the templates enrolled here
+    enrol_seconds: float = 60.0  # speech seconds of a template
+    longest_seconds: float = 7200.0  # maximum length of a measurement
+    among: tuple[int, ...] | None = None  # crowds in the readings; None for the usual ones
+    setup: FeatureSetup = field(default=AS_ENVIRONMENT)  # configuration of the features
+    # semaphore for recordings in memory
     room: threading.Semaphore = field(default_factory=partial(threading.Semaphore, MOST_AT_ONCE))
-    house: PageDevice | None = None
+    house: PageDevice | None = None  # shows visitors who agree in Home Assistant, or None
 
     @property
     def features(self) -> tuple[str, ...]:

@@ -22,7 +22,6 @@ from monitor.events.schema import event_of
 from monitor.files import PRIVATE, is_ours, keep_private, lock, path_matches_handle
 from monitor.types import Record
 
-
 _LAST_BYTES = 1 << 20  # an end record is far shorter
 
 
@@ -280,8 +279,7 @@ def line_of(record: Record) -> bytes:
     return orjson.dumps(rounded, option=orjson.OPT_APPEND_NEWLINE)
 
 
-_KEPT = frozenset((str, int, bool, type(None)))
-"""Types that are written as they are."""
+_KEPT = frozenset((str, int, bool, type(None)))  # types that are written as they are
 
 
 def _rounded(value: Any) -> Any:

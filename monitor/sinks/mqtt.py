@@ -47,11 +47,6 @@ NEEDED = (
 class Broker:
     """A broker, and as whom to speak to it.
 
-    Attributes:
-        prefix: of all topics but those of Home Assistant's discovery.
-        tls: whether the connection is encrypted, and the broker's certificate checked.
-        authority: a PEM file with that of the certificate; None for those of the system.
-
     Example:
         >>> broker = Broker.parse("mqtts://ann@broker.local/flat/voices", password="secret")
         >>> broker.label, broker.user, broker.prefix
@@ -62,8 +57,9 @@ class Broker:
     port: int = PORTS["mqtt"]
     user: str | None = None
     password: str | None = field(default=None, repr=False)
-    prefix: str = PREFIX
-    tls: bool = False
+    prefix: str = PREFIX  # of all topics but those of Home Assistant's discovery
+    tls: bool = False  # whether the connection is encrypted, and the broker's certificate checked
+    # a PEM file with that of the certificate; None for those of the system
     authority: str | PathLike[str] | None = None
 
     @classmethod
@@ -119,14 +115,11 @@ DISCOVERY = "homeassistant"
 """Prefix of the topics on which Home Assistant discovers devices and announces itself."""
 KEEPALIVE_SECONDS = 15
 """After 1.5 times this interval the broker marks an unreachable monitor as offline."""
-FIRST_SECONDS = 5.0
-"""Time to wait for the broker before the run continues without it."""
+FIRST_SECONDS = 5.0  # time to wait for the broker before the run continues without it
 MOST_RETRY_SECONDS = 30
 LOOK_SECONDS = 0.25
-EVERY_SECONDS = 1.0
-"""Readings are published no more often."""
-AGAIN_SECONDS = 60.0
-"""Unchanged states are repeated after this time for later subscribers."""
+EVERY_SECONDS = 1.0  # readings are published no more often
+AGAIN_SECONDS = 60.0  # unchanged states are repeated after this time for later subscribers
 PATIENCE_SECONDS = 5.0
 """At the end of a run, for a broker that is there; a fifth of it for one that is not."""
 CLOSE_SECONDS = 3.0

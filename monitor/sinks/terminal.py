@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-RIGHT = 12
-"""Characters beside the curve, for people who match."""
+RIGHT = 12  # characters beside the curve, for people who match
 BINS_PER_DECADE = 64
 EMPTY, CEILING, CHANCE, THRESHOLD = " ", "━", "·", "┄"
 PROTECTED = "o"
@@ -151,8 +150,7 @@ def draw_behind(
 
 REFRESH_SECONDS = 0.1
 LINE_SECONDS = 10.0
-SAME_SECONDS = 60.0
-"""Interval of lines without news, which show that the run continues."""
+SAME_SECONDS = 60.0  # interval of lines without news, which show that the run continues
 SHOWN_GAPS = 5
 
 

@@ -37,8 +37,7 @@ from monitor.maths.statistics import limits, weighted_quantile
 from monitor.training.grid import CellComparisons
 from monitor.types import BoolArray, FloatArray, IntArray
 
-Row: TypeAlias = dict[str, Any]
-"""Figures of a line in the calibration table, by column."""
+Row: TypeAlias = dict[str, Any]  # figures of a line in the calibration table, by column
 
 
 ROW = (

@@ -93,8 +93,7 @@ class Cell:
 
 Window: TypeAlias = tuple[dict[str, SessionFrames], int]
 """A session that a window is drawn from, and its first unit."""
-Locate: TypeAlias = Callable[[int, int], Window]
-"""Finds the window of a voice at a shift."""
+Locate: TypeAlias = Callable[[int, int], Window]  # finds the window of a voice at a shift
 _Without: TypeAlias = Callable[[int, int | None], dict[str, SessionFrames]]
 """Joins the sessions of a voice but for one."""
 

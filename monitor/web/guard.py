@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
 COOKIE = "monitor_page"
 LEAST_CHARACTERS = 12
-WRONG_SECONDS = 0.5
-"""Delay of the answer to a wrong token, for every way of sending it."""
+WRONG_SECONDS = 0.5  # delay of the answer to a wrong token, for every way of sending it
 TRIES = 10
 TRIES_SECONDS = 60.0
 MOST_ADDRESSES = 1024
@@ -39,8 +38,7 @@ class Answer(Enum):
 
     RIGHT = "right"
     WRONG = "wrong"
-    WAIT = "wait"
-    """It is wrong, as too many were before it that came from that address."""
+    WAIT = "wait"  # it is wrong, as too many were before it that came from that address
 
 
 class Access:

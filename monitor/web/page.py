@@ -45,7 +45,6 @@ from monitor.web.hub import Hub, NumberedRecord, Wakeup
 from monitor.web.relay import overlay_routes, relay_routes
 from monitor.web.server import Server
 
-
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 # metric, key of a reading, help

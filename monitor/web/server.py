@@ -28,10 +28,8 @@ from monitor.errors import UsageError
 
 MOST = 128
 LEAST = 8
-RESERVE = 64
-"""Descriptors that are left to alert actions, the ledger and files."""
-BACKLOG = 32
-"""Connections accepted at one go, before the first of them can be refused."""
+RESERVE = 64  # descriptors that are left to alert actions, the ledger and files
+BACKLOG = 32  # connections accepted at one go, before the first of them can be refused
 MOST_REQUEST_BYTES = 16 * 1024
 REQUEST_SECONDS = 10.0
 """From the first moment of a connection, or the last answer, to a whole request."""
@@ -250,23 +248,17 @@ def _cancel(timer: asyncio.TimerHandle | None) -> None:
 
 START_SECONDS = 10.0
 LAST_WORDS_SECONDS = 2.0
-PING_SECONDS = 5.0
-"""A browser that answers no ping for this time is considered gone."""
+PING_SECONDS = 5.0  # a browser that answers no ping for this time is considered gone
 MOST_MESSAGE_BYTES = 64 * 1024
 """Maximum message of a websocket. A longer one closes it before it is completely read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """Certificate files of an https server; UsageError if they do not match.
+    """Certificate files of an https server; UsageError if they do not match."""
 
-    Attributes:
-        certificate: PEM, with the chain.
-        key: PEM, without a password; None if it is in the certificate's file.
-    """
-
-    certificate: Path
-    key: Path | None = None
+    certificate: Path  # PEM, with the chain
+    key: Path | None = None  # PEM, without a password; None if it is in the certificate's file
 
     def __post_init__(self) -> None:
         try:
