@@ -119,13 +119,11 @@ def tables(*, options: bool = True) -> tuple[Table, Table, Table]:
 
 
 def _people(count: float) -> tuple[str, str]:
-    """Format the crowd of that size, and the number who match in a city."""
     count = count if count < 100 else rounded_count(count)
     return crowd_of(count), f"{rounded_count(CITY / count):,.0f}"
 
 
 def _after(seconds: float | None) -> str:
-    """Format when a threshold is usually reached."""
     return f"{seconds:g} s" if seconds is not None else "over 20 s"
 
 
@@ -135,7 +133,6 @@ def to_markdown() -> str:
 
 
 def _quote_code(cell: str) -> str:
-    """Put what is typed into backticks."""
     return f"`{cell}`" if cell.startswith(("--a", "bits>")) else cell
 
 

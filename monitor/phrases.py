@@ -140,7 +140,6 @@ def format_best_feature(
 
 
 def _people(bits: float) -> float:
-    """Return the number of people that these bits distinguish."""
     return float(2.0 ** min(max(bits, -1000.0), 1000.0))
 
 
@@ -184,7 +183,6 @@ def condition_in_words(condition: Conditions | None) -> str:
 
 
 def _describe_condition(name: str, value: float) -> str:
-    """Describe one condition; empty if unremarkable."""
     match name:
         case "bandwidth_hz" if value < _TELEPHONE_HZ:
             return "telephone band"

@@ -170,7 +170,6 @@ def run_program(
 
 
 def _written(pipe: IO[bytes], remainder: memoryview) -> memoryview:
-    """Write as much as the pipe accepts and return the remainder; empty without a reader."""
     try:
         return remainder[os.write(pipe.fileno(), remainder[:_PIECE]) :]
     except BlockingIOError:

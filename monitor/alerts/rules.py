@@ -118,7 +118,6 @@ class HoldRule(BaseRule):
         """See every event before it is judged."""
 
     def _would_flip(self, value: float) -> bool:
-        """Return whether a reading with this figure would flip ``raised``."""
         raise NotImplementedError
 
     def _hold(self) -> float:

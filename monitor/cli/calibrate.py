@@ -323,7 +323,6 @@ def _load_population(options: CalibrateOptions) -> Population | None:
 def _collect(
     corpus: Corpus, features: Sequence[str] | None, jobs: Jobs
 ) -> tuple[list[SpeakerSpeech], dict[str, FeatureSpec], tuple[str, ...]]:
-    """Extract the features of a corpus, and print what to know of it."""
     from monitor.training.voices import collect
 
     messages: list[str] = []

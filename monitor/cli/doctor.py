@@ -208,7 +208,6 @@ def _population() -> tuple[str, str]:
 
 
 def _people() -> tuple[str, str]:
-    """Count the people enrolled at the page."""
     from monitor.serve.templates import TemplateFolder, data_folder
 
     folder = data_folder()
@@ -302,7 +301,6 @@ def command(hear: bool, devices: bool, completion: str | None, as_json: bool) ->
 
 
 def _list_devices(*, as_json: bool) -> int:
-    """Print the inputs and outputs; exit status 1 where there is no input."""
     from monitor.sources.microphone import choose, devices
 
     kinds = {kind: devices(kind) for kind in ("input", "output")}

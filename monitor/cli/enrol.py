@@ -445,7 +445,6 @@ def _check_options(options: EnrolOptions) -> None:
 
 
 def _load_base(options: EnrolOptions) -> Population | None:
-    """Load the population to add the speakers to; None where they begin one."""
     from monitor.population.population import Population
 
     if options.add:
@@ -461,7 +460,6 @@ def _load_base(options: EnrolOptions) -> Population | None:
 
 
 def _find_corpus(options: EnrolOptions) -> Corpus | None:
-    """Find the recordings; None from a microphone."""
     from monitor.corpus.folders import find
 
     if options.microphone:

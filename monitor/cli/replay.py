@@ -363,7 +363,6 @@ def _describe_alert(cells: Mapping[str, str]) -> str:
 
 
 def _enrolled_too(every: Sequence[Mapping[str, str]]) -> list[str]:
-    """Describe recordings of which another part was enrolled, by their rank model."""
     lines = []
     for session, consequence in (
         ("same", "The same-session rank model is used. A recording of another day discloses less."),

@@ -163,7 +163,6 @@ def _file_column(table: str, column_names: Sequence[str], audio: str | None) -> 
 
 
 def _path_problem(file: object) -> str | None:
-    """Explain why a path of a table is not read; None if it is."""
     if not isinstance(file, str) or not file.strip() or not is_printable(file):
         return "names no file"
     if "://" in file:
@@ -505,7 +504,6 @@ def _labels(schema: Any, audio: str) -> dict[str, _Label]:
 
 
 def _class_names(schema: Any) -> dict[str, list[str]]:
-    """Return the names of classes by column, as `datasets` states them in the file."""
     try:
         stated = orjson.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
         features = stated["info"]["features"]

@@ -143,7 +143,6 @@ class _Finder:
 
 
 def _describe(table: _Table, root: Path) -> str:
-    """Describe why a table is not read, and what to write instead."""
     path = table.path
     name, kind = printable(path.relative_to(root).as_posix()), path.name.lower()
     packed = re.search(rf"{_PACKED}$", kind)

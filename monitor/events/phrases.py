@@ -277,7 +277,6 @@ def narrowed_sentence(reading: Reading, watch: str, *, fit: bool = True) -> str:
 
 
 def _describe_matches(crowd: CrowdReading, *, clipped: bool) -> str:
-    """Describe the people of a crowd who match."""
     low, high = crowd.bits_low, crowd.bits_high
     fitting = _count_matches(crowd, crowd.bits)
     if low is None or high is None or high - low <= WIDE_BITS or clipped:
@@ -289,7 +288,6 @@ def _describe_matches(crowd: CrowdReading, *, clipped: bool) -> str:
 
 
 def _count_matches(crowd: CrowdReading, bits: float) -> float:
-    """Count the people of a crowd who match, including the speaker."""
     return float(crowd.people * 2.0 ** -min(max(bits, -1000.0), 1000.0))
 
 

@@ -217,7 +217,6 @@ class ProtectedReading:
 
 
 def _strongest(attackers: Mapping[str, AttackerReading]) -> str | None:
-    """Return the attacker with the most bits, or None if one has no figure."""
     bits = {name: attacker.bits for name, attacker in attackers.items()}
     if not bits or None in bits.values():
         return None

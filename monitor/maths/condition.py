@@ -123,9 +123,8 @@ def _decays(bands: FloatArray) -> IntArray:
     falls = np.maximum(np.maximum(step[..., :-2], step[..., 1:-1]), step[..., 2:]) < 0
     counts = falls & (begin > quiet + _DECAY_RANGE) & (end > quiet + _DECAY_ABOVE)
     _, second, _ = decays = np.nonzero(counts)
-    slope = (
-        3 * (begin[decays] - end[decays]) - step[..., 1:-1][decays]
-    ) / 10  # through four points
+    # through four points
+    slope = (3 * (begin[decays] - end[decays]) - step[..., 1:-1][decays]) / 10
     bins = np.clip(slope / _SLOPE_STEP, 0, _SLOPES - 1).astype(np.intp) + _SLOPES * second
     return np.bincount(bins, minlength=_SLOPES * len(bands)).reshape(-1, _SLOPES)
 

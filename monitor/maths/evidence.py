@@ -231,7 +231,6 @@ def enrolled_share(bits: FloatArray, prior: float = 0.5) -> FloatArray:
 
 
 def _count_others(bits: FloatArray, people: float) -> float:
-    """Return M - N."""
     enrolled = bits.shape[-1]
     if not enrolled <= people < np.inf:
         raise UsageError(f"among {people:g} people: {enrolled} are enrolled, so at least that many")

@@ -297,6 +297,5 @@ def _densest(distances: FloatArray) -> IntArray:
 
 
 def _cells(times: FloatArray) -> int:
-    """Count half seconds with two or more of these times."""
     cells = np.floor(times * (2 / FRAMES_PER_SECOND)).astype(np.intp)
     return int(np.count_nonzero(np.bincount(cells - cells.min()) >= 2))

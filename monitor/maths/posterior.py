@@ -122,9 +122,8 @@ class Candidates:
         if half_variance is not None:
             probability += half_variance
         # beyond this there is no mass, and denormal numbers are ten times as slow
-        np.clip(
-            probability, np.float32(-40.0), np.float32(np.inf), out=probability
-        )  # faster than maximum
+        # faster than maximum
+        np.clip(probability, np.float32(-40.0), np.float32(np.inf), out=probability)
         np.exp(probability, out=probability)
         counts = self.counts.astype(np.float32)
         mass = counts @ probability

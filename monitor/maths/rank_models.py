@@ -384,9 +384,8 @@ def _log_product(x: DoubleArray) -> DoubleArray:
 
 
 def _binomial_log(p: DoubleArray, last: int, j: DoubleArray) -> DoubleArray:
-    def times(
-        count: DoubleArray, log: DoubleArray
-    ) -> DoubleArray:  # nothing times minus infinity: nothing
+    # nothing times minus infinity: nothing
+    def times(count: DoubleArray, log: DoubleArray) -> DoubleArray:
         return np.asarray(count * np.where((count == 0) & np.isinf(log), 0.0, log))
 
     with np.errstate(divide="ignore"):
@@ -659,9 +658,8 @@ def fit_many(histograms: FloatArray | IntArray) -> tuple[FloatArray, FloatArray,
     is_wide = np.flatnonzero(~binomial)
     if is_wide.size:
         excess = variance[is_wide] - binomial_variance[is_wide]
-        total = np.clip(
-            (last * binomial_variance[is_wide] - variance[is_wide]) / excess, 1e-2, 1e9
-        )  # moments
+        # moments
+        total = np.clip((last * binomial_variance[is_wide] - variance[is_wide]) / excess, 1e-2, 1e9)
         start = np.stack([alpha[is_wide] * total, beta[is_wide] * total], axis=1)
         alpha[is_wide], beta[is_wide] = np.exp(
             descend(_Tails.from_shares(shares[is_wide]), np.log(start), *_ENDS)[0]

@@ -130,7 +130,6 @@ class WaveformPast:
         return lag
 
     def _is_quiet(self, end: int, size: int = WINDOW_TICKS * SAMPLES_PER_TICK) -> bool:
-        """Return whether the newest samples have less power than a second of speech."""
         newest = self._part(end - size, end)
         return float(np.sum(newest * newest)) < _QUIET * WINDOW_TICKS * SAMPLES_PER_TICK
 
@@ -205,7 +204,6 @@ _SMOOTH = np.ones(_SMOOTHED_TICKS, np.float32)
 
 
 def _peaks(values: FloatArray) -> BoolArray:
-    """Mark values that are at least as large as both neighbours."""
     padded = np.pad(values, 1, constant_values=-np.inf)
     return np.asarray((values >= padded[:-2]) & (values >= padded[2:]))
 

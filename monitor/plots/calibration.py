@@ -178,7 +178,6 @@ def _calibration_panel(
 
 
 def _frame(panels: Any, lengths: Sequence[float], ceiling: float) -> None:
-    """Set up the axes that all panels share."""
     first = panels[0, 0]
     low, high = (min(lengths), max(lengths)) if lengths else (1.0, 60.0)
     low, high = (low, high) if high > low else (low / 2, high * 2)

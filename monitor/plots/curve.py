@@ -132,7 +132,6 @@ def _make_painter(
 def _make_frame(
     run: RunColumns, shown: Columns, title: str | None, *, guides: bool, width: int
 ) -> Frame:
-    """Choose limits and texts."""
     ends = ("", "_low", "_high")
     names = [f"{side}bits{end}" for side in ("", "protected_") for end in ends]
     names += ["closed_set_bits", "spread_low"] if guides and run.evidence else []
@@ -444,7 +443,6 @@ def _until(x: FloatArray, indices: IntArray) -> str:
 
 
 def _end_reason(run: RunColumns) -> str:
-    """Explain why the main figure has ended."""
     if withheld := run.last.withheld:
         return f"withheld since: {short_name(withheld, 60)}"
     names = [name for name, figures in (run.last.features or {}).items() if figures.usable]

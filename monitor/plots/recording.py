@@ -106,7 +106,6 @@ def _make_curve(
 
 
 def _format_label(label: str, row: PersonEnd | None, bits: Sequence[float | None]) -> str:
-    """Format a label with its matched person and last bits."""
     parts = [short_name(label, 18)]
     if row is not None and row.person is not None and row.probability is not None:
         parts.append(f"{short_name(row.person, 14)} {100 * row.probability:.0f} %")
@@ -185,7 +184,6 @@ def _draw_strip(axes: Axes, curves: Sequence[PersonCurve]) -> None:
 
 
 def _label_ends(axes: Axes, curves: Sequence[PersonCurve]) -> None:
-    """Label each curve at its end."""
     low, high = axes.get_ylim()
     order = sorted(range(len(curves)), key=lambda k: curves[k].last)
     indices = [k for k in order if math.isfinite(curves[k].last)]

@@ -190,7 +190,6 @@ class Sheet:
         return cost, x, y, spot.part_x
 
     def _surround(self) -> None:
-        """Write title, notes, ticks and marks."""
         frame, size = self.frame, self.size
         title = {"va": "top", "weight": "bold", "linespacing": 1.1}
         self._write_across(self.height - 10, frame.title_lines, frame.title_size, **title)

@@ -69,7 +69,6 @@ class KeptRun:
         yield from pieces
 
     def _thin(self) -> RunBuffer:
-        """Choose the packed events that are drawn."""
         thinned, remainder = RunBuffer(), b""
         for piece in self._unpack():
             *lines, remainder = (remainder + piece).split(b"\n")
@@ -79,7 +78,6 @@ class KeptRun:
         return thinned
 
     def _unpack(self) -> Iterator[bytes]:
-        """Unpack the records of this moment."""
         packed = bytes(self._packed) + self._pack.copy().flush()
 
         def pieces(packed: bytes) -> Iterator[bytes]:

@@ -199,9 +199,8 @@ class JsonLines:
                 raise StoreError(
                     f"{self._name} is in use by another run: wait for its end, or use another file"
                 ) from None
-            if not path_matches_handle(
-                handle, self._name
-            ):  # a run that was refused has just removed it
+            # a run that was refused has just removed it
+            if not path_matches_handle(handle, self._name):
                 file.close()
                 continue
             try:

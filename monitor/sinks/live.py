@@ -122,7 +122,6 @@ class LiveView(TerminalSink):
         return f"{number(bits)} bits in about {about}"
 
     def _budget(self) -> str:
-        """Format what a relay has sent of its budget; empty without one."""
         relay = self._relay
         if relay is None or relay.budget_bits is None:
             return ""
@@ -200,7 +199,6 @@ class LiveView(TerminalSink):
         return text
 
     def _state(self) -> Text:
-        """Format alert and forecast."""
         from rich.text import Text
 
         text = Text(" ")
@@ -239,7 +237,6 @@ class LiveView(TerminalSink):
         return self._chart(width, rows, thresholds, self._other, self.total_seconds)
 
     def _top(self, width: int) -> list[Text]:
-        """Format the most probable speakers, a bar each."""
         from rich.text import Text
 
         rows, room = [Text("most probable", style="dim")], max(1, width - _FEATURE_COLUMNS - 23)
@@ -400,7 +397,6 @@ class PeopleProgress(ReplayProgress):
 
     @property
     def _most(self) -> list[tuple[str, Reading]]:
-        """Most revealing last reading of each person, those with most bits first."""
         readings = [
             (label, max(views.values(), key=_bits)) for label, views in self._people.items()
         ]

@@ -592,7 +592,6 @@ class VoiceDevice:
 
 
 def _output(way: str) -> Record:
-    """Return the state of the switch; a method that protects may name private files."""
     output = way if way in (CLEAR, MUTED) else "protected"
     return {"state": "ON" if way == MUTED else "OFF", "output": output}
 

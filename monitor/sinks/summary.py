@@ -112,7 +112,6 @@ def summary_notes(events: Sequence[Event]) -> list[str]:
 
 
 def _bits(last: Reading, start: RunStart, events: Sequence[Event]) -> _Rows:
-    """Format the headline and what it means."""
     who = None if start.watch is None else clean(start.watch, 20)
     name = label = "attacker's confidence" if who is None else f"{who} disclosed"
     if who and last.is_evidence:
@@ -145,7 +144,6 @@ def _bits(last: Reading, start: RunStart, events: Sequence[Event]) -> _Rows:
 
 
 def _comparisons(last: Reading, start: RunStart) -> _Rows:
-    """Format the average, the part of each feature, and who else it may be."""
     average = "closed-set average" if last.is_evidence else "average at this length"
     limits = phrases.limits_of(last, "expected_bits")
     yield average, f"{number(last.expected_bits)} bits {limits}"
@@ -180,14 +178,12 @@ def _protected(last: Reading, start: RunStart) -> _Rows:
 
 
 def _promised(last: Reading, start: RunStart) -> _Rows:
-    """Format the promise over the whole stream, against every attacker."""
     if sentence := phrases.promise_now(last):
         yield "" if start.declared is None else clean(start.declared.mechanism, 14), sentence
         yield "that is", phrases.composed_in_words(start, last)
 
 
 def _sound(last: Reading, start: RunStart) -> _Rows:
-    """Format the conditions of the stream, and of the templates where they differ."""
     stream_text, template_text = (
         condition_in_words(None if c is None else c.record())
         for c in (last.conditions, start.conditions)
@@ -198,7 +194,6 @@ def _sound(last: Reading, start: RunStart) -> _Rows:
 
 
 def _lengths(last: Reading, events: Sequence[Event]) -> _Rows:
-    """Format lengths and losses."""
     yield "heard", f"{clock_time(last.seconds)}, {clock_time(last.speech)} of it speech"
     if excluded := last.excluded_seconds:
         yield "left out", f"{clock_time(excluded)} of speech: another voice was noticed"

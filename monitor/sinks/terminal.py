@@ -201,7 +201,6 @@ class TerminalSink:
         return self._console or PlainConsole(stderr=True)
 
     def _steerable(self) -> bool:
-        """True if a view can be redrawn in place."""
         unicode = self.console.encoding.lower().replace("-", "").startswith("utf")
         return unicode and self.console.is_terminal and not self.console.is_dumb_terminal
 
@@ -430,14 +429,12 @@ class TerminalSink:
         return [text, to, *([Text(f" {delay}")] if delay else [])]
 
     def _caveat_lines(self) -> list[Text]:
-        """Warn briefly that style identifies the author."""
         from rich.text import Text
 
         caveat = Text(" style of read text identifies its author, not the reader", "dim")
         return [caveat] if "style" in (self.reading.features or {}) else []
 
     def _promise_lines(self) -> list[Text]:
-        """Format the guarantee for the stream so far, against every attacker."""
         from rich.text import Text
 
         promise = self.reading.declared
@@ -446,7 +443,6 @@ class TerminalSink:
         return [Text(f" {phrases.promise_now(self.reading)}", "yellow" if promise.empty else "")]
 
     def _disclosure_delay(self, width: int) -> str:
-        """Format the disclosure delay so far: as many levels as there is room."""
         text = ""
         for bits, since in sorted(self.crossings.items()):
             if "clear" not in since:

@@ -500,7 +500,6 @@ def write_frames(
 
 
 def _arrays_of(tracks: Mapping[str, Track]) -> dict[str, AnyArray]:
-    """Return the arrays of tracks, by their names in a file."""
     arrays: dict[str, AnyArray] = {}
     for name, track in tracks.items():
         arrays[name], arrays[f"{name}_ticks"] = track.values, track.ticks
@@ -525,7 +524,6 @@ def _read_npz(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:
 
 
 def _pop_starts(arrays: MutableMapping[str, AnyArray], header: Header, label: str) -> Starts | None:
-    """Pop the frames of starts from a file's arrays; None if absent."""
     names = [name for name in arrays if name.startswith(_OF_STARTS)]
     places = arrays.pop(_STARTS, None)
     beginnings = {name.removeprefix(_OF_STARTS): arrays.pop(name) for name in names}
@@ -587,7 +585,6 @@ def _early_of(arrays: MutableMapping[str, AnyArray], name: str, label: str) -> E
 
 
 def _pop_recording(arrays: MutableMapping[str, AnyArray], name: str, label: str) -> AnyArray | None:
-    """Pop an array about the recording from a file's arrays; None if absent."""
     array = arrays.pop(name, None)
     if array is None:
         return None

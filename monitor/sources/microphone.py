@@ -380,7 +380,6 @@ class OpenedStream:
             _opened.discard(self)
 
     def _begin(self, ended: Callable[[], None]) -> None:
-        """Start; ``ended`` is called in another thread when the device has gone."""
         self._ended = ended
         try:
             with _portaudio(f"{self.name} cannot be started", self._advice):

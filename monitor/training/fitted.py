@@ -162,7 +162,6 @@ def _fit_ranks(
     scored: int,
     prior: PriorModel | None,
 ) -> tuple[RankFit, tuple[FloatArray, FloatArray, BoolArray], Row]:
-    """Fit alpha and beta to the ranks of all trials, and of resampled speakers."""
     speaker, better, tied = ranks
     candidates = histogram.size
     people, person = np.unique(speaker, return_inverse=True)

@@ -344,7 +344,6 @@ class Hub:
             return self._state
 
     def _note(self, event: Event) -> None:
-        """Count, and keep what a glance needs."""
         self._state = None
         self._now.counts[event.type] += 1
         label = getattr(event, "label", None)

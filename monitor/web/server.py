@@ -388,7 +388,6 @@ def _trouble(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """Open a socket that listens there."""
     name = "127.0.0.1" if host == "localhost" else host
     family = socket.AF_INET6 if ":" in name else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
@@ -410,7 +409,6 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 def _reachable(host: str) -> str:
-    """Format the host for an address that can be opened."""
     if host in ("0.0.0.0", "::"):
         return socket.gethostname()
     return f"[{host}]" if ":" in host else host
