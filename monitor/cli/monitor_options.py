@@ -61,8 +61,9 @@ if TYPE_CHECKING:
     from monitor.protocols import AlertAction, AlertRule, RelayControl, Sink, Source
     from monitor.relay import Relay
     from monitor.run import LedgerFile, LogFile, Protection, Run
-    from monitor.sinks.jsonl import RunBuffer
-    from monitor.sinks.mqtt import Broker, PageDevice
+    from monitor.sinks.buffer import RunBuffer
+    from monitor.sinks.house import PageDevice
+    from monitor.sinks.mqtt import Broker
     from monitor.stream.monitor import Monitor
     from monitor.web.page import Page
 
@@ -697,7 +698,7 @@ class HouseOptions:
     def devices(self, relay: RelayControl | None = None) -> Iterator[AlertAction]:
         """Open the voice as a device; none where no broker was named."""
         if (broker := self.broker()) is not None:
-            from monitor.sinks.mqtt import VoiceDevice
+            from monitor.sinks.house import VoiceDevice
 
             yield VoiceDevice(broker, spelled(self.mqtt_name), relay=relay, report=note)
 
@@ -705,7 +706,7 @@ class HouseOptions:
         """Open a page as a device; None where no broker was named."""
         if (broker := self.broker()) is None:
             return None
-        from monitor.sinks.mqtt import PageDevice
+        from monitor.sinks.house import PageDevice
 
         return PageDevice(broker, spelled(self.mqtt_name), report=note)
 
@@ -763,7 +764,7 @@ class RunReporter:
     @cached_property
     def _kept(self) -> RunBuffer:
         """Buffer of what is drawn and summed up; it brings rich, which is slow to import."""
-        from monitor.sinks.jsonl import RunBuffer
+        from monitor.sinks.buffer import RunBuffer
 
         return RunBuffer()
 

@@ -82,7 +82,7 @@ def in_options(message: str | MonitorError) -> str:
 
 def made_console(wide: int) -> Console:
     """Return a console for stdout as wide as its terminal or COLUMNS; ``wide`` without either."""
-    from monitor.sinks.summary import PlainConsole
+    from monitor.sinks.console import PlainConsole
 
     console = PlainConsole(highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
@@ -102,7 +102,7 @@ def progress_over(
 
     A bar on stderr where it is a terminal; a quiet line now and then where it is not.
     """
-    from monitor.sinks.summary import PlainConsole
+    from monitor.sinks.console import PlainConsole
 
     console = PlainConsole(stderr=True)
     if not console.is_terminal:

@@ -248,7 +248,7 @@ def _print_table(rows: Sequence[Mapping[str, Any]], others: int, options: People
     from rich.text import Text
 
     from monitor.events.phrases import clean, number
-    from monitor.sinks.summary import PlainConsole
+    from monitor.sinks.console import PlainConsole
 
     if not rows:
         say("no people", err=False)

@@ -482,7 +482,7 @@ def command(options: ReplayOptions) -> int:
     monitor replay meeting.wav -p us.npz --turns meeting.rttm --plot meeting.png
     monitor replay talks/ --each --summary talks.csv --alert 'bits>3'
     """
-    from monitor.sinks.live import ReplayProgress
+    from monitor.sinks.progress import ReplayProgress
     from monitor.sources.base import Chain, Paced
 
     words = options.transcribing.wanted(options.options.features)
@@ -528,7 +528,7 @@ def command(options: ReplayOptions) -> int:
             run.monitor.features, run.source.stream_info.tracks, options.transcribing.transcript
         )
         if split:
-            from monitor.sinks.live import PeopleProgress
+            from monitor.sinks.progress import PeopleProgress
 
             view: Sink = PeopleProgress(run.source.seconds)
         else:

@@ -197,7 +197,6 @@ def level_as_people(bits: float, ceiling: float | None = None, *, assumed: bool 
     return one_of(bits) if bits > 0 else f"{one_of(-bits).removeprefix('1 in ')}× less likely"
 
 
-#
 # Bits of evidence apply to a crowd of any size: k bits leave one person in ``2^k``. A voice with 11
 # bits leaves about 500 people of a million. All of them match as well as the speaker.
 

@@ -265,7 +265,6 @@ def style_figure(
         yield Figure(figsize=inches, dpi=dpi, layout="constrained")
 
 
-#
 # The pictures of a page use its style, so each takes only kilobytes and embeds no font.
 
 INK, MUTED, LINE, COLOURS = PAGE.ink, PAGE.muted, PAGE.line, PAGE.colours

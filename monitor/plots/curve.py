@@ -61,11 +61,14 @@ _GROWTH = {"linear": "linear", "sqrt": "square-root"}
 
 
 def plot_run(
-    events: Sequence[Event],
-    path: Path,
+    events: Sequence[Event],  # the events of one run, in order; any of them may be missing
+    path: Path,  # output file: .png, .svg or .pdf
     *,
-    title: str | None = None,
+    title: str | None = None,  # replaces the default title
+    # draw also averages, the closed-set figure beside evidence, the range of other voices, each
+    # feature alone, and the bounds of a declared epsilon
     guides: bool = False,
+    # width of the picture of one voice, in dots; below 600 its text suits a phone
     width: int = WIDTH,
 ) -> None:
     """Draw a run: its main figure with interval, thresholds and alerts, changes and gaps.
@@ -75,14 +78,6 @@ def plot_run(
 
     The plot has bits against speech seconds on a log axis, so readings before the first speech are
     not shown. Two thin lines show linear and square-root growth. Every line has its label.
-
-    Args:
-        events: the events of one run, in order; any of them may be missing.
-        path: output file: .png, .svg or .pdf.
-        title: replaces the default title.
-        guides: draw also averages, the closed-set figure beside evidence, the range of other
-            voices, each feature alone, and the bounds of a declared epsilon.
-        width: width of the picture of one voice, in dots; below 600 its text suits a phone.
 
     Raises:
         UsageError: if the suffix is not supported.

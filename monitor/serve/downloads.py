@@ -21,7 +21,8 @@ from monitor.plots.canvas import write_figure
 from monitor.plots.columns import read_columns
 from monitor.plots.curve import draw_run
 from monitor.plots.wording import heading
-from monitor.sinks.jsonl import RunBuffer, line_of
+from monitor.sinks.buffer import RunBuffer
+from monitor.sinks.jsonl import line_of
 from monitor.sinks.summary import PEOPLE_COLUMNS, people_rows, summary_notes, summary_rows
 from monitor.version import __version__
 

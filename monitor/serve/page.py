@@ -27,20 +27,15 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from monitor.errors import MonitorError, UsageError
 from monitor.lazy import Managed
 from monitor.serve.downloads import DOWNLOADS
-from monitor.serve.session import (
-    MOST_TURNS_BYTES,
-    Message,
-    RefusedError,
-    ServeSettings,
-    Session,
-    UploadHeader,
-    choices,
-)
+from monitor.serve.microphone import RefusedError
+from monitor.serve.session import Message, ServeSettings, Session, choices
 from monitor.serve.templates import checked_name
+from monitor.serve.upload import MOST_TURNS_BYTES, UploadHeader
+from monitor.web.connections import Certificate
 from monitor.web.guard import Access, Guard, guarded, is_loopback, not_ours
 from monitor.web.hub import Wakeup
 from monitor.web.page import STATIC, LoginPage, Pages, plotly_styles, static_routes
-from monitor.web.server import Certificate, Server
+from monitor.web.server import Server
 
 MOST_WAITING = 64
 MOST_SOUNDS = 64

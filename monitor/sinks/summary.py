@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -16,31 +15,7 @@ from monitor.events.phrases import clean, enrolment, number, uninformed
 from monitor.events.reading import Reading
 from monitor.events.run import Alert, Change, GapEvent, NoticeEvent, PersonEnd, RunEnd, RunStart
 from monitor.phrases import STYLE_CAVEAT, clock_time, condition_in_words, plural, usable_in_words
-from monitor.safe_text import printable
-
-
-class PlainConsole(Console):
-    r"""rich's console, which itself lets escape sequences in a text through.
-
-    Example:
-        >>> import io
-        >>> console = PlainConsole(file=io.StringIO())
-        >>> console.print("a\x1b[2Jb")
-        >>> console.file.getvalue()
-        'a?[2Jb\n'
-    """
-
-    def render(
-        self, renderable: RenderableType, options: ConsoleOptions | None = None
-    ) -> Iterable[Segment]:
-        """Render as a console does, with what cannot be printed replaced."""
-        for segment in super().render(renderable, options):
-            if segment.control or segment.text.isprintable():
-                yield segment
-            else:
-                lines = map(printable, segment.text.split("\n"))
-                yield Segment("\n".join(lines), segment.style)
-
+from monitor.sinks.console import PlainConsole
 
 _Rows: TypeAlias = Iterator[tuple[str, str]]
 

@@ -75,19 +75,13 @@ def measure_unity(windows: AnyArray) -> Unity | None:
 
 
 def describe_other_voices(
-    speaker: str,
+    speaker: str,  # the name
+    # label and frames of each recording of the session
     recordings: Sequence[tuple[str, SpeechFrames]],
-    specs: Mapping[str, FeatureSpec],
-    ticks: int,
+    specs: Mapping[str, FeatureSpec],  # of the features
+    ticks: int,  # of speech that are enrolled; at most one window after them counts
 ) -> list[str]:
-    """Describe what makes an enrolled session more than one voice; empty if nothing does.
-
-    Args:
-        speaker: the name.
-        recordings: label and frames of each recording of the session.
-        specs: of the features.
-        ticks: of speech that are enrolled; at most one window after them counts.
-    """
+    """Describe what makes an enrolled session more than one voice; empty if nothing does."""
     feature = next((name for name, spec in specs.items() if spec.network == NETWORK), None)
     if feature is None:
         return []
