@@ -14,8 +14,7 @@ from monitor.safe_text import spelled
 
 _Array: TypeAlias = NDArray[Any]
 _MASKED = "are masked in part: leave out what is masked"
-_MISSING = ("NoneType", "NAType", "NaTType")
-"""Types of a missing value, in Python and in pandas."""
+_MISSING = ("NoneType", "NAType", "NaTType")  # types of a missing value, in Python and in pandas
 _OTHERS = {
     "c": "complex numbers", "M": "dates", "m": "time spans", "U": "text", "S": "text", "T": "text",
 }  # fmt: skip

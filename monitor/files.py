@@ -173,7 +173,6 @@ def _of_another(
 
 
 def _user(number: int) -> str:
-    """Format a user as name and number."""
     with suppress(ImportError, KeyError):
         import pwd
 

@@ -45,21 +45,15 @@ USUAL = (
 
 
 class ThresholdAdvice(NamedTuple):
-    """A purpose, and the threshold of evidence for it.
+    """A purpose, and the threshold of evidence for it."""
 
-    Attributes:
-        name: what the speaker wants.
-        bits: threshold.
-        people: crowd in which two at least, and fewer than four, match at the threshold; or None.
-        reason: why, in a few words.
-        after: speech by which the alert is raised in half of the streams behind `USUAL`, seconds;
-            None: more than 20 s.
-    """
-
-    name: str
-    bits: int
+    name: str  # what the speaker wants
+    bits: int  # threshold
+    # crowd in which two at least, and fewer than four, match at the threshold; or None
     people: int | None
-    reason: str
+    reason: str  # why, in a few words
+    # speech by which the alert is raised in half of the streams behind `USUAL`, seconds; None: more
+    # than 20 s
     after: float | None
 
 
@@ -89,8 +83,7 @@ def advice(*, options: bool = True) -> tuple[str, str, str]:
     )
 
 
-ADVICE = advice()
-"""Effect of an alert, the figure behind it, and its limits."""
+ADVICE = advice()  # effect of an alert, the figure behind it, and its limits
 
 
 class Table(NamedTuple):
@@ -126,13 +119,11 @@ def tables(*, options: bool = True) -> tuple[Table, Table, Table]:
 
 
 def _people(count: float) -> tuple[str, str]:
-    """Format the crowd of that size, and the number who match in a city."""
     count = count if count < 100 else rounded_count(count)
     return crowd_of(count), f"{rounded_count(CITY / count):,.0f}"
 
 
 def _after(seconds: float | None) -> str:
-    """Format when a threshold is usually reached."""
     return f"{seconds:g} s" if seconds is not None else "over 20 s"
 
 
@@ -142,7 +133,6 @@ def to_markdown() -> str:
 
 
 def _quote_code(cell: str) -> str:
-    """Put what is typed into backticks."""
     return f"`{cell}`" if cell.startswith(("--a", "bits>")) else cell
 
 

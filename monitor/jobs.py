@@ -104,8 +104,7 @@ class Workers(ABC):
         """Yield results as `each_in_order` does."""
 
 
-Jobs: TypeAlias = int | Workers
-"""Number of processes on this machine, or workers elsewhere."""
+Jobs: TypeAlias = int | Workers  # number of processes on this machine, or workers elsewhere
 
 _busy = _stopping = False
 """State of a worker: whether it may be interrupted (not while it sends results), and whether it

@@ -197,7 +197,6 @@ class FollowedVoice(ABC):
         return has_margins
 
     def _usual(self, margins: FloatArray) -> float:
-        """Return what the mean of a voice's newest margins hardly ever falls below."""
         return float(margins.mean() - margins.std())
 
     def back(self) -> ScoreDrop | None:

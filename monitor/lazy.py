@@ -10,8 +10,7 @@ from threading import RLock
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
-own_process = False
-"""Whether this process is the command line's, or a worker's of it."""
+own_process = False  # whether this process is the command line's, or a worker's of it
 
 
 def take_process() -> None:

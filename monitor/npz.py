@@ -22,26 +22,19 @@ FREE_BYTES = 128 << 20  # however small a file is: a day of voice activity shrin
 MOST_RATIO = 50  # beyond that, of its size: histograms of ten thousand speakers shrink 24 times
 _PIECE = 1 << 20
 _LOCAL_HEADER, _LOCAL_MAGIC = 30, b"PK\x03\x04"
-MAPPED = "mapped/"
-"""Prefix of the names of arrays that are mapped from the file."""
+MAPPED = "mapped/"  # prefix of the names of arrays that are mapped from the file
 
 
 def read_arrays(
-    file: BinaryIO,
-    only: str | None = None,
+    file: BinaryIO,  # an npz
+    only: str | None = None,  # the name of the one that is wanted
     *,
-    without: tuple[str, ...] = (),
+    without: tuple[str, ...] = (),  # how the names begin of those that are not
+    # how the names begin of those that stay compressed, if they are small, until they are used.
+    # Damage is noticed then, as a ValueError or zlib.error.
     later: tuple[str, ...] = (),
 ) -> Arrays:
-    """Read arrays of an npz by name.
-
-    Args:
-        file: an npz.
-        only: the name of the one that is wanted.
-        without: how the names begin of those that are not.
-        later: how the names begin of those that stay compressed, if they are small, until they are
-            used. Damage is noticed then, as a ValueError or zlib.error.
-    """
+    """Read arrays of an npz by name."""
     max_bytes = min(MOST_BYTES, FREE_BYTES + MOST_RATIO * file.seek(0, os.SEEK_END))
     with zipfile.ZipFile(file) as archive:
         members = archive.infolist()

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-# --- The wording of figures for people.
-
 IMPOSTOR = "probably not enrolled"
 AT_ALL = "Is the speaker enrolled at all?"
-FEWEST = 1.95
-"""Minimum number of people for "1 in k"; "1 in 1.4" would not help readers."""
+FEWEST = 1.95  # minimum number of people for "1 in k"; "1 in 1.4" would not help readers
 ACCUMULATES = "Evidence accumulates across one person's recordings, but is not a sum."
 VOICED = ("f0", "f0_robust")
 """Features that use voiced speech alone, a part of all speech (usable seconds are fewer)."""
@@ -143,7 +140,6 @@ def format_best_feature(
 
 
 def _people(bits: float) -> float:
-    """Return the number of people that these bits distinguish."""
     return float(2.0 ** min(max(bits, -1000.0), 1000.0))
 
 
@@ -152,8 +148,6 @@ def _count(k: float) -> str:
         return "over a billion"
     return f"{k:,.0f}" if k >= 9.95 else f"{k:.1f}".removesuffix(".0")
 
-
-# --- Wording of conditions and of their difference from the templates'.
 
 CAVEAT = "low bits do not mean safe"
 """Shown beside the headline if the audio is bad or unlike the templates."""
@@ -189,7 +183,6 @@ def condition_in_words(condition: Conditions | None) -> str:
 
 
 def _describe_condition(name: str, value: float) -> str:
-    """Describe one condition; empty if unremarkable."""
     match name:
         case "bandwidth_hz" if value < _TELEPHONE_HZ:
             return "telephone band"
@@ -296,16 +289,11 @@ def unknown_in_words(seconds: float) -> str:
     )
 
 
-# --- Wording of a declared epsilon, next to the measured bits.
-
-
 def allowed_in_words(bits: float) -> str:
     """Format bits of evidence that a promise leaves room for."""
     text = f"{bits:,.0f}" if bits >= 100 else f"{bits:.1f}".removesuffix(".0")
     return f"{text} bit{'' if text == '1' else 's'}"
 
-
-# --- The wording of a protected side: to which attacker, and levels that either side reaches.
 
 IGNORANT = "ignorant"
 NO_MEASURE = "no measure of protection"

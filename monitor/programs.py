@@ -27,16 +27,13 @@ _KILL_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class CompletedProgram:
-    """The end of a program: status, output and errors.
-
-    Attributes:
-        stopped: reason for killing it, or None. ``"time"`` is too long a run. ``"printed"`` is too
-            much standard output, and ``"said"`` is too much standard error.
-    """
+    """The end of a program: status, output and errors."""
 
     status: int
     printed: bytes
     errors: bytes
+    # reason for killing it, or None. ``"time"`` is too long a run. ``"printed"`` is too much
+    # standard output, and ``"said"`` is too much standard error.
     stopped: Literal["time", "printed", "said"] | None = None
 
 
@@ -173,7 +170,6 @@ def run_program(
 
 
 def _written(pipe: IO[bytes], remainder: memoryview) -> memoryview:
-    """Write as much as the pipe accepts and return the remainder; empty without a reader."""
     try:
         return remainder[os.write(pipe.fileno(), remainder[:_PIECE]) :]
     except BlockingIOError:

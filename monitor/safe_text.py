@@ -9,12 +9,10 @@ from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
-LONGEST_NAME = 200
-"""Characters of a name."""
+LONGEST_NAME = 200  # characters of a name
 
 
-JOINERS = "\u200c\u200d"
-"""Zero width non-joiner and joiner, of Persian, Sinhala and emoji."""
+JOINERS = "\u200c\u200d"  # zero width non-joiner and joiner, of Persian, Sinhala and emoji
 _VIRAMA = 9
 """Combining class of the sign that a joiner may follow at the end of a word, as in Malayalam."""
 

@@ -133,7 +133,6 @@ def read_parquet(path: Path, columns: Sequence[Column]) -> list[Record]:
 
 
 def _type(column: Column) -> Any:
-    """Return the Arrow type of a column."""
     names = {"number": "float64", "integer": "int64", "boolean": "bool_", "text": "string"}
     return getattr(need("pyarrow"), names[column.kind])()
 
@@ -257,7 +256,6 @@ def columns_of(readings: Sequence[Reading], *, posterior: bool = False) -> tuple
 
 
 def _named(parts: Sequence[Part] | None, name: str) -> list[Part]:
-    """Return the parts with a name, which an edited run may lack."""
     return [item for item in parts or () if getattr(item, name) is not None]
 
 

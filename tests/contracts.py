@@ -35,9 +35,12 @@ from monitor.ledger import Ledger, LedgerSession
 from monitor.maths.scores import EmbeddingSum, Histogram
 from monitor.networks.usc import UscNetwork
 from monitor.protocols import Feature, Sink, Sketch, Source
-from monitor.sinks.jsonl import JsonLines, RunBuffer
-from monitor.sinks.live import LiveView, ReplayProgress
-from monitor.sinks.mqtt import Broker, VoiceDevice
+from monitor.sinks.buffer import RunBuffer
+from monitor.sinks.house import VoiceDevice
+from monitor.sinks.jsonl import JsonLines
+from monitor.sinks.live import LiveView
+from monitor.sinks.mqtt import Broker
+from monitor.sinks.progress import ReplayProgress
 from monitor.sources import (
     AudioQueue,
     Chain,

@@ -11,8 +11,7 @@ from monitor.errors import UsageError
 from monitor.events.reading import Reading
 from monitor.events.run import Alert
 
-NEAR_BITS = 1.0
-"""One bit is a factor of two in the people an attacker has to consider."""
+NEAR_BITS = 1.0  # one bit is a factor of two in the people an attacker has to consider
 
 
 class Budget(Threshold):

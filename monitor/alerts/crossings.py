@@ -11,8 +11,7 @@ from monitor.events.run import Change, DelayRow, GapEvent, LevelReached, RunStar
 from monitor.maths.statistics import HOLD_SECONDS, Crossing, FirstCrossing
 from monitor.types import Record
 
-LEVELS = (1.0, 2.0, 3.0, 10.0)
-"""Levels in bits for which crossings are reported."""
+LEVELS = (1.0, 2.0, 3.0, 10.0)  # levels in bits for which crossings are reported
 _SIDES = {"clear": "", "protected": "protected."}
 
 

@@ -128,7 +128,6 @@ class Forecast:
 
 
 def _slope(x: list[float], y: list[float]) -> float:
-    """Fit the slope of the least-squares line; 0 if undefined."""
     mean_x, mean_y = math.fsum(x) / len(x), math.fsum(y) / len(y)
     spread = math.fsum((a - mean_x) ** 2 for a in x)
     if spread <= 0:

@@ -118,7 +118,6 @@ class HoldRule(BaseRule):
         """See every event before it is judged."""
 
     def _would_flip(self, value: float) -> bool:
-        """Return whether a reading with this figure would flip ``raised``."""
         raise NotImplementedError
 
     def _hold(self) -> float:
@@ -381,8 +380,7 @@ class AdjustableThreshold(Threshold):
     """
 
     _next: float | None = None
-    maximum = math.inf
-    """A higher threshold is lowered to this."""
+    maximum = math.inf  # a higher threshold is lowered to this
 
     def adjust(self, bits: float) -> float:
         """Set the threshold from the next reading on; thread-safe.

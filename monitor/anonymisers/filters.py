@@ -169,7 +169,6 @@ class McAdams:
         return self.process(np.zeros(2 * self._hop - self._rest.size))[:missing]
 
     def _move_formants(self, frames: FloatArray) -> FloatArray:
-        """Move the formants of frames, shape (n, samples)."""
         size = frames.shape[1]
         power = np.stack([
             np.einsum("ij,ij->i", frames[:, lag:], frames[:, : size - lag])

@@ -48,7 +48,6 @@ class Journal(Managed):
             raise
 
     def _begin(self, settings: str, seed: int | None) -> None:
-        """Read the journal, or begin one."""
         folder = file_name(self.path.parent)
         try:
             lock(self._file.fileno())

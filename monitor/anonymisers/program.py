@@ -164,7 +164,6 @@ def _read_made(path: Path, limit: int, name: str) -> bytes:
 
 
 def _last_words(message: bytes) -> str:
-    """Return the last non-empty line of a message, or an empty string."""
     lines = message.decode(errors="replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
     return f": {printable(last)[:_LAST_WORDS]}" if last else ""

@@ -43,13 +43,6 @@ class ProtectedBlocks:
     the stream: output that is too short is padded with silence. Samples that are NaN or infinite
     become silence. No audio is stored.
 
-    Args:
-        method: a method of `monitor.anonymisers.registry`.
-        labels: names of the recordings, as keys of random settings; the last one also applies to
-            later recordings, such as a microphone that is reconnected.
-        channel: the only channel to protect, counted from 1; None for all.
-        seed: seed of random settings; None draws one.
-
     Attributes:
         latency_seconds: maximum delay of the output; None if it comes at the end of a recording.
         declared: the method's guarantee for each window; None if it has none.
@@ -57,12 +50,14 @@ class ProtectedBlocks:
 
     def __init__(
         self,
-        method: str,
+        method: str,  # a method of `monitor.anonymisers.registry`
+        # names of the recordings, as keys of random settings; the last one also applies to later
+        # recordings, such as a microphone that is reconnected
         labels: Sequence[str] = ("",),
         *,
         speaker: str | None = None,
-        channel: int | None = None,
-        seed: int | None = None,
+        channel: int | None = None,  # the only channel to protect, counted from 1; None for all
+        seed: int | None = None,  # seed of random settings; None draws one
     ) -> None:
         self._method, self._labels = method, tuple(labels)
         self._speaker, self._channel = speaker, channel

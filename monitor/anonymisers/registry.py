@@ -137,7 +137,6 @@ def _draws(name: str, setting: str, utterance: Utterance) -> np.random.Generator
 
 
 def _number(text: str, example: str, *, of: str | None = None) -> float:
-    """Parse a number, the whole setting or a part of one."""
     try:
         return float(text)
     except ValueError:

@@ -211,7 +211,10 @@ class Vocoder:
         voice = analyse(samples, self.rate, step, AROUND_STEPS, frames)
         envelope = np.maximum(voice.envelope, _FLOOR * voice.envelope.max(axis=1, keepdims=True))
         envelope = normalise(scale_formants(envelope, self.ratio))
-        filters = np.sqrt(self._powers(samples))[:, None] * minimum_phase(envelope)
+        half = self._loudness.size // 2
+        begins = self._around - half + self._step * np.arange(BLOCK_STEPS)
+        around = samples[begins[:, None] + np.arange(self._loudness.size)]
+        filters = np.sqrt(np.asarray(around**2 @ self._loudness))[:, None] * minimum_phase(envelope)
         excited = np.stack([self._random.standard_normal(self._block), np.zeros(self._block)])
         if self.semitones is None:
             breath, tone = filters, np.zeros_like(filters)
@@ -235,13 +238,6 @@ class Vocoder:
             out[frame * step : frame * step + size] += sound
         self._begun = out[self._block :]
         return out[: self._block]
-
-    def _powers(self, sound: FloatArray) -> FloatArray:
-        """Compute the mean square around each frame of a block, shape (frames,)."""
-        half = self._loudness.size // 2
-        begins = self._around - half + self._step * np.arange(BLOCK_STEPS)
-        around = sound[begins[:, None] + np.arange(self._loudness.size)]
-        return np.asarray(around**2 @ self._loudness)
 
 
 def _predict_power(

@@ -14,7 +14,8 @@ from importlib.util import find_spec
 import click
 
 from monitor import lazy
-from monitor.cli.help import VARIABLE, completed, replacement
+from monitor.cli.completion import VARIABLE, completed
+from monitor.cli.help import replacement
 from monitor.cli.options import in_options, say
 from monitor.errors import MonitorError, StoreError
 from monitor.run import FAILED, INTERRUPTED, status_of_error
@@ -198,13 +199,7 @@ def _run(arguments: list[str]) -> int:
         option_name = getattr(error, "option_name", "")
         if context and option_name in {name for option in cli.params for name in option.opts}:
             command = context.command_path.partition(" ")[2]
-            value = (
-                ""
-                if option_name == "--trust-config"
-                else " FILE.toml"
-                if option_name == "--config"
-                else ""
-            )
+            value = " FILE.toml" if option_name == "--config" else ""
             _say(
                 f"{option_name} goes before the command: monitor {option_name}{value} {command} ..."
             )

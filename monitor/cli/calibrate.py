@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from monitor.training.calibrating import CalibrationSettings
     from monitor.training.voices import SpeakerSpeech
 
-# --- The calibration table, for people.
 
 _COLUMNS = (
     ("T s", "T", "g", "speech seconds of the test"),
@@ -100,8 +99,7 @@ _FIRST_TO_GO = (
     *("impostors", "support", "evidence", "trials", "ECE", "IdR", "N", "speakers"),
 )
 """Columns that a narrow terminal does without, in this order."""
-_PIPED = 100
-"""Columns of text where there is no terminal to ask."""
+_PIPED = 100  # columns of text where there is no terminal to ask
 
 
 def _legend(titles: Collection[str]) -> str:
@@ -333,7 +331,6 @@ def _load_population(options: CalibrateOptions) -> Population | None:
 def _collect(
     corpus: Corpus, features: Sequence[str] | None, jobs: Jobs
 ) -> tuple[list[SpeakerSpeech], dict[str, FeatureSpec], tuple[str, ...]]:
-    """Extract the features of a corpus, and print what to know of it."""
     from monitor.training.voices import collect
 
     messages: list[str] = []

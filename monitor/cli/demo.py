@@ -54,7 +54,8 @@ def command(options: DemoOptions) -> int:
     from monitor.population import DEMO_SPEAKER, demo_frames
     from monitor.population.population import Population
     from monitor.run import Run
-    from monitor.sinks.jsonl import JsonLines, RunBuffer
+    from monitor.sinks.buffer import RunBuffer
+    from monitor.sinks.jsonl import JsonLines
     from monitor.sinks.live import LiveView
     from monitor.sources.base import Paced
     from monitor.sources.frames import FramesFile

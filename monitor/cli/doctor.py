@@ -16,15 +16,14 @@ from pathlib import Path
 import click
 
 import monitor
-from monitor.cli.help import HelpCommand, script_for
+from monitor.cli.completion import script_for
+from monitor.cli.help import HelpCommand
 from monitor.cli.inputs import quiet_libraries
 from monitor.cli.options import say
 from monitor.errors import MonitorError, SourceError
 from monitor.jobs import cores
 from monitor.phrases import plural
 from monitor.run import FAILED
-
-# --- The extras: what each gives, what of it is installed, and how to have the rest.
 
 _NAME = "speaker-disclosure-monitor"
 EXTRAS = {
@@ -78,10 +77,7 @@ def install(*names: str) -> str:
     return f"pip install {where}[{','.join(names)}]'"
 
 
-# --- What `monitor doctor` looks at. A check reports the state and the remedy.
-
-LEAST_FREE = 200 * 2**20
-"""Bytes: a day of records at one a second."""
+LEAST_FREE = 200 * 2**20  # bytes: a day of records at one a second
 QUIET_DECIBELS = -70.0
 
 
@@ -213,7 +209,6 @@ def _population() -> tuple[str, str]:
 
 
 def _people() -> tuple[str, str]:
-    """Count the people enrolled at the page."""
     from monitor.serve.templates import TemplateFolder, data_folder
 
     folder = data_folder()
@@ -307,7 +302,6 @@ def command(hear: bool, devices: bool, completion: str | None, as_json: bool) ->
 
 
 def _list_devices(*, as_json: bool) -> int:
-    """Print the inputs and outputs; exit status 1 where there is no input."""
     from monitor.sources.microphone import choose, devices
 
     kinds = {kind: devices(kind) for kind in ("input", "output")}

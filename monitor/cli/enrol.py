@@ -44,20 +44,18 @@ from monitor.cli.options import (
     with_options,
 )
 from monitor.cli.transcript_options import TranscriptOptions, say_unused_words
-from monitor.errors import CorpusError, SourceError, StoreError, UnnamedSpeakerError, UsageError
+from monitor.cli.trial_lists import select_enrolment
+from monitor.errors import SourceError, StoreError, UnnamedSpeakerError, UsageError
 from monitor.phrases import format_names, plural
 from monitor.run import INCOMPLETE
 from monitor.safe_text import is_name, spelled
 
 if TYPE_CHECKING:
     from monitor.corpus.recordings import Corpus
-    from monitor.corpus.trials import TrialLists
     from monitor.datasets.rows import Columns
     from monitor.population.population import Population
     from monitor.training.enrolling import Enrolment
     from monitor.training.unlike_sessions import UnlikeSession
-
-# --- What was enrolled, what to mind and what to do next, for people.
 
 
 def describe_enrolment(
@@ -154,11 +152,8 @@ def _describe_lengths(population: Population) -> Iterator[str]:
         )
 
 
-# --- The part of monitor enrol that records from a microphone.
-
 MICROPHONE_SECONDS = 60.0
-QUEUE_SECONDS = 60.0
-"""A slow machine may lag, since no reading is shown."""
+QUEUE_SECONDS = 60.0  # a slow machine may lag, since no reading is shown
 
 
 def enrol_from_microphone(
@@ -203,71 +198,6 @@ def enrol_from_microphone(
         note(f"the recording was {fault}. Record another one, and {advice}.")
     enrolment = take.enrolment(spelled(speaker), "microphone", seconds, setup)
     return replace(enrolment, problems=(*enrolment.problems, *problems))
-
-
-# --- The parts of monitor enrol and score that go by VoicePrivacy's lists of enrolment and trials.
-
-
-def select_enrolment(folder: Path, corpus: Corpus) -> Corpus:
-    """Select the recordings that a folder's ``enrolls`` lists; all where there is no list."""
-    from monitor.corpus.trials import read_enrolment
-
-    utterances = read_enrolment(folder)
-    return corpus if utterances is None else _select_listed(corpus, utterances, folder)
-
-
-def own_templates(
-    folder: Path,
-    lists: TrialLists,
-    corpus: Corpus,
-    features: Sequence[str] | None,
-    seconds: float,
-    workers: JobOptions,
-) -> Population:
-    """Enrol the speech that the lists of a folder, or of that beside it, name."""
-    from monitor.corpus.folders import find
-    from monitor.corpus.trials import find_enrolment_folder
-    from monitor.training.enrolling import enrol
-
-    if lists.enrolment is not None:
-        corpus = _select_listed(corpus, lists.enrolment, folder)
-    elif (enrolment_folder := find_enrolment_folder(folder.resolve())) is not None:
-        corpus = select_enrolment(enrolment_folder, find(enrolment_folder))
-        say(f"plan: templates of {enrolment_folder.name}")
-    else:
-        raise UsageError(
-            f"{folder.name} has trials but no enrolls, nor has a folder beside it: enrol first "
-            "(monitor enrol ENROLLS -o us.npz), then give -p us.npz"
-        )
-    corpus = replace(corpus, recordings=tuple(r for r in corpus if r.speaker in lists.speakers))
-    for line in plan_of(corpus, f"; templates, up to {seconds:g} s of speech of each"):
-        say(line)
-    files = [recording.path for recording in corpus]
-    load_speaker_model(features, files)
-    with progress_over(len(files), "enrolling") as step:
-        enrolment = enrol(
-            corpus, features=features, seconds=seconds, jobs=workers.for_recordings(files),
-            progress=lambda recording: step(recording.speaker, 1), setup=feature_setup(),
-        )  # fmt: skip
-    for problem in enrolment.problems:
-        say(f"monitor: skipped: {problem}")
-    say_of_transcripts(enrolment.notes)
-    return enrolment.population
-
-
-def _select_listed(corpus: Corpus, utterances: frozenset[str], folder: Path) -> Corpus:
-
-    recordings = tuple(recording for recording in corpus if recording.session in utterances)
-    if not recordings:
-        raise CorpusError(f"enrolls of {folder.name} lists no utterance that wav.scp has")
-    missing = sorted(utterances - {recording.session for recording in recordings})
-    problems = [f"enrolls: {utterance} is not in wav.scp" for utterance in missing]
-    return replace(
-        corpus,
-        recordings=recordings,
-        problems=(*corpus.problems, *problems),
-        identified_by="as enrolls has them",
-    )
 
 
 SECONDS = 120.0
@@ -473,7 +403,6 @@ def _check_options(options: EnrolOptions) -> None:
 
 
 def _load_base(options: EnrolOptions) -> Population | None:
-    """Load the population to add the speakers to; None where they begin one."""
     from monitor.population.population import Population
 
     if options.add:
@@ -489,7 +418,6 @@ def _load_base(options: EnrolOptions) -> Population | None:
 
 
 def _find_corpus(options: EnrolOptions) -> Corpus | None:
-    """Find the recordings; None from a microphone."""
     from monitor.corpus.folders import find
 
     if options.microphone:

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from monitor.training.frames_folder import ExtractionOptions, ExtractionTask, OrderOutcome
     from monitor.virtual_files import Readable
 
-# --- Opens the recordings of a command, and checks them before the long work.
-
 
 def open_all(
     recordings: Sequence[str],
@@ -102,8 +100,6 @@ def check_model(name: str, population: Population, store: str | Path | None) -> 
     )
 
 
-# --- The plan, before the long work: speakers, sessions and minutes.
-
 MOST_ROWS = 20
 _MOST_TOLD = 5
 _NAME_CELLS = 32
@@ -154,8 +150,6 @@ def _minutes(files: Iterable[Readable]) -> float | None:
         total += seconds
     return total / 60
 
-
-# --- The option --frames: features of a corpus are stored, and not extracted again.
 
 frames_option = click.option(
     "--frames",
@@ -249,8 +243,6 @@ def say_of_transcripts(lines: Sequence[str]) -> None:
     if len(lines) > _MOST_TOLD:
         note(f"and {len(lines) - _MOST_TOLD} more such lines")
 
-
-# --- For commands with a microphone: the option --device, Ctrl-C, and silenced libraries.
 
 device_option = click.option(
     "--device",

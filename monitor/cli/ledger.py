@@ -133,7 +133,7 @@ def _print_table(sessions: Sequence[SessionSummary]) -> None:
     from rich.text import Text
 
     from monitor.events.phrases import clean
-    from monitor.sinks.summary import PlainConsole
+    from monitor.sinks.console import PlainConsole
 
     console = PlainConsole(highlight=False)
     if not sessions:

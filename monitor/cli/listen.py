@@ -135,7 +135,8 @@ def command(options: ListenOptions) -> int:
     """
     from monitor.alerts.early_warnings import Forecast
     from monitor.protocols import LiveSource
-    from monitor.sinks.live import LiveView, PeopleProgress
+    from monitor.sinks.live import LiveView
+    from monitor.sinks.progress import PeopleProgress
     from monitor.sources.microphone import PORTAUDIO, Microphone
 
     if options.seconds == 0:

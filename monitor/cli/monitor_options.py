@@ -61,8 +61,9 @@ if TYPE_CHECKING:
     from monitor.protocols import AlertAction, AlertRule, RelayControl, Sink, Source
     from monitor.relay import Relay
     from monitor.run import LedgerFile, LogFile, Protection, Run
-    from monitor.sinks.jsonl import RunBuffer
-    from monitor.sinks.mqtt import Broker, PageDevice
+    from monitor.sinks.buffer import RunBuffer
+    from monitor.sinks.house import PageDevice
+    from monitor.sinks.mqtt import Broker
     from monitor.stream.monitor import Monitor
     from monitor.web.page import Page
 
@@ -555,11 +556,8 @@ class ProtectedVoiceOptions:
         return Protection(self.protect, self.population(), self.protect_seed)
 
 
-# --- The page, for every command that has one: its options, and the sink they ask for.
-
 LOOPBACK = "127.0.0.1"
-PAGE_TOP = 100
-"""Maximum number of speakers that the page draws."""
+PAGE_TOP = 100  # maximum number of speakers that the page draws
 
 
 def _read_address(text: str) -> tuple[str, int]:
@@ -653,9 +651,6 @@ def open_page(
     )
 
 
-# --- A house: where its broker is, and as what the voice is shown there.
-
-
 def mqtt_option(help: str) -> Any:  # noqa: A002
     """Make the field of a broker's address."""
     remedy = (
@@ -703,7 +698,7 @@ class HouseOptions:
     def devices(self, relay: RelayControl | None = None) -> Iterator[AlertAction]:
         """Open the voice as a device; none where no broker was named."""
         if (broker := self.broker()) is not None:
-            from monitor.sinks.mqtt import VoiceDevice
+            from monitor.sinks.house import VoiceDevice
 
             yield VoiceDevice(broker, spelled(self.mqtt_name), relay=relay, report=note)
 
@@ -711,12 +706,9 @@ class HouseOptions:
         """Open a page as a device; None where no broker was named."""
         if (broker := self.broker()) is None:
             return None
-        from monitor.sinks.mqtt import PageDevice
+        from monitor.sinks.house import PageDevice
 
         return PageDevice(broker, spelled(self.mqtt_name), report=note)
-
-
-# --- A run: its options and its report.
 
 
 @dataclass(frozen=True, slots=True)
@@ -772,7 +764,7 @@ class RunReporter:
     @cached_property
     def _kept(self) -> RunBuffer:
         """Buffer of what is drawn and summed up; it brings rich, which is slow to import."""
-        from monitor.sinks.jsonl import RunBuffer
+        from monitor.sinks.buffer import RunBuffer
 
         return RunBuffer()
 

@@ -34,8 +34,7 @@ def say(text: str, *, err: bool = True) -> None:
     click.echo("\n".join(printable(line) for line in text.split("\n")), err=err)
 
 
-NOTE = "monitor: note:"
-"""Prefix of lines that a reader should know, but that change no exit status."""
+NOTE = "monitor: note:"  # prefix of lines that a reader should know, but that change no exit status
 
 
 def note(text: object) -> None:
@@ -83,7 +82,7 @@ def in_options(message: str | MonitorError) -> str:
 
 def made_console(wide: int) -> Console:
     """Return a console for stdout as wide as its terminal or COLUMNS; ``wide`` without either."""
-    from monitor.sinks.summary import PlainConsole
+    from monitor.sinks.console import PlainConsole
 
     console = PlainConsole(highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
@@ -103,7 +102,7 @@ def progress_over(
 
     A bar on stderr where it is a terminal; a quiet line now and then where it is not.
     """
-    from monitor.sinks.summary import PlainConsole
+    from monitor.sinks.console import PlainConsole
 
     console = PlainConsole(stderr=True)
     if not console.is_terminal:
@@ -134,9 +133,6 @@ def progress_over(
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=total)
         yield lambda label, amount: progress.update(task, advance=amount, description=label)
-
-
-# --- The options and arguments of a command are the fields of a dataclass.
 
 
 class FiniteRange(click.FloatRange):
@@ -292,10 +288,7 @@ def trained_by_feature(texts: Sequence[str], speakers: Collection[str]) -> dict[
     return trained
 
 
-# --- The types of values.
-
-MOST_REPLICATES = 100_000
-"""Resamples beyond that take all memory and change no digit that is shown."""
+MOST_REPLICATES = 100_000  # resamples beyond that take all memory and change no digit that is shown
 
 _SHORTEST, _LONGEST = 1e-3, 1e9
 """Seconds: a millisecond and thirty years. Values beyond are mistakes."""
@@ -332,8 +325,7 @@ def _read_names(text: str) -> tuple[str, ...]:
     return names
 
 
-Names = partial(Text, "NAME[,NAME]", _read_names)
-"""A comma-separated list of names."""
+Names = partial(Text, "NAME[,NAME]", _read_names)  # a comma-separated list of names
 
 
 class Features(Text):
@@ -638,10 +630,8 @@ WorkerPlace = partial(
 """A number of processes, or where the workers of a scheduler are."""
 
 
-WORTHWHILE_SECONDS = 60.0
-"""Minimum audio per process, which takes a second or two to start."""
-UNKNOWN_SECONDS = 60.0
-"""Assumed length for the progress if a header gives none."""
+WORTHWHILE_SECONDS = 60.0  # minimum audio per process, which takes a second or two to start
+UNKNOWN_SECONDS = 60.0  # assumed length for the progress if a header gives none
 
 
 @dataclass(slots=True)
@@ -713,9 +703,6 @@ def seconds_of(path: Readable) -> float | None:
         return File(path).seconds if stated is None else stated
     except MonitorError:  # reported with the reason at extraction
         return None
-
-
-# --- Checks.
 
 
 def check_output(path: Path) -> None:

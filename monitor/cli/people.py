@@ -145,7 +145,6 @@ def command(options: PeopleOptions) -> int:
 
 
 def _load(store: Path) -> Population:
-    """Load a population, or all who enrolled at the page."""
     from monitor.population.population import Population
     from monitor.serve.templates import TemplateFolder
 
@@ -170,7 +169,6 @@ def _choose(population: Population, options: PeopleOptions) -> list[int]:
 
 
 def _find_shipped(population: Population) -> set[int]:
-    """Find the shipped readers by name and undated template; return their places."""
     from monitor.population.population import Population
 
     names = {*Population.reference().names}
@@ -186,7 +184,6 @@ def _days_ago(days: int) -> str:
 
 
 def _last_sessions(file: Path, names: Collection[str]) -> dict[str, SessionSummary]:
-    """Read the newest session of each speaker from a ledger."""
     from monitor.ledger import Ledger
 
     with Ledger(file, create=False, write=False) as ledger:
@@ -251,7 +248,7 @@ def _print_table(rows: Sequence[Mapping[str, Any]], others: int, options: People
     from rich.text import Text
 
     from monitor.events.phrases import clean, number
-    from monitor.sinks.summary import PlainConsole
+    from monitor.sinks.console import PlainConsole
 
     if not rows:
         say("no people", err=False)
@@ -311,7 +308,6 @@ def _in_words(compared: Collection[Separability], chosen: Set[str]) -> list[str]
 
 
 def _forget_old(options: PeopleOptions, population: Population, indices: Sequence[int]) -> int:
-    """Delete those with old templates, once that is confirmed."""
     names = [population.names[index] for index in indices]
     if not names:
         say("No template is this old. Nothing was deleted.")
@@ -365,7 +361,6 @@ def _forget(options: PeopleOptions, names: Sequence[str]) -> int:
 
 
 def _forget_files(folder: Path, output: Path | None, names: Sequence[str]) -> int:
-    """Delete the files of people who enrolled at the page."""
     from monitor.serve.templates import TemplateFolder
 
     if output is not None:

@@ -243,7 +243,6 @@ def _protect_each(
     stack: ExitStack, options: ProtectOptions, method: str, orders: Sequence[ProtectionTask],
     journal: Journal | None,
 ) -> Iterator[ProtectionOutcome]:  # fmt: skip
-    """Give the outcome of each order, the longest recording first."""
     from monitor.anonymisers.recording import ProtectionSettings, protect_all
 
     lengths = {order: seconds_of(order.source) or 0.0 for order in orders}

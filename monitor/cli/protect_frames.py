@@ -36,8 +36,7 @@ from monitor.training.frames_folder import (
 )
 from monitor.types import Frames
 
-ACCOUNT = "accounting.csv"
-"""File of the guarantees, in the output folder."""
+ACCOUNT = "accounting.csv"  # file of the guarantees, in the output folder
 _EXAMPLE = "tokens:15 (epsilon of each token). Without noise, use monitor enrol --features tokens"
 _Protect: TypeAlias = Callable[[ExtractionTask, str], tuple[Frames, Mapping[str, FeatureSpec]]]
 """Makes the frames with noise of an order, and what they look like, by their name in the folder."""

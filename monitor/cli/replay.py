@@ -51,13 +51,10 @@ if TYPE_CHECKING:
     from monitor.run import Run
     from monitor.run.each import SummaryRow
 
-# --- Every recording by itself, summed up in a table.
 
 SUFFIXES = (".csv", ".parquet")
-MOST_NAMED = 20
-"""Recordings with an alert that are named; the summary has all."""
-MOST_TOLD = 5
-"""Recordings that a note names; the summary has all."""
+MOST_NAMED = 20  # recordings with an alert that are named; the summary has all
+MOST_TOLD = 5  # recordings that a note names; the summary has all
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,7 +363,6 @@ def _describe_alert(cells: Mapping[str, str]) -> str:
 
 
 def _enrolled_too(every: Sequence[Mapping[str, str]]) -> list[str]:
-    """Describe recordings of which another part was enrolled, by their rank model."""
     lines = []
     for session, consequence in (
         ("same", "The same-session rank model is used. A recording of another day discloses less."),
@@ -486,7 +482,7 @@ def command(options: ReplayOptions) -> int:
     monitor replay meeting.wav -p us.npz --turns meeting.rttm --plot meeting.png
     monitor replay talks/ --each --summary talks.csv --alert 'bits>3'
     """
-    from monitor.sinks.live import ReplayProgress
+    from monitor.sinks.progress import ReplayProgress
     from monitor.sources.base import Chain, Paced
 
     words = options.transcribing.wanted(options.options.features)
@@ -532,7 +528,7 @@ def command(options: ReplayOptions) -> int:
             run.monitor.features, run.source.stream_info.tracks, options.transcribing.transcript
         )
         if split:
-            from monitor.sinks.live import PeopleProgress
+            from monitor.sinks.progress import PeopleProgress
 
             view: Sink = PeopleProgress(run.source.seconds)
         else:

@@ -115,7 +115,7 @@ def command(options: ServeOptions) -> int:
         from monitor.serve.page import ListeningPage
         from monitor.serve.session import ServeSettings
         from monitor.serve.templates import TemplateFolder, data_folder
-        from monitor.web.server import Certificate
+        from monitor.web.connections import Certificate
     except ModuleNotFoundError as error:
         raise UsageError(
             f"the page needs {error.name}: pip install 'speaker-disclosure-monitor[web]'"

@@ -25,8 +25,7 @@ from monitor.cli.options import (
 )
 from monitor.errors import UsageError
 
-_WAIT_SECONDS = 2.0
-"""For a run to be read before its page is shown."""
+_WAIT_SECONDS = 2.0  # for a run to be read before its page is shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,14 @@ def command(options: ShowOptions) -> int:
     from monitor.tables import SUFFIXES as TABLES
 
     if options.keys:
-        return _print_keys()
+        from monitor.events.schema import RECORDS
+
+        formatter = click.HelpFormatter(width=100)
+        for record in RECORDS:
+            with formatter.section(record.title):
+                formatter.write_dl([(key.name, key.meaning) for key in record.keys if key.meaning])
+        click.echo(formatter.getvalue(), nl=False)
+        return 0
     if not options.runs:
         raise UsageError("name a RUN.jsonl: monitor replay --jsonl RUN.jsonl writes one")
     suffix = "" if options.output is None else options.output.suffix.lower()
@@ -97,17 +103,6 @@ def command(options: ShowOptions) -> int:
         endings = ", ".join((*PICTURES, *TABLES))
         raise UsageError(f"-o {options.output}: let the name end in one of {endings}")
     return _draw(options, options.output)
-
-
-def _print_keys() -> int:
-    from monitor.events.schema import RECORDS
-
-    formatter = click.HelpFormatter(width=100)
-    for record in RECORDS:
-        with formatter.section(record.title):
-            formatter.write_dl([(key.name, key.meaning) for key in record.keys if key.meaning])
-    click.echo(formatter.getvalue(), nl=False)
-    return 0
 
 
 def _draw(options: ShowOptions, output: Path) -> int:

@@ -147,7 +147,6 @@ def _read_person(paths: Sequence[Path], speaker: str) -> Corpus:
 
 
 def _recordings_without_table(path: Path) -> list[Path]:
-    """List the recordings of a folder; refuse a table in it, or a file that is one."""
     if not path.is_dir():
         unread.refuse_file(path)
         return []
@@ -239,7 +238,6 @@ def find_others(path: Path, columns: Columns) -> Corpus:
 
 
 def _read_data_set(path: Path, columns: Columns) -> Listing | None:
-    """Read a data set from a file or folder; None for anything else."""
     if path.is_file():
         if lhotse.kind_of(path):
             return lhotse.read_manifests([path], columns)

@@ -89,7 +89,6 @@ def read_manifest(path: Path, named: Columns = AS_STATED) -> Corpus:
 
 
 def _describe_header(path: Path, separator: str, columns: Sequence[str]) -> str:
-    """Describe a table without the columns path and speaker, and what to write."""
     needed = "the columns path and speaker, each once (and perhaps session)"
     if {"client_id", "path"} <= set(columns):
         return f"{path.name} of Common Voice needs the folder clips beside it, or {needed}"

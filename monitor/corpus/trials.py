@@ -126,7 +126,6 @@ def find_enrolment_folder(folder: Path) -> Path | None:
 
 
 def _find_lists(folder: Path, name: str) -> list[Path]:
-    """List the files NAME and NAME_... of a Kaldi folder, in order."""
     if not (folder / "wav.scp").is_file():
         return []
     paths = sorted(folder.iterdir())

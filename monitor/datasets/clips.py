@@ -16,8 +16,7 @@ from monitor.safe_text import file_name
 from monitor.types import FloatArray
 from monitor.virtual_files import VirtualFile
 
-TOLERATED_SECONDS = 0.1
-"""Manifests round, and count the padding of MP3 and Opus."""
+TOLERATED_SECONDS = 0.1  # manifests round, and count the padding of MP3 and Opus
 _MOST_BYTES = (1 << 32) - 64  # of the samples in a WAV
 _BATCH_SECONDS = 30.0
 _FLOAT = 3
@@ -25,17 +24,12 @@ _FLOAT = 3
 
 @dataclass(frozen=True, slots=True)
 class Clip(VirtualFile):
-    """Stretches of some channels of a recording, end to end, as a WAV in memory.
+    """Stretches of some channels of a recording, end to end, as a WAV in memory."""
 
-    Attributes:
-        file: the recording.
-        stretches: begin and end of each, in seconds; they are in order and do not overlap.
-        channels: from 0; None takes all of them.
-    """
-
-    file: Path
+    file: Path  # the recording
+    # begin and end of each, in seconds; they are in order and do not overlap
     stretches: tuple[tuple[float, float], ...]
-    channels: tuple[int, ...] | None = None
+    channels: tuple[int, ...] | None = None  # from 0; None takes all of them
 
     @property
     def name(self) -> str:  # type: ignore[override]

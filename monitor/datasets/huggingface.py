@@ -163,7 +163,6 @@ def _file_column(table: str, column_names: Sequence[str], audio: str | None) -> 
 
 
 def _path_problem(file: object) -> str | None:
-    """Explain why a path of a table is not read; None if it is."""
     if not isinstance(file, str) or not file.strip() or not is_printable(file):
         return "names no file"
     if "://" in file:
@@ -218,21 +217,13 @@ def _rows(
 
 @dataclass(frozen=True, slots=True)
 class ParquetAudio(VirtualFile):
-    """One row's sound file in a Parquet file, read when it is opened.
+    """One row's sound file in a Parquet file, read when it is opened."""
 
-    Attributes:
-        path: the Parquet file.
-        leaf: the column of bytes, with its struct: ``audio.bytes``.
-        group: row group.
-        row: place in the row group.
-        number: place in the file, from 0.
-    """
-
-    path: Path
-    leaf: str
-    group: int
-    row: int
-    number: int
+    path: Path  # the Parquet file
+    leaf: str  # the column of bytes, with its struct: ``audio.bytes``
+    group: int  # row group
+    row: int  # place in the row group
+    number: int  # place in the file, from 0
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -513,7 +504,6 @@ def _labels(schema: Any, audio: str) -> dict[str, _Label]:
 
 
 def _class_names(schema: Any) -> dict[str, list[str]]:
-    """Return the names of classes by column, as `datasets` states them in the file."""
     try:
         stated = orjson.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
         features = stated["info"]["features"]

@@ -350,7 +350,6 @@ def _find_audio(
 
 
 def _is_whole(clip: Clip, audio: _Audio) -> bool:
-    """Return whether a clip is all of its file, which is then read as it is."""
     if len(clip.stretches) > 1 or len(clip.channels or ()) < len(audio.channels):
         return False
     frames, rate, channels = _header_of(clip.file)
@@ -364,7 +363,6 @@ def _is_whole(clip: Clip, audio: _Audio) -> bool:
 
 @cache
 def _header_of(path: Path) -> tuple[int, int, int]:
-    """Return frames, rate and channels of a sound file; zeros if they cannot be read."""
     import soundfile
 
     if not os.path.isfile(path):  # noqa: PTH113  # a pipe would be waited for

@@ -13,8 +13,7 @@ from monitor.phrases import plural
 from monitor.safe_text import escaped, is_printable, printable, spelled
 from monitor.virtual_files import Readable
 
-MOST_ROWS = 10_000_000
-"""A table with more rows is probably a mistake."""
+MOST_ROWS = 10_000_000  # a table with more rows is probably a mistake
 MOST_PROBLEMS = 1000
 _MOST_UNCLEAR = 10
 _LONGEST = 40  # characters of a speaker's attribute; longer cells are read texts

@@ -43,19 +43,14 @@ _METADATA_JSON = '{"file_name": "a.wav", "speaker_id": "ann"}'
 
 
 def refuse_unread(
-    root: Path,
-    recordings: Sequence[Path] = (),
+    root: Path,  # the folder; those below it count too
+    recordings: Sequence[Path] = (),  # in it; a table that lists them is refused under any name
     *,
+    # of the tables that are refused by name, in lower case
     names: Sequence[re.Pattern[str]] = NAMED,
-    read: Collection[Path] = (),
+    read: Collection[Path] = (),  # the tables that are read
 ) -> None:
     """Refuse a folder with a table or manifest that is not read.
-
-    Args:
-        root: the folder; those below it count too.
-        recordings: in it; a table that lists them is refused under any name.
-        names: of the tables that are refused by name, in lower case.
-        read: the tables that are read.
 
     Raises:
         CorpusError: there is one; the message names it and what to write.
@@ -143,7 +138,6 @@ class _Finder:
 
 
 def _describe(table: _Table, root: Path) -> str:
-    """Describe why a table is not read, and what to write instead."""
     path = table.path
     name, kind = printable(path.relative_to(root).as_posix()), path.name.lower()
     packed = re.search(rf"{_PACKED}$", kind)

@@ -245,9 +245,6 @@ def from_json(kind: type[Declared], record: Mapping[str, Any]) -> Declared:
     return decode(kind, record)
 
 
-# --- From a field to its schema, and between value and JSON.
-
-
 @cache
 def _keys(kind: Any) -> tuple[Key, ...]:
     hints = get_type_hints(kind)

@@ -9,10 +9,8 @@ from typing import Annotated, Any, Literal, TypeAlias, TypedDict, Union
 import msgspec
 from msgspec import Meta
 
-Schema: TypeAlias = Mapping[str, Any]
-"""A JSON Schema, of the words that `misfit` knows."""
-MOST_BITS = 1e6
-"""Far beyond what any voice discloses: a figure outside of it was never measured."""
+Schema: TypeAlias = Mapping[str, Any]  # A JSON Schema, of the words that `misfit` knows
+MOST_BITS = 1e6  # far beyond what any voice discloses: a figure outside of it was never measured
 MOST_SECONDS = 1e10
 MOST = 1e15
 
@@ -66,9 +64,6 @@ def object_of(optional: Sequence[str] = (), **properties: Any) -> Schema:
 def list_of(items: Schema) -> Schema:
     """Return the schema of a list of such values."""
     return {"type": "array", "items": items}
-
-
-# --- Check that a parsed value matches its JSON Schema.
 
 
 def misfit(value: Any, schema: Schema, name: str = "") -> str | None:

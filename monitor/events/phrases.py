@@ -42,8 +42,6 @@ from monitor.phrases import (
 )
 from monitor.safe_text import printable
 
-# --- Figures.
-
 
 def clean(value: object, longest: int) -> str:
     """Shorten a name or reason, so that it cannot steer the terminal."""
@@ -199,8 +197,6 @@ def level_as_people(bits: float, ceiling: float | None = None, *, assumed: bool 
     return one_of(bits) if bits > 0 else f"{one_of(-bits).removeprefix('1 in ')}× less likely"
 
 
-# --- Evidence in crowds.
-#
 # Bits of evidence apply to a crowd of any size: k bits leave one person in ``2^k``. A voice with 11
 # bits leaves about 500 people of a million. All of them match as well as the speaker.
 
@@ -280,7 +276,6 @@ def narrowed_sentence(reading: Reading, watch: str, *, fit: bool = True) -> str:
 
 
 def _describe_matches(crowd: CrowdReading, *, clipped: bool) -> str:
-    """Describe the people of a crowd who match."""
     low, high = crowd.bits_low, crowd.bits_high
     fitting = _count_matches(crowd, crowd.bits)
     if low is None or high is None or high - low <= WIDE_BITS or clipped:
@@ -292,7 +287,6 @@ def _describe_matches(crowd: CrowdReading, *, clipped: bool) -> str:
 
 
 def _count_matches(crowd: CrowdReading, bits: float) -> float:
-    """Count the people of a crowd who match, including the speaker."""
     return float(crowd.people * 2.0 ** -min(max(bits, -1000.0), 1000.0))
 
 
@@ -315,8 +309,6 @@ def best_match(reading: Reading, enrolled: int) -> str:
     match = f"that it is {name}, the best match of the {people(enrolled)} enrolled"
     return f"in {crowd_of(crowd.people)}: {format_probability(probability)} {match}"
 
-
-# --- What happens.
 
 LONGEST_NOTE = 500
 ACTIONS = {
@@ -478,9 +470,6 @@ def people_in_words(start: RunStart, *, evidence: bool) -> str:
     )
 
 
-# --- A declared epsilon: the guarantee for a voice, next to the measured bits.
-
-
 def declared_in_words(declared: DeclaredStart) -> str:
     """Format the declared guarantee of a mechanism."""
     after, seconds = declared.empty_after, declared.window_seconds
@@ -517,9 +506,6 @@ def composed_in_words(start: RunStart, reading: Reading) -> str:
 
 def _short(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-# --- A protected side: to which attacker, how much less, and how much later.
 
 
 def protected_figure(reading: Reading) -> tuple[float, float, float] | None:

@@ -12,8 +12,7 @@ from monitor.maths.condition import Condition
 from monitor.types import FloatArray
 
 _LARGEST = 1e15
-NOBODY = 0.2
-"""Below this probability of being enrolled, four to one against, the views warn."""
+NOBODY = 0.2  # below this probability of being enrolled, four to one against, the views warn
 
 
 class Bits(NamedTuple):
@@ -94,30 +93,24 @@ class FeatureReading:
 
 @declared()
 class CrowdReading:
-    """A voice among M people, N of them enrolled, all equally likely before.
-
-    Attributes:
-        bits: ``log2(M p)``, with p the watched speaker's probability among them. Without a watched
-            speaker, the relative entropy of all probabilities to even ones.
-        bits_low, bits_high: limits, from those of the watched speaker's evidence, or None.
-        one_in, fitting: ``2^bits``, and the number of the M people who match.
-        probability: p, or None.
-        favourite: without a watched speaker, the most probable enrolled person, with the
-            probability.
-        favourite_one_in: the reciprocal of that probability, which keeps its digits if the
-            probability is small.
-    """
+    """A voice among M people, N of them enrolled, all equally likely before."""
 
     people: int = key("people", type="number")
+    # ``log2(M p)``, with p the watched speaker's probability among them. Without a watched speaker,
+    # the relative entropy of all probabilities to even ones.
     bits: float = key("bits")
+    # bits_low, bits_high: limits, from those of the watched speaker's evidence, or None
     bits_low: float | None = key("bits", required=False, default=None)
     bits_high: float | None = key("bits", required=False, default=None)
+    # one_in, fitting: ``2^bits``, and the number of the M people who match
     one_in: float = key("magnitude", required=False, default=None, kw_only=True, type=VALUE["type"])
     fitting: float = key(
         "magnitude", required=False, default=None, kw_only=True, type=VALUE["type"]
     )
-    probability: float | None = key("probability", required=False, default=None)
+    probability: float | None = key("probability", required=False, default=None)  # p, or None
+    # without a watched speaker, the most probable enrolled person, with the probability
     favourite: tuple[str, float] | None = key("probability", required=False, default=None)
+    # the reciprocal of that probability, which keeps its digits if the probability is small
     favourite_one_in: float | None = key("magnitude", required=False, default=None, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -185,21 +178,18 @@ class ProtectedReading:
 
     Its figure is that of the strongest attacker, in the unit of the clear headline. The strongest
     may change from reading to reading. An anonymiser protects no better than that.
-
-    Attributes:
-        speech: seconds of speech that voice activity detects in the protected audio.
-        bits, bits_low, bits_high: the highest figure of the attackers.
-        by: that attacker; None if an attacker tried has no figure.
-        at_least: true if it is evidence and an attacker's figure was capped by calibration.
-        attackers: figures by the attacker's knowledge of the anonymiser.
     """
 
+    # seconds of speech that voice activity detects in the protected audio
     speech: float = key("seconds", required=False)
+    # bits, bits_low, bits_high: the highest figure of the attackers
     bits: float | None = key("bits")
     bits_low: float | None = key("bits", required=False)
     bits_high: float | None = key("bits", required=False)
-    by: str | None = key()
+    by: str | None = key()  # that attacker; None if an attacker tried has no figure
+    # true if it is evidence and an attacker's figure was capped by calibration
     at_least: bool = key(required=False)
+    # figures by the attacker's knowledge of the anonymiser
     attackers: Mapping[str, AttackerReading] = key()
 
     @classmethod
@@ -227,7 +217,6 @@ class ProtectedReading:
 
 
 def _strongest(attackers: Mapping[str, AttackerReading]) -> str | None:
-    """Return the attacker with the most bits, or None if one has no figure."""
     bits = {name: attacker.bits for name, attacker in attackers.items()}
     if not bits or None in bits.values():
         return None

@@ -29,8 +29,6 @@ class FalseAlarmTerms:
     beyond: bool | None = key(sparse=True, default=None, type="boolean")
 
 
-# --- The first record of a run: everything that a reader needs to know before its first reading.
-
 _SHARE = {"type": "number", "minimum": 0, "maximum": 1}
 
 
@@ -280,22 +278,15 @@ class RunStart(Event):
     )
 
 
-# --- The last record of a run, with totals and losses.
-
-
 @declared(kw_only=True)
 class PersonEnd:
-    """One of several speakers: the most probable person, and the figures of the last reading.
-
-    Attributes:
-        person: None if not enrolled.
-        seconds, overlap_seconds: speech alone and overlapping speech, by the turns.
-    """
+    """One of several speakers: the most probable person, and the figures of the last reading."""
 
     label: str = key()
-    person: str | None = key()
+    person: str | None = key()  # None if not enrolled
     probability: float | None = key("probability")
     enrolled: float | None = key("probability")
+    # seconds, overlap_seconds: speech alone and overlapping speech, by the turns
     seconds: float | None = key("seconds")
     overlap_seconds: float | None = key("seconds")
     speech: float = key("seconds")
@@ -426,8 +417,6 @@ class RunEnd(Event):
         "reasons why the run is incomplete, one line each", required=False, default=()
     )
 
-
-# --- What happens in between.
 
 _LABEL = "only for several people. Label of this person"
 

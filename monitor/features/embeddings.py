@@ -30,8 +30,7 @@ RATE = 16000
 WINDOW_SECONDS = 3.0
 _TICK = RATE // TICKS_PER_SECOND
 _WINDOW = round(WINDOW_SECONDS * RATE)
-SLOTS = 6
-"""Slots of a window. Runs of them are embedded too."""
+SLOTS = 6  # slots of a window. Runs of them are embedded too.
 EARLY_SECONDS = (1, 2)  # of speech in a window that still grows, in which it has early frames
 EARLY_WINDOWS = 2  # the first windows have early frames: to more whole ones a part adds little
 SHORTEST = RATE  # of less than a second the network makes little

@@ -111,8 +111,7 @@ class _Detector:
         return np.array(decisions, dtype=np.bool_)
 
 
-_RECENT = 10
-"""A tenth of a second of samples: more than a resampler holds."""
+_RECENT = 10  # a tenth of a second of samples: more than a resampler holds
 
 
 class Resampler:
@@ -297,23 +296,17 @@ class Extractor:
     the stream. Another recording, or another rate, resets everything at the next tick. The last
     tick of a recording is padded with silence. Samples that are not finite count as silence and are
     reported as a ``Gap``, one per second.
-
-    Args:
-        features: features to compute, with different names.
-        channel: channel to process, from 0; None for the mean of all.
-        conditions: also describe the sound, in the track `CONDITION`.
-        windows: keep the speech of each embedding with it.
-        template: ticks of speech per recording that a template uses, and only those are embedded;
-            None to make no template.
     """
 
     def __init__(
         self,
-        features: Sequence[Feature],
-        channel: int | None = None,
+        features: Sequence[Feature],  # features to compute, with different names
+        channel: int | None = None,  # channel to process, from 0; None for the mean of all
         *,
-        conditions: bool = False,
-        windows: bool = False,
+        conditions: bool = False,  # also describe the sound, in the track `CONDITION`
+        windows: bool = False,  # keep the speech of each embedding with it
+        # ticks of speech per recording that a template uses, and only those are embedded; None to
+        # make no template
         template: float | None = None,
     ) -> None:
         names = [feature.spec.name for feature in features]

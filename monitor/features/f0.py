@@ -55,7 +55,10 @@ class F0(AudioFeature):
         start = self._frames
         self._frames += len(frames)
         skipped = min(max(0, self._skip - _tick(start) + 1), len(frames))
-        lags = _get_yin().lags(frames[skipped:])
+        if not hasattr(_PER_THREAD, "yin"):
+            _PER_THREAD.yin = _Yin()
+        yin: _Yin = _PER_THREAD.yin
+        lags = yin.lags(frames[skipped:])
         voiced = np.flatnonzero(lags)
         return Track(voiced + _tick(start + skipped), lags[voiced] - LOWEST_LAG)
 
@@ -129,14 +132,6 @@ class _Yin:
 
 
 _PER_THREAD = local()
-
-
-def _get_yin() -> _Yin:
-    """Return the steps of this thread: what they keep is of the chunk at hand alone."""
-    if not hasattr(_PER_THREAD, "yin"):
-        _PER_THREAD.yin = _Yin()
-    yin: _Yin = _PER_THREAD.yin
-    return yin
 
 
 def _search(normalised: FloatArray) -> IntArray:

@@ -13,8 +13,7 @@ from monitor.types import TICKS_PER_SECOND, FloatArray
 
 LEVEL_DB = -16.0  # of the loudest syllable, of full scale: what the shipped readers have
 MOST_GAIN_DB = 40.0  # speech at -60 dBFS comes up to the level, the noise of 16 bits does not
-HELD_TICKS = 120
-"""Sound before the first syllable that is kept until the syllable is complete."""
+HELD_TICKS = 120  # sound before the first syllable that is kept until the syllable is complete
 _SETTLING_TICKS = 80  # from the beginning of the first syllable until its level is trusted
 _FAINTER_DB = 8.0  # than what follows within that time: not yet the voice
 _LEAD_TICKS = 3  # of sound before the first syllable that come out with it
@@ -34,8 +33,7 @@ _VOICING_RATE = 8000
 _VOICING_SECONDS, _VOICED_FRAMES = 0.04, 2
 
 
-STOP_HZ = 61.0
-"""Offset, rumble and the hum of mains of 50 or 60 Hz lie below."""
+STOP_HZ = 61.0  # offset, rumble and the hum of mains of 50 or 60 Hz lie below
 _ORDER, _STOP_DB = 7, 40.0
 
 

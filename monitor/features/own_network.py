@@ -294,7 +294,6 @@ class Network:
         return unit
 
     def _front_end(self, bands: int) -> Kaldi | MelBanks:
-        """Make the front end that the file's metadata describe."""
         metadata: dict[str, str] = self._session.get_modelmeta().custom_metadata_map
         rate = metadata.get("sample_rate", str(RATE))
         if rate != str(RATE):
@@ -355,7 +354,6 @@ def _session(data: bytes, label: str) -> Any:
 
 
 def _brief(error: BaseException) -> str:
-    """Return a library's error in one line."""
     lines = str(error).strip().splitlines() or [""]
     return f"{type(error).__name__}: {lines[0]}"[:200]
 

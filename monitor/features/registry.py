@@ -53,8 +53,7 @@ class FeatureSetup:
         return [*FEATURES, self.speaker] if self.speaker else [*FEATURES]
 
 
-AS_ENVIRONMENT = FeatureSetup()
-"""The settings of the environment."""
+AS_ENVIRONMENT = FeatureSetup()  # the settings of the environment
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,8 +125,7 @@ def _check(epsilon: float, windows: int, delta: float) -> None:
 
 
 # The epsilon of differential privacy that an attacker's rates rule out (VoxGuard eq. (5)).
-DELTA = 1e-4
-"""VoxGuard's fixed delta, which its eq. (5) leaves out; the lower bound takes it off."""
+DELTA = 1e-4  # VoxGuard's fixed delta, which its eq. (5) leaves out; the lower bound takes it off.
 
 
 def epsilon_nats(tpr: ArrayLike, fpr: ArrayLike) -> FloatArray:

@@ -17,18 +17,14 @@ from numpy.lib.stride_tricks import sliding_window_view
 from monitor.maths.statistics import median
 from monitor.types import AnyArray, FloatArray, IntArray
 
-WIDEST_HZ = 8000.0
-"""No feature uses more, so a wider band makes no difference."""
+WIDEST_HZ = 8000.0  # no feature uses more, so a wider band makes no difference
 
-_FRAMES = 50
-"""A second, in frames of 20 ms side by side."""
+_FRAMES = 50  # a second, in frames of 20 ms side by side
 _SILENCE = np.float32(1e-13)
 _BAND_HZ, _BANDS = 250.0, 32
 _LEAST_BAND, _BAND_STEP, _BAND_LEVELS = -130.0, 2.0, 112
-_LEAST = -110.0
-"""Below this level, in decibels of full scale, there is no sound but zeros."""
-_LEVELS = 210
-"""Up to 100 dB above full scale: whole numbers of 16 bits that were written as floats."""
+_LEAST = -110.0  # below this level, in decibels of full scale, there is no sound but zeros
+_LEVELS = 210  # up to 100 dB above full scale: whole numbers of 16 bits that were written as floats
 _DECAY_BANDS = ((1000, 2000), (2000, 3500))
 """Hertz: within the band of a telephone, and above most noises of rooms."""
 _DECAY_RANGE, _DECAY_ABOVE = 20.0, 8.0
@@ -36,8 +32,7 @@ _DECAY_RANGE, _DECAY_ABOVE = 20.0, 8.0
 _SLOPE_STEP, _SLOPES = 0.25, 80
 """Decibels a frame."""
 _FLAT, _NEAR = np.float32(0.99), np.float32(0.90)
-_AUDIBLE = 0.003
-"""Seconds with a smaller peak are not checked for clipping."""
+_AUDIBLE = 0.003  # seconds with a smaller peak are not checked for clipping
 
 _SIZES = (_BANDS * _BAND_LEVELS, _LEVELS, _SLOPES, 3)
 _ENDS = tuple(int(end) for end in np.cumsum(_SIZES))
@@ -46,12 +41,10 @@ ROW = _ENDS[-1]
 
 LEAST_BAND_SECONDS, LEAST_SPEECH_SECONDS = 1.0, 3.0
 """Minimum seconds of sound above its noise, for the band and for the other conditions."""
-_SILENCE_DB = -100.0
-"""Below are zeros, of a gate or of no input, and no noise."""
+_SILENCE_DB = -100.0  # below are zeros, of a gate or of no input, and no noise
 _QUIET_SHARE, _QUIETEST_SHARE, _MOST_SPREAD = 0.1, 0.02, 4.0
 _ABOVE_NOISE = 3.0
-_ACTIVE_BELOW = 15.9
-"""Decibels below the level of speech at which it counts as speech (ITU-T P.56)."""
+_ACTIVE_BELOW = 15.9  # decibels below the level of speech at which it counts as speech (ITU-T P.56)
 _LOUD_SHARE, _DROP, _EDGE = 0.95, 18.0, 10.0
 """Share of a band's sounds below its loud level; decibels that it falls at an edge, and there."""
 _STEEP_SHARE, _DECAY, _FASTEST, _LONGEST = 0.9, 0.933, 2.02, 3.0
@@ -61,8 +54,7 @@ _LEAST_SNR, _LEAST_DECAYS = 13.0, 25
 _MORE_THAN_BELOW, _UNCLIPPED = 1.25, 0.25
 """Samples at the top for each a little below it: what clipping exceeds, and what speech has."""
 
-_BAND_RATIO = 0.7
-"""Readers who came as MP3 end at 5.8 kHz, others at 8: that is no telephone."""
+_BAND_RATIO = 0.7  # readers who came as MP3 end at 5.8 kHz, others at 8: that is no telephone
 _NARROW_HZ, _WIDER_HZ = 4500.0, 5000.0
 """A telephone's audio ends at 4.3 kHz where its resampler leaks, and an MP3 is wider than that."""
 _LOUD_ENOUGH, _SNR_APART = 25.0, 8.0
@@ -131,9 +123,8 @@ def _decays(bands: FloatArray) -> IntArray:
     falls = np.maximum(np.maximum(step[..., :-2], step[..., 1:-1]), step[..., 2:]) < 0
     counts = falls & (begin > quiet + _DECAY_RANGE) & (end > quiet + _DECAY_ABOVE)
     _, second, _ = decays = np.nonzero(counts)
-    slope = (
-        3 * (begin[decays] - end[decays]) - step[..., 1:-1][decays]
-    ) / 10  # through four points
+    # through four points
+    slope = (3 * (begin[decays] - end[decays]) - step[..., 1:-1][decays]) / 10
     bins = np.clip(slope / _SLOPE_STEP, 0, _SLOPES - 1).astype(np.intp) + _SLOPES * second
     return np.bincount(bins, minlength=_SLOPES * len(bands)).reshape(-1, _SLOPES)
 
@@ -155,21 +146,15 @@ def _flat_tops(columns: FloatArray) -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Conditions of a voice's sound; a figure is None while too little sound supports it.
+    """Conditions of a voice's sound; a figure is None while too little sound supports it."""
 
-    Attributes:
-        bandwidth_hz: where the spectrum of the speech ends; `WIDEST_HZ` where it does not below.
-        snr_db: how far the speech is above the noise.
-        reverberation_seconds: in which sound dies away by 60 dB (RT60); 0.2 and less is a dry room.
-        clipping: share of the samples, 0 to 1, on tops that were cut off flat.
-        level_db: of the speech, below a square wave at full scale.
-    """
-
+    # where the spectrum of the speech ends; `WIDEST_HZ` where it does not below
     bandwidth_hz: float | None = None
-    snr_db: float | None = None
+    snr_db: float | None = None  # how far the speech is above the noise
+    # in which sound dies away by 60 dB (RT60); 0.2 and less is a dry room
     reverberation_seconds: float | None = None
-    clipping: float | None = None
-    level_db: float | None = None
+    clipping: float | None = None  # share of the samples, 0 to 1, on tops that were cut off flat
+    level_db: float | None = None  # of the speech, below a square wave at full scale
 
     def record(self) -> dict[str, float | None]:
         """Return the figures by name, as records and stores keep them."""
@@ -380,8 +365,7 @@ _DEGRADED: Mapping[str, Callable[[float], float]] = {
     "reverberation_seconds": lambda seconds: min((seconds - 0.25) / 0.25, 1.0),
     "snr_db": lambda db: (25.0 - db) / 15.0,
 }
-_MOST_DEGRADED = 1.2
-"""Beyond what was simulated nothing more is concluded."""
+_MOST_DEGRADED = 1.2  # beyond what was simulated nothing more is concluded
 
 
 def degradation(condition: Condition | None) -> FloatArray:

@@ -22,8 +22,7 @@ from monitor.types import BoolArray, FloatArray
 MISSES = 0.01
 """Share of mated comparisons that look like other people's: another microphone, noise, a label
 that is wrong. Chosen on people who calibrate (benchmarks/results/world.md)."""
-UNBOUNDED = 1000.0
-"""Bits that no ratio reaches."""
+UNBOUNDED = 1000.0  # bits that no ratio reaches
 
 
 def neighbours(lengths: FloatArray, reached: BoolArray, seconds: float) -> tuple[int, int, float]:
@@ -54,16 +53,11 @@ class ConditionEffect:
     describes the conditions of stream and template (`monitor.maths.condition.unlike`). The result
     is supported up to the smallest ``support / q``. The intercept a <= 0 sets the scale of z at
     this length.
-
-    Attributes:
-        shift: fraction of the intercept, shape (11,).
-        slope: of each feature, shape (F, 11).
-        support: bits, at least 0, shape (11,).
     """
 
-    shift: FloatArray
-    slope: FloatArray
-    support: FloatArray
+    shift: FloatArray  # fraction of the intercept, shape (11,)
+    slope: FloatArray  # of each feature, shape (F, 11)
+    support: FloatArray  # bits, at least 0, shape (11,)
 
     def evaluate_at(self, mismatch: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Compute shift (...), slopes (..., F), at least 0, and support (...) of q (..., 11)."""
@@ -237,7 +231,6 @@ def enrolled_share(bits: FloatArray, prior: float = 0.5) -> FloatArray:
 
 
 def _count_others(bits: FloatArray, people: float) -> float:
-    """Return M - N."""
     enrolled = bits.shape[-1]
     if not enrolled <= people < np.inf:
         raise UsageError(f"among {people:g} people: {enrolled} are enrolled, so at least that many")

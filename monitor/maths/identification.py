@@ -30,12 +30,9 @@ __all__ = [
 # therefore a model of ``rate(n)``, the fraction of trials in which the right one of n people has
 # rank 1. All fit equally well on the measured sizes. Far beyond, they diverge, and their difference
 # is the uncertainty (docs/method.md section 10).
-_STEP = 1e-5
-"""Step of the central differences for slopes."""
-_STEPS = 60
-"""At most: towards the ends of a range, where nothing is at stake, they grow small."""
-_EDGE = 1e-12
-"""Rates nearer than this to 0 or 1 are taken for that near."""
+_STEP = 1e-5  # step of the central differences for slopes
+_STEPS = 60  # at most: towards the ends of a range, where nothing is at stake, they grow small
+_EDGE = 1e-12  # rates nearer than this to 0 or 1 are taken for that near
 _OWN = np.arange(-14.0, 26.0, 0.08)
 """Own scores, in deviations of impostors' scores: fine enough for the highest of 1e10 impostors."""
 
@@ -125,23 +122,15 @@ def pitman_yor(points: FloatArray, sizes: FloatArray) -> DoubleArray:
 
 @dataclass(frozen=True)
 class Form:
-    """One parametric form of the rate, with the range of its parameters.
+    """One parametric form of the rate, with the range of its parameters."""
 
-    Attributes:
-        name: in keys and as a command line writes it.
-        label: what a table calls it.
-        rate: from parameters, shape (B, 2), and sizes, shape (K,), to rates, shape (B, K).
-        start: where searches begin, shape (R, 2).
-        low: the least that the parameters can be, shape (2,).
-        high: the most.
-    """
-
-    name: str
-    label: str
+    name: str  # in keys and as a command line writes it
+    label: str  # what a table calls it
+    # from parameters, shape (B, 2), and sizes, shape (K,), to rates, shape (B, K)
     rate: Callable[[FloatArray, FloatArray], FloatArray]
-    start: tuple[tuple[float, float], ...]
-    low: tuple[float, float]
-    high: tuple[float, float]
+    start: tuple[tuple[float, float], ...]  # where searches begin, shape (R, 2)
+    low: tuple[float, float]  # the least that the parameters can be, shape (2,)
+    high: tuple[float, float]  # the most
 
 
 FORMS: Mapping[str, Form] = {
@@ -215,11 +204,9 @@ def _misfit(
 # decreases with M, because ranks in a random subset follow from those among all. It tends to the
 # divergence of f from the uniform rank model. SRD's rank model is f = Beta(alpha, beta).
 _WIDTH = 0.05
-_ODDS = np.arange(-60.0, 60.0 + _WIDTH / 2, _WIDTH)
-"""ln(p / (1 - p)) at the nodes."""
+_ODDS = np.arange(-60.0, 60.0 + _WIDTH / 2, _WIDTH)  # ln(p / (1 - p)) at the nodes
 _LOG_P, _LOG_Q = -np.logaddexp(0.0, -_ODDS), -np.logaddexp(0.0, _ODDS)
-_CELL = np.exp(_LOG_P + _LOG_Q) * _WIDTH
-"""Width of a node's cell of p."""
+_CELL = np.exp(_LOG_P + _LOG_Q) * _WIDTH  # width of a node's cell of p
 _EACH = 256
 """Ranks at either end that are gone through one by one; between them f hardly changes from one to
 the next."""

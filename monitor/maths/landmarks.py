@@ -25,33 +25,26 @@ FRAMES_PER_SECOND = 25
 FRAME_TICKS = TICKS_PER_SECOND // FRAMES_PER_SECOND
 LATE_TICKS = 78
 """Ticks until all landmarks of a moment are available: half a second plus its neighbourhood."""
-PITCHES = 250
-"""Steps of 1/60 octave, from 200 Hz on."""
+PITCHES = 250  # steps of 1/60 octave, from 200 Hz on
 STEPS_PER_OCTAVE = 60
-FAN_OUT = 5
-"""Later peaks that a peak is paired with."""
+FAN_OUT = 5  # later peaks that a peak is paired with
 _LOOKED_AT = 3 * FAN_OUT
 LEAST_APART, MOST_APART = 2, 20
 """Frames between the peaks of a pair."""
 _LONGEST, _NO_PITCH = 255, 255
-_COARSE = 2.5
-"""Steps of pitch that make one key: 1/24 octave, more than a codec moves a peak."""
-_SHIFT = 16
-"""Offset added to coarse pitches, so that they stay positive at every speed."""
+_COARSE = 2.5  # steps of pitch that make one key: 1/24 octave, more than a codec moves a peak
+_SHIFT = 16  # offset added to coarse pitches, so that they stay positive at every speed
 _ALL_PITCHES = np.arange(PITCHES)
 _KEYS = 1 << 19
-_LEAST_LATER = 20
-"""Frames after which audio can come again: 0.8 s."""
+_LEAST_LATER = 20  # frames after which audio can come again: 0.8 s
 _AGAIN_HITS, _AGAIN_CELLS = 16, 4
 _MOST_PLACES = 6
 _ENOUGH = 0.9  # of the peaks: no further place is looked for
-_NEWEST = 24
-"""Maximum occurrences compared per key, if a short stretch is repeated many times."""
+_NEWEST = 24  # maximum occurrences compared per key, if a short stretch is repeated many times
 _MOST_RECENT = 4000
 _WHOLE_FRAMES = 600 * FRAMES_PER_SECOND
 _REMEMBERED_FRAMES = 7200 * FRAMES_PER_SECOND
-SAME_FRAMES = 2.5
-"""Distances in time that are counted as one: 0.1 s, and the next as well."""
+SAME_FRAMES = 2.5  # distances in time that are counted as one: 0.1 s, and the next as well
 
 
 def frames_of(track: Track | None) -> tuple[IntArray, IntArray] | None:
@@ -85,8 +78,7 @@ def unpack(packed: IntArray) -> tuple[IntArray, IntArray]:
     return np.cumsum(numbers >> 8)[is_peak], pitches[is_peak]
 
 
-_Run: TypeAlias = tuple[IntArray, FloatArray]
-"""Keys in order, and the time of each."""
+_Run: TypeAlias = tuple[IntArray, FloatArray]  # keys in order, and the time of each
 
 
 class LandmarkPairs(NamedTuple):
@@ -305,6 +297,5 @@ def _densest(distances: FloatArray) -> IntArray:
 
 
 def _cells(times: FloatArray) -> int:
-    """Count half seconds with two or more of these times."""
     cells = np.floor(times * (2 / FRAMES_PER_SECOND)).astype(np.intp)
     return int(np.count_nonzero(np.bincount(cells - cells.min()) >= 2))

@@ -21,10 +21,8 @@ OTHERS = 30.0
 """Weight of all non-mated comparisons relative to mated ones. It improves the fit at large ratios,
 where other people's must not be too high.
 """
-RIDGE = 1.0
-"""Nats of half a squared unit of slope: of a speaker's loss, a nat or two at the most."""
-_HELD = np.float64(1e-3)
-"""The same of the intercept, so that it is finite whatever the data."""
+RIDGE = 1.0  # nats of half a squared unit of slope: of a speaker's loss, a nat or two at the most
+_HELD = np.float64(1e-3)  # the same of the intercept, so that it is finite whatever the data
 _TWOCLASS_STEPS = 40
 _TWOCLASS_ARRIVED = 1e-4
 """Step relative to the coefficients: Newton squares the error, which is 1e-8 after such a step."""

@@ -31,8 +31,7 @@ def logistic(log_odds: FloatArray) -> FloatArray:
 
 _Objective: TypeAlias = Callable[[DoubleArray], tuple[DoubleArray, DoubleArray, DoubleArray]]
 _STEPS = 200
-_LONGEST = 2.0
-"""Longest step of either unknown."""
+_LONGEST = 2.0  # longest step of either unknown
 _ARRIVED = 1e-9
 _NOISE = 1e-13
 

@@ -12,12 +12,9 @@ _CHUNK = 1 << 15
 """Most numbers worked on at once, so that they stay in the cache (benchmarks/scale.py)."""
 
 _SHARE = np.array([1.0, 0.5, 0.125], np.float32)
-FAR_NATS = 20.0
-"""Candidates this far behind another under every replicate have no mass."""
-EXACT_CANDIDATES = 256
-"""Up to this number, candidates are not grouped."""
-CELL_NATS = 0.6
-"""Beyond it, candidates that differ by less in every feature form one group ..."""
+FAR_NATS = 20.0  # candidates this far behind another under every replicate have no mass
+EXACT_CANDIDATES = 256  # up to this number, candidates are not grouped
+CELL_NATS = 0.6  # beyond it, candidates that differ by less in every feature form one group
 LEVEL_NATS = 5.0
 """... by twice as much this far behind the best, by four times beyond twice as far."""
 
@@ -65,22 +62,15 @@ class Candidates:
     those that hardly differ in any feature form one group with its mean and spread. Few candidates
     are not grouped. Several readings are then evaluated together, along leading axes written as
     ``...``.
-
-    Attributes:
-        scores: shape (..., F, G), raw scores of candidates, or group means, minus the best
-            candidate's.
-        spread: shape (F, F, G), covariance of the raw scores within each group, if there are
-            groups.
-        counts: shape (G,), candidates in each group.
-        best: raw scores of the best candidate, shape (..., F).
-        speakers: N, including candidates too far behind to be counted.
     """
 
+    # shape (..., F, G), raw scores of candidates, or group means, minus the best candidate's
     scores: FloatArray
+    # shape (F, F, G), covariance of the raw scores within each group, if there are groups
     spread: FloatArray | None
-    counts: FloatArray
-    best: FloatArray
-    speakers: int
+    counts: FloatArray  # shape (G,), candidates in each group
+    best: FloatArray  # raw scores of the best candidate, shape (..., F)
+    speakers: int  # N, including candidates too far behind to be counted
 
     def bits(
         self, weights: FloatArray, floors: FloatArray, target: FloatArray | None
@@ -132,9 +122,8 @@ class Candidates:
         if half_variance is not None:
             probability += half_variance
         # beyond this there is no mass, and denormal numbers are ten times as slow
-        np.clip(
-            probability, np.float32(-40.0), np.float32(np.inf), out=probability
-        )  # faster than maximum
+        # faster than maximum
+        np.clip(probability, np.float32(-40.0), np.float32(np.inf), out=probability)
         np.exp(probability, out=probability)
         counts = self.counts.astype(np.float32)
         mass = counts @ probability

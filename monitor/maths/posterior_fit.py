@@ -23,15 +23,11 @@ from monitor.types import FloatArray, IntArray
 # Fisher information of one trial. With S speakers its weight is m / (S + m), so it fades.
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """A quadratic penalty around another rank model's lambda and log e.
+    """A quadratic penalty around another rank model's lambda and log e."""
 
-    Attributes:
-        centre: of that rank model, and of each of its resamples if any, shape (1 + B, F + 1).
-        precision: its bend, nats of one speaker's mean loss, shape (F + 1, F + 1).
-    """
-
+    # of that rank model, and of each of its resamples if any, shape (1 + B, F + 1)
     centre: FloatArray
-    precision: FloatArray
+    precision: FloatArray  # its bend, nats of one speaker's mean loss, shape (F + 1, F + 1)
 
     def scale_to(self, speakers: float) -> Anchor:
         """Scale the penalty to the weight of this number of speakers."""
@@ -110,21 +106,15 @@ _START_STEPS = np.geomspace(1.0 / _REACH, _REACH, _STEPS)
 _FLOORS = 24
 _FEW_SPEAKERS = 12
 _FLATTEST = 0.02
-_NO_SAY = 1e-3
-"""A lambda below this fraction of the feature's lambda alone is set to 0."""
+_NO_SAY = 1e-3  # a lambda below this fraction of the feature's lambda alone is set to 0
 
 
 @dataclass(frozen=True, slots=True)
 class Trials:
-    """Calibration trials, seen from the true speaker.
+    """Calibration trials, seen from the true speaker."""
 
-    Attributes:
-        margins: shape (n, F, N), raw score of every template minus the true speaker's.
-        speaker: shape (n,), which calibration speaker each trial is of, 0..S-1.
-    """
-
-    margins: FloatArray
-    speaker: IntArray
+    margins: FloatArray  # shape (n, F, N), raw score of every template minus the true speaker's
+    speaker: IntArray  # shape (n,), which calibration speaker each trial is of, 0..S-1
 
     def select(self, features: Sequence[int]) -> Trials:
         """Select features of the trials."""
@@ -181,10 +171,8 @@ def _scale(trials: Trials) -> FloatArray:
     return np.asarray(np.where(deviation > 0, 1.0 / np.maximum(deviation, 1e-300), 1.0))
 
 
-_TOGETHER = 1 << 17
-"""Numbers that are worked on at once: what a processor keeps at hand."""
-_VANISHED = 1e-200
-"""Smallest product of exponentials without loss of digits."""
+_TOGETHER = 1 << 17  # numbers that are worked on at once: what a processor keeps at hand
+_VANISHED = 1e-200  # smallest product of exponentials without loss of digits
 
 
 def _chunks(count: int, size: int) -> Iterator[slice]:
@@ -283,8 +271,7 @@ class _Shares:
         return floors, loss
 
 
-_AT_ONCE = 16
-"""Probabilities of which a product does not vanish: each is 1e-18 at least."""
+_AT_ONCE = 16  # probabilities of which a product does not vanish: each is 1e-18 at least
 
 
 class _Losses:
@@ -331,8 +318,7 @@ class _Losses:
         return -float(self._weights @ np.log(p)), -(gradients @ self._weights), hessian
 
 
-_FARTHEST = 12.0
-"""Maximum distance in log lambda from the start of a descent."""
+_FARTHEST = 12.0  # maximum distance in log lambda from the start of a descent
 _LONGEST, _MOST_STEPS, _HALVED = 2.0, 100, 40
 _ROUNDING = 1e-14
 _FLAT = 1e-9

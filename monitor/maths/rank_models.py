@@ -153,15 +153,12 @@ def sum_nodes(
 # (docs/method.md section 3). If (alpha, beta) diverge, the model is Binomial(n, p). Logarithms are
 # natural, except in names that end in ``_bits``.
 _FEW = 8
-_LARGE = 1e5
-"""Differences of log-gammas above this lose digits that matter: error 1e-10 here."""
+_LARGE = 1e5  # differences of log-gammas above this lose digits that matter: error 1e-10 here
 _SHIFT = 16
 _THIN_FROM = 2048
-_CHUNK = 1 << 19
-"""Most numbers worked on at once, so that memory stays small."""
+_CHUNK = 1 << 19  # most numbers worked on at once, so that memory stays small
 _ROWS = 32
-FINE_FROM = 1 << 17
-"""With more speakers, `sum_nodes` replaces sums over every rank where possible."""
+FINE_FROM = 1 << 17  # with more speakers, `sum_nodes` replaces sums over every rank where possible
 _FINE_NEAR = 1e-8
 """Tolerated deviation from mass 1 by log-gammas of millions, at most 1e-6 bits in the figure."""
 
@@ -387,9 +384,8 @@ def _log_product(x: DoubleArray) -> DoubleArray:
 
 
 def _binomial_log(p: DoubleArray, last: int, j: DoubleArray) -> DoubleArray:
-    def times(
-        count: DoubleArray, log: DoubleArray
-    ) -> DoubleArray:  # nothing times minus infinity: nothing
+    # nothing times minus infinity: nothing
+    def times(count: DoubleArray, log: DoubleArray) -> DoubleArray:
         return np.asarray(count * np.where((count == 0) & np.isinf(log), 0.0, log))
 
     with np.errstate(divide="ignore"):
@@ -476,8 +472,7 @@ def _dot(weights: DoubleArray, values: DoubleArray) -> DoubleArray:
 
 
 # SRD's four losses beside the likelihood, with their slopes (SRD section IV-B).
-_HELD = 1e5
-"""How hard CLL is held to rank 1 (SRD eq. 7)."""
+_HELD = 1e5  # how hard CLL is held to rank 1 (SRD eq. 7).
 
 
 def loss_values(shares: DoubleArray, log: DoubleArray, loss: str) -> DoubleArray:
@@ -564,33 +559,26 @@ _GRID = np.log(10.0) * np.stack(
     [axis.ravel() for axis in np.meshgrid(np.linspace(-3, 3, 15), np.linspace(-3, 3, 15))], axis=1
 )
 """(log alpha, log beta) where a search looks for dips: 15 x 15, from 1e-3 to 1e3."""
-_TRIED = 25
-"""Steps from every local minimum. The search continues only from the best."""
+_TRIED = 25  # steps from every local minimum. The search continues only from the best.
 
 
 @dataclass(frozen=True, slots=True)
 class RankFit:
-    """A fitted rank model, with its loss and notes.
+    """A fitted rank model, with its loss and notes."""
 
-    Attributes:
-        alpha, beta: parameters of the model. If ``binomial``, the probability p that an impostor
-            wins, and 1 - p.
-        binomial: whether the histogram is no wider than a binomial, so that (alpha, beta) would
-            diverge.
-        loss: the minimised loss (``"LL"`` if ``"CLL"`` is undefined).
-        value: value of the loss, in nats per trial for LL and CLL, squared probability for the
-            others.
-        notes: warnings. ``"perfect"`` means always rank 1, ``"sparse"`` fewer trials than ranks,
-            and ``"reversed"`` a mean rank above (N + 1) / 2. ``"LL instead of CLL"`` means that
-            rank 1 is missing or trials are sparse. ``"at the bound"`` means no finite optimum
-            within the range. The other one is ``"under-dispersed"``.
-    """
-
+    # alpha, beta: parameters of the model. If ``binomial``, the probability p that an impostor
+    # wins, and 1 - p.
     alpha: float
     beta: float
+    # whether the histogram is no wider than a binomial, so that (alpha, beta) would diverge
     binomial: bool
-    loss: str
+    loss: str  # the minimised loss (``"LL"`` if ``"CLL"`` is undefined)
+    # value of the loss, in nats per trial for LL and CLL, squared probability for the others
     value: float
+    # warnings. ``"perfect"`` means always rank 1, ``"sparse"`` fewer trials than ranks, and
+    # ``"reversed"`` a mean rank above (N + 1) / 2. ``"LL instead of CLL"`` means that rank 1 is
+    # missing or trials are sparse. ``"at the bound"`` means no finite optimum within the range. The
+    # other one is ``"under-dispersed"``.
     notes: tuple[str, ...] = ()
 
     def log_pmf(self, speakers: int) -> FloatArray:
@@ -670,9 +658,8 @@ def fit_many(histograms: FloatArray | IntArray) -> tuple[FloatArray, FloatArray,
     is_wide = np.flatnonzero(~binomial)
     if is_wide.size:
         excess = variance[is_wide] - binomial_variance[is_wide]
-        total = np.clip(
-            (last * binomial_variance[is_wide] - variance[is_wide]) / excess, 1e-2, 1e9
-        )  # moments
+        # moments
+        total = np.clip((last * binomial_variance[is_wide] - variance[is_wide]) / excess, 1e-2, 1e9)
         start = np.stack([alpha[is_wide] * total, beta[is_wide] * total], axis=1)
         alpha[is_wide], beta[is_wide] = np.exp(
             descend(_Tails.from_shares(shares[is_wide]), np.log(start), *_ENDS)[0]

@@ -208,31 +208,22 @@ _LN2 = float(np.log(2.0))
 
 @dataclass(frozen=True, slots=True)
 class RankStatistics:
-    """Statistics of SRD's Table II, for a histogram of n trials or a rank model.
-
-    Attributes:
-        mean_bits: MeanD, ``log2 N - H(p)``; of a histogram it is biased up.
-        miller_madow_bits: MeanD less ``(occupied ranks - 1) / (2 n ln 2)``, at least 0; None
-            if the histogram does not hold whole counts.
-        identification_rate: IdR, the probability of rank 1.
-        std_bits: StDD, over the ranks that occur.
-        max_bits, max_rank: MaxD and its rank. On a sparse histogram it is noise.
-        rank1_bits: disclosure of rank 1; None if it never occurs (minus infinity).
-        spread: share of the ranks that are likelier than chance, strictly.
-        ceiling_bits: log2 N.
-    """
+    """Statistics of SRD's Table II, for a histogram of n trials or a rank model."""
 
     speakers: int
     trials: float | None
-    mean_bits: float
+    mean_bits: float  # MeanD, ``log2 N - H(p)``; of a histogram it is biased up
+    # MeanD less ``(occupied ranks - 1) / (2 n ln 2)``, at least 0; None if the histogram does not
+    # hold whole counts
     miller_madow_bits: float | None
-    identification_rate: float
-    std_bits: float
+    identification_rate: float  # IdR, the probability of rank 1
+    std_bits: float  # StDD, over the ranks that occur
+    # max_bits, max_rank: MaxD and its rank. On a sparse histogram it is noise.
     max_bits: float
     max_rank: int
-    rank1_bits: float | None
-    spread: float
-    ceiling_bits: float
+    rank1_bits: float | None  # disclosure of rank 1; None if it never occurs (minus infinity)
+    spread: float  # share of the ranks that are likelier than chance, strictly
+    ceiling_bits: float  # log2 N
 
 
 def rank_statistics(

@@ -20,8 +20,7 @@ NAME = "waveform"
 """Name of its track, which `monitor.features.waveform` makes."""
 SAMPLES_PER_TICK = 20
 RATE = SAMPLES_PER_TICK * TICKS_PER_SECOND
-LATE_TICKS = 25
-"""Ticks after which the waveform of a moment has come."""
+LATE_TICKS = 25  # ticks after which the waveform of a moment has come
 WINDOW_TICKS = TICKS_PER_SECOND
 """The newest audio, which is looked for; audio that repeats itself twice as long is found."""
 BACK_TICKS = 12 * TICKS_PER_SECOND
@@ -131,7 +130,6 @@ class WaveformPast:
         return lag
 
     def _is_quiet(self, end: int, size: int = WINDOW_TICKS * SAMPLES_PER_TICK) -> bool:
-        """Return whether the newest samples have less power than a second of speech."""
         newest = self._part(end - size, end)
         return float(np.sum(newest * newest)) < _QUIET * WINDOW_TICKS * SAMPLES_PER_TICK
 
@@ -206,7 +204,6 @@ _SMOOTH = np.ones(_SMOOTHED_TICKS, np.float32)
 
 
 def _peaks(values: FloatArray) -> BoolArray:
-    """Mark values that are at least as large as both neighbours."""
     padded = np.pad(values, 1, constant_values=-np.inf)
     return np.asarray((values >= padded[:-2]) & (values >= padded[2:]))
 

@@ -87,8 +87,7 @@ def scores_of(mated: ArrayLike, non_mated: ArrayLike) -> tuple[DoubleArray, Doub
 # Ayer et al., 1955. Equal scores are one cell, so ties are pooled. Tools that sort the mated scores
 # of a tie last report perfect separation if all scores are equal. The blocks are also the edges of
 # the ROC's convex hull, and give the ideal calibration (Brummer and du Preez, 2013).
-_PASSES = 64
-"""Passes over all cells at once before the stack: noise is gone after a few."""
+_PASSES = 64  # passes over all cells at once before the stack: noise is gone after a few
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,13 +141,6 @@ def pool(mated: FloatArray, non_mated: FloatArray) -> Blocks:
             return Blocks(hits, misses, replicate, replicates)
         hits, misses = np.add.reduceat(hits, first), np.add.reduceat(misses, first)
         replicate = replicate[first]
-    return _stacked(hits, misses, replicate, replicates)
-
-
-def _stacked(
-    hits: DoubleArray, misses: DoubleArray, replicate: IntArray, replicates: int
-) -> Blocks:
-    """Pool one cell after another: where every pass pools only a few."""
     stack: list[tuple[float, float, int]] = []
     for hit, miss, number in zip(hits.tolist(), misses.tolist(), replicate.tolist(), strict=True):
         while stack and stack[-1][2] == number and stack[-1][0] * miss >= hit * stack[-1][1]:

@@ -15,36 +15,29 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
-PSEUDO_COUNT = 0.5
-"""a of docs/method.md section 2: what is added to every bin of a template."""
+PSEUDO_COUNT = 0.5  # a of docs/method.md section 2: what is added to every bin of a template
 
 GRID_NATS = 2.0**-28
 
 
 @dataclass(frozen=True, slots=True)
 class Similarity:
-    """One way to compare a sketch with templates.
+    """One way to compare a sketch with templates."""
 
-    Attributes:
-        name: its name in stores and on the command line.
-        additive: whether the score grows with the evidence, like a log-likelihood. It is then an
-            exact sum, equal for one stream and for many at once.
-        prepare: templates, (N, M) counts or sums, or with ``by_slice`` (N, S, M): prepared ones.
-        score: prepared templates and totals, (M,) or (n, M), to (N,) or (n, N). Totals of zero
-            score zero everywhere: no frames, no score.
-        by_slice: whether it compares with each slice of a template.
-        own_scale: whether scores have a fixed scale, so that their spread over a cohort does not
-            depend on the stream.
-        bound: maximum error of a score from M numbers with templates in single precision; None if
-            unknown.
-    """
-
-    name: str
+    name: str  # its name in stores and on the command line
+    # whether the score grows with the evidence, like a log-likelihood. It is then an exact sum,
+    # equal for one stream and for many at once.
     additive: bool
+    # templates, (N, M) counts or sums, or with ``by_slice`` (N, S, M): prepared ones
     prepare: Callable[[AnyArray], FloatArray]
+    # prepared templates and totals, (M,) or (n, M), to (N,) or (n, N). Totals of zero score zero
+    # everywhere: no frames, no score.
     score: Callable[[FloatArray, AnyArray], FloatArray]
-    by_slice: bool = False
+    by_slice: bool = False  # whether it compares with each slice of a template
+    # whether scores have a fixed scale, so that their spread over a cohort does not depend on the
+    # stream
     own_scale: bool = False
+    # maximum error of a score from M numbers with templates in single precision; None if unknown
     bound: Callable[[int], float] | None = None
 
     def score_each(self, prepared: FloatArray, totals: AnyArray) -> FloatArray:
@@ -172,8 +165,7 @@ OF_VECTORS = {similarity.name: similarity for similarity in (_COSINE, _MAX_COSIN
 """Similarities of sums of embeddings, by name, the default first."""
 
 # Running, mergeable summaries of one feature over a stream (docs/method.md section 1).
-LONGEST = 1e24
-"""An embedding of this length or more is damaged: beside it no other would count."""
+LONGEST = 1e24  # an embedding of this length or more is damaged: beside it no other would count
 
 
 def are_countable(embeddings: AnyArray) -> BoolArray:
@@ -318,8 +310,7 @@ SHARPNESS = 10.0
 """Sharpness of the mixture. With 0 all speakers have equal weight, with large values only the best
 counts.
 """
-PSEUDO_FRAMES = 200.0
-"""Weight of the population in a voice's own distribution, in frames."""
+PSEUDO_FRAMES = 200.0  # weight of the population in a voice's own distribution, in frames
 
 
 def histogram_margin(

@@ -13,8 +13,7 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.types import FloatArray
 
-REPLICATES = 200
-"""B of docs/method.md section 5."""
+REPLICATES = 200  # B of docs/method.md section 5
 
 
 def speaker_weights(speakers: int, replicates: int = REPLICATES, seed: int = 0) -> FloatArray:
@@ -117,8 +116,7 @@ def _running(
 # Percentiles over resampled speakers are too short for thirty of them, and have no width where all
 # agree. Here resampling gives a variance only; how far limits then reach follows from how well that
 # variance is known (docs/method.md section 12). Coverage: benchmarks/results/coverage.md.
-TAIL = 0.025
-"""Error on each side of 95 % interval."""
+TAIL = 0.025  # error on each side of 95 % interval
 
 _UNSEEN = 0.5
 """Units at the far edge that may not have been sampled. Without them, coverage is too low for
@@ -262,18 +260,12 @@ def quantile_limits(
 # A figure with its bootstrap replicates, and limits made of them (docs/method.md section 12).
 @dataclass(frozen=True)
 class Estimate:
-    """A figure with its bootstrap replicates and its jackknife values.
+    """A figure with its bootstrap replicates and its jackknife values."""
 
-    Attributes:
-        value: the figure on all units.
-        replicates: shape (B,), on resamples of units; NaN if it does not exist there.
-        left_out: shape (J,), with each unit, or each group of them, left out; or empty.
-        units, trials: S, such as speakers, and T, of all of them.
-    """
-
-    value: float
-    replicates: FloatArray
-    left_out: FloatArray
+    value: float  # the figure on all units
+    replicates: FloatArray  # shape (B,), on resamples of units; NaN if it does not exist there
+    left_out: FloatArray  # shape (J,), with each unit, or each group of them, left out; or empty
+    # units, trials: S, such as speakers, and T, of all of them
     units: int
     trials: int
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# --- Reliability diagram: predicted probability against the observed fraction.
 
 _MOST_LINES = 5
 _FEWEST = 8.0  # minimum candidates per point
@@ -90,8 +89,6 @@ def _panel(axes: Axes, row: Record) -> None:
         color=BLACK, loc="left",
     )  # fmt: skip
 
-
-# --- Rank models: expected bits against speech seconds.
 
 _SHORT, _LONG = np.array([0.55, 0.76, 0.90]), np.array([0.03, 0.15, 0.38])
 """Colours of the shortest and the longest template."""
@@ -181,7 +178,6 @@ def _calibration_panel(
 
 
 def _frame(panels: Any, lengths: Sequence[float], ceiling: float) -> None:
-    """Set up the axes that all panels share."""
     first = panels[0, 0]
     low, high = (min(lengths), max(lengths)) if lengths else (1.0, 60.0)
     low, high = (low, high) if high > low else (low / 2, high * 2)

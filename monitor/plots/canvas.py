@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-# --- Axis formats and legend position of an evaluation's plots.
-
 
 def legend_above(axes: Axes, columns: int = 4) -> None:
     """Put the legend above the axes, so that it covers no points."""
@@ -56,8 +54,6 @@ def _write(axis: Axis, text: Callable[[float], str]) -> None:
         axis.set_major_locator(LogLocator(numticks=7))
         axis.set_minor_formatter(NullFormatter())
 
-
-# --- Blank figures without pyplot or a screen, and saving them atomically.
 
 # Okabe and Ito's palette, distinguishable with any colour vision.
 BLUE, GREEN, ORANGE, RED, PURPLE = "#0072B2", "#00795A", "#B26F00", "#C44E00", "#AA5A8C"
@@ -143,8 +139,7 @@ def with_dark_theme(svg: str) -> str:
     return re.sub(r"(<svg[^>]*>)", rf"\1<style>{_DARK_THEME}</style>", svg, count=1)
 
 
-_STYLE_LOCK = RLock()
-"""Matplotlib's style and the warning filters are global to the process."""
+_STYLE_LOCK = RLock()  # matplotlib's style and the warning filters are global to the process
 
 
 @contextmanager
@@ -224,9 +219,6 @@ def spread_apart(targets: list[float], sizes: list[float], low: float, high: flo
     return centres
 
 
-# --- Colours and style of pictures: for a page, with light and dark themes, and for print.
-
-
 @dataclass(frozen=True)
 class Palette:
     """Colours of a picture."""
@@ -273,8 +265,6 @@ def style_figure(
         yield Figure(figsize=inches, dpi=dpi, layout="constrained")
 
 
-# --- Pictures inside a page: SVG in the page's own colours, with text that stays text.
-#
 # The pictures of a page use its style, so each takes only kilobytes and embeds no font.
 
 INK, MUTED, LINE, COLOURS = PAGE.ink, PAGE.muted, PAGE.line, PAGE.colours
@@ -345,9 +335,6 @@ def _tidy(text: str, name: str, description: str) -> str:
     body = re.sub(r"\n\s*", "\n", body)
     label = html.escape(description, quote=True)
     return f'<svg viewBox="{box}" role="img" aria-label="{label}">{body.strip()}\n'
-
-
-# --- A picture in three formats (page, SVG and PNG), drawn by one function.
 
 
 def save_picture(

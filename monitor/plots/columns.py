@@ -18,8 +18,7 @@ from monitor.safe_text import short_name
 from monitor.types import BoolArray, FloatArray, IntArray
 
 Columns: TypeAlias = Mapping[str, FloatArray]
-Pieces: TypeAlias = Sequence[slice]
-"""Readings between two restarts of the evidence."""
+Pieces: TypeAlias = Sequence[slice]  # readings between two restarts of the evidence
 
 POWERS = {"linear": 1.0, "sqrt": 0.5}
 """The guides, and the power of the speech that each grows with."""

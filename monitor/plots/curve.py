@@ -55,18 +55,20 @@ GROWTH_NOTE = (
     "composition. Both: an average voice."
 )
 LABEL_COLUMNS = 32
-MOST_LABELS = 3
-"""Maximum number of thresholds, alerts, changes or gaps with a label."""
+MOST_LABELS = 3  # maximum number of thresholds, alerts, changes or gaps with a label
 _DASHES = {"linear": (0, (5, 3)), "sqrt": (0, (1, 2))}
 _GROWTH = {"linear": "linear", "sqrt": "square-root"}
 
 
 def plot_run(
-    events: Sequence[Event],
-    path: Path,
+    events: Sequence[Event],  # the events of one run, in order; any of them may be missing
+    path: Path,  # output file: .png, .svg or .pdf
     *,
-    title: str | None = None,
+    title: str | None = None,  # replaces the default title
+    # draw also averages, the closed-set figure beside evidence, the range of other voices, each
+    # feature alone, and the bounds of a declared epsilon
     guides: bool = False,
+    # width of the picture of one voice, in dots; below 600 its text suits a phone
     width: int = WIDTH,
 ) -> None:
     """Draw a run: its main figure with interval, thresholds and alerts, changes and gaps.
@@ -76,14 +78,6 @@ def plot_run(
 
     The plot has bits against speech seconds on a log axis, so readings before the first speech are
     not shown. Two thin lines show linear and square-root growth. Every line has its label.
-
-    Args:
-        events: the events of one run, in order; any of them may be missing.
-        path: output file: .png, .svg or .pdf.
-        title: replaces the default title.
-        guides: draw also averages, the closed-set figure beside evidence, the range of other
-            voices, each feature alone, and the bounds of a declared epsilon.
-        width: width of the picture of one voice, in dots; below 600 its text suits a phone.
 
     Raises:
         UsageError: if the suffix is not supported.
@@ -133,7 +127,6 @@ def _make_painter(
 def _make_frame(
     run: RunColumns, shown: Columns, title: str | None, *, guides: bool, width: int
 ) -> Frame:
-    """Choose limits and texts."""
     ends = ("", "_low", "_high")
     names = [f"{side}bits{end}" for side in ("", "protected_") for end in ends]
     names += ["closed_set_bits", "spread_low"] if guides and run.evidence else []
@@ -445,7 +438,6 @@ def _until(x: FloatArray, indices: IntArray) -> str:
 
 
 def _end_reason(run: RunColumns) -> str:
-    """Explain why the main figure has ended."""
     if withheld := run.last.withheld:
         return f"withheld since: {short_name(withheld, 60)}"
     names = [name for name, figures in (run.last.features or {}).items() if figures.usable]

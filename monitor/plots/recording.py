@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INCHES = (11.0, 6.2)
-MOST_DRAWN = 8
-"""Maximum number of curves, for the people with most bits; a line counts the others."""
+MOST_DRAWN = 8  # maximum number of curves, for the people with most bits; a line counts the others
 _COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, BLACK, "#5BA4CF", "#8A7A00")
 _TICKS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800)
 _MOST_TICKS = 8
@@ -107,7 +106,6 @@ def _make_curve(
 
 
 def _format_label(label: str, row: PersonEnd | None, bits: Sequence[float | None]) -> str:
-    """Format a label with its matched person and last bits."""
     parts = [short_name(label, 18)]
     if row is not None and row.person is not None and row.probability is not None:
         parts.append(f"{short_name(row.person, 14)} {100 * row.probability:.0f} %")
@@ -151,7 +149,9 @@ def make_people_painter(
         title_text = short_name(heading if title is None else title, 90)
         figure.text(0.07, 0.945, title_text, fontsize=15, weight="bold", color=BLACK, va="bottom")
         figure.text(0.07, 0.91, _summary(start, end, len(curves) - len(curves_drawn)), color=GREY)
-        figure.text(0.07, 0.025, _caption(start, evidence=evidence), color=GREY, fontsize=9.5)
+        sentence = people_in_words(start, evidence=evidence)
+        care = "Evidence is not proof" if evidence else "It may be wrong"
+        figure.text(0.07, 0.025, f"{sentence}. Circles: alerts.\n{care}.", color=GREY, fontsize=9.5)
 
     return paint
 
@@ -184,7 +184,6 @@ def _draw_strip(axes: Axes, curves: Sequence[PersonCurve]) -> None:
 
 
 def _label_ends(axes: Axes, curves: Sequence[PersonCurve]) -> None:
-    """Label each curve at its end."""
     low, high = axes.get_ylim()
     order = sorted(range(len(curves)), key=lambda k: curves[k].last)
     indices = [k for k in order if math.isfinite(curves[k].last)]
@@ -211,35 +210,22 @@ def _summary(start: RunStart, end: RunEnd, hidden: int) -> str:
     return "  ·  ".join(filter(None, parts))
 
 
-def _caption(start: RunStart, *, evidence: bool) -> str:
-    sentence = people_in_words(start, evidence=evidence)
-    care = "Evidence is not proof" if evidence else "It may be wrong"
-    return f"{sentence}. Circles: alerts.\n{care}."
-
-
-# --- A recording before and after scrubbing to a budget of bits.
-
 _SCRUBBED_INCHES = (9.0, 4.4)
 _SHADE = "#E8E8E8"
 
 
 @dataclass(frozen=True, slots=True)
 class ScrubCurves:
-    """Curves to draw, in seconds of the recording.
+    """Curves to draw, in seconds of the recording."""
 
-    Attributes:
-        title: one line that summarises the change.
-        before, after: seconds and bits of the strongest attacker at each second, shape (k,) each.
-        changed: start and end of each interval that was cut, silenced or protected.
-        change: description of that change.
-    """
-
-    title: str
+    title: str  # one line that summarises the change
     budget: float
+    # before, after: seconds and bits of the strongest attacker at each second, shape (k,) each
     before: tuple[FloatArray, FloatArray]
     after: tuple[FloatArray, FloatArray]
+    # start and end of each interval that was cut, silenced or protected
     changed: Sequence[tuple[float, float]]
-    change: str
+    change: str  # description of that change
     seconds: float
 
 

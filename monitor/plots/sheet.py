@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.text import Text
 
-DOTS_PER_INCH = 100
-"""Positions are in dots, from the lower left corner of the picture."""
+DOTS_PER_INCH = 100  # positions are in dots, from the lower left corner of the picture
 WIDTH = 840
 LINE, HATCH = "#E3E6EA", "#C9CED4"
 BOX = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
@@ -41,25 +40,17 @@ class Spot(NamedTuple):
 
 @dataclass(frozen=True)
 class Frame:
-    """Texts and limits around the curves.
-
-    Attributes:
-        notes: statements below the picture, one per line before wrapping.
-        marks: text at the right edge by bits.
-        marked: what these texts are about.
-        across: label of the lower axis.
-        x_range, y_range: limits in seconds and in bits; above these there is room for labels.
-        width: in dots; small text below 600.
-    """
+    """Texts and limits around the curves."""
 
     title: str
-    notes: str
-    marks: Mapping[float, str]
-    marked: str
-    across: str
+    notes: str  # statements below the picture, one per line before wrapping
+    marks: Mapping[float, str]  # text at the right edge by bits
+    marked: str  # what these texts are about
+    across: str  # label of the lower axis
+    # x_range, y_range: limits in seconds and in bits; above these there is room for labels
     x_range: tuple[float, float]
     y_range: tuple[float, float]
-    width: int = WIDTH
+    width: int = WIDTH  # in dots; small text below 600
 
     @property
     def is_narrow(self) -> bool:
@@ -199,7 +190,6 @@ class Sheet:
         return cost, x, y, spot.part_x
 
     def _surround(self) -> None:
-        """Write title, notes, ticks and marks."""
         frame, size = self.frame, self.size
         title = {"va": "top", "weight": "bold", "linespacing": 1.1}
         self._write_across(self.height - 10, frame.title_lines, frame.title_size, **title)

@@ -54,7 +54,6 @@ def heading(run: RunColumns) -> str:
 
 
 def _two_sides(run: RunColumns) -> str:
-    """Format the clear and the protected figure; empty without either."""
     last, figure = run.last, phrases.protected_figure(run.last)
     if last.bits is None or last.protected is None or figure is None:
         return ""
@@ -112,7 +111,6 @@ def caption(run: RunColumns) -> str:
 
 
 def _beyond_reach(run: RunColumns) -> str:
-    """Name the thresholds that the figure cannot exceed."""
     most = float(np.nanmax(np.append(run.cap, -np.inf)))
     far = sorted({rule.threshold for rule in run.rules if -np.inf < most <= rule.threshold})
     return ", ".join(f"an alert above {bits:g} bits" for bits in far)

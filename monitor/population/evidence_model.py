@@ -200,20 +200,14 @@ class LengthEvidence:
     ratio is at most 1 at both ends, it is at most 1 in between (Hoelder's inequality). Below the
     grid the ratio fades to 1 at T = 0, where it carries no evidence (Jensen's inequality). Beyond
     the grid the last rank model applies.
-
-    Args:
-        lengths: T of the grid, shape (nT,).
-        table: intercepts and slopes, shape (nT, 1 + B, 1 + F).
-        bounds: non-decreasing support, and area, shape (nT, 2).
-        conditions: effects of conditions at every test length.
     """
 
     def __init__(
         self,
-        lengths: FloatArray,
-        table: FloatArray,
-        bounds: FloatArray,
-        conditions: ConditionEffect | None,
+        lengths: FloatArray,  # T of the grid, shape (nT,)
+        table: FloatArray,  # intercepts and slopes, shape (nT, 1 + B, 1 + F)
+        bounds: FloatArray,  # non-decreasing support, and area, shape (nT, 2)
+        conditions: ConditionEffect | None,  # effects of conditions at every test length
     ) -> None:
         self.lengths, self.conditions = lengths, conditions
         self._table, self._bounds, self._logs = table, bounds, np.log(lengths)

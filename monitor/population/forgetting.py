@@ -131,7 +131,6 @@ def _list_names(rank_models: RankModels, cohort: Cohort | None) -> set[str]:
 def _remove(
     rank_models: RankModels, cohort: Cohort | None, name: str
 ) -> tuple[RankModels, Cohort | None, Forgotten]:
-    """Remove a person from rank models and cohort, and record the changes."""
     background = cohort is not None and name in cohort.names
     others = cohort.without(name) if cohort is not None and background else cohort
     models = [

@@ -51,9 +51,8 @@ class Speaker:
     sources: tuple[SourceNote, ...] = ()
     # from `sound_of`, for each session in order; empty if unknown
     sound: AnyArray = field(default_factory=partial(np.empty, 0, "<f4"), compare=False)
-    sessions: tuple[
-        int, ...
-    ] = ()  # slices of each separate session; empty for one session of all slices
+    # slices of each separate session; empty for one session of all slices
+    sessions: tuple[int, ...] = ()
     # first and last enrolment, as 2026-11-28; empty if unknown
     days: tuple[str, str] = ("", "")
 
@@ -214,7 +213,6 @@ def _row_ends(name: str, arrays: Mapping[str, AnyArray], count: int) -> IntArray
 
 
 def _split_rows(name: str, arrays: Mapping[str, AnyArray], count: int) -> list[AnyArray]:
-    """Split an array of all people into one per person; a missing array gives empty ones."""
     if name not in arrays:
         return [np.empty(0, _TYPES[name])] * count
     ends = _row_ends(name, arrays, count).tolist()

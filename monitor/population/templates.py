@@ -20,8 +20,7 @@ from monitor.population.cohort import FeatureTemplates
 from monitor.population.rank_model import RankModel
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray, Record
 
-SLICE_SECONDS = 5.0
-"""Speech seconds per slice. Slices allow templates to be cut to one length."""
+SLICE_SECONDS = 5.0  # speech seconds per slice. Slices allow templates to be cut to one length.
 MISMATCH = 0.8
 """A template under this share of the others' length breaks the model (docs/method.md section 4)."""
 _USEFUL_SECONDS = 30.0  # all are cut to the shortest, unless that has less: then it is left out

@@ -21,7 +21,8 @@ from monitor.plots.canvas import write_figure
 from monitor.plots.columns import read_columns
 from monitor.plots.curve import draw_run
 from monitor.plots.wording import heading
-from monitor.sinks.jsonl import RunBuffer, line_of
+from monitor.sinks.buffer import RunBuffer
+from monitor.sinks.jsonl import line_of
 from monitor.sinks.summary import PEOPLE_COLUMNS, people_rows, summary_notes, summary_rows
 from monitor.version import __version__
 
@@ -69,7 +70,6 @@ class KeptRun:
         yield from pieces
 
     def _thin(self) -> RunBuffer:
-        """Choose the packed events that are drawn."""
         thinned, remainder = RunBuffer(), b""
         for piece in self._unpack():
             *lines, remainder = (remainder + piece).split(b"\n")
@@ -79,7 +79,6 @@ class KeptRun:
         return thinned
 
     def _unpack(self) -> Iterator[bytes]:
-        """Unpack the records of this moment."""
         packed = bytes(self._packed) + self._pack.copy().flush()
 
         def pieces(packed: bytes) -> Iterator[bytes]:
@@ -107,7 +106,6 @@ DOWNLOADS: Mapping[str, tuple[str, Callable[[KeptRun], Iterator[bytes]]]] = {
 """By name: the media type, and what makes it."""
 
 
-# ------------------------------------------------------------------------------------------- report
 # A run as a document: what was given away, its curve, its figures and what happened.
 
 

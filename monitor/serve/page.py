@@ -27,22 +27,15 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from monitor.errors import MonitorError, UsageError
 from monitor.lazy import Managed
 from monitor.serve.downloads import DOWNLOADS
-from monitor.serve.session import (
-    MOST_TURNS_BYTES,
-    Message,
-    RefusedError,
-    ServeSettings,
-    Session,
-    UploadHeader,
-    choices,
-)
+from monitor.serve.microphone import RefusedError
+from monitor.serve.session import Message, ServeSettings, Session, choices
 from monitor.serve.templates import checked_name
+from monitor.serve.upload import MOST_TURNS_BYTES, UploadHeader
+from monitor.web.connections import Certificate
 from monitor.web.guard import Access, Guard, guarded, is_loopback, not_ours
 from monitor.web.hub import Wakeup
 from monitor.web.page import STATIC, LoginPage, Pages, plotly_styles, static_routes
-from monitor.web.server import Certificate, Server
-
-# --- Messages to one browser.
+from monitor.web.server import Server
 
 MOST_WAITING = 64
 MOST_SOUNDS = 64
@@ -88,16 +81,11 @@ class Outbox:
         return messages
 
 
-# --- The app: what a browser may ask for.
-
 MOST_SESSIONS = 8
-AWAY_SECONDS = 30.0
-"""Time in which a browser can reconnect to its session, in seconds."""
+AWAY_SECONDS = 30.0  # time in which a browser can reconnect to its session, in seconds
 MOST_TEXT = 4096
-TEXTS_SECOND = 20
-"""Messages but for sound; a slider that is dragged sends a dozen."""
-MESSAGES_SECOND = 200
-"""With sound, of which 50 are sent, and once what waited for the line."""
+TEXTS_SECOND = 20  # messages but for sound; a slider that is dragged sends a dozen
+MESSAGES_SECOND = 200  # with sound, of which 50 are sent, and once what waited for the line
 BURST_SECONDS = 5
 LEFT, REFUSED, FULL, TAKEN = 1001, 1008, 1013, 4409
 HEARTBEAT_SECONDS = 10.0
@@ -398,9 +386,6 @@ def _number(wish: Mapping[str, object], key: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e9:
         raise RefusedError(f"{key} must be a number")
     return float(value)
-
-
-# --- The server.
 
 
 class ListeningPage(Managed):

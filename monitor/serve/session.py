@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import secrets
-import struct
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -18,196 +17,30 @@ from monitor.alerts.figures import most_bits
 from monitor.alerts.rules import AdjustableThreshold
 from monitor.anonymisers.recording import ProtectedBlocks
 from monitor.anonymisers.registry import ANONYMISERS
-from monitor.errors import MonitorError, SourceError, UsageError
+from monitor.errors import MonitorError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, defaults
 from monitor.maths.condition import list_poor_figures
-from monitor.phrases import clock_time, condition_in_words, poor_in_words
+from monitor.phrases import condition_in_words, poor_in_words
 from monitor.population.population import Population
 from monitor.protocols import Source
 from monitor.run.pace import timed
 from monitor.run.parts import Protection
 from monitor.run.run import Run, RunSettings
-from monitor.safe_text import LONGEST_NAME, file_name
 from monitor.serve.downloads import KeptRun
+from monitor.serve.microphone import _HEADER, BrowserMicrophone, RefusedError
 from monitor.serve.templates import TemplateFolder, checked_name
-from monitor.sinks.mqtt import PageDevice, PageVisitor
-from monitor.sources.base import Chain
-from monitor.sources.file import File
-from monitor.sources.microphone import AudioQueue
-from monitor.sources.people import Diarised
-from monitor.sources.pipe import pcm_to_float
+from monitor.serve.upload import MOST_AT_ONCE, Upload, UploadHeader, opened
+from monitor.sinks.house import PageDevice, PageVisitor
 from monitor.stream.monitor import Monitor
 from monitor.stream.plan import MonitorSettings
 from monitor.stream.records import start_event
 from monitor.training.live_enrolment import LiveEnrolment
-from monitor.transcripts.turn_formats import read_turns
 from monitor.types import Block, Gap
-from monitor.virtual_files import MemoryFile
 from monitor.web.hub import Hub
-
-# --- The browser's microphone as a live source.
-
-RATES = (8_000, 192_000)
-_HEADER = struct.Struct("<Q")
-SHORTEST_SECONDS = 0.005
-"""Shortest message. Many shorter ones would fill the memory instead of the queue."""
-AHEAD_SECONDS = 120.0
-"""Sound that is so far ahead of the clock was not spoken into a microphone."""
-QUEUE_SECONDS = 30.0
-PAUSED_SECONDS = 1800.0
-"""A session without audio for this time ends."""
-
-
-class RefusedError(MonitorError):
-    """A message that our page never sends. The websocket is closed."""
-
-
-class BrowserMicrophone(AudioQueue):
-    """Audio from a browser, in messages of 16-bit mono samples with their position.
-
-    A message starts with the number of samples before it, as an unsigned 64-bit integer. The
-    samples follow. Both are little-endian. Samples missing between two messages are a gap.
-
-    Args:
-        rate: samples per second, of the browser's audio context.
-        seconds: maximum length of the stream.
-    """
-
-    def __init__(
-        self, rate: int, *, seconds: float, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        if not RATES[0] <= rate <= RATES[1]:
-            raise UsageError(f"unsupported microphone rate {rate} Hz: use {RATES[0]} to {RATES[1]}")
-        super().__init__(
-            rate,
-            seconds=seconds,
-            queue_seconds=QUEUE_SECONDS,
-            label="the browser's microphone",
-            stalled_seconds=PAUSED_SECONDS,
-            clock=clock,
-        )
-        self._place = 0
-        self._began = clock()
-
-    def receive_audio(self, message: bytes) -> None:
-        """Take the samples of a message.
-
-        Raises:
-            RefusedError: it is malformed, out of order, or faster than real time.
-        """
-        samples, odd = divmod(len(message) - _HEADER.size, 2)
-        if odd or not SHORTEST_SECONDS * self.rate <= samples <= self.rate:
-            raise RefusedError("an audio message must have 5 ms to 1 s of 16-bit samples")
-        (position,) = _HEADER.unpack_from(message)
-        if position < self._place:
-            raise RefusedError("audio messages must be in order")
-        ahead = (position + samples) / self.rate - (self._clock() - self._began)
-        if ahead > AHEAD_SECONDS:
-            raise RefusedError("audio arrived faster than real time")
-        if position > self._place:
-            self.miss(position - self._place)
-        self._place = position + samples
-        self.put(pcm_to_float(message[_HEADER.size :], "s16le", 1))
-
-
-# --- A recording dropped onto the page: in memory alone, opened as `monitor replay` opens it.
-
-MOST_BYTES = 225 * 1024 * 1024
-"""Maximum size of a recording, which fits two hours of 16-bit samples at 16 kHz or days of Opus.
-Processing takes its size and at most 85 MB of memory.
-"""
-MOST_TURNS_BYTES = 4 * 1024 * 1024
-MOST_AT_ONCE = 1
-"""Maximum number of recordings in memory for all browsers together."""
-BLOCK_SECONDS = 10.0
-"""Audio per step, which sets the delay of progress and of cancelling."""
-BLOCK_SAMPLES = 1 << 19
-"""The same, of all channels: 2 MB."""
-
-
-@dataclass(frozen=True, slots=True)
-class UploadHeader:
-    """A file that a browser is about to send."""
-
-    name: str
-    size: int
-    maximum: int = MOST_BYTES
-
-    def __post_init__(self) -> None:
-        if self.size < 1:
-            raise UsageError(f"{self.name} is empty")
-        if self.size > self.maximum:
-            raise UsageError(
-                f"{self.name} is too large: {self.maximum / 1e6:.0f} MB at most are measured here"
-            )
-
-    @classmethod
-    def parse(
-        cls, wish: Mapping[str, object], key: str, maximum: int = MOST_BYTES
-    ) -> UploadHeader | None:
-        """Parse the name and ``size`` of the file in a message's ``key``, or None."""
-        header = wish.get(key)
-        if header is None:
-            return None
-        fields = header if isinstance(header, dict) else {}
-        name, size = fields.get("name"), fields.get("size")
-        if not isinstance(name, str) or type(size) is not int:
-            raise UsageError("a file has a name and a size")
-        return cls(file_name(name[-LONGEST_NAME:]) or "recording", size, maximum)
-
-
-class Upload:
-    """A recording as it comes, and turns after it where there are any: in memory alone."""
-
-    def __init__(self, recording: UploadHeader, turns: UploadHeader | None = None) -> None:
-        self._announced = [header for header in (recording, turns) if header is not None]
-        # memory is allocated as it is written
-        self._bytes = np.empty(sum(header.size for header in self._announced), np.uint8).data
-        self._came = 0
-
-    def add(self, message: bytes) -> bool:
-        """Add the next bytes, and return whether the files are complete."""
-        end = self._came + len(message)
-        if end > len(self._bytes):
-            raise UsageError("a file is larger than announced")
-        self._bytes[self._came : end] = message
-        self._came = end
-        return end == len(self._bytes)
-
-    def take(self) -> list[MemoryFile]:
-        """Take the recording, and the turns; they are in memory once, and not here any more."""
-        content, self._bytes = self._bytes, memoryview(b"")
-        files = []
-        for header in self._announced:
-            files.append(MemoryFile(header.name, content[: header.size]))
-            content = content[header.size :]
-        return files
-
-
-def opened(
-    recording: MemoryFile, turns: MemoryFile | None = None, *, longest_seconds: float
-) -> Source:
-    """Open the recording as a source; with turns, split by person."""
-    source = File(recording)
-    block_seconds = min(BLOCK_SECONDS, BLOCK_SAMPLES / (source.rate * source.channels))
-    end_seconds = longest_seconds if source.seconds is None else None
-    source = File(recording, block_seconds=block_seconds, end_seconds=end_seconds)
-    if source.seconds is not None and source.seconds > longest_seconds:
-        raise SourceError(
-            f"{source.label} is {clock_time(source.seconds)} long: "
-            f"{clock_time(longest_seconds)} at most are measured here"
-        )
-    if turns is None:
-        return Chain([source])
-    return Diarised(source, read_turns(turns, recording=recording.name), start_seconds=0.0)
-
-
-# --- An anonymiser chosen at the page, and its sound on the way back.
 
 _SETTINGS = {"noise": "noise:10"}
 """Settings of anonymisers that need one and do not draw it randomly."""
-_NEVER = ("none", "command")
-"""A browser must not be able to start a program."""
+_NEVER = ("none", "command")  # a browser must not be able to start a program
 
 
 @cache
@@ -257,40 +90,26 @@ def protection(method: object, send: Callable[[bytes], object]) -> Protection | 
     return Protection(method, on_block=ProtectedAudioSender(send))
 
 
-# --- A session, which runs a browser's requests in a thread and replies.
-
-Message: TypeAlias = "Mapping[str, object]"
-"""A message to a browser, by its ``type``."""
+Message: TypeAlias = "Mapping[str, object]"  # a message to a browser, by its ``type``
 PROGRESS_SECONDS = 0.2
 BITS = (0.0, 40.0)
 """Thresholds that can be asked for."""
-STEP_BITS = 0.5
-"""Step of the page's slider, in bits."""
-TOP = 100
-"""Maximum number of speakers that the page can draw, or all of a small population."""
+STEP_BITS = 0.5  # step of the page's slider, in bits
+TOP = 100  # maximum number of speakers that the page can draw, or all of a small population
 
 
 @dataclass(frozen=True, slots=True)
 class ServeSettings:
-    """Settings of every session.
+    """Settings of every session."""
 
-    Attributes:
-        templates: folder of the templates enrolled here.
-        enrol_seconds: speech seconds of a template.
-        longest_seconds: maximum length of a measurement.
-        among: crowds in the readings; None for the usual ones.
-        setup: configuration of the features.
-        room: semaphore for recordings in memory.
-        house: shows visitors who agree in Home Assistant, or None.
-    """
-
-    templates: TemplateFolder
-    enrol_seconds: float = 60.0
-    longest_seconds: float = 7200.0
-    among: tuple[int, ...] | None = None
-    setup: FeatureSetup = field(default=AS_ENVIRONMENT)
+    templates: TemplateFolder  # folder of the templates enrolled here
+    enrol_seconds: float = 60.0  # speech seconds of a template
+    longest_seconds: float = 7200.0  # maximum length of a measurement
+    among: tuple[int, ...] | None = None  # crowds in the readings; None for the usual ones
+    setup: FeatureSetup = field(default=AS_ENVIRONMENT)  # configuration of the features
+    # semaphore for recordings in memory
     room: threading.Semaphore = field(default_factory=partial(threading.Semaphore, MOST_AT_ONCE))
-    house: PageDevice | None = None
+    house: PageDevice | None = None  # shows visitors who agree in Home Assistant, or None
 
     @property
     def features(self) -> tuple[str, ...]:

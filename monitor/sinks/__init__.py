@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
-    from monitor.sinks.jsonl import JsonLines, RunBuffer
-    from monitor.sinks.live import LiveView, ReplayProgress
+    from monitor.sinks.buffer import RunBuffer
+    from monitor.sinks.jsonl import JsonLines
+    from monitor.sinks.live import LiveView
+    from monitor.sinks.progress import ReplayProgress
 
 __all__ = ["JsonLines", "LiveView", "ReplayProgress", "RunBuffer"]
 
-_HOMES = {"jsonl": "JsonLines RunBuffer", "live": "LiveView ReplayProgress"}
+_HOMES = {
+    "buffer": "RunBuffer",
+    "jsonl": "JsonLines",
+    "live": "LiveView",
+    "progress": "ReplayProgress",
+}
 
 # rich is slow to load
 __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -16,35 +15,7 @@ from monitor.events.phrases import clean, enrolment, number, uninformed
 from monitor.events.reading import Reading
 from monitor.events.run import Alert, Change, GapEvent, NoticeEvent, PersonEnd, RunEnd, RunStart
 from monitor.phrases import STYLE_CAVEAT, clock_time, condition_in_words, plural, usable_in_words
-from monitor.safe_text import printable
-
-# --- A rich console that replaces control characters in texts from files.
-
-
-class PlainConsole(Console):
-    r"""rich's console, which itself lets escape sequences in a text through.
-
-    Example:
-        >>> import io
-        >>> console = PlainConsole(file=io.StringIO())
-        >>> console.print("a\x1b[2Jb")
-        >>> console.file.getvalue()
-        'a?[2Jb\n'
-    """
-
-    def render(
-        self, renderable: RenderableType, options: ConsoleOptions | None = None
-    ) -> Iterable[Segment]:
-        """Render as a console does, with what cannot be printed replaced."""
-        for segment in super().render(renderable, options):
-            if segment.control or segment.text.isprintable():
-                yield segment
-            else:
-                lines = map(printable, segment.text.split("\n"))
-                yield Segment("\n".join(lines), segment.style)
-
-
-# --- The summary of a run of one voice.
+from monitor.sinks.console import PlainConsole
 
 _Rows: TypeAlias = Iterator[tuple[str, str]]
 
@@ -116,7 +87,6 @@ def summary_notes(events: Sequence[Event]) -> list[str]:
 
 
 def _bits(last: Reading, start: RunStart, events: Sequence[Event]) -> _Rows:
-    """Format the headline and what it means."""
     who = None if start.watch is None else clean(start.watch, 20)
     name = label = "attacker's confidence" if who is None else f"{who} disclosed"
     if who and last.is_evidence:
@@ -149,7 +119,6 @@ def _bits(last: Reading, start: RunStart, events: Sequence[Event]) -> _Rows:
 
 
 def _comparisons(last: Reading, start: RunStart) -> _Rows:
-    """Format the average, the part of each feature, and who else it may be."""
     average = "closed-set average" if last.is_evidence else "average at this length"
     limits = phrases.limits_of(last, "expected_bits")
     yield average, f"{number(last.expected_bits)} bits {limits}"
@@ -184,14 +153,12 @@ def _protected(last: Reading, start: RunStart) -> _Rows:
 
 
 def _promised(last: Reading, start: RunStart) -> _Rows:
-    """Format the promise over the whole stream, against every attacker."""
     if sentence := phrases.promise_now(last):
         yield "" if start.declared is None else clean(start.declared.mechanism, 14), sentence
         yield "that is", phrases.composed_in_words(start, last)
 
 
 def _sound(last: Reading, start: RunStart) -> _Rows:
-    """Format the conditions of the stream, and of the templates where they differ."""
     stream_text, template_text = (
         condition_in_words(None if c is None else c.record())
         for c in (last.conditions, start.conditions)
@@ -202,7 +169,6 @@ def _sound(last: Reading, start: RunStart) -> _Rows:
 
 
 def _lengths(last: Reading, events: Sequence[Event]) -> _Rows:
-    """Format lengths and losses."""
     yield "heard", f"{clock_time(last.seconds)}, {clock_time(last.speech)} of it speech"
     if excluded := last.excluded_seconds:
         yield "left out", f"{clock_time(excluded)} of speech: another voice was noticed"
@@ -230,9 +196,6 @@ def _happened(event: Event) -> _Rows:
                 yield "not done", clean(line, 300)
             if event.stopped:
                 yield "stopped by", clean(event.stopped, 60)
-
-
-# --- The summary of a recording of several people: a row for each.
 
 
 def print_people(events: Sequence[Event], console: Console) -> None:

@@ -349,8 +349,7 @@ def cut_frames(frames: Frames, first: int, maximum: int) -> Iterator[Frames]:
 
 PIECE_SECONDS = 0.1  # of the clock: what a live view is given at a time
 LONGEST_SECONDS = 10.0  # of audio
-SLOWEST = 0.01
-"""Times real time: an hour then takes four days."""
+SLOWEST = 0.01  # times real time: an hour then takes four days
 
 
 class Paced(WrappedSource):

@@ -142,7 +142,6 @@ class SideInputSource(WrappedSource):
             yield Tracks(tracks, recording)
 
     def _late(self, end: int, recording: int) -> Words | None:
-        """Words of the recording that were known when it was over."""
         if self.words is None:
             return None
         is_late = (self.words.known > end) & (self.words.ends <= end)

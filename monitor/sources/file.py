@@ -229,7 +229,6 @@ class Decoder(Managed):
 
 
 def _promise(file: _Forward) -> int | None:
-    """Return the number of frames in a header, or None."""
     frames: int = file.frames
     if frames >= UNKNOWN_FRAMES or frames < 0:
         return None
@@ -299,7 +298,6 @@ def _is_text(head: bytes) -> bool:
 
 
 def _words(error: Exception) -> str:
-    """Format a library's error, without its paths, prefixes and line ends."""
     text = getattr(error, "error_string", None) or getattr(error, "strerror", None) or str(error)
     return " ".join(str(text).split()).removeprefix("Error : ").rstrip(".")
 

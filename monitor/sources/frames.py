@@ -39,8 +39,7 @@ from monitor.types import (
 
 SCHEMA = 1
 MOST_TICKS = 7 * 24 * 3600 * 100
-MOST_NOISE = 80
-"""Maximum characters of the description of the noise."""
+MOST_NOISE = 80  # maximum characters of the description of the noise
 RESERVED = frozenset(
     {"header", "speech", "seconds", "schema", "sizes", "frame_seconds", "networks"}
 )
@@ -55,28 +54,20 @@ _HASH = re.compile(r"(file|audio):[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Statements of the maker of the frames, by feature, where stated.
+    """Statements of the maker of the frames, by feature, where stated."""
 
-    Attributes:
-        sizes: bins or dimensions.
-        frame_seconds: usable seconds of one frame.
-        networks: sha256 of the network that made it.
-        hashes: fingerprints of the recording.
-        settings: of the extraction, as its program notes them.
-        noise: what noise was added to embeddings, as ``"laplace:15"``; empty if none was.
-        sound: counts of the recording's seconds, shape (ROW,) of `monitor.maths.condition`.
-        landmarks: of the recording, as `monitor.maths.landmarks.pack` gives them.
-        starts: frames of streams that begin within the recording.
-    """
-
-    sizes: Mapping[str, int] = field(default_factory=dict)
-    frame_seconds: Mapping[str, float] = field(default_factory=dict)
-    networks: Mapping[str, str] = field(default_factory=dict)
-    hashes: tuple[str, ...] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict)  # bins or dimensions
+    frame_seconds: Mapping[str, float] = field(default_factory=dict)  # usable seconds of one frame
+    networks: Mapping[str, str] = field(default_factory=dict)  # sha256 of the network that made it
+    hashes: tuple[str, ...] = ()  # fingerprints of the recording
+    # of the extraction, as its program notes them
     settings: Mapping[str, Any] = field(default_factory=dict)
-    noise: str = ""
+    noise: str = ""  # what noise was added to embeddings, as ``"laplace:15"``; empty if none was
+    # counts of the recording's seconds, shape (ROW,) of `monitor.maths.condition`
     sound: AnyArray | None = field(default=None, compare=False, repr=False)
+    # of the recording, as `monitor.maths.landmarks.pack` gives them
     landmarks: AnyArray | None = field(default=None, compare=False, repr=False)
+    # frames of streams that begin within the recording
     starts: Starts | None = field(default=None, compare=False, repr=False)
 
 
@@ -331,8 +322,7 @@ def read_json_lines(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:
 
 
 RUN_TICKS = 10 * TICKS_PER_SECOND
-MOST_HEADER = 1 << 20
-"""Characters of a first line."""
+MOST_HEADER = 1 << 20  # characters of a first line
 _BESIDE = ("_ticks", "_spans")
 _BROKEN = (
     *(OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, SyntaxError),
@@ -510,7 +500,6 @@ def write_frames(
 
 
 def _arrays_of(tracks: Mapping[str, Track]) -> dict[str, AnyArray]:
-    """Return the arrays of tracks, by their names in a file."""
     arrays: dict[str, AnyArray] = {}
     for name, track in tracks.items():
         arrays[name], arrays[f"{name}_ticks"] = track.values, track.ticks
@@ -535,7 +524,6 @@ def _read_npz(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:
 
 
 def _pop_starts(arrays: MutableMapping[str, AnyArray], header: Header, label: str) -> Starts | None:
-    """Pop the frames of starts from a file's arrays; None if absent."""
     names = [name for name in arrays if name.startswith(_OF_STARTS)]
     places = arrays.pop(_STARTS, None)
     beginnings = {name.removeprefix(_OF_STARTS): arrays.pop(name) for name in names}
@@ -597,7 +585,6 @@ def _early_of(arrays: MutableMapping[str, AnyArray], name: str, label: str) -> E
 
 
 def _pop_recording(arrays: MutableMapping[str, AnyArray], name: str, label: str) -> AnyArray | None:
-    """Pop an array about the recording from a file's arrays; None if absent."""
     array = arrays.pop(name, None)
     if array is None:
         return None

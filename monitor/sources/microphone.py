@@ -251,8 +251,7 @@ class _GapReports:
                 yield Gap("dropped", seconds, detail=f"{seconds:.2f} s {reason}")
 
 
-LATENCY_SECONDS = 0.2
-"""PortAudio's buffer for delays; it calls about four times as often."""
+LATENCY_SECONDS = 0.2  # PortAudio's buffer for delays; it calls about four times as often
 MIXED_CHANNELS = 2
 """A sound server offers dozens of channels, a recording interface has unused ones."""
 _UNAVAILABLE = -9985  # paDeviceUnavailable
@@ -288,8 +287,7 @@ def library() -> Any:
 
 _CALLS = threading.RLock()
 """Held during calls of PortAudio, which is the process's and knows no threads."""
-_opened: set[OpenedStream] = set()
-"""Streams that a restart of PortAudio would break."""
+_opened: set[OpenedStream] = set()  # streams that a restart of PortAudio would break
 
 
 @contextmanager
@@ -382,7 +380,6 @@ class OpenedStream:
             _opened.discard(self)
 
     def _begin(self, ended: Callable[[], None]) -> None:
-        """Start; ``ended`` is called in another thread when the device has gone."""
         self._ended = ended
         try:
             with _portaudio(f"{self.name} cannot be started", self._advice):

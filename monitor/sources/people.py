@@ -202,7 +202,6 @@ class LiveDiarised(SplitSource, WrappedLiveSource):
         return round(self._overlap, 3)
 
     def _take(self, received: float) -> Iterator[Gap]:
-        """Take the received turns; report the first late one at once, others at the end."""
         for turn in self._pipe.collect(received + self.source.waiting_seconds):
             if turn.label not in self._place:
                 self._place[turn.label] = len(self.people)

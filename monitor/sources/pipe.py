@@ -65,7 +65,6 @@ def read_header(read: Callable[[int], bytes]) -> WavHeader:
 
 
 def _read_chunks(read: Callable[[int], bytes]) -> WavHeader:
-    """Read the header after RIFF and WAVE."""
     kind: tuple[int, int, str] | None = None
     while len(chunk := read(8)) == 8:
         name, length = struct.unpack("<4sI", chunk)

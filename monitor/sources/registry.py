@@ -22,9 +22,8 @@ from monitor.safe_text import file_name
 from monitor.sources.base import file_hash
 from monitor.virtual_files import Readable, VirtualFile, readable
 
-_SCHEME = re.compile(
-    r"[a-z][a-z0-9+.-]+:"
-)  # at least two letters, because one letter is a Windows drive
+# at least two letters, because one letter is a Windows drive
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:")
 _INTERVAL = "an interval needs an audio file; leave out the start and the end"
 _NOT_FOR_THIS = {
     "raw": "raw is for standard input, not for {name}; give - as the file",
@@ -187,7 +186,6 @@ def _find_entry(name: str | os.PathLike[str] | VirtualFile) -> tuple[_Entry, str
 
 
 def _load(room: str) -> Any:
-    """Import a room of sources when the first one is opened."""
     return import_module(f"monitor.sources.{room}")
 
 

@@ -76,7 +76,6 @@ def _skip_tags(file: BinaryIO, at: int) -> int:
 
 
 def _scan(file: BinaryIO, pattern: re.Pattern[bytes], size: int) -> Iterator[int]:
-    """Yield the positions of such bytes."""
     file.seek(0)
     at, tail = 0, b""
     while data := file.read(_SCANNED_BYTES):

@@ -257,7 +257,6 @@ class _Calibrator:
         return self._prior.select_cell(features, cell.session, *self._lengths_of(cell), candidates)
 
     def _choose_worths(self, pool: ThreadPoolExecutor) -> dict[tuple[_FeatureSet, str], float]:
-        """Choose how many speakers the prior is worth, by set of features and kind of session."""
         worths = {}
         for session in ("same", "cross"):
             cells = [cell for cell in self._cells if cell.session == session and _is_fitted(cell)]
@@ -338,9 +337,8 @@ class _Calibrator:
         prior = None
         if prior_model is not None and prior_model.evidence is not None:
             prior = PriorCoefficients(prior_model.evidence, prior_model.worth)
-        elif (
-            shorter is not None
-        ):  # slopes towards those of shorter templates: more people have them
+        elif shorter is not None:
+            # slopes towards those of shorter templates: more people have them
             prior = PriorCoefficients(shorter.coefficients, 0.0)
         return fit_evidence(comparisons, self._all_weights, prior)
 

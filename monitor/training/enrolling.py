@@ -218,7 +218,6 @@ def landmarks_of(frames: SpeechFrames, end_seconds: float) -> AnyArray:
 
 
 def _slices(recordings: list[SpeechFrames], spec: FeatureSpec, count: int) -> list[AnyArray]:
-    """Return the first ``count`` slices of one session's speech, recording after recording."""
     sketches = [spec.sketch() for _ in range(count)]
     before = 0
     for frames in recordings:

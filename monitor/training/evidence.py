@@ -37,21 +37,14 @@ from monitor.maths.statistics import limits, weighted_quantile
 from monitor.training.grid import CellComparisons
 from monitor.types import BoolArray, FloatArray, IntArray
 
-Row: TypeAlias = dict[str, Any]
-"""Figures of a line in the calibration table, by column."""
+Row: TypeAlias = dict[str, Any]  # figures of a line in the calibration table, by column
 
 
 ROW = (
     *("evidence_speakers", "evidence_pairs", "evidence_bits", "evidence_low_tenth"),
     *("evidence_low_twentieth", "evidence_high_twentieth", "others_high_twentieth"),
-    *(
-        "support_bits",
-        "invariance_bits",
-        "evidence_lowered_bits",
-        "evidence_cllr",
-        "evidence_min_cllr",
-    ),
-    *("others_mean_ratio", "others_mean_ratio_low", "others_mean_ratio_high"),
+    *("support_bits", "invariance_bits", "evidence_lowered_bits", "evidence_cllr"),
+    *("evidence_min_cllr", "others_mean_ratio", "others_mean_ratio_low", "others_mean_ratio_high"),
     *("others_exceeding", "evidence_candidates", "rank1_predicted", "rank1_actual"),
     *("among_bits_predicted", "among_bits_actual", "enrolled_area"),
 )

@@ -445,7 +445,6 @@ def _extract_elsewhere(
 def _extract(
     listener: FeatureExtractor, slices: int | None, recordings: Sequence[Recording]
 ) -> list[ExtractionOutcome]:
-    """Extract recordings of one speaker, as far as they are needed."""
     outcomes = []
     count = 0
     for _, session in groupby(recordings, lambda r: r.session):
@@ -464,7 +463,6 @@ def _extract(
 def _extract_recording(
     listener: FeatureExtractor, recording: Recording, remaining: int | None
 ) -> ExtractionOutcome:
-    """Extract one recording, up to this many ticks of speech."""
     if remaining is not None and remaining <= 0:
         return ExtractionOutcome(recording)
     try:

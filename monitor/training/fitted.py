@@ -50,25 +50,16 @@ class FittedCell:
 
 
 def fit_cell(
-    cell: Cell,
-    axis: Sequence[int],
-    speaker_weights: FloatArray,
-    additive: BoolArray,
-    seed: int = 0,
-    prior: PriorModel | None = None,
+    cell: Cell,  # its trials
+    axis: Sequence[int],  # which features, as places on the cell's axis F
+    speaker_weights: FloatArray,  # how often each voice is drawn, shape (B, voices)
+    additive: BoolArray,  # shape (F,), which of those features' scores grow with the evidence
+    seed: int = 0,  # of the permutations of the null band
+    prior: PriorModel | None = None,  # another rank model, in the weight that it has
+    # of this cell, where several sets of features share them
     singles: logit.SingleFeatureFits | None = None,
 ) -> FittedCell | None:
-    """Fit one cell for one set of features; None where no score ever differed.
-
-    Args:
-        cell: its trials.
-        axis: which features, as places on the cell's axis F.
-        speaker_weights: how often each voice is drawn, shape (B, voices).
-        additive: shape (F,), which of those features' scores grow with the evidence.
-        seed: of the permutations of the null band.
-        prior: another rank model, in the weight that it has.
-        singles: of this cell, where several sets of features share them.
-    """
+    """Fit one cell for one set of features; None where no score ever differed."""
     selection = trials_of(cell, axis)
     if selection is None:
         return None
@@ -162,7 +153,6 @@ def _fit_ranks(
     scored: int,
     prior: PriorModel | None,
 ) -> tuple[RankFit, tuple[FloatArray, FloatArray, BoolArray], Row]:
-    """Fit alpha and beta to the ranks of all trials, and of resampled speakers."""
     speaker, better, tied = ranks
     candidates = histogram.size
     people, person = np.unique(speaker, return_inverse=True)

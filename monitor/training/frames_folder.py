@@ -341,7 +341,6 @@ def list_files_of(speaker: str, folder: Path) -> list[Path]:
 
 
 def _load(path: Path) -> FramesFile | None:
-    """Load frames that were stored before, if they are whole."""
     try:
         stored = FramesFile(path)
     except SourceError:

@@ -93,8 +93,7 @@ class Cell:
 
 Window: TypeAlias = tuple[dict[str, SessionFrames], int]
 """A session that a window is drawn from, and its first unit."""
-Locate: TypeAlias = Callable[[int, int], Window]
-"""Finds the window of a voice at a shift."""
+Locate: TypeAlias = Callable[[int, int], Window]  # finds the window of a voice at a shift
 _Without: TypeAlias = Callable[[int, int | None], dict[str, SessionFrames]]
 """Joins the sessions of a voice but for one."""
 
@@ -108,9 +107,8 @@ class Plan:
     shifts: int  # how many tests each mated speaker provides
     template: Locate
     test: Locate
-    locate_session: Callable[
-        [int, int], tuple[int, int]
-    ]  # session that a test begins in, and its unit
+    # session that a test begins in, and its unit
+    locate_session: Callable[[int, int], tuple[int, int]]
     strays: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))  # voices, see `stray`
     stray: Locate | None = None  # streams of voices that are compared with others alone
 

@@ -18,28 +18,19 @@ from monitor.phrases import format_names
 from monitor.training.feature_extraction import SpeechFrames
 from monitor.types import TICKS_PER_SECOND, AnyArray
 
-NETWORK = SHA256
-"""The thresholds are for embeddings of this network."""
-LEAST_WINDOWS = 4
-"""Fewer windows of 3 s are not judged."""
+NETWORK = SHA256  # the thresholds are for embeddings of this network
+LEAST_WINDOWS = 4  # fewer windows of 3 s are not judged
 LEAST_AGREEMENT, LEAST_COHESION, LEAST_ATTENTION = 0.65, 0.55, -0.3
 """Chosen on readers of train-clean-5 and train-clean-100."""
 
 
 class Unity(NamedTuple):
-    """Measures of how alike the consecutive windows of a session are.
+    """Measures of how alike the consecutive windows of a session are."""
 
-    Attributes:
-        split: windows before the moment at which the voice changes most.
-        agreement: mean cosine of windows before and after it, divided by the cohesion.
-        cohesion: mean cosine of two windows on one side of it.
-        attention: median logarithm of the lengths of the embeddings.
-    """
-
-    split: int
-    agreement: float
-    cohesion: float
-    attention: float
+    split: int  # windows before the moment at which the voice changes most
+    agreement: float  # mean cosine of windows before and after it, divided by the cohesion
+    cohesion: float  # mean cosine of two windows on one side of it
+    attention: float  # median logarithm of the lengths of the embeddings
 
     @property
     def is_turn(self) -> bool:
@@ -84,19 +75,13 @@ def measure_unity(windows: AnyArray) -> Unity | None:
 
 
 def describe_other_voices(
-    speaker: str,
+    speaker: str,  # the name
+    # label and frames of each recording of the session
     recordings: Sequence[tuple[str, SpeechFrames]],
-    specs: Mapping[str, FeatureSpec],
-    ticks: int,
+    specs: Mapping[str, FeatureSpec],  # of the features
+    ticks: int,  # of speech that are enrolled; at most one window after them counts
 ) -> list[str]:
-    """Describe what makes an enrolled session more than one voice; empty if nothing does.
-
-    Args:
-        speaker: the name.
-        recordings: label and frames of each recording of the session.
-        specs: of the features.
-        ticks: of speech that are enrolled; at most one window after them counts.
-    """
+    """Describe what makes an enrolled session more than one voice; empty if nothing does."""
     feature = next((name for name, spec in specs.items() if spec.network == NETWORK), None)
     if feature is None:
         return []

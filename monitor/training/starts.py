@@ -15,8 +15,7 @@ from monitor.protocols import Feature
 from monitor.stream.accumulator import FrameAccumulator
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, BoolArray, Frames, IntArray, Starts
 
-START_SECONDS = 5
-"""Speech extracted from each start; later frames are those of the recording."""
+START_SECONDS = 5  # speech extracted from each start; later frames are those of the recording
 EVERY_SECONDS = 20
 """Speech from one start to the next in the first 80 s; then a quarter of all so far."""
 _GROWTH = 4
@@ -178,23 +177,14 @@ class _Head:
 
 @dataclass(frozen=True, slots=True)
 class HeardStart:
-    """Frames of one feature in a stream that begins within a session.
+    """Frames of one feature in a stream that begins within a session."""
 
-    Attributes:
-        frames: of that stream, one track.
-        spec: of the feature.
-        spoken: shape (n,), ticks of speech by each of their ticks.
-        resumes: ticks of speech of the session, from the start to ``end``.
-        covered: ticks of speech that the whole frames here stand for.
-        end: tick of the stream after which frames of the session follow.
-    """
-
-    frames: Frames
-    spec: FeatureSpec
-    spoken: IntArray
-    resumes: int
-    covered: int
-    end: int
+    frames: Frames  # of that stream, one track
+    spec: FeatureSpec  # of the feature
+    spoken: IntArray  # shape (n,), ticks of speech by each of their ticks
+    resumes: int  # ticks of speech of the session, from the start to ``end``
+    covered: int  # ticks of speech that the whole frames here stand for
+    end: int  # tick of the stream after which frames of the session follow
     _totals: dict[int, AnyArray] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

@@ -185,7 +185,6 @@ def _compute_stream_maxima(
 def _find_moments(
     population: Population, stream: _Stream, horizons: Sequence[float]
 ) -> tuple[IntArray, FloatArray, dict[str, RunningTotals]]:
-    """Find the moments with new frames, one reading per second: R ticks, T, totals."""
     # of the stream, and of its beginning again up to the longest horizon within twice of it
     frames, ticks_heard = stream.frames, stream.frames.speech.size
     reach = max((h for h in horizons if h <= 2 * stream.seconds), default=0.0)

@@ -108,7 +108,6 @@ def _compute_bits(
     population: Population,
     others: Population,
 ) -> float:
-    """Compute local bits of a stream of the slices ``test`` under a template of ``template``."""
     name = "the speaker"
     while name in others.names:
         name += "'"

@@ -36,7 +36,13 @@ def read_captions(label: str, text: str) -> Transcript:
     ``--highlight_words``). Lines that roll up through two captions count once.
     """
     text = text.strip()
-    _check_size(label, text)
+    if text.count("\n") + text.count("\r") > _MOST_LINES:
+        raise SourceError(f"{label} has more than {_MOST_LINES} lines; is it a transcript?")
+    if max(map(len, text.split("-->"))) > _MOST_LETTERS:
+        raise SourceError(
+            f"{label} has more than {_MOST_LETTERS} letters between two times, more than a day of "
+            "speech: give each caption its own time"
+        )
     is_vtt = text.startswith("WEBVTT") or label.lower().endswith(".vtt")
     lines = lines_of(text)
     shown, malformed = _captions(lines, is_vtt)
@@ -56,17 +62,6 @@ def read_captions(label: str, text: str) -> Transcript:
         twice = plural(repeated, "line")
         notices.append(f"{label}: counted {twice} once that appeared in two captions")
     return gather(label, _cues(captions), notices)
-
-
-def _check_size(label: str, text: str) -> None:
-    """Refuse inputs that would take too much memory and time, before parsing."""
-    if text.count("\n") + text.count("\r") > _MOST_LINES:
-        raise SourceError(f"{label} has more than {_MOST_LINES} lines; is it a transcript?")
-    if max(map(len, text.split("-->"))) > _MOST_LETTERS:
-        raise SourceError(
-            f"{label} has more than {_MOST_LETTERS} letters between two times, more than a day of "
-            "speech: give each caption its own time"
-        )
 
 
 def _captions(lines: Sequence[str], is_vtt: bool) -> tuple[list[_Shown], int]:

@@ -117,8 +117,7 @@ class TranscriptChoice:
         raise SourceError(Message(text, Argument("speaker_in_transcript"), ")"))
 
 
-SIDECAR = TranscriptChoice()
-"""The transcript beside each recording, of its measured speaker."""
+SIDECAR = TranscriptChoice()  # the transcript beside each recording, of its measured speaker
 
 
 def words_mark(transcript: Transcript) -> str:

@@ -88,7 +88,6 @@ class LinePipe(Managed, Generic[Parsed]):
         self._over.wait(seconds)
 
     def _take(self) -> list[Parsed]:
-        """Return the items since the last call; report malformed lines."""
         items: list[Parsed] = []
         try:
             while True:

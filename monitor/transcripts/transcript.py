@@ -412,7 +412,6 @@ def _overlapping(cues: Iterable[Cue]) -> int:
 
 
 def _check_rate(label: str, words: Sequence[TimedWord]) -> None:
-    """Refuse an impossible word rate, overall or in any thousand words."""
     seconds = max(word.end for word in words) - min(word.begin for word in words)
     a_second = len(words) / seconds if seconds > 0 else math.inf
     begins = sorted(word.begin for word in words)

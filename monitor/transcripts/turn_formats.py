@@ -205,7 +205,6 @@ def _turn(where: str, start: float, end: float, label: str) -> Turn:
 
 
 def _turns_from_words(transcript: Transcript) -> Turns:
-    """Return the turns of a transcript's words; words without a speaker are excluded."""
     if not transcript.speakers:
         raise SourceError(
             f"{transcript.label} names no speakers: use a transcript with speakers, or an RTTM file"

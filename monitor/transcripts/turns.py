@@ -138,7 +138,6 @@ class Turns:
         return Turns(tuple(inside), self.label, notices)
 
     def _sweep(self) -> tuple[list[Turn], dict[str, float], float]:
-        """Compute the turns without overlap, and the overlap of each label and in total."""
         times = sorted(
             [(turn.start_seconds, 1, turn.label) for turn in self.turns]
             + [(turn.end_seconds, -1, turn.label) for turn in self.turns],

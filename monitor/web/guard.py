@@ -22,12 +22,10 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-# --- Access control of the page: its token, the browsers' sessions, and limits on guessing.
 
 COOKIE = "monitor_page"
 LEAST_CHARACTERS = 12
-WRONG_SECONDS = 0.5
-"""Delay of the answer to a wrong token, for every way of sending it."""
+WRONG_SECONDS = 0.5  # delay of the answer to a wrong token, for every way of sending it
 TRIES = 10
 TRIES_SECONDS = 60.0
 MOST_ADDRESSES = 1024
@@ -40,8 +38,7 @@ class Answer(Enum):
 
     RIGHT = "right"
     WRONG = "wrong"
-    WAIT = "wait"
-    """It is wrong, as too many were before it that came from that address."""
+    WAIT = "wait"  # it is wrong, as too many were before it that came from that address
 
 
 class Access:
@@ -151,8 +148,6 @@ def _network(address: str) -> str:
         return str(parsed)
     return str(ipaddress.ip_network((parsed, 64), strict=False))
 
-
-# --- Who may see the page: which hosts it answers to, the token, and the headers of every answer.
 
 CSP = (
     "default-src 'none'",

@@ -28,8 +28,6 @@ from monitor.events.run import Alert, Change, GapEvent, LevelReached, NoticeEven
 from monitor.events.schema import event_of
 from monitor.phrases import AT_ALL, FEATURE_NAMES, IMPOSTOR, clock_time, odds, usable_in_words
 
-# --- The page's text for an event, in the words of all views.
-
 _Words: TypeAlias = "dict[str, object]"
 
 
@@ -131,9 +129,6 @@ def _words_of_reading(reading: Reading, start: RunStart) -> _Words:
     return words
 
 
-# --- An event that another thread sets and coroutines of the server's loop wait for.
-
-
 class Wakeup:
     """Set by any thread, seen by every coroutine that waits; belongs to the running loop."""
 
@@ -161,8 +156,7 @@ class Wakeup:
         event.set()
 
 
-RECENT = 1200
-"""So many of the newest records are kept as they came: twenty minutes at one a second."""
+RECENT = 1200  # so many of the newest records are kept as they came: twenty minutes at one a second
 MOST = 4000
 MOST_OTHERS = 1000
 MOST_READINGS = 800
@@ -173,8 +167,7 @@ BATCH = 64
 BATCH_BYTES = 64 * 1024
 """No more than that is under way to a client that does not read (or one record, if longer)."""
 FIRST_SECONDS = 300.0
-SHOWN = ("bits", "evidence_bits", "closed_set_bits")
-"""Figures that are drawn as curves."""
+SHOWN = ("bits", "evidence_bits", "closed_set_bits")  # figures that are drawn as curves
 GROWTH = 1.01
 
 
@@ -205,24 +198,20 @@ class TimeLeft(NamedTuple):
 
 @dataclass(slots=True)
 class HubState:
-    """State that is not part of any record.
+    """State that is not part of any record."""
 
-    Attributes:
-        start, reading: the newest of each.
-        people: the newest reading per label and watched speaker, in a run of several people.
-        counts: number of events by type; alerts also as ``raised`` and ``warned``.
-        peaks: the largest bits by stream and feature.
-        raised: whether each rule is raised now.
-        quiet: those rules that are warnings, or a relay's change of way.
-    """
-
+    # start, reading: the newest of each
     start: RunStart | None = None
     reading: Reading | None = None
+    # the newest reading per label and watched speaker, in a run of several people
     people: dict[tuple[str, str], Reading] = field(default_factory=dict)
+    # number of events by type; alerts also as ``raised`` and ``warned``
     counts: Counter[str] = field(default_factory=Counter)
+    # the largest bits by stream and feature
     peaks: dict[tuple[str, str], float] = field(default_factory=dict)
     lost_seconds: float = 0.0
-    raised: dict[str, bool] = field(default_factory=dict)
+    raised: dict[str, bool] = field(default_factory=dict)  # whether each rule is raised now
+    # those rules that are warnings, or a relay's change of way
     quiet: set[str] = field(default_factory=set)
     forecast: Sequence[TimeLeft] = ()
 
@@ -355,7 +344,6 @@ class Hub:
             return self._state
 
     def _note(self, event: Event) -> None:
-        """Count, and keep what a glance needs."""
         self._state = None
         self._now.counts[event.type] += 1
         label = getattr(event, "label", None)

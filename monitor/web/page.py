@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import hashlib
 import re
-import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs
 
-import orjson
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response, StreamingResponse
@@ -26,9 +19,9 @@ from starlette.types import ASGIApp
 
 from monitor.errors import UsageError
 from monitor.events.declaration import Event
-from monitor.events.reading import Reading
 from monitor.lazy import Managed
 from monitor.protocols import RelayControl
+from monitor.web.event_stream import batches, events, since_of
 from monitor.web.guard import (
     SESSION_SECONDS,
     Access,
@@ -41,232 +34,10 @@ from monitor.web.guard import (
     not_ours,
     too_many_tries,
 )
-from monitor.web.hub import Hub, NumberedRecord, Wakeup
+from monitor.web.hub import Hub, Wakeup
+from monitor.web.metrics import CONTENT_TYPE, exposition
 from monitor.web.relay import overlay_routes, relay_routes
 from monitor.web.server import Server
-
-# --- The newest reading as Prometheus metrics.
-
-CONTENT_TYPE = CONTENT_TYPE_LATEST
-
-# metric, key of a reading, help
-READING = (
-    (
-        "disclosure_bits",
-        "bits",
-        "Headline: evidence of the watched speaker, otherwise closed-set bits",
-    ),
-    ("disclosure_bits_low", "bits_low", "Lower 95 % limit of the headline"),
-    ("disclosure_bits_high", "bits_high", "Upper 95 % limit of the headline"),
-    ("closed_set_bits", "closed_set_bits", "Among the candidates alone, at most the ceiling"),
-    ("closed_set_bits_low", "closed_set_bits_low", "Lower 95 % limit of the closed-set figure"),
-    ("closed_set_bits_high", "closed_set_bits_high", "Upper 95 % limit of the closed-set figure"),
-    ("evidence_bits", "evidence_bits", "Evidence that it is the watched speaker, in any crowd"),
-    ("evidence_bits_low", "evidence_bits_low", "Lower 95 % limit of the evidence"),
-    ("evidence_bits_high", "evidence_bits_high", "Upper 95 % limit of the evidence"),
-    ("support_bits", "support_bits", "The most bits of evidence that calibration supports"),
-    ("gain_bits", "gain_bits", "Attacker's confidence, assuming that the speaker is enrolled"),
-    ("expected_bits", "expected_bits", "Average bits at this length"),
-    ("peak_bits", "peak_bits", "Largest headline so far"),
-    ("ceiling_bits", "ceiling", "log2 of the number of candidates"),
-    ("plateau_bits", "plateau", "Largest expected bits over all lengths"),
-    ("enrolled_probability", "enrolled", "Probability that the speaker is enrolled at all"),
-    ("stream_seconds", "seconds", "Audio processed"),
-    ("speech_seconds", "speech", "Speech in that audio"),
-    ("lag_seconds", "lag", "Delay from speech to its reading, in a live run"),
-)
-FEATURE = (
-    ("feature_rank", "rank", "Rank of the watched speaker, 1 the most similar"),
-    ("feature_rank_bits", "rank_bits", "Bits that the rank alone discloses"),
-    ("feature_local_bits", "local_bits", "Local bits of the watched speaker"),
-    ("feature_gain_bits", "gain_bits", "Attacker's confidence"),
-    ("feature_expected_bits", "expected_bits", "Average disclosure at this length"),
-    ("feature_usable_seconds", "usable", "Audio that the feature could use"),
-)
-COUNTERS = (
-    ("readings", "reading", "Readings so far"),
-    ("alerts", "raised", "Alerts raised so far"),
-    ("warnings", "warned", "Warnings raised so far"),
-    ("gaps", "gap", "Losses of audio so far"),
-    ("changes", "change", "Changes of speaker or channel so far"),
-)
-
-
-class _Collector:
-    def __init__(self, hub: Hub, clients: int, age: float | None) -> None:
-        self._hub = hub
-        self._clients = clients
-        self._age = age
-
-    def collect(self) -> Iterator[Metric]:
-        state = self._hub.state()
-        reading = state.reading or Reading.from_record({})
-        stream = str(reading.stream)
-        if state.people:  # the newest of each person, and of each watched speaker
-            for name, key, text in READING:
-                values = {voice: getattr(r, key) for voice, r in state.people.items()}
-                yield _gauge(name, text, ("label", "watch"), values)
-            reading = Reading.from_record({})  # what follows is of one voice
-        for name, key, text in READING if not state.people else ():
-            yield _gauge(name, text, ("stream",), {(stream,): getattr(reading, key)})
-        crowds = {(stream, f"{crowd.people:g}"): crowd.bits for crowd in reading.among or ()}
-        yield _gauge(
-            "among_bits", "Bits in a crowd of this many people", ("stream", "people"), crowds
-        )
-        attackers = {} if reading.protected is None else reading.protected.attackers or {}
-        bits = {(stream, attacker): row.bits for attacker, row in attackers.items()}
-        yield _gauge(
-            "protected_disclosure_bits", "The headline through the anonymiser, by attacker",
-            ("stream", "attacker"), bits,
-        )  # fmt: skip
-        features = reading.features or {}
-        for name, key, text in FEATURE:
-            values = {(stream, feature): getattr(row, key) for feature, row in features.items()}
-            yield _gauge(name, text, ("stream", "feature"), values)
-        text = "Largest local bits of the feature so far, or gain bits without a watched speaker"
-        yield _gauge("feature_peak_bits", text, ("stream", "feature"), state.peaks)
-        ceilings = {(stream, feature): reading.ceiling for feature in features}
-        text = "log2 of the number of candidates"
-        yield _gauge("feature_ceiling_bits", text, ("stream", "feature"), ceilings)
-        for name, key, text in COUNTERS:
-            yield CounterMetricFamily(f"monitor_{name}", text, value=state.counts.get(key, 0))
-        yield CounterMetricFamily(
-            "monitor_lost_seconds", "Audio lost, as far as known", value=state.lost_seconds
-        )
-        raised = {(rule,): float(on) for rule, on in state.raised.items()}
-        yield _gauge("alert_raised", "1 while the alert, or warning, is raised", ("rule",), raised)
-        text = "1 during a noted change, when the bits may be another voice's"
-        yield _gauge("change_open", text, (), {(): float(reading.change is not None)})
-        seconds_left = {(f.field, f"{f.threshold:g}"): f.seconds_left for f in state.forecast}
-        text = "Stream seconds until the threshold at this rate; absent if out of reach"
-        yield _gauge("threshold_seconds_left", text, ("field", "threshold_bits"), seconds_left)
-        yield _gauge("reading_age_seconds", "Time since the newest reading", (), {(): self._age})
-        yield _gauge("page_clients", "Pages that follow the run", (), {(): self._clients})
-        yield _gauge("ended", "1 once the run is over", (), {(): float("end" in state.counts)})
-
-
-def _gauge(
-    name: str, text: str, labels: tuple[str, ...], values: Mapping[Any, float | None]
-) -> Metric:
-    """Make a gauge without those of its samples that are withheld."""
-    gauge = GaugeMetricFamily(f"monitor_{name}", text, labels=labels)
-    for key, value in values.items():
-        if value is not None:
-            gauge.add_metric(key, value)
-    return gauge
-
-
-def exposition(hub: Hub, clients: int = 0) -> bytes:
-    """Format the text that Prometheus scrapes. It names no speaker."""
-    registry = CollectorRegistry(auto_describe=False)
-    age = None if hub.heard is None else time.monotonic() - hub.heard
-    registry.register(_Collector(hub, clients, age))
-    return generate_latest(registry)
-
-
-# --- A run as server-sent events. Every record has an id, so that a returning reader continues.
-
-MOST_BEHIND = 256
-PAUSE_SECONDS = 0.05
-HEARTBEAT_SECONDS = 10.0
-RETRY_MILLISECONDS = 1000
-
-
-def since_of(hub: Hub, text: str | None) -> int:
-    """Return the number in an id (``RUN-NUMBER``, or a number); 0 for another run.
-
-    Example:
-        >>> hub = Hub()
-        >>> since_of(hub, f"{hub.run}-7"), since_of(hub, "00000000-7"), since_of(hub, "7")
-        (7, 0, 7)
-    """
-    run, dash, number = (text or "").rpartition("-")
-    if dash and run != hub.run:
-        return 0
-    return int(number) if number.isascii() and number.isdigit() and len(number) < 16 else 0
-
-
-def hello(hub: Hub, guarded: bool) -> dict[str, object]:
-    """Return the page's initial data, including whether the reader can log out."""
-    thresholds = [[f.field, f.threshold] for f in hub.state().forecast]
-    return {
-        "run": hub.run,
-        "recorded": hub.recorded,
-        "thresholds": thresholds,
-        "guarded": guarded,
-        "relayed": hub.relayed,
-    }
-
-
-async def events(
-    hub: Hub,
-    wakeup: Wakeup,
-    since: int,
-    clock: Callable[[], float] = time.monotonic,
-    *,
-    guarded: bool = False,
-) -> AsyncIterator[bytes]:
-    """Yield the stream of one client.
-
-    All stored records after ``since`` come first. A client that reads more slowly than records
-    arrive then gets a selection that always ends with the newest. Nothing is queued for it.
-    """
-    yield f"retry: {RETRY_MILLISECONDS}\n".encode() + _event("hello", hello(hub, guarded))
-    async for batch in batches(hub, since, hub.last):
-        yield _records(hub, batch)
-        since = batch[-1].id
-    state_time: float | None = None
-    while True:
-        closed = hub.closed
-        if batch := hub.batch(since, MOST_BEHIND):
-            yield _records(hub, batch)
-            since, state_time = batch[-1].id, None
-            await asyncio.sleep(0)
-        elif state_time is None:
-            yield _event("state", state_of(hub))
-            state_time = clock()
-            # the next ones are sent together
-            await asyncio.sleep(0 if closed else PAUSE_SECONDS)
-        elif closed:
-            return
-        elif clock() - state_time >= HEARTBEAT_SECONDS:
-            state_time = None
-        else:
-            await wakeup.wait(HEARTBEAT_SECONDS)
-
-
-async def batches(hub: Hub, since: int, last: int) -> AsyncIterator[list[NumberedRecord]]:
-    """Yield the records with ids after ``since`` up to ``last``, in order, in batches.
-
-    No lock or memory is held between two batches, even for a slow client.
-    """
-    while since < last and (batch := hub.batch(since)):
-        yield [entry for entry in batch if entry.id <= last] if batch[-1].id > last else batch
-        since = batch[-1].id
-        await asyncio.sleep(0)
-
-
-def _records(hub: Hub, batch: list[NumberedRecord]) -> bytes:
-    return b"".join(
-        b'id: %s-%d\nevent: record\ndata: %s,"said":%s}\n\n'
-        % (hub.run.encode(), entry.id, entry.data[:-1], entry.words)
-        for entry in batch
-    )
-
-
-def state_of(hub: Hub) -> dict[str, object]:
-    """Return the changing state that is not part of any record."""
-    return {
-        "forecast": [time_left._asdict() for time_left in hub.state().forecast],
-        "last": hub.last,
-    }
-
-
-def _event(name: str, data: Mapping[str, object]) -> bytes:
-    return b"event: %s\ndata: %s\n\n" % (name.encode(), orjson.dumps(data))
-
-
-# --- The plotly.js that the page draws with, and the style sheets that it brings itself.
 
 _TEXT = re.compile(r"""\.textContent=(?:'([^'\\]*)'|"([^"\\]*)")""")
 
@@ -296,8 +67,6 @@ def styles_of(script: str) -> list[str]:
         for text in sorted(texts)
     ]
 
-
-# --- The server's routes: the page, events, readings, metrics, logging in and out.
 
 STATIC = Path(__file__).parent / "static"
 MOST_FORM_BYTES = 4096
@@ -464,24 +233,11 @@ def _see_page() -> Response:
     return Response(status_code=303, headers={"location": "/"})
 
 
-# --- A sink that shows a run in browsers: a hub, and a server.
-
-
 class Page(Managed):
     """Serves a run to any number of browsers while it is written.
 
     ``write`` only stores the event and wakes the server's thread, so that no client can delay the
     run. After ``close`` the clients get the remaining records, for at most two seconds.
-
-    Args:
-        host: an address of this machine; only loopback addresses work without a token.
-        port: 0 chooses a free one.
-        token: secret that readers need; it is never written anywhere.
-        thresholds: fields and bits for which to forecast the time left.
-        recorded: whether the run is over and was read from a file.
-        relay: relay to show and to mute.
-        overlay_token: token of ``/overlay?token=``, which shows only the newest number and its
-            state; None disables it.
 
     Raises:
         UsageError: no token although other machines could read, or the address is not available.
@@ -489,13 +245,17 @@ class Page(Managed):
 
     def __init__(
         self,
+        # an address of this machine; only loopback addresses work without a token
         host: str = "127.0.0.1",
-        port: int = 0,
+        port: int = 0,  # 0 chooses a free one
         *,
-        token: str | None = None,
+        token: str | None = None,  # secret that readers need; it is never written anywhere
+        # fields and bits for which to forecast the time left
         thresholds: Sequence[tuple[str, float]] = (),
-        recorded: bool = False,
-        relay: RelayControl | None = None,
+        recorded: bool = False,  # whether the run is over and was read from a file
+        relay: RelayControl | None = None,  # relay to show and to mute
+        # token of ``/overlay?token=``, which shows only the newest number and its state; None
+        # disables it
         overlay_token: str | None = None,
     ) -> None:
         if token is None and not is_loopback(host):

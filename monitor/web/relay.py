@@ -57,7 +57,6 @@ def overlay_routes(hub: Hub, token: str, relay: RelayControl | None) -> list[Bas
 
 
 def _overlay(hub: Hub, relay: RelayControl | None) -> tuple[str, str]:
-    """Return the state and the words of the overlay."""
     now = hub.state()
     reading = now.reading
     if relay is not None and relay.way == MUTED:

@@ -18,7 +18,7 @@ import pytest
 
 from monitor.errors import StoreError
 from monitor.ledger import Ledger
-from monitor.sinks.summary import PlainConsole
+from monitor.sinks.console import PlainConsole
 from tests.cli.conftest import Result
 from tests.settings import configured
 

@@ -266,7 +266,7 @@ def _use_run(path: Path) -> None:
     from monitor import Readings
     from monitor.plots.curve import plot_run
     from monitor.web.hub import Hub
-    from monitor.web.page import exposition
+    from monitor.web.metrics import exposition
 
     found = read_run(path)
     hub = Hub(recorded=True)

@@ -18,7 +18,7 @@ from monitor.ledger import Ledger, LedgerSession
 from monitor.ledger.database import MIGRATIONS, open_database
 from monitor.protocols import Provenance
 from monitor.run import LedgerFile, Run, status_of
-from monitor.sinks.jsonl import RunBuffer
+from monitor.sinks.buffer import RunBuffer
 from monitor.stream.records import start_event
 from tests.records import as_records
 from tests.stream.streams import (

@@ -16,7 +16,7 @@ from monitor.ledger.database import ANYONE, MIGRATIONS, open_database
 from monitor.ledger.ledger import Account
 from monitor.protocols import Provenance
 from monitor.run import LedgerFile
-from monitor.sinks.jsonl import RunBuffer
+from monitor.sinks.buffer import RunBuffer
 from tests.records import as_records
 from tests.stream.streams import Listed, run_through, two_features
 from tests.stream.test_heard import both

@@ -25,7 +25,7 @@ from monitor.errors import StoreError
 from monitor.ledger import Ledger, LedgerSession
 from monitor.protocols import Provenance
 from monitor.run import LedgerFile, LogFile, RunSettings
-from monitor.sinks.jsonl import RunBuffer
+from monitor.sinks.buffer import RunBuffer
 from monitor.sources.frames import write_frames
 from monitor.stream.checkpoint import state_path
 from monitor.stream.records import start_event

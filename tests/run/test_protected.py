@@ -30,7 +30,7 @@ from monitor.population.people import Speaker
 from monitor.population.rank_model import RankModels
 from monitor.protocols import Source
 from monitor.run import LogFile, Protection, Run, RunSettings
-from monitor.sinks.jsonl import RunBuffer
+from monitor.sinks.buffer import RunBuffer
 from monitor.sources import AudioQueue, Chain, File, FramesFile, SideInputSource
 from monitor.sources.frames import Header, write_frames
 from monitor.stream.checkpoint import state_path

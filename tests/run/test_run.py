@@ -34,7 +34,8 @@ from monitor.population.false_alarms import FalseAlarms
 from monitor.population.people import SourceNote
 from monitor.protocols import LiveSource, Provenance, Source
 from monitor.run import LedgerFile, LogFile, RunSettings
-from monitor.sinks.jsonl import JsonLines, RunBuffer
+from monitor.sinks.buffer import RunBuffer
+from monitor.sinks.jsonl import JsonLines
 from monitor.sources import AudioQueue, Chain, File, Paced, Samples
 from monitor.sources.registry import recording_hashes
 from monitor.stream.checkpoint import Checkpoint, state_path

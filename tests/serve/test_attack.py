@@ -27,8 +27,9 @@ from monitor.errors import UsageError
 from monitor.serve.page import MOST_SESSIONS, MOST_WAITING, ListeningPage, Outbox
 from monitor.serve.session import ServeSettings
 from monitor.serve.templates import TemplateFolder
+from monitor.web.connections import Certificate
 from monitor.web.hub import Wakeup
-from monitor.web.server import MOST_MESSAGE_BYTES, Certificate
+from monitor.web.server import MOST_MESSAGE_BYTES
 from tests.serve.conftest import ENROL_SECONDS, RATE, TOKEN, cookie_of, frames, told, until
 from tests.web.crowd import crowd
 from tests.web.test_attack import gone

@@ -13,7 +13,8 @@ import pytest
 import soundfile
 
 from monitor.serve.page import ListeningPage
-from monitor.sinks.mqtt import Broker, PageDevice
+from monitor.sinks.house import PageDevice
+from monitor.sinks.mqtt import Broker
 from monitor.sources.base import protection_tag
 from tests.broker import PASSWORD, Follower, Mosquitto, broker, follower
 from tests.serve.browsing import PATIENCE, enrols, fits, opened, speaks

@@ -23,7 +23,8 @@ from monitor.errors import UsageError
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.people import Speaker
 from monitor.population.population import Population
-from monitor.serve.session import BrowserMicrophone, RefusedError, ServeSettings, Session
+from monitor.serve.microphone import BrowserMicrophone, RefusedError
+from monitor.serve.session import ServeSettings, Session
 from monitor.serve.templates import TemplateFolder, checked_name
 from monitor.sources import File
 from monitor.training.enrolling import enrol

@@ -16,7 +16,8 @@ import pytest
 from monitor.errors import StoreError
 from monitor.events.reading import Reading
 from monitor.protocols import Sink
-from monitor.sinks.jsonl import JsonLines, RunBuffer, has_barely_begun
+from monitor.sinks.buffer import RunBuffer
+from monitor.sinks.jsonl import JsonLines, has_barely_begun
 from tests.records import event
 
 RECORD = {

@@ -15,7 +15,8 @@ from monitor.anonymisers.laplace import DeclaredGuarantee
 from monitor.events.declaration import to_json
 from monitor.events.reading import DeclaredReading
 from monitor.protocols import Sink
-from monitor.sinks.live import MOST_SHOWN, LiveView, PeopleProgress, ReplayProgress
+from monitor.sinks.live import LiveView
+from monitor.sinks.progress import MOST_SHOWN, PeopleProgress, ReplayProgress
 from monitor.sinks.terminal import TerminalSink
 from tests.records import event
 

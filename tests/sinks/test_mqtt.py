@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from monitor.errors import UsageError
-from monitor.sinks.mqtt import Broker, PageDevice, PageVisitor, VoiceDevice
+from monitor.sinks.house import PageDevice, PageVisitor, VoiceDevice
+from monitor.sinks.mqtt import Broker
 from tests.alerts.receiver import alert
 from tests.broker import PASSWORD, Follower, Mosquitto, broker, check_broker, follower
 from tests.records import event

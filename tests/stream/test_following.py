@@ -18,7 +18,7 @@ from monitor.events.reading import Reading
 from monitor.events.run import Change
 from monitor.events.schema import SCHEMA
 from monitor.kinds import adwin
-from monitor.sinks.jsonl import RunBuffer
+from monitor.sinks.buffer import RunBuffer
 from monitor.sources import Chain, FramesFile, write_frames
 from monitor.sources.file import File
 from monitor.sources.frames import Header

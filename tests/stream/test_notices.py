@@ -21,8 +21,8 @@ from monitor.events.schema import SCHEMA
 from monitor.plots.columns import read_columns
 from monitor.plots.wording import caption
 from monitor.run import Run
-from monitor.sinks.jsonl import RunBuffer
-from monitor.sinks.live import ReplayProgress
+from monitor.sinks.buffer import RunBuffer
+from monitor.sinks.progress import ReplayProgress
 from monitor.sinks.summary import print_summary
 from monitor.sources.base import Chain, cut_frames
 from monitor.stream.event_order import MOST_NOTICES, EventOrder

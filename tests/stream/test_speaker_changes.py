@@ -26,7 +26,7 @@ from monitor.features.phones import Phones
 from monitor.kinds import EMBEDDING, HISTOGRAM, LEVELS, FeatureSpec, Kind, Sensitivity
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.people import Speaker
-from monitor.sinks.jsonl import RunBuffer
+from monitor.sinks.buffer import RunBuffer
 from monitor.sources.frames import read_frames
 from monitor.stream import speaker_changes
 from monitor.stream.notices import recording_notices

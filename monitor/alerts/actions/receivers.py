@@ -152,8 +152,7 @@ WAITS_SECONDS = (1.0, 2.0, 4.0)
 MOST_WAIT_SECONDS = 30.0
 _SAFE = "/?%:@!$&'()*+,;=-._~"
 """Everything that an address may hold as it is; the rest is written with percent signs."""
-PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""Answers that another attempt may change."""
+PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})  # answers that another attempt may change
 
 
 class Webhook:

@@ -130,21 +130,14 @@ class BackgroundDelivery:
 
 @dataclass(frozen=True, slots=True)
 class ActionOption:
-    """One option; it may be given several times, each time for one receiver.
+    """One option; it may be given several times, each time for one receiver."""
 
-    Attributes:
-        name: as it is typed.
-        metavar: what follows it, for ``--help``.
-        help: what it does.
-        opens: what was given to the receiver.
-        environment: the variable that it may come from as well, since it often holds a secret:
-            then ``@FILE`` stands for the lines of a file. Empty if it cannot.
-    """
-
-    name: str
-    metavar: str
-    help: str
-    opens: Callable[[str], AlertReceiver]
+    name: str  # as it is typed
+    metavar: str  # what follows it, for ``--help``
+    help: str  # what it does
+    opens: Callable[[str], AlertReceiver]  # what was given to the receiver
+    # the variable that it may come from as well, since it often holds a secret: then ``@FILE``
+    # stands for the lines of a file. Empty if it cannot.
     environment: str = ""
 
     @property

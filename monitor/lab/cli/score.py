@@ -283,7 +283,7 @@ def _listed(
     options: ScoreOptions, lists: TrialLists, corpus: Corpus, population: Population | None
 ) -> Population:
     """Return the listed speakers' templates, enrolled here where there is no population."""
-    from monitor.cli.enrol import own_templates
+    from monitor.cli.trial_lists import own_templates
 
     if population is None:
         seconds = max(options.template_lengths or (SECONDS,))

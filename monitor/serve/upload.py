@@ -1,0 +1,104 @@
+"""A recording dropped onto the page: in memory alone, opened as `monitor replay` opens it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from monitor.errors import SourceError, UsageError
+from monitor.phrases import clock_time
+from monitor.protocols import Source
+from monitor.safe_text import LONGEST_NAME, file_name
+from monitor.sources.base import Chain
+from monitor.sources.file import File
+from monitor.sources.people import Diarised
+from monitor.transcripts.turn_formats import read_turns
+from monitor.virtual_files import MemoryFile
+
+MOST_BYTES = 225 * 1024 * 1024
+"""Maximum size of a recording, which fits two hours of 16-bit samples at 16 kHz or days of Opus.
+Processing takes its size and at most 85 MB of memory.
+"""
+MOST_TURNS_BYTES = 4 * 1024 * 1024
+MOST_AT_ONCE = 1  # maximum number of recordings in memory for all browsers together
+BLOCK_SECONDS = 10.0  # audio per step, which sets the delay of progress and of cancelling
+BLOCK_SAMPLES = 1 << 19  # the same, of all channels: 2 MB
+
+
+@dataclass(frozen=True, slots=True)
+class UploadHeader:
+    """A file that a browser is about to send."""
+
+    name: str
+    size: int
+    maximum: int = MOST_BYTES
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise UsageError(f"{self.name} is empty")
+        if self.size > self.maximum:
+            raise UsageError(
+                f"{self.name} is too large: {self.maximum / 1e6:.0f} MB at most are measured here"
+            )
+
+    @classmethod
+    def parse(
+        cls, wish: Mapping[str, object], key: str, maximum: int = MOST_BYTES
+    ) -> UploadHeader | None:
+        """Parse the name and ``size`` of the file in a message's ``key``, or None."""
+        header = wish.get(key)
+        if header is None:
+            return None
+        fields = header if isinstance(header, dict) else {}
+        name, size = fields.get("name"), fields.get("size")
+        if not isinstance(name, str) or type(size) is not int:
+            raise UsageError("a file has a name and a size")
+        return cls(file_name(name[-LONGEST_NAME:]) or "recording", size, maximum)
+
+
+class Upload:
+    """A recording as it comes, and turns after it where there are any: in memory alone."""
+
+    def __init__(self, recording: UploadHeader, turns: UploadHeader | None = None) -> None:
+        self._announced = [header for header in (recording, turns) if header is not None]
+        # memory is allocated as it is written
+        self._bytes = np.empty(sum(header.size for header in self._announced), np.uint8).data
+        self._came = 0
+
+    def add(self, message: bytes) -> bool:
+        """Add the next bytes, and return whether the files are complete."""
+        end = self._came + len(message)
+        if end > len(self._bytes):
+            raise UsageError("a file is larger than announced")
+        self._bytes[self._came : end] = message
+        self._came = end
+        return end == len(self._bytes)
+
+    def take(self) -> list[MemoryFile]:
+        """Take the recording, and the turns; they are in memory once, and not here any more."""
+        content, self._bytes = self._bytes, memoryview(b"")
+        files = []
+        for header in self._announced:
+            files.append(MemoryFile(header.name, content[: header.size]))
+            content = content[header.size :]
+        return files
+
+
+def opened(
+    recording: MemoryFile, turns: MemoryFile | None = None, *, longest_seconds: float
+) -> Source:
+    """Open the recording as a source; with turns, split by person."""
+    source = File(recording)
+    block_seconds = min(BLOCK_SECONDS, BLOCK_SAMPLES / (source.rate * source.channels))
+    end_seconds = longest_seconds if source.seconds is None else None
+    source = File(recording, block_seconds=block_seconds, end_seconds=end_seconds)
+    if source.seconds is not None and source.seconds > longest_seconds:
+        raise SourceError(
+            f"{source.label} is {clock_time(source.seconds)} long: "
+            f"{clock_time(longest_seconds)} at most are measured here"
+        )
+    if turns is None:
+        return Chain([source])
+    return Diarised(source, read_turns(turns, recording=recording.name), start_seconds=0.0)
