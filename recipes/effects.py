@@ -28,8 +28,7 @@ from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 from recipes.frames import CONDITIONS, pairs
 
 TEMPLATE_SECONDS, OWN_SECONDS = 30.0, 5.0
-_MOST_OTHERS = 6000
-"""Comparisons of two people that are fitted on, of each pair of conditions."""
+_MOST_OTHERS = 6000  # comparisons of two people that are fitted on, of each pair of conditions
 
 SHIFTS = 4
 Known = Literal["nothing", "band", "all"]
@@ -227,10 +226,8 @@ _ODDS = (0.0, 5.0)
 At even odds only, misleading features would keep their weight, since ratios of 100 and 1000 cost
 the same.
 """
-_SCALE = 8.0
-"""Bits of a usual ratio, of either sign: by it the ridge is measured."""
-_FEWEST_MATED = 20
-"""Minimum number of people under a condition to estimate its support."""
+_SCALE = 8.0  # bits of a usual ratio, of either sign: by it the ridge is measured
+_FEWEST_MATED = 20  # minimum number of people under a condition to estimate its support
 
 
 @dataclass(frozen=True, slots=True)

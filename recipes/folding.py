@@ -11,8 +11,7 @@ from monitor.types import FloatArray
 __all__ = ["State", "conv", "norm", "separable", "state_of"]
 
 State = dict[str, FloatArray]
-_LEAST_VARIANCE = 1e-5
-"""Of a batch norm; torch's default."""
+_LEAST_VARIANCE = 1e-5  # of a batch norm; torch's default
 
 
 def norm(state: State, name: str) -> tuple[FloatArray, FloatArray]:

@@ -67,8 +67,7 @@ ENROL_AUDIO_SECONDS = 145.0
 """The shortest chapter that holds that much speech."""
 DRAWS = 80
 """Resamples of likelihood ratios that are kept."""
-_LONG = ("losses", "others_exceeding")
-"""What is left out of the rows."""
+_LONG = ("losses", "others_exceeding")  # what is left out of the rows
 DEMO_CHAPTER = "16882"
 DEMO_SECONDS = 600.0
 ABOUT = (
@@ -251,11 +250,7 @@ def _with_landmarks(speech: Path) -> None:
         for speaker in population.speakers
         for note in speaker.sources
     ]
-    population = population.with_details(_known_by_their_audio(population, speech, enrolment))
-    target = demo_frames().with_name("population.npz")
-    population.save(target)
-    target.chmod(0o644)
-    print(f"{target.name}: {target.stat().st_size / 1e3:.0f} kB")
+    _save(population.with_details(_known_by_their_audio(population, speech, enrolment)))
 
 
 def _known_by_their_audio(

@@ -162,8 +162,7 @@ def called(sound: np.ndarray, codec: str, *options: str) -> np.ndarray:
     return np.asarray(soxr.resample(heard.astype(np.float64), 8000, RATE))
 
 
-_WIDEBAND_MODE = 2
-"""12.65 kb/s."""
+_WIDEBAND_MODE = 2  # 12.65 kb/s
 
 
 def called_wide(sound: np.ndarray) -> np.ndarray:

@@ -63,9 +63,8 @@ def groups_of(
             kaldi_table = table.parent / _KALDI
             table = kaldi_table if kaldi_table.is_file() else None
         elif column is None:
-            column = next(
-                (name for name in Rows.from_file(table).head if name.lower() in _USUAL), None
-            )
+            head = Rows.from_file(table).head
+            column = next((name for name in head if name.lower() in _USUAL), None)
             table = table if column else None
     if table is None:
         if column is None:
@@ -164,9 +163,8 @@ def score(
     provenances = (provenance_of(recording.path) for recording in corpus)
     session = session_of(population, provenances, allow_overlap=allow_overlap)
     voices, specs, missing = collect(corpus, features=features, jobs=jobs, setup=setup)
-    chosen = tuple(
-        features or largest(population.rank_models if rank_models is None else rank_models, specs)
-    )
+    models = population.rank_models if rank_models is None else rank_models
+    chosen = tuple(features or largest(models, specs))
     attacker = Attacker(population, chosen, session=session, rank_models=rank_models)
     trials = stretches(voices, attacker.names, attacker.features, seconds)
     scores = attacker.scores(trials.totals, trials.seconds)
@@ -441,11 +439,7 @@ class ScoreGrid:
                 weighed = joint.features
                 name = "joint" if scoring == "average" else f"joint-{scoring}"
                 scores_by_system[name] = joint.add(scores, has_frames, test)[order]
-        placed = [
-            plan.locate_session(int(voice), shift)
-            for shift in range(plan.shifts)
-            for voice in mated
-        ]
+        placed = [plan.locate_session(int(i), shift) for shift in range(plan.shifts) for i in mated]
         who = np.tile(mated, plan.shifts)
         names = tuple(f"{self.voices[who[i]].name} {i // mated.size + 1}" for i in order.tolist())
         return ScoreCell(

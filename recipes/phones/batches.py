@@ -24,10 +24,8 @@ UNKNOWN = -100
 SPEEDS = (1.0, 0.9, 1.1)
 """How fast (and how high) an utterance may be said (Ko et al., Interspeech 2015)."""
 _STEP = 990  # samples: a multiple of it can be made 0.9 and 1.1 times as fast exactly
-_AS_IT_IS = 0.4
-"""Share of utterances said at their own speed."""
-_NEAR = 200
-"""Utterances of a batch are drawn from so many of about one length."""
+_AS_IT_IS = 0.4  # share of utterances said at their own speed
+_NEAR = 200  # utterances of a batch are drawn from so many of about one length
 _LESS = {"speechocean762": 0.5}
 """Half of it is pauses, and those who judge are not of it: how likely a second is."""
 _COLOURED, _NOISY = 0.5, 0.2

@@ -39,8 +39,7 @@ LENGTHS = (3.0, 10.0, 30.0, 60.0)
 TEMPLATE = 60.0
 SIZES = (64, 128, 256)
 _TRIALS = 20
-_CUT, _MOST = 240, 5
-"""Seconds of a session of the voice that is beside, and how many sessions."""
+_CUT, _MOST = 240, 5  # seconds of a session of the voice that is beside, and how many sessions
 
 
 def main() -> None:

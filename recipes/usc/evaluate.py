@@ -29,10 +29,8 @@ __all__ = ["RESULTS", "CodedPiece", "measure", "ranks"]
 RESULTS = "results.json"
 _LATENTS = 250  # taken together: 10 s
 _ROLES = ("choose", "report", "held out")
-_SMOOTHED = 200.0
-"""Codes of everybody that a template has besides its own."""
-_MOST = 750
-"""Codes that a template counts for at most, 30 s: more of one reader is no advantage."""
+_SMOOTHED = 200.0  # codes of everybody that a template has besides its own
+_MOST = 750  # codes that a template counts for at most, 30 s: more of one reader is no advantage
 
 
 def main() -> None:

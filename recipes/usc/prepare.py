@@ -135,8 +135,7 @@ def _through(blocks: list[Separable], x: FloatArray) -> FloatArray:
 # kept apart as from the other networks. A few readers of the corpora that train choose settings.
 
 _REPORTED = "dev-clean"
-_CHOOSE = {"train-clean-5": 2, "speechocean762": 10}
-"""Readers of each corpus."""
+_CHOOSE = {"train-clean-5": 2, "speechocean762": 10}  # readers of each corpus
 _SEED = 20261123
 
 

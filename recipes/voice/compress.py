@@ -26,8 +26,7 @@ from recipes.voice.teacher import at_half_rate, read_teacher
 from recipes.voice.windows import Windows, bands_of
 
 _WINDOWS, _BATCH = 480, 16
-_EVERY = 3
-"""Of the rows of a window one counts: neighbours say the same."""
+_EVERY = 3  # of the rows of a window one counts: neighbours say the same
 _RIDGE = 3e-3
 _REFITTED = tuple(f"1.group{group}" for group in range(1, 8))
 

@@ -27,8 +27,7 @@ from recipes.voice.train import BATCH, WEIGHTS
 from recipes.voice.windows import WINDOW, Windows
 
 _LISTENED = 400
-_BEGUN = 0.25
-"""Share of the first factors: on clean speech they are nearer to the teacher."""
+_BEGUN = 0.25  # share of the first factors: on clean speech they are nearer to the teacher
 _SOURCES = (
     SOURCES["speechocean762"],
     SOURCES["background"],

@@ -18,8 +18,7 @@ NAME = "speechbrain/spkrec-ecapa-voxceleb"
 SHA256 = "0575cb64845e6b9a10db9bcb74d5ac32b326b8dc90352671d345e2ee3d0126a2"
 """Of embedding_model.ckpt, as published."""
 WIDE = 3072
-_TAPS = np.array([3, 2, 3, 3, 3, 4])
-"""How many, and their dilation, block by block."""
+_TAPS = np.array([3, 2, 3, 3, 3, 4])  # how many, and their dilation, block by block
 
 
 def read_teacher(folder: Path) -> dict[str, FloatArray]:

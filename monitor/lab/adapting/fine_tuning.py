@@ -32,8 +32,7 @@ from monitor.lab.result_cache import ResultCache
 from monitor.networks.voice import BANDS, GROUPS, LEAST_VARIANCE, SIZE
 from monitor.types import AnyArray, FloatArray, IntArray
 
-_FIXED = (".gain", ".shift")
-"""Suffixes of the batch norm's parameters, which are not trained."""
+_FIXED = (".gain", ".shift")  # suffixes of the batch norm's parameters, which are not trained
 
 
 class TrainableVoice(nn.Module):  # type: ignore[misc]  # torch is not type-checked
@@ -94,9 +93,8 @@ class TrainableVoice(nn.Module):  # type: ignore[misc]  # torch is not type-chec
 
     def _block(self, x: Tensor, block: int) -> Tensor:
         taps, dilation = self.taps[block]
-        first, *chunks = self._activated(self._dense(x, f"{block}.one"), f"{block}.one").chunk(
-            GROUPS, dim=2
-        )
+        rows = self._activated(self._dense(x, f"{block}.one"), f"{block}.one")
+        first, *chunks = rows.chunk(GROUPS, dim=2)
         groups, last = [first], None
         for group, chunk in enumerate(chunks, 1):
             name = f"{block}.group{group}"
@@ -132,20 +130,16 @@ def _stack_taps(rows: Tensor, taps: int, dilation: int) -> Tensor:
     if reach:
         before, after = rows[:, 1 : reach + 1].flip(1), rows[:, -reach - 1 : -1].flip(1)
         rows = torch.cat([before, rows, after], dim=1)
-    count = rows.shape[1] - 2 * reach
-    return torch.cat(
-        [rows[:, at : at + count] for at in range(0, taps * dilation, dilation)], dim=2
-    )
+    size = rows.shape[1] - 2 * reach
+    return torch.cat([rows[:, at : at + size] for at in range(0, taps * dilation, dilation)], dim=2)
 
 
 def _deviation(square: Tensor, mean: Tensor) -> Tensor:
     return (square - mean * mean).clamp(min=LEAST_VARIANCE).sqrt()
 
 
-_SHORTEST, _LONGEST = 150, 300
-"""Frames per crop: one and a half to three seconds."""
-_NATS = np.float32(np.log(10) / 10)
-"""Nats per decibel."""
+_SHORTEST, _LONGEST = 150, 300  # frames per crop: one and a half to three seconds
+_NATS = np.float32(np.log(10) / 10)  # nats per decibel
 _FLOORED, _GATED = 0.35, 0.25
 _MASKED = 0.3
 _MOST_BANDS, _MOST_TIME = 8, 0.15
@@ -177,10 +171,7 @@ class Batches:
 
 
 def _add_floors(bands: FloatArray, generator: np.random.Generator) -> None:
-    """Give some crops another microphone's noise floor, and some a noise gate, in place.
-
-    Both identify a session as well as its voice does, and each training speaker has one session.
-    """
+    """Give some crops another noise floor or a noise gate, which identify sessions, in place."""
     width = bands.shape[2]
     slope = np.linspace(-0.5, 0.5, width, dtype=np.float32)
     for crop in bands:
@@ -196,10 +187,7 @@ def _add_floors(bands: FloatArray, generator: np.random.Generator) -> None:
 
 
 def _mask_bands(bands: FloatArray, generator: np.random.Generator) -> None:
-    """Mask stripes of bands or time in some crops, in place (SpecAugment; Park et al., 2019).
-
-    Masked values become the crop's mean of the band.
-    """
+    """Set stripes to the mean of the band, in place (SpecAugment; Park et al., 2019)."""
     _, frames, width = bands.shape
     for crop, mean in zip(bands, bands.mean(axis=1), strict=True):
         if generator.random() < _MASKED:
@@ -220,19 +208,11 @@ _NEVER = -1e4
 def _compute_loss(
     student: Tensor, voices: Tensor, teacher: Tensor, corpus_of_voice: Tensor
 ) -> Tensor:
-    """Return the distance of the student to the teacher, for crops of some voices.
+    """Return the distance of embeddings (b, 192) of some voices (b,) to the teacher's (v, 192).
 
-    The first term is the cosine to the teacher's embedding. The second compares the softmax of
-    cosines to all training speakers' embeddings (anchors) with the teacher's (relational
-    distillation; W. Park et al., CVPR 2019). The student has no trainable class centres, with which
-    it would memorise a few hundred speakers. Anchors compete only within a corpus. Otherwise the
-    student would learn to recognise a corpus by its room and codec, not its voices.
-
-    Args:
-        student: the student's embeddings, shape (b, 192).
-        voices: the voice of each crop, shape (b,).
-        teacher: the teacher's embeddings of all training speakers, of length 1, shape (v, 192).
-        corpus_of_voice: shape (v,).
+    The loss is in docs/method.md section 9 (relational distillation; W. Park et al., CVPR 2019).
+    Trainable class centres would memorise a few hundred speakers. Anchors compete within a corpus,
+    so that the student does not learn its room and codec.
     """
     student, target = nn.functional.normalize(student), teacher[voices]
     elsewhere = corpus_of_voice[voices][:, None] != corpus_of_voice[None, :]

@@ -125,10 +125,9 @@ def fit_normalisation(
     spread = apart.T @ apart / max(1, len(apart) - np.count_nonzero(counts))
     level = np.trace(spread) / len(spread) or 1.0  # without variation only the ridge remains
     turn = np.linalg.cholesky(np.linalg.inv(spread / level + _RIDGE * np.eye(len(spread))))
-    has_crops = counts > 0
+    seen = counts > 0
     of_corpus = [
-        means[has_crops & (corpora == corpus)].mean(axis=0)
-        for corpus in np.unique(corpora[has_crops])
+        means[seen & (corpora == corpus)].mean(axis=0) for corpus in np.unique(corpora[seen])
     ]
     return turn, np.mean(of_corpus, axis=0)
 
@@ -186,18 +185,14 @@ def draw_speech(
     indices: dict[tuple[int, str], int] = {}
     work = partial(_draw_speaker, protect, settings)
     tasks = [(speaker, paths) for (_, speaker), paths in paths_by_speaker.items()]
-    with closing(
-        each_in_order(work, tasks, jobs, reads=lambda task: files_of(*task[1]))
-    ) as outcomes:
-        for (number, speaker), (stretches, problems_here) in zip(
-            paths_by_speaker, outcomes, strict=True
-        ):
+    with closing(each_in_order(work, tasks, jobs, reads=lambda task: files_of(*task[1]))) as draws:
+        for (number, speaker), (stretches, faults) in zip(paths_by_speaker, draws, strict=True):
             for speed, before, after in stretches:
                 name = speaker if speed == 1 else f"{speaker} x{speed:g}"
                 voices.append(indices.setdefault((number, name), len(indices)))
                 clear.append(before)
                 bands.append(after)
-            problems += problems_here
+            problems += faults
             progress(speaker)
     return ProtectedSpeech(
         tuple(bands),

@@ -210,14 +210,12 @@ class Audit:
         short to represent a recording. If no length discloses anything, it is the longest one,
         because a weak attacker's bits are closest to zero for the shortest.
         """
-        long_enough = [
-            row for row in self._enough if row.seconds >= HEADLINE_SECONDS
-        ] or self._enough
-
-        def key(row: LengthRow) -> tuple[float, float]:
-            return (row.bits if row.bits >= NOTHING_BITS else 0.0), row.seconds
-
-        return max(long_enough, key=key, default=None)
+        rows = [row for row in self._enough if row.seconds >= HEADLINE_SECONDS] or self._enough
+        return max(
+            rows,
+            key=lambda row: (row.bits if row.bits >= NOTHING_BITS else 0.0, row.seconds),
+            default=None,
+        )
 
     @property
     def snippet(self) -> LengthRow | None:
@@ -289,10 +287,9 @@ def format_matches(bits: float, among: int) -> str:
     crowd = crowds.people(among)
     if bits <= 0:
         return f"all of {crowd}"
-    count = among * 2.0**-bits
-    return f"one of {crowd}" if count < crowds.NEARLY_ONE else (
-        f"about {crowds.rounded(count)} of {crowd}"
-    )  # fmt: skip
+    if (count := among * 2.0**-bits) < crowds.NEARLY_ONE:
+        return f"one of {crowd}"
+    return f"about {crowds.rounded(count)} of {crowd}"
 
 
 def _singling_out(audit: Audit) -> Iterator[str]:

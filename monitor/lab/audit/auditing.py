@@ -84,10 +84,7 @@ def _report_short_lengths(rows: Sequence[LengthRow], least_people: int) -> Itera
 
 
 def _find_shortest_seconds(specs: Iterable[FeatureSpec]) -> float:
-    """Find the speech seconds below which a feature has no frame.
-
-    A shorter stretch would have low bits because its attacker is weak, not because it is safe.
-    """
+    """Find the speech seconds below which bits are low only because a feature has no frame."""
     return max((spec.kind.span_seconds(spec.frame_seconds) for spec in specs), default=0.0)
 
 
@@ -121,8 +118,7 @@ CROWDS = (5, 10, 20, 50, 100, 1000, 10_000, 1_000_000)
 USUAL_ATTRIBUTES = ("gender", "sex", "accent", "dialect", "native", "l1", "age")
 _FAMILIES = ("srd", "among", "linkage", "verification", "anonymity")
 _EXCERPTS = 10
-_MOST_PAIRED = 200
-"""Maximum sessions for the comparison of acoustic conditions."""
+_MOST_PAIRED = 200  # maximum sessions for the comparison of acoustic conditions
 
 
 @dataclass(frozen=True)
@@ -236,15 +232,10 @@ def audit_corpus(
     exposures = measure_corpus(
         enrolled, corpus.rank_models, corpus.cohort, lengths, progress=progress
     )
-    rows = summarise_lengths(
-        exposures, config.budget, replicates=config.replicates, seed=config.seed
-    )
+    rows = summarise_lengths(exposures, config.budget, config.replicates, config.seed)
     tests, problems = _run_tests(corpus, enrolled, config, progress)
     attributes, warnings = _judge_attributes(corpus, config)
-    sounds = [
-        [None if row is None else condition_of(row) for row in voice.sounds or ()]
-        for voice in voices
-    ]
+    sounds = [[None if c is None else condition_of(c) for c in v.sounds or ()] for v in voices]
     untested = _list_untested(enrolled, attributes, shortest)
     return Audit(
         corpus.name,
@@ -567,13 +558,10 @@ def audit_runs(
     _check_budget(config, list(evidence))
     features = [tuple(start.features or ()) for start in starts]
     names = sorted({name for names in features for name in names if name in FEATURES})
-    shortest = _find_shortest_seconds(
-        feature.spec for feature in make([name for name in names if ready(name)])
-    )
+    features_here = make([name for name in names if ready(name)])
+    shortest = _find_shortest_seconds(feature.spec for feature in features_here)
     exposures = measure_runs(runs, [t for t in config.lengths if t >= shortest])
-    rows = summarise_lengths(
-        exposures, config.budget, replicates=config.replicates, seed=config.seed
-    )
+    rows = summarise_lengths(exposures, config.budget, config.replicates, config.seed)
     by_run = ([event for event in events if isinstance(event, Reading)] for _, events in runs)
     readings = [readings[-1] for readings in by_run if readings]
     mixed = sum(bool(list_other_voices(events)) for _, events in runs)
@@ -582,12 +570,8 @@ def audit_runs(
         "speech is excluded."
     ] * bool(mixed)
     notes += _report_short_lengths(rows, min(LEAST_PEOPLE, len(exposures.speakers)))
-    notes += dict.fromkeys(
-        event.text
-        for _, events in runs
-        for event in events
-        if isinstance(event, NoticeEvent) and event.level == "warning"
-    )
+    notices = (event for _, events in runs for event in events if isinstance(event, NoticeEvent))
+    notes += dict.fromkeys(notice.text for notice in notices if notice.level == "warning")
     notes += dict.fromkeys(text for start in starts for text in start.notices or () if text)
     used = [name for name in features[0] if all(name in names for names in features)]
     protected = any(start.protected is not None for start in starts)
@@ -629,14 +613,13 @@ def _describe_runs(
         f"(seed {config.seed})." if len(exposures.speakers) > 1
         else "95 %, from calibration, since one speaker was watched.",
     }  # fmt: skip
-    prints = sorted({_format_fingerprint(start.fingerprint or {}) for start in starts} - {""})
-    if prints:
-        facts["Files"] = f"Templates and rank models: {', '.join(prints)}."
+    prints = {
+        ", ".join(f"{key} {digest[:12]}" for key, digest in (start.fingerprint or {}).items())
+        for start in starts
+    }
+    if any(prints):
+        facts["Files"] = f"Templates and rank models: {', '.join(sorted(prints - {''}))}."
     return facts
-
-
-def _format_fingerprint(fingerprint: Mapping[str, str]) -> str:
-    return ", ".join(f"{key} {digest[:12]}" for key, digest in fingerprint.items())
 
 
 def audit_attack(results: AttackResults, config: AuditConfig = DEFAULTS) -> Audit:

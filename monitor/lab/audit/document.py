@@ -168,9 +168,8 @@ def save_audit(audit: Audit, path: Path, salt: str = "") -> tuple[Path, Path]:
     Raises:
         StoreError: if a file cannot be written.
     """
-    return save_with_figures(
-        audit_page(audit, salt), audit_csv(audit), audit_json(audit, salt), path
-    )
+    page, plain = audit_page(audit, salt), audit_json(audit, salt)
+    return save_with_figures(page, audit_csv(audit), plain, path)
 
 
 _HEAD = (
@@ -327,14 +326,8 @@ def make_document(audit: Audit, salt: str = "") -> Document:
         make_area("retention", _tabulate_budget(audit), summarised=True),
         Section("The most exposed speakers", _tabulate_exposed(audit, salt)),
         Section("Not tested", [Bullets(audit.not_tested)]),
-        *(
-            Section(title, [Bullets(lines)])
-            for title, lines in (
-                ("Caveats", audit.notes),
-                ("Excluded", audit.problems),
-            )
-            if lines
-        ),
+        *(Section(title, [Bullets(lines)])
+          for title, lines in (("Caveats", audit.notes), ("Excluded", audit.problems)) if lines),
         Section("Commands and sources", [
             Section("Commands that reproduce these figures", commands),
             Section("Sources", [Bullets(_SOURCES)]),
@@ -496,9 +489,7 @@ def _tabulate_tests(audit: Audit, columns: Mapping[str, tuple[str, str]]) -> lis
                  "intervals.")  # fmt: skip
     head += ["template"] * (len(depths) > 1)
     titles = [columns[key][0] for key in present]
-    return [
-        Table.from_numbers([*head, *titles, "N"], rows, names=len(head), notes=[" ".join(notes)])
-    ]
+    return [Table.from_numbers([*head, *titles, "N"], rows, len(head), notes=[" ".join(notes)])]
 
 
 def _select_tests(audit: Audit) -> list[TestRow]:
@@ -567,16 +558,11 @@ def _tabulate_attributes(audit: Audit) -> list[Block]:
 
 def _tabulate_budget(audit: Audit) -> list[Block]:
     rows: list[list[Cell]] = [
-        [
-            f"{row.seconds:g} s",
-            row.beyond_budget,
-            format_value(row.undecided, "share"),
-            _format_bits(row.mean_bits),
-            f"{row.exposed_bits:.1f}",
-            f"{row.stretches:,} of {row.speakers}",
-        ]
+        [f"{row.seconds:g} s", row.beyond_budget, format_value(row.undecided, "share"),
+         _format_bits(row.mean_bits), f"{row.exposed_bits:.1f}",
+         f"{row.stretches:,} of {row.speakers}"]
         for row in audit.shown
-    ]
+    ]  # fmt: skip
     head = ["T", f"stretches with at least {audit.config.budget:g} bits", "undecided",
             "mean bits", "most exposed tenth", "stretches of speakers"]  # fmt: skip
     return [Table.from_numbers(head, rows)] if rows else []
@@ -677,10 +663,7 @@ def label_json(label: Label) -> Record:
 
 
 def _list_uniqueness(label: Label) -> Iterator[tuple[int, Figure]]:
-    """Return sizes of crowds, and the rate of first ranks in each.
-
-    The rate is measured up to the number enrolled. For larger crowds there is only a bracket.
-    """
+    """Yield sizes of crowds with the rate of first ranks, or its bracket beyond those enrolled."""
     for key, figure in label.uniqueness.figures.items() if label.uniqueness else ():
         people = key.removeprefix("among.idr_")
         if key != people and people.isdigit():

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import pairwise
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import numpy as np
 
@@ -52,7 +52,6 @@ HEADLINE_SECONDS = 3.0
 NOTHING_BITS = 0.5
 """Mean evidence below this, also negative, counts as no disclosure."""
 _SLICE_UNITS = round(SLICE_SECONDS * UNITS_PER_SECOND)
-_Value = TypeVar("_Value")
 _Stretch: TypeAlias = tuple[int, float, float, float, float, bool, bool]
 """Owner, T, bits with limits, whether bits are a lower bound, whether the owner ranked first."""
 
@@ -184,11 +183,7 @@ class LengthRow:
 
 
 def summarise_lengths(
-    exposures: Exposures,
-    budget: float | None = None,
-    *,
-    replicates: int = REPLICATES,
-    seed: int = 0,
+    exposures: Exposures, budget: float | None = None, replicates: int = REPLICATES, seed: int = 0
 ) -> tuple[LengthRow, ...]:
     """Summarise each length, with intervals over resampled speakers.
 
@@ -355,14 +350,9 @@ def enrol_part(
 
 def _drop_session(voice: SpeakerSpeech, index: int) -> SpeakerSpeech:
     """Return a voice without one of its sessions."""
-
-    def drop(values: tuple[_Value, ...]) -> tuple[_Value, ...]:
-        return values[:index] + values[index + 1 :]
-
-    return SpeakerSpeech(
-        voice.name, drop(voice.sessions), drop(voice.speech), drop(voice.session_names),
-        drop(voice.sounds),
-    )  # fmt: skip
+    parts = ("sessions", "speech", "session_names", "sounds")
+    values = {part: getattr(voice, part) for part in parts}
+    return replace(voice, **{part: v[:index] + v[index + 1 :] for part, v in values.items()})
 
 
 def _cut_session(voice: SpeakerSpeech, index: int, start: int) -> SpeakerSpeech:
@@ -521,9 +511,7 @@ def list_other_voices(events: Iterable[Event]) -> list[Change]:
 def _select_readings(events: Sequence[Event]) -> Iterator[tuple[float, Reading]]:
     """Select readings of the watched speaker, with their speech seconds.
 
-    Readings between the start of another voice and its detection are excluded. After that, the
-    other voice is not counted if the change is only noted. If the evidence restarts, all later
-    readings are of the other voice and are excluded.
+    Another voice spoils readings until its detection, or all later ones if the evidence restarts.
     """
     spoilt = [
         (change.since_seconds, change.seconds if change.action == "note" else np.inf)

@@ -170,11 +170,7 @@ def _audit(options: AuditOptions) -> Audit:
     from monitor.lab.audit.auditing import audit_attack, audit_runs
 
     sources = options.sources
-    runs = [
-        path
-        for path in sources
-        if path.suffix.lower() in (".jsonl", ".ndjson") and not is_data_set(path)
-    ]
+    runs = [p for p in sources if p.suffix.lower() in (".jsonl", ".ndjson") and not is_data_set(p)]
     if runs:
         if len(runs) < len(sources):
             raise UsageError("runs (RUN.jsonl) go without a corpus or the folder of an attack")

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from monitor.lab.evaluation.comparisons import Roles
     from monitor.lab.evaluation.document import Evaluation
     from monitor.lab.evaluation.input.groups import Attribute
+    from monitor.lab.evaluation.input.matching import EvaluationInput
     from monitor.lab.evaluation.input.score_file import ScoreFile
-    from monitor.lab.evaluation.input.scores import EvaluationInput
     from monitor.lab.evaluation.report import Report
     from monitor.lab.evaluation.systems import Grouped
     from monitor.lab.evaluation.voiceprivacy import VoicePrivacyEntry, VoicePrivacyResults
@@ -551,6 +551,7 @@ def command(options: EvaluateOptions) -> int:
     from monitor.lab.evaluation.document import Evaluation
     from monitor.lab.evaluation.report import choose_figures, list_catalogue, main_figures
     from monitor.lab.evaluation.systems import all_pairs
+    from monitor.lab.evaluation.voiceprivacy import format_results
     from monitor.lab.report.model import Table
     from monitor.lab.report.renderers import print_table
 
@@ -561,14 +562,14 @@ def command(options: EvaluateOptions) -> int:
         write_validation(options, options.forensic.validation)
         return 0
     _check_options(options)
-    shown = (
-        None
-        if options.figures is None or options.every
-        else choose_figures(options.figures, keys(options.among))
-    )
+    names = None if options.every else options.figures
+    shown = None if names is None else choose_figures(names, keys(options.among))
     systems = list_systems(options)
     if options.voiceprivacy:
-        click.echo(_format_challenge_results(systems), nl=False)
+        chosen = [(s.results, s.entry) for s in systems if s.results and s.entry]
+        if len(chosen) < len(systems):
+            raise UsageError("--voiceprivacy goes with VoicePrivacy's folders of results as SCORES")
+        click.echo(format_results(chosen), nl=False)
         return 0
     if options.pairs and len(systems) < 2:
         raise UsageError("--pairs: give several systems")
@@ -581,19 +582,6 @@ def command(options: EvaluateOptions) -> int:
     pairs = all_pairs(reports, within) if options.pairs or options.as_json else ()
     _write(options, Evaluation(reports, parts, pairs), shown)
     return 0
-
-
-def _format_challenge_results(systems: Sequence[System]) -> str:
-    from monitor.lab.evaluation.voiceprivacy import format_results
-
-    chosen = [
-        (system.results, system.entry)
-        for system in systems
-        if system.results is not None and system.entry is not None
-    ]
-    if len(chosen) < len(systems):
-        raise UsageError("--voiceprivacy goes with VoicePrivacy's folders of results as SCORES")
-    return format_results(chosen)
 
 
 def _check_options(options: EvaluateOptions) -> None:
@@ -634,11 +622,9 @@ def _measure(
         for system in systems:
             scores, dev_scores, notes = system.load()
             step(system.name, 1)
-            measure = partial(
-                evaluate,
-                dev=None if dev_scores is None else dev_scores.matrix,
-                settings=replace(settings, roles=roles or system.roles),
-            )
+            dev = None if dev_scores is None else dev_scores.matrix
+            with_roles = replace(settings, roles=roles or system.roles)
+            measure = partial(evaluate, dev=dev, settings=with_roles)
             report = measure(scores.comparisons, notes=notes, progress=lambda name: step(name, 1))
             reports.append(replace(report, warnings=(*report.warnings, *scores.warnings)))
             if attribute is not None:

@@ -302,7 +302,7 @@ def _grid(
     session: str | None,
 ) -> Grid:  # fmt: skip
     """Set up the comparison with a population, or of the corpus with itself."""
-    from monitor.lab.evaluation.input.matching import SCORINGS
+    from monitor.lab.evaluation.input.enrolments import SCORINGS
     from monitor.lab.normalisation import ScoreNormalisation
     from monitor.lab.scoring import EnrolledGrid, ScoreGrid, largest
 

@@ -74,8 +74,7 @@ def account(epsilon: float, delta: float = DELTA, trials: int = 1000) -> Account
     return Accounting(epsilon, delta, rows, first)
 
 
-_TRIALS = (1, 10, 100, 1000)
-"""Trials that a declared epsilon is accounted for."""
+_TRIALS = (1, 10, 100, 1000)  # trials that a declared epsilon is accounted for
 _RULES = ("basic", "advanced", "optimal")
 
 
@@ -83,12 +82,10 @@ def _compute(context: EvaluationContext) -> FamilyResult:
     settings = context.settings
     assert settings.epsilon is not None
     accounting = account(settings.epsilon, settings.delta, max(_TRIALS))
+    note, rows = accounting.note, [row for row in accounting.rows if row.trials in _TRIALS]
     figures = (
-        FAMILY.figure(
-            f"{rule}_nats_{row.trials}", getattr(row, f"{rule}_nats"), note=accounting.note
-        )
-        for row in accounting.rows
-        if row.trials in _TRIALS
+        FAMILY.figure(f"{rule}_nats_{row.trials}", getattr(row, f"{rule}_nats"), note=note)
+        for row in rows
         for rule in _RULES
     )
     return FamilyResult(tuple(figures))

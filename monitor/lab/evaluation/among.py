@@ -49,10 +49,8 @@ RANKED = {"beta_binomial": beta_mass, "probit": probit_mass}
 """Forms that model all ranks and so MeanD. The others model rank 1 only."""
 _REACH = 50
 """Forms are fitted among at least N / 50 people, because small crowds predict large ones badly."""
-_SIZES = 16
-"""Number of subset sizes that the forms are fitted to."""
-_STEPS = 8
-"""Steps per decade in the search for the largest supported crowd."""
+_SIZES = 16  # number of subset sizes that the forms are fitted to
+_STEPS = 8  # steps per decade in the search for the largest supported crowd
 _EDGE = 1e-12
 
 
@@ -121,13 +119,9 @@ class Extrapolation:
     def fitted(self, name: str) -> tuple[FloatArray, FloatArray | None]:
         """Fit a form: parameters of shape (1, 2), and (B, 2) for the resamples."""
         if name not in self._points:
-            estimate, replicates = self.measured(self.sizes)
-            point = fit_rates(FORMS[name], self.sizes, estimate[None])
-            again = (
-                None
-                if replicates is None
-                else fit_rates(FORMS[name], self.sizes, replicates, point)
-            )
+            form, (estimate, replicates) = FORMS[name], self.measured(self.sizes)
+            point = fit_rates(form, self.sizes, estimate[None])
+            again = None if replicates is None else fit_rates(form, self.sizes, replicates, point)
             self._points[name] = point, again
         return self._points[name]
 
@@ -191,9 +185,7 @@ class Extrapolation:
 
     def bracket(self, sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
         """IdR from the lowest to the highest of the forms, with their limits; shape (K,) each."""
-        ends = [
-            self.limits(name, sizes) or (rate, rate) for name, rate in self.rates(sizes).items()
-        ]
+        ends = [self.limits(name, sizes) or (idr, idr) for name, idr in self.rates(sizes).items()]
         low, high = (np.array(limits) for limits in zip(*ends, strict=True))
         return low.min(axis=0), high.max(axis=0)
 
@@ -284,9 +276,8 @@ def figures(
         note = f"{FAR} times as many as are enrolled, and on while the bracket of IdR stays narrow"
         yield FAMILY.figure("supported", float(forecast.supported), note=note, ties=ties)
     for people in sizes:
-        yield from (_measured if people <= forecast.speakers else _extrapolated)(
-            forecast, people, ties
-        )
+        compute = _measured if people <= forecast.speakers else _extrapolated
+        yield from compute(forecast, people, ties)
 
 
 def _measured(forecast: Extrapolation, people: int, ties: str) -> Iterator[Figure]:
@@ -294,11 +285,10 @@ def _measured(forecast: Extrapolation, people: int, ties: str) -> Iterator[Figur
     bits, more = forecast.at_n(people)
     replicates = None if rates is None else rates[:, 0]
     idr = _figure("idr", "", people, float(rate), replicates, ties)
+    idr = replace(idr, note="expected in a random subset of the enrolled; no form")
     meand = _figure("meand", "", people, bits, more, ties)
-    note = "expected in a random subset of the enrolled; no form"
-    yield from add_limits([replace(idr, note=note)], forecast.sample)
-    note = "of the rank model of the ranks, no form"
-    yield from add_limits([replace(meand, note=note)], forecast.sample)
+    meand = replace(meand, note="of the rank model of the ranks, no form")
+    yield from add_limits([idr, meand], forecast.sample)
 
 
 def _extrapolated(forecast: Extrapolation, people: int, ties: str) -> Iterator[Figure]:
@@ -327,9 +317,8 @@ def _extrapolated(forecast: Extrapolation, people: int, ties: str) -> Iterator[F
 def _steepest(forecast: Extrapolation, people: int, figure: Figure) -> Figure:
     """MeanD with a lower limit for a rate that is not seen to fall."""
     bits, replicates = forecast.at_n(forecast.speakers)
-    (measured,) = add_limits(
-        [_figure("meand", "", forecast.speakers, bits, replicates, "")], forecast.sample
-    )
+    at_n = _figure("meand", "", forecast.speakers, bits, replicates, "")
+    (measured,) = add_limits([at_n], forecast.sample)
     form = figure.key.removeprefix("among.meand_").rsplit("_", 1)[0]
     if measured.low is None or figure.low is None:
         return figure
@@ -417,11 +406,8 @@ def notes(forecast: Extrapolation, among: Iterable[int]) -> Iterator[str]:
 def _compute(context: EvaluationContext) -> FamilyResult:
     ties, sizes = context.settings.ties, tuple(map(int, context.settings.among))
     forecast = Extrapolation.from_matrix(context.ranked, context.sample(pooled=False), ties)
-    return FamilyResult(
-        tuple(figures(forecast, sizes, ties)),
-        tuple(notes(forecast, sizes)),
-        curves={"crowd": curve(forecast, sizes)},
-    )
+    entries, lines = tuple(figures(forecast, sizes, ties)), {"crowd": curve(forecast, sizes)}
+    return FamilyResult(entries, tuple(notes(forecast, sizes)), curves=lines)
 
 
 def _meaning(figures_by_key: Mapping[str, Figure], speakers: int) -> Iterator[str]:
@@ -436,7 +422,8 @@ def _meaning(figures_by_key: Mapping[str, Figure], speakers: int) -> Iterator[st
     yield (
         f"Among {int(keys[-1].rsplit('_', 1)[1]):,} people the right one would come first in "
         f"{share_aloud(low)} to {share_aloud(high)} of the trials, by four extrapolations."
-        f"{caution if figure.text == 'unsupported' else ''}"
+        + caution
+        * (figure.text == "unsupported")
     )
 
 

@@ -36,9 +36,8 @@ CUTS = (1, 5, 10, 50, 100)
 
 def expected_ranks(better: IntArray, tied: IntArray) -> FloatArray:
     """Compute the expected rank of each trial, from 1, ties broken by chance: (T,)."""
-    return np.asarray(
-        real_numbers(better, "ranks") + (real_numbers(tied, "numbers of ties") + 1) / 2
-    )
+    better, tied = real_numbers(better, "ranks"), real_numbers(tied, "numbers of ties")
+    return np.asarray(better + (tied + 1) / 2)
 
 
 def speaker_mean_ranks(ranks: FloatArray, speaker: IntArray) -> FloatArray:
@@ -59,11 +58,8 @@ def rank_shares(better: IntArray, tied: IntArray, k: int) -> FloatArray:
     """Compute the probability that each trial ranks at most k, ties broken by chance: (T,)."""
     if k < 1:
         raise UsageError(f"ranks start at 1: no rank is at most {k}")
-    return np.asarray(
-        np.clip(
-            (k - real_numbers(better, "ranks")) / real_numbers(tied, "numbers of ties"), 0.0, 1.0
-        )
-    )
+    shares = (k - real_numbers(better, "ranks")) / real_numbers(tied, "numbers of ties")
+    return np.asarray(np.clip(shares, 0.0, 1.0))
 
 
 def chance_mean_ranks(
@@ -104,10 +100,8 @@ def figures(
         "Rank 1 is the worst, and more trials can only lower it. A resample has no worse "
         "trial, so there are no limits."
     )
-    return (
-        *entries,
-        FAMILY.figure("worst_rank", float(ranks.min()), note=note, ceiling=population),
-    )
+    worst = FAMILY.figure("worst_rank", float(ranks.min()), note=note, ceiling=population)
+    return *entries, worst
 
 
 def _percentiles(
@@ -115,9 +109,8 @@ def _percentiles(
 ) -> Iterator[Figure]:
     means = np.bincount(matrix.owner, ranks) / tests
     chance = chance_mean_ranks(matrix.population, np.sort(tests))
-    tests_each = (
-        f"{tests.min()}" if tests.min() == tests.max() else f"{tests.min()} to {tests.max()}"
-    )
+    fewest, most = tests.min(), tests.max()
+    tests_each = f"{fewest}" if fewest == most else f"{fewest} to {most}"
     population = float(matrix.population)
     for percent, floor, warning in (
         (50, (population + 1) / 2, "one first rank hides in an average, and half of the "

@@ -221,9 +221,8 @@ class RowScores:
             fold = self.fold[block]
             np.minimum.at(self._low, fold, non_mated.min(axis=1))
             np.maximum.at(self._high, fold, non_mated.max(axis=1))
-            cells = ((non_mated + reach) * (bins / (2 * reach))).astype(np.intp) + fold[
-                :, None
-            ] * bins
+            cells = ((non_mated + reach) * (bins / (2 * reach))).astype(np.intp)
+            cells += fold[:, None] * bins
             size = self.folds * bins
             self._counts += np.bincount(cells.ravel(), minlength=size).reshape(-1, bins)
             self._sums += np.bincount(cells.ravel(), non_mated.ravel(), size).reshape(-1, bins)

@@ -7,7 +7,7 @@ scores (EER, Cllr, ZEBRA, D_sys, TPR at low FPR) take any `ScoredComparisons`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
 
@@ -66,6 +66,7 @@ class ScoreList(OneLine):
         speakers: the N enrolled speakers.
         people: speakers of trials. An unnamed speaker has the name of the trial.
         trials: names of the T trials, all different; empty where they have none.
+        met, hits: comparisons of each trial, and mated ones, shape (T,).
     """
 
     scores: AnyArray
@@ -76,6 +77,8 @@ class ScoreList(OneLine):
     speakers: tuple[str, ...]
     people: tuple[str, ...]
     trials: tuple[str, ...] = ()
+    met: IntArray = field(init=False)
+    hits: IntArray = field(init=False)
 
     def __post_init__(self) -> None:
         for name in ("scores", "mated", "trial", "speaker", "spoken"):
@@ -84,6 +87,8 @@ class ScoreList(OneLine):
             raise UsageError("give a score, a trial, a speaker and a label for each comparison")
         if not np.isfinite(self.scores).all():
             raise UsageError("a score is not finite: drop that comparison")
+        for name, trial in (("met", self.trial), ("hits", self.trial[self.mated])):
+            object.__setattr__(self, name, np.bincount(trial, minlength=len(self.spoken)))
 
     def of_trials(self, trials: BoolArray, speakers: BoolArray | None = None) -> ScoreList:
         """Select trials, shape (T,), and all or some speakers, shape (N,)."""
@@ -101,23 +106,12 @@ class ScoreList(OneLine):
         )  # fmt: skip
 
     @cached_property
-    def met(self) -> IntArray:
-        """Comparisons of each trial: shape (T,)."""
-        return np.bincount(self.trial, minlength=len(self.spoken))
-
-    @cached_property
-    def hits(self) -> IntArray:
-        """Mated comparisons of each trial: shape (T,)."""
-        return np.bincount(self.trial[self.mated], minlength=len(self.spoken))
-
-    @cached_property
     def complete(self) -> BoolArray:
         """True for trials that met every enrolled speaker, one of them their own: shape (T,)."""
         return np.asarray((self.met == len(self.speakers)) & (self.hits == 1))
 
 
-_BLOCK = 1 << 20
-"""Scores taken at a time: a matrix on disk never enters memory whole."""
+_BLOCK = 1 << 20  # scores taken at a time: a matrix on disk never enters memory whole
 
 
 @dataclass(frozen=True, repr=False)

@@ -11,12 +11,9 @@ from monitor.maths.roc import Blocks, Counts, cell_counts, cuts_around, pool
 from monitor.protocols import ScoredComparisons
 from monitor.types import DoubleArray, FloatArray
 
-_CELLS = 1 << 22
-"""Most speakers x cells that are kept for resampling."""
-_FACTORS = 512
-"""Numbers up to 2 with a finite product."""
-_MOST_NATS = 1e300
-"""Maximum cost of a score, so that sums stay finite."""
+_CELLS = 1 << 22  # most speakers x cells that are kept for resampling
+_FACTORS = 512  # numbers up to 2 with a finite product
+_MOST_NATS = 1e300  # maximum cost of a score, so that sums stay finite
 
 
 @dataclass(frozen=True)

@@ -61,9 +61,8 @@ def paint_crowd(axes: Axes, systems: Sequence[tuple[str, Curves]]) -> None:
 
 def _mark(axes: Axes, crowd: CrowdRates) -> None:
     """Label the supported crowd, on the side of the line with more room."""
-    before, after = np.log(
-        [crowd.supported / crowd.measured.x[0], crowd.bracket.x[-1] / crowd.supported]
-    )
+    first, last = crowd.measured.x[0], crowd.bracket.x[-1]
+    before, after = np.log([crowd.supported / first, last / crowd.supported])
     side, gap = ("left", 3) if after > before / 2 else ("right", -3)
     axes.annotate(
         f"supported\nup to {crowd.supported:,.0f}", (crowd.supported, 0.985),
@@ -170,16 +169,11 @@ class Drawing:
     paint: Callable[..., None]
 
 
-_LABELLED, _LETTERS = 4, 12
-"""Maximum systems with labels at their lines, and letters of a label."""
+_LABELLED, _LETTERS = 4, 12  # maximum systems with labels at their lines, and letters of a label
 
 
 def _paint_apart(paint: Callable[..., None], systems: Systems, several: int, axes: Axes) -> None:
-    """Paint systems with dashes of their own, and a label where each line ends.
-
-    Colour alone does not distinguish them, in print or for every eye. The page's legend has the
-    same dashes.
-    """
+    """Paint systems with the dashes of the page's legend, and a label where each line ends."""
     from matplotlib.colors import to_hex
 
     paint(axes, systems=systems)

@@ -158,10 +158,8 @@ class Evaluation:
             yield from (*self.comparison.notes, "")
         if shown is None:
             for report in self.reports:
-                paragraphs = meaning(report)
-                yield from (
-                    [f"{report.name}: {p}" for p in paragraphs[:1]] if several else paragraphs
-                )
+                texts = meaning(report)
+                yield from ([f"{report.name}: {text}" for text in texts[:1]] if several else texts)
         systems_by_note: dict[str, list[str]] = {}
         for report in self.reports:
             for note in report.notes if shown is None else report.notes_on(shown):
@@ -264,11 +262,7 @@ class Evaluation:
         smallest = len(self.pairs) / max(self._replicates, 1)
         figures = {key: figure for report in self.reports for key, figure in report.figures.items()}
         for key in keys:
-            have = [
-                pair
-                for pair in self.pairs
-                if key in pair.differences and pair.differences[key].low is not None
-            ]
+            have = [p for p in self.pairs if (d := p.differences.get(key)) and d.low is not None]
             if not have:
                 continue
             rows = []
@@ -281,9 +275,8 @@ class Evaluation:
                 ])  # fmt: skip
             head = ("pair", "difference", "limits", "p", "")
             unit = figures[key].shown_unit
-            yield Table.from_numbers(
-                head, rows, title=figures[key].label + f" ({unit})" * bool(unit)
-            )
+            title = figures[key].label + f" ({unit})" * bool(unit)
+            yield Table.from_numbers(head, rows, title=title)
 
 
 def figure_table(comparison: Comparison, keys: Iterable[str], title: str = "") -> Table:

@@ -20,7 +20,8 @@ from monitor.lab.evaluation.family import (
     add_limits,
     families,
 )
-from monitor.lab.evaluation.input.scores import EvaluationInput, read_scores, scores_in_memory
+from monitor.lab.evaluation.input.matching import EvaluationInput
+from monitor.lab.evaluation.input.scores import read_scores, scores_in_memory
 from monitor.lab.evaluation.report import Report
 from monitor.lab.report.model import Figure
 from monitor.maths.roc import Counts
@@ -194,8 +195,7 @@ def _describe_usage(usage: Usage, speakers: int) -> Iterator[str]:
     )
 
 
-_ERRORS = 3.0
-"""Standard errors below chance, over trials and again over speakers."""
+_ERRORS = 3.0  # standard errors below chance, over trials and again over speakers
 
 
 def _below_chance(below: FloatArray, owner: IntArray, error: float) -> bool:

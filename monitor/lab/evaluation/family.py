@@ -248,10 +248,7 @@ class FigureEntry:
 
     def fill_in(self, **values: str | int) -> FigureEntry:
         """Return the entry with its names in braces spelt out."""
-        texts = {
-            attribute: getattr(self, attribute).format(**values)
-            for attribute in ("name", "key", "says")
-        }
+        texts = {text: getattr(self, text).format(**values) for text in ("name", "key", "says")}
         return replace(self, **texts, like=self.like or self.key)
 
     def matches(self, key: str) -> bool:
@@ -344,13 +341,11 @@ class Family:
         **overrides: Any,
     ) -> Figure:  # fmt: skip
         """Make the figure ``KEY.name`` as declared, with overrides."""
-        entry = self.entry(f"{self.key}.{name}")
+        entry = self.entry(key := f"{self.key}.{name}")
         assert entry is not None, name
         declared = {attribute: getattr(entry, attribute) for attribute in ("label", "unit", "ties")}
         declared |= {"ceiling": entry.ceiling, "floor": entry.floor} | overrides
-        return Figure(
-            f"{self.key}.{name}", value=value, replicates=replicates, note=note, **declared
-        )
+        return Figure(key, value=value, replicates=replicates, note=note, **declared)
 
     def entry(self, key: str) -> FigureEntry | None:
         """Find the declaration of a figure; None if undeclared."""
@@ -364,22 +359,15 @@ class Family:
         return "pool" in needs
 
 
-MODULES = (
-    *("srd", "lid", "longitudinal", "among", "zebra", "verification", "linkage", "membership"),
-    *("anonymity", "accounting"),
-)
+MODULES = "srd lid longitudinal among zebra verification linkage membership anonymity accounting"
 """Of `monitor.lab.evaluation`: each declares one family, ``FAMILY``."""
 
 
+@cache
 def families() -> tuple[Family, ...]:
     """List every family, in the order of reports."""
-    return _load(MODULES)
-
-
-@cache
-def _load(modules: tuple[str, ...]) -> tuple[Family, ...]:
-    families = [import_module(f"monitor.lab.evaluation.{module}").FAMILY for module in modules]
-    return tuple(sorted(families, key=lambda family: family.position))
+    modules = (import_module(f"monitor.lab.evaluation.{name}") for name in MODULES.split())
+    return tuple(sorted((module.FAMILY for module in modules), key=lambda each: each.position))
 
 
 def family_of(key: str) -> Family | None:
@@ -413,12 +401,8 @@ def add_limits(figures: Iterable[Figure], sample: Sample) -> tuple[Figure, ...]:
     is_resample = find_resamples(sample.weights)
     by_key = {}
     for figure in figures:
-        if figure.replicates is not None:
-            figure = replace(
-                figure,
-                replicates=figure.replicates[is_resample],
-                left_out=figure.replicates[~is_resample],
-            )
+        if (draws := figure.replicates) is not None:
+            figure = replace(figure, replicates=draws[is_resample], left_out=draws[~is_resample])
         by_key[figure.key] = _limit(figure, sample)
     return tuple(_derive_limits(figure, by_key) for figure in by_key.values())
 

@@ -208,8 +208,7 @@ def _steps(sums: FloatArray, penalty: float, weight: float) -> FloatArray:
 _FEWEST = 10
 _TOO_FEW = f"no limits: fewer than {_FEWEST} speakers have such trials"
 _THEIR_CODE = "calibrated as the authors' public code does: both classes weigh alike, ddof 1"
-_DEV_SEED = 1
-"""Speakers of a dev matrix are drawn apart from those of the trials."""
+_DEV_SEED = 1  # speakers of a dev matrix are drawn apart from those of the trials
 
 
 def figures(
@@ -363,11 +362,8 @@ def _compute(context: EvaluationContext) -> FamilyResult:
         note = "LID is left out: it needs a dev matrix, or trials of two speakers."
         return FamilyResult((), (note,))
     entries = figures(matrix, context.weights, dev, local=local)
-    return FamilyResult(
-        entries,
-        (*_notes(matrix, dev), *_contradiction(matrix, dev, local)),
-        curves={"local_bits": exceeding(local.bits[STYLE])},
-    )
+    notes = (*_notes(matrix, dev), *_contradiction(matrix, dev, local))
+    return FamilyResult(entries, notes, curves={"local_bits": exceeding(local.bits[STYLE])})
 
 
 def _notes(matrix: ScoreMatrix, dev: ScoreMatrix | None) -> Iterator[str]:

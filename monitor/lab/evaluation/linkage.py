@@ -39,8 +39,7 @@ from monitor.types import AnyArray, DoubleArray, FloatArray, IntArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_FEWEST = 10
-"""Mated scores for one bin."""
+_FEWEST = 10  # mated scores for one bin
 _BINS = 100
 
 
@@ -128,8 +127,7 @@ def _d_sys(mated: FloatArray, others: FloatArray, omega: float) -> DoubleArray:
 CHANCE_SING = float(np.exp(-1.0))
 """pi_sing of a predicate that knows nothing: 37 %."""
 
-_FOLDS = 10
-"""Trials of a speaker that are used: one tests, nine calibrate, as in the paper."""
+_FOLDS = 10  # trials of a speaker that are used: one tests, nine calibrate, as in the paper
 
 
 def isolated(calibration: AnyArray, test: AnyArray, passing: IntArray) -> NDArray[np.bool_]:
@@ -243,23 +241,12 @@ def pi_link(better: IntArray, population: int, candidates: ArrayLike) -> DoubleA
     return np.asarray(mean.reshape(sizes.shape))
 
 
-def pi_link_curve(matrix: ScoreMatrix) -> tuple[IntArray, DoubleArray]:
-    """N' from 2 to N, at most some 200 of them, and pi_link at each."""
-    steps = np.geomspace(2, matrix.population, min(matrix.population - 1, 200))
-    candidates = np.unique(np.rint(steps).astype(np.intp))
-    return candidates, pi_link(matrix.better, matrix.population, candidates)
-
-
 def figures(
     matrix: ScoreMatrix, weights: FloatArray | None = None, counts: ScoreCounts | None = None
 ) -> tuple[Figure, ...]:
     """D_sys, pi_link among 2, 10 (from N = 11) and all speakers, and pi_sing."""
-    return (d_sys_figure(matrix, weights, counts), *rank_figures(matrix, weights))
-
-
-def rank_figures(matrix: ScoreMatrix, weights: FloatArray | None = None) -> tuple[Figure, ...]:
-    """Compute those of `figures` that need every trial against every speaker: all but D_sys."""
-    return (*link_figures(matrix, weights), sing_figure(matrix, weights))
+    ranked = *link_figures(matrix, weights), sing_figure(matrix, weights)
+    return d_sys_figure(matrix, weights, counts), *ranked
 
 
 def link_figures(matrix: ScoreMatrix, weights: FloatArray | None = None) -> tuple[Figure, ...]:
@@ -299,8 +286,7 @@ def link_table(levels: IntArray, population: int, candidates: IntArray) -> Doubl
 
 def _paint_linkage(axes: Axes, systems: Systems) -> None:
     """Chance to link against the number of people to choose from."""
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.set(xscale="log", yscale="log")
     for colour, curves in systems:
         assert curves.linkage is not None
         axes.plot(curves.linkage.x, curves.linkage.y, color=colour)
@@ -309,18 +295,19 @@ def _paint_linkage(axes: Axes, systems: Systems) -> None:
     legend_above(axes)
     numbers(axes.xaxis)
     percents(axes.yaxis)
-    axes.set_xlabel("people to choose from")
-    axes.set_ylabel("chance to pick the right one")
+    axes.set(xlabel="people to choose from", ylabel="chance to pick the right one")
 
 
 def _compute(context: EvaluationContext) -> FamilyResult:
     pooled = d_sys_figure(context.pool, context.pool_weights, context.counts)
-    matrix = context.matrix
+    matrix, weights = context.matrix, context.weights
     if matrix is None:
         return FamilyResult((pooled,))
-    candidates, linked = pi_link_curve(matrix)
+    steps = np.geomspace(2, matrix.population, min(matrix.population - 1, 200))
+    candidates = np.unique(np.rint(steps).astype(np.intp))
+    linked = pi_link(matrix.better, matrix.population, candidates)
     return FamilyResult(
-        (pooled, *rank_figures(matrix, context.weights)),
+        (pooled, *link_figures(matrix, weights), sing_figure(matrix, weights)),
         curves={"linkage": Line(candidates.astype(np.float64), linked)},
     )
 

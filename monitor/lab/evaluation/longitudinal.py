@@ -53,10 +53,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_IN_CACHE = 1 << 15
-"""Numbers taken at a time."""
-_WIDEST = 20.0
-"""Bound on log tau and on the logit of rho."""
+_IN_CACHE = 1 << 15  # numbers taken at a time
+_WIDEST = 20.0  # bound on log tau and on the logit of rho
 
 
 # Trials of one speaker resemble each other, so their plain sum is overconfident. The sum is divided
@@ -148,9 +146,8 @@ def fit_growing_temperature(
     deficits = ratios - ratios.max(axis=1, keepdims=True)
 
     def objective(points: DoubleArray) -> tuple[DoubleArray, DoubleArray, DoubleArray]:
-        losses, gradients, hessians = zip(
-            *(evaluate_at(float(u), float(v)) for u, v in points), strict=True
-        )
+        results = (evaluate_at(float(u), float(v)) for u, v in points)
+        losses, gradients, hessians = zip(*results, strict=True)
         return np.array(losses), np.stack(gradients), np.stack(hessians)
 
     def evaluate_at(u: float, v: float) -> tuple[float, DoubleArray, DoubleArray]:
@@ -273,10 +270,8 @@ class SpeakerSums:
         true_speakers = np.repeat(target[chosen], len(steps))
         counts = np.tile(steps, len(chosen)).astype(np.float64)
         tau, rho = fit_growing_temperature(ratios, true_speakers, counts)
-        rows = np.isin(self.matrix.owner, self.tested[chosen_speakers])
-        histogram = rank_histogram(
-            self.matrix.better[rows], self.matrix.tied[rows], self.matrix.population
-        )
+        matrix, rows = self.matrix, np.isin(self.matrix.owner, self.tested[chosen_speakers])
+        histogram = rank_histogram(matrix.better[rows], matrix.tied[rows], matrix.population)
         return Tempering(constant, tau, rho, histogram)
 
     def bits(
@@ -381,10 +376,8 @@ class LongitudinalCurve:
         points = zip(self.mean_bits(rule).tolist(), replicates.T, self.trials.tolist(), strict=True)
         limits = []
         for value, draws, trials in points:
-            speakers = len(self.tested)
-            estimate = Estimate(
-                value, draws[is_resample], draws[~is_resample], speakers, speakers * trials
-            )
+            speakers, both = len(self.tested), (draws[is_resample], draws[~is_resample])
+            estimate = Estimate(value, *both, speakers, speakers * trials)
             low, high = estimate.signed_limits(self.ceiling_bits)
             limits.append((min(low, value), max(high, value)))
         return np.array(limits).T
@@ -504,9 +497,7 @@ def _paint_growth(axes: Axes, systems: Systems) -> None:
             )  # fmt: skip
         axes.axhline(curves.ceiling_bits, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)))
     ceiling = max(curves.ceiling_bits for _, curves in systems)
-    lowest = min(
-        float(np.nanmin(curves.heard.y)) for _, curves in systems if curves.heard is not None
-    )
+    lowest = min(float(np.nanmin(c.heard.y)) for _, c in systems if c.heard is not None)
     axes.set_ylim(min(0.0, 1.1 * lowest), 1.09 * ceiling)
     axes.annotate(
         "ceiling", (0.99, ceiling), xycoords=("axes fraction", "data"), ha="right", va="bottom",
@@ -515,8 +506,7 @@ def _paint_growth(axes: Axes, systems: Systems) -> None:
     axes.locator_params(axis="x", integer=True)
     if alone:
         legend_above(axes)
-    axes.set_xlabel("trials of one speaker")
-    axes.set_ylabel("bits disclosed, mean over speakers")
+    axes.set(xlabel="trials of one speaker", ylabel="bits disclosed, mean over speakers")
 
 
 _OVERSURE = LimitRule("none", reason="a few speakers of whom it is wrongly sure decide it")
@@ -545,13 +535,9 @@ def _compute(context: EvaluationContext) -> FamilyResult:
     x, bits = joint.trials.astype(np.float64), joint.mean_bits(RULE)
     ends = (None, None) if context.weights is None else joint.limits(context.weights, RULE)
     linear, root = guides(joint.trials, 1.0, max(float(bits[0]), 0.0), joint.ceiling_bits)
-    return FamilyResult(
-        figures(joint, context.weights, len(matrix.tested)),
-        curves={
-            "heard": Line(x, bits, *ends),
-            "guides": {"linear": Line(x, linear), "square root": Line(x, root)},
-        },
-    )
+    guide_lines = {"linear": Line(x, linear), "square root": Line(x, root)}
+    entries = figures(joint, context.weights, len(matrix.tested))
+    return FamilyResult(entries, curves={"heard": Line(x, bits, *ends), "guides": guide_lines})
 
 
 FAMILY = Family(

@@ -157,11 +157,9 @@ def operating_point(mated: FloatArray, non_mated: FloatArray, fpr: float) -> Ope
         >>> point.threshold, point.tpr, point.fpr
         (0.7, 0.5, 0.2)
     """
-    mated, non_mated = (
-        real_numbers(mated, "mated scores"),
-        real_numbers(non_mated, "non-mated scores"),
-    )
-    return _point(_descending(mated), _tail_of(non_mated, fpr), fpr)
+    mated = real_numbers(mated, "mated scores")
+    tail = _tail_of(real_numbers(non_mated, "non-mated scores"), fpr)
+    return _point(_descending(mated), tail, fpr)
 
 
 def operating_points(
@@ -346,13 +344,11 @@ def _at_rate(
         note = (reach + note).strip()
         return FAMILY.figure(f"{name}_at_{written}", value, note=note, label=label, **options)
 
-    yield figure(
-        "tpr", point.tpr, replicates=replicates.tpr if replicates else None, floor=point.fpr
-    )
+    rates, losses = (replicates.tpr, replicates.epsilon_nats) if replicates else (None, None)
+    yield figure("tpr", point.tpr, replicates=rates, floor=point.fpr)
     tied = "Equal scores keep it below the rate asked for." * (point.false_alarms < allowed)
     yield figure("realised_fpr", point.fpr, tied, ceiling=rate)
     loss = float(epsilon_nats(point.tpr, point.fpr))
-    losses = replicates.epsilon_nats if replicates else None
     if np.isfinite(loss):
         yield figure("epsilon_nats", max(loss, 0.0), _BOUND, replicates=losses)
     else:

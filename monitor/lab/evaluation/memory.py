@@ -14,10 +14,8 @@ from numpy.typing import DTypeLike
 from monitor.errors import StoreError, UsageError
 from monitor.types import AnyArray
 
-_MOST = 1 << 28
-"""Bytes that are simply held in memory."""
-_BYTES = 45
-"""Memory per comparison of a list that is read and evaluated."""
+_MOST = 1 << 28  # bytes that are simply held in memory
+_BYTES = 45  # memory per comparison of a list that is read and evaluated
 JOIN_BYTES = 75
 """Further memory per comparison while it is joined with a trial list, or enrolments are merged."""
 
@@ -43,6 +41,16 @@ def scratch(shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> AnyArray:
         ) from None
 
 
+def count_lines(path: Path) -> int:
+    """Count lines, a last one without an end too."""
+    count, end = 0, b"\n"
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            count += block.count(b"\n") + block.count(b"\r") - block.count(b"\r\n")
+            end = block[-1:]
+    return count + (end not in b"\r\n")
+
+
 def refuse_beyond_memory(label: str, comparisons: int, comparison_bytes: int = _BYTES) -> None:
     """Refuse (UsageError) a list too large for memory, at `comparison_bytes` each."""
     needed = comparisons * comparison_bytes
@@ -61,12 +69,10 @@ def _free_bytes() -> Iterator[int]:
     if system.exists() and (free := re.search(r"MemAvailable: +(\d+)", system.read_text("ascii"))):
         yield int(free[1]) << 10
     group = Path("/sys/fs/cgroup")
-    if (limit := group / "memory.max").exists() and (
-        maximum := limit.read_text().strip()
-    ).isdigit():
+    if (limit := group / "memory.max").exists() and (top := limit.read_text().strip()).isdigit():
         cached = re.search(r"^inactive_file (\d+)", (group / "memory.stat").read_text(), re.M)
         used = int((group / "memory.current").read_text())
-        yield int(maximum) - used + (int(cached[1]) if cached else 0)
+        yield int(top) - used + (int(cached[1]) if cached else 0)
     try:
         import resource
     except ImportError:  # Windows

@@ -30,15 +30,14 @@ def entries() -> tuple[FigureEntry, ...]:
     return tuple(entry for family in families() if not family.option for entry in family.figures)
 
 
-def optional_entries() -> tuple[tuple[str, FigureEntry], ...]:
-    """List every other figure, and the option of ``monitor evaluate`` that asks for it."""
-    return tuple((family.option, entry) for family in families() if family.option
-                 for entry in family.figures)  # fmt: skip
-
-
 def list_catalogue() -> list[tuple[str, str]]:
-    """List every figure with its description."""
-    optional = [(entry.name, f"with {name}: {entry.says}") for name, entry in optional_entries()]
+    """List every figure with its description, those that need an option last."""
+    optional = [
+        (entry.name, f"with {family.option}: {entry.says}")
+        for family in families()
+        if family.option
+        for entry in family.figures
+    ]
     return [(entry.name, entry.says) for entry in entries()] + optional
 
 
@@ -183,21 +182,15 @@ class Report:
         Raises:
             KeyError: no figure has this name. The message has similar names.
         """
-        names = self._names()
-        if str(name).lower() in names:
-            return self.figures[names[str(name).lower()]]
-        near = difflib.get_close_matches(str(name).lower(), names, 4)
-        alternatives = " or ".join(
-            near or [*dict.fromkeys(map(short_name, main_keys(self.figures)))]
-        )
-        raise KeyError(f"no figure {name!r}: use {alternatives}. report.figures has all keys")
-
-    def _names(self) -> dict[str, str]:
-        """Map short names and keys in lower case to keys."""
         keys = self.figures
         names = {short_name(key).lower(): key for key in keys}
         names |= {old: key for old, key in _FORMER_NAMES.items() if key in keys}
-        return {**names, **{key.lower(): key for key in keys}}
+        names |= {key.lower(): key for key in keys}
+        if str(name).lower() in names:
+            return self.figures[names[str(name).lower()]]
+        near = difflib.get_close_matches(str(name).lower(), names, 4)
+        alternatives = " or ".join(near or [*dict.fromkeys(map(short_name, main_keys(keys)))])
+        raise KeyError(f"no figure {name!r}: use {alternatives}. report.figures has all keys")
 
     def __getattr__(self, name: str) -> Any:
         """Return a figure by its short name, or those of a family: ``report.srd.idr.value``."""
@@ -304,12 +297,10 @@ def fact_list(report: Report) -> tuple[str, ...]:
         >>> fact_list(made)
         ('1 trial of 1 speaker', 'N = 4', 'ceiling 2.00 bits', 'no limits')
     """
-    strange = 0 if report.usage is None else report.usage.impostor_trials
-    trials = (
-        f"{plural(report.trials - strange, 'trial')} of {plural(len(report.tested), 'speaker')}"
-    )
+    lone = 0 if report.usage is None else report.usage.impostor_trials
+    trials = f"{plural(report.trials - lone, 'trial')} of {plural(len(report.tested), 'speaker')}"
     return (
-        trials + (f" and {strange:,} without a target" if strange else ""),
+        trials + (f" and {lone:,} without a target" if lone else ""),
         f"N = {report.speakers:,}",
         f"ceiling {report.ceiling_bits:.2f} bits",
         plural(report.replicates, "resample") if report.replicates else "no limits",

@@ -57,8 +57,7 @@ if TYPE_CHECKING:
 # MeanD of many rank histograms: of bootstrap replicates, and of single speakers (docs/method.md
 # section 3).
 _CHUNK = 1 << 22
-_SPEAKERS = 128
-"""Speakers per batch of rank model fits."""
+_SPEAKERS = 128  # speakers per batch of rank model fits
 
 
 def resampled_histograms(
@@ -100,11 +99,9 @@ def mean_bits_by_speaker(matrix: ScoreMatrix, ties: str = "spread") -> FloatArra
 
 
 PERMUTATIONS = 200
-_RANKS = 1 << 26
-"""Most permuted ranks held at once: 512 MB."""
+_RANKS = 1 << 26  # most permuted ranks held at once: 512 MB
 _FEWEST = 20
-_ENOUGH = 20
-"""Arrangements of which the truth is 5 % at most."""
+_ENOUGH = 20  # arrangements of which the truth is 5 % at most
 _WHOLE = "permutations of whole speakers against the templates"
 _ROUNDING = 1e-9
 
@@ -171,10 +168,7 @@ def null_band(
 def _deal(
     matrix: ScoreMatrix, permutations: int, maximum: int, generator: np.random.Generator
 ) -> tuple[IntArray, IntArray, bool, str]:
-    """Choose the template of each trial t, column ``places[p, who[t]]``, with a description.
-
-    A complete list has every arrangement once, including the true one.
-    """
+    """Choose each trial's template, ``places[p, who[t]]``, whether complete, and a description."""
     speakers, tested = matrix.population, len(matrix.tested)
     ways = perm(speakers, tested)
     if ways > min(PERMUTATIONS, maximum):
@@ -290,11 +284,9 @@ def loss_fits(histogram: FloatArray) -> tuple[LossFit, ...]:
 def meaning(figures: Mapping[str, Figure], speakers: int) -> Iterator[str]:
     """Write a paragraph on MeanD, and one on first ranks and the most revealing trial."""
     means = (figures.get(f"srd.{key}") for key in ("mean_bits_model", "mean_bits"))
-    bits = next(
-        (figure for figure in means if figure is not None and figure.value is not None), None
-    )
-    if bits is not None:
-        yield _crowd(figures, bits, speakers)
+    known = [figure for figure in means if figure is not None and figure.value is not None]
+    if known:
+        yield _crowd(figures, known[0], speakers)
     rank1 = finite_value(figures.get("srd.idr"))
     if rank1 is None:
         return
@@ -371,11 +363,8 @@ def figures(
         band = null_band(matrix, permutations, seed, ties)
         ends["null_mean_bits"] = limits(band.mean_bits)
         ends["null_model_bits"] = limits(band.model_bits)
-        null = {
-            "null_mean_bits": float(band.mean_bits.mean()),
-            "null_model_bits": float(band.model_bits.mean()),
-            "null_chance": band.chance,
-        }
+        null = {f"null_{k}": float(getattr(band, k).mean()) for k in ("mean_bits", "model_bits")}
+        null["null_chance"] = band.chance
         floors["mean_bits"] = null["null_mean_bits"]
         values |= null
         notes |= dict.fromkeys(null, band.dealt)
@@ -391,11 +380,8 @@ def figures(
         if weights is not None:
             replicates[key] = weighted_quantile(by_speaker, weights, level)
             ends[key] = quantile_limits(by_speaker, level, 0.0, matrix.ceiling_bits)
-    ceilings: dict[str, float] = {
-        entry.key.removeprefix("srd."): matrix.ceiling_bits
-        for entry in FAMILY.figures
-        if entry.unit == "bits"
-    } | {"idr": 1.0}
+    in_bits = (entry.key.removeprefix("srd.") for entry in FAMILY.figures if entry.unit == "bits")
+    ceilings = dict.fromkeys(in_bits, matrix.ceiling_bits) | {"idr": 1.0}
     none = (None, None)
     return tuple(
         FAMILY.figure(
@@ -502,8 +488,7 @@ def _few_rows(rows: int, columns: int) -> Iterator[slice]:
 
 
 _DASHES = {"LL": "-", "MS": "--", "WMS": "-.", "RWMS": ":", "CLL": (0, (6, 1, 1, 1, 1, 1))}
-_SINGLE = 20
-"""Ranks up to here are drawn one by one, further ones in bins."""
+_SINGLE = 20  # ranks up to here are drawn one by one, further ones in bins
 
 
 def binned_ranks(histogram: FloatArray) -> Line:
@@ -526,8 +511,7 @@ def rank_model_line(rank_model: RankFit, speakers: int) -> Line:
 
 def _paint_ranks(axes: Axes, systems: Systems) -> None:
     """Share of the trials at each rank, and the fitted rank models."""
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.set(xscale="log", yscale="log")
     alone = len(systems) == 1
     lowest = 1.0
     for colour, curves in systems:
@@ -550,19 +534,15 @@ def _paint_ranks(axes: Axes, systems: Systems) -> None:
     numbers(axes.xaxis)
     percents(axes.yaxis)
     legend_above(axes)
-    axes.set_xlabel("rank of the speaker")
-    axes.set_ylabel("share of trials")
+    axes.set(xlabel="rank of the speaker", ylabel="share of trials")
 
 
 def _paint_speakers(axes: Axes, systems: Systems) -> None:
     """Draw how many speakers disclose how much."""
-    every_bits = np.concatenate(
-        [bits for _, curves in systems if (bits := curves.speaker_bits) is not None]
-    )
+    by_system = [bits for _, curves in systems if (bits := curves.speaker_bits) is not None]
+    every_bits = np.concatenate(by_system)
     edges = np.linspace(min(0.0, every_bits.min()), max(every_bits.max(), 0.1), 25)
-    for colour, curves in systems:
-        bits = curves.speaker_bits
-        assert bits is not None
+    for (colour, _), bits in zip(systems, by_system, strict=True):
         fraction = np.histogram(bits, edges)[0] / bits.size
         axes.stairs(fraction, edges, fill=True, color=colour, alpha=0.22)
         axes.stairs(fraction, edges, color=colour, linewidth=1.4)
@@ -587,10 +567,8 @@ def _compute(context: EvaluationContext) -> FamilyResult:
     ranked = fitted_rank_model(matrix.better, matrix.tied, matrix.population, ties)
     losses = loss_fits(ranked.histogram)
     by_speaker = mean_bits_by_speaker(matrix, ties)
-    permutations = settings.replicates if len(matrix.tested) > 1 else 0
-    entries = figures(
-        matrix, context.weights, ties, permutations, settings.seed, ranked, by_speaker
-    )
+    draws = settings.replicates if len(matrix.tested) > 1 else 0
+    entries = figures(matrix, context.weights, ties, draws, settings.seed, ranked, by_speaker)
     return FamilyResult(
         (*entries, *loss_figures(losses, ties)),
         conclusions=() if has_repeats(matrix) else (_three_means({f.key: f for f in entries}),),

@@ -48,9 +48,8 @@ def compute_difference(first: Report, other: Report, key: str, error: float = ER
     if a is None or b is None:
         return difference
     if paired(first, other) and a.left_out.shape == b.left_out.shape:
-        gap = replace(
-            b, value=value, replicates=b.replicates - a.replicates, left_out=b.left_out - a.left_out
-        )
+        draws, left_out = b.replicates - a.replicates, b.left_out - a.left_out
+        gap = replace(b, value=value, replicates=draws, left_out=left_out)
         if not gap.exists:
             return difference
         reach = gap.reach(error / 2)
@@ -97,9 +96,7 @@ class Row(OneLine):
     @property
     def differs(self) -> tuple[bool, ...]:
         """True for systems that differ significantly from the first."""
-        return tuple(
-            difference is not None and difference.significant for difference in self.differences
-        )
+        return tuple(d is not None and d.significant for d in self.differences)
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -111,19 +108,16 @@ class Row(OneLine):
 
     def note(self, names: Sequence[str]) -> str:
         """Describe the figures in sentences; by name where notes differ between the systems."""
-        systems_by_note: dict[str, list[str]] = {}
+        by_note: dict[str, list[str]] = {}
         for name, figure in zip(names, self.figures, strict=True):
             if figure is not None:
-                systems_by_note.setdefault(figure.note, []).append(name)
-        if len(systems_by_note) == 1:
+                by_note.setdefault(figure.note, []).append(name)
+        if len(by_note) == 1:
             note = self.first.note.strip()
             return note and note[:1].upper() + note[1:].removesuffix(".") + "."
-        notes = (
-            f"{', '.join(who)}: {note.rstrip('.')}."
-            for note, who in systems_by_note.items()
-            if note
+        return " ".join(
+            f"{', '.join(who)}: {note.rstrip('.')}." for note, who in by_note.items() if note
         )
-        return " ".join(notes)
 
 
 @dataclass(frozen=True, repr=False)
@@ -483,9 +477,8 @@ def _add_average(comparison: Comparison) -> Comparison:
         mean = None if rule is None or rule.method == "none" else _average(row.figures)
         if mean is not None:
             means[row.key] = mean
-        rows.append(
-            replace(row, figures=(*row.figures, mean), differences=(*row.differences, None))
-        )
+        figures, differences = (*row.figures, mean), (*row.differences, None)
+        rows.append(replace(row, figures=figures, differences=differences))
     reports, paired = comparison.reports, (*comparison.paired, False)
     last = replace(
         reports[0], name=AVERAGE, trials=sum(r.trials for r in reports), figures=means, notes=(),

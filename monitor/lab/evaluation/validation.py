@@ -238,9 +238,7 @@ def validate(
     listed = _in_memory(comparisons)
     nats, calibration = _ratios(listed, comparisons.name, dev, llr)
     listed = replace(listed, scores=nats)
-    context = EvaluationContext.from_scores(
-        comparisons, EvaluationSettings(replicates=0, seed=seed)
-    )
+    context = EvaluationContext.from_scores(comparisons, EvaluationSettings(0, seed))
     messages = [*warnings_of(context), *notes]
     if llr is None and dev is None:
         messages.append(_of_scores(context))
@@ -332,13 +330,12 @@ def _crosswise(listed: ScoreList, name: str, scores: FloatArray) -> tuple[FloatA
     fold = np.empty(len(names), dtype=np.intp)
     fold[np.argsort(~tested, kind="stable")] = np.arange(len(names)) % max(folds, 1)
     test_fold, template_fold = fold[tester], fold[owner]
+    first, last = np.minimum(test_fold, template_fold), np.maximum(test_fold, template_fold)
     ratios = np.empty(scores.size)
     bounded = False
     for k in range(folds):
         for j in range(k, folds):
-            held_out = (np.minimum(test_fold, template_fold) == k) & (
-                np.maximum(test_fold, template_fold) == j
-            )
+            held_out = (first == k) & (last == j)
             if not held_out.any():
                 continue
             training = ~np.isin(test_fold, (k, j)) & ~np.isin(template_fold, (k, j))

@@ -67,8 +67,7 @@ NOT_STATED = "not stated"
 _NATS = float(np.log(10.0))
 _TENS = float(np.log10(2.0))
 _POINTS = 300
-_FARTHEST = 15.0
-"""Decades on either side that are drawn."""
+_FARTHEST = 15.0  # decades on either side that are drawn
 _SAME, _DIFFERENT = COLOURS[0], COLOURS[1]
 _HEAD = (
     "system", "by", "part", "measure", "label", "characteristic", "value", "low", "high", "unit",
@@ -117,12 +116,9 @@ def save_validation(
         StoreError: one of them cannot be written.
     """
     stated = statement or ValidationStatement()
-    return save_with_figures(
-        render_html(validation_page(validations, stated, sources)),
-        validation_csv(validations, stated),
-        validation_json(validations, stated, sources),
-        path,
-    )
+    page = render_html(validation_page(validations, stated, sources))
+    csv, plain = validation_csv(validations, stated), validation_json(validations, stated, sources)
+    return save_with_figures(page, csv, plain, path)
 
 
 def validation_csv(validations: Iterable[Validation], statement: ValidationStatement) -> str:
@@ -306,9 +302,8 @@ def _cross_entropy(mated: FloatArray, others: FloatArray, odds: FloatArray) -> F
     for log_odds in odds.tolist():
         prior = 1 / (1 + np.exp(-log_odds))
         mated_cost = float(cost_bits(-(mated + log_odds)) / mated.size)
-        costs.append(
-            prior * mated_cost + (1 - prior) * float(cost_bits(others + log_odds) / others.size)
-        )
+        other_cost = float(cost_bits(others + log_odds) / others.size)
+        costs.append(prior * mated_cost + (1 - prior) * other_cost)
     return np.array(costs)
 
 
@@ -338,12 +333,8 @@ def _pictures(validation: Validation, number: int) -> Columns:
             ("ece", _DIFFERENT, "-", "these LRs"),
             ("ece_calibrated", _SAME, "--", "after PAV"),
         )
-        axes.set(
-            xlim=(-3, 3),
-            ylim=(0, float(np.clip(1.1 * lines["ece"].y.max(), 1.1, 2.5))),
-            xlabel="log10 of the prior odds",
-            ylabel="empirical cross-entropy, bits",
-        )
+        axes.set(xlim=(-3, 3), ylim=(0, float(np.clip(1.1 * lines["ece"].y.max(), 1.1, 2.5))))
+        axes.set(xlabel="log10 of the prior odds", ylabel="empirical cross-entropy, bits")
         legend_above(axes, columns=3)
 
     drawings = (
@@ -380,12 +371,8 @@ def _paint_pav(axes: Axes, line: Line, ends: FloatArray) -> None:
             x, np.full(x.size, edge), mark, color=_DIFFERENT, markersize=2.5, clip_on=False,
             label="one kind alone" if mark == "^" else None,
         )  # fmt: skip
-    axes.set(
-        xlim=(left, right),
-        ylim=(low, high),
-        xlabel="log10 LR of the system",
-        ylabel="log10 LR after PAV",
-    )
+    axes.set(xlim=(left, right), ylim=(low, high))
+    axes.set(xlabel="log10 LR of the system", ylabel="log10 LR after PAV")
     legend_above(axes, columns=3)
 
 
@@ -415,18 +402,13 @@ def validation_page(
     names = [validation.name for validation in validations]
     title = f"Validation of {names[0]}" if len(names) == 1 else "Validation of likelihood ratios"
     first = validations[0]
-    resampled = (
-        f"Limits: 95 %, {first.replicates} resamples of speakers (seed {first.seed})."
-        if first.replicates
-        else "No limits: nothing was resampled."
-    )
+    resampled = "No limits: nothing was resampled."
+    if first.replicates:
+        resampled = f"Limits: 95 %, {first.replicates} resamples of speakers (seed {first.seed})."
     stated = [(name, text or NOT_STATED) for name, _, text in _list_statements(statement)]
     sections: list[Section | Columns] = [Section("What is validated", [Definitions(stated)])]
     if len(validations) > 1:
-        rows = [
-            (validation.name, validation.total)
-            for validation in sorted(validations, key=_by_length)
-        ]
+        rows = [(system.name, system.total) for system in sorted(validations, key=_by_length)]
         sections.append(Section("Systems side by side", [_part_table("system", rows)]))
         sections += _draw_lengths(validations)
     for number, validation in enumerate(validations):
@@ -496,11 +478,7 @@ def _draw_lengths(validations: Sequence[Validation]) -> list[Columns]:
     for validation in sorted(validations, key=_by_length):
         sort, seconds = _by_length(validation)
         lines.setdefault(sort, []).append((seconds, validation.total))
-    lines = {
-        sort: measured
-        for sort, measured in lines.items()
-        if len(measured) > 1 and measured[0][0] > 0
-    }
+    lines = {sort: points for sort, points in lines.items() if len(points) > 1 and points[0][0] > 0}
     if not lines:
         return []
 
@@ -514,11 +492,8 @@ def _draw_lengths(validations: Sequence[Validation]) -> list[Columns]:
         ticks = sorted({seconds for measured in lines.values() for seconds, _ in measured})
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.set_xticks([], minor=True)
-        axes.set(
-            ylim=(0, None),
-            xlabel="T: seconds of speech in a trial",
-            ylabel="Cllr, and dotted min Cllr, bits",
-        )
+        axes.set_ylim(bottom=0)
+        axes.set(xlabel="T: seconds of speech in a trial", ylabel="Cllr, and dotted min Cllr, bits")
         legend_above(axes, columns=2)
 
     svg = inline_svg(paint, "lengths", "Cllr by length")
@@ -558,10 +533,8 @@ def _describe_system(validation: Validation) -> list[Block]:
         f"latter of {plural(total.pairs, 'pair')} of people." + (f" {facts}." if facts else "")
     )
     notes = [f"{figure.label}: {figure.note}" for figure in total.figures.values() if figure.note]
-    return [
-        Paragraphs([trials, validation.calibration]),
-        Bullets([*validation.notes, *notes], "notes"),
-    ]
+    bullets = Bullets([*validation.notes, *notes], "notes")
+    return [Paragraphs([trials, validation.calibration]), bullets]
 
 
 def matrix(validation: Validation, criteria: Sequence[Criterion], brief: bool = False) -> Table:
@@ -579,14 +552,8 @@ def matrix(validation: Validation, criteria: Sequence[Criterion], brief: bool = 
         of = [] if brief else [characteristic]
         value = format_value(figure.value, unit)
         rows.append([label, *of, value, format_limits(figure), "\n".join(met), figure.shown_unit])
-    columns = [
-        Heading("Measure"),
-        *([] if brief else [Heading("of")]),
-        Heading("value", "number"),
-        Heading("95 % interval", "number"),
-        Heading("criterion"),
-        Heading("unit"),
-    ]
+    columns = [Heading("Measure"), *[Heading("of")] * (not brief), Heading("value", "number")]
+    columns += [Heading("95 % interval", "number"), Heading("criterion"), Heading("unit")]
     notes = [f"* {doubt}: more speakers would decide." for doubt in doubts]
     return Table(columns, rows, notes=notes)
 
@@ -600,9 +567,7 @@ def _guidelines(validations: Sequence[Validation], statement: ValidationStatemen
     def of_each(describe: Callable[[Validation], str]) -> str:
         if len(validations) == 1:
             return describe(validations[0])
-        texts = (
-            f"{validation.name}: {describe(validation).rstrip('.')}" for validation in validations
-        )
+        texts = (f"{system.name}: {describe(system).rstrip('.')}" for system in validations)
         return "; ".join(dict.fromkeys(texts))
 
     def stated(*texts: object) -> str:
@@ -610,9 +575,7 @@ def _guidelines(validations: Sequence[Validation], statement: ValidationStatemen
 
     def bits(key: str) -> str:
         label = MEASURES[key][0]
-        return of_each(
-            lambda validation: f"{label} {format_value(validation.total[key], 'bits')} bits"
-        )
+        return of_each(lambda system: f"{label} {format_value(system.total[key], 'bits')} bits")
 
     whom = (statement.population, statement.case)
     rows = [

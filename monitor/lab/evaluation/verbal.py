@@ -27,8 +27,7 @@ SOURCE = (
     "ranges share their ends: here an end has the weaker word, and below 2 there is no support."
 )
 _EDGE_BITS = np.log2(EDGES)
-_SLACK_BITS = 1e-9
-"""Rounding of a logarithm: 1000 is exactly 1000."""
+_SLACK_BITS = 1e-9  # rounding of a logarithm: 1000 is exactly 1000
 
 
 class VerbalRow(NamedTuple):
@@ -101,7 +100,6 @@ def verbal_rows(
     lowest, highest = degrees_of_support(bounds_bits, bounds_bits).tolist()
     same = degrees_of_support(same_bits, bounds_bits)
     different = degrees_of_support(different_bits, bounds_bits)
-    strongest = len(EDGES)
     return [
         VerbalRow(
             degree,
@@ -109,7 +107,7 @@ def verbal_rows(
             float((different == degree).mean()),
             lowest <= degree <= highest,
         )
-        for degree in range(strongest, -strongest - 1, -1)
+        for degree in range(len(EDGES), -len(EDGES) - 1, -1)
     ]
 
 

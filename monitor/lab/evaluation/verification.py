@@ -114,11 +114,9 @@ def _before(values: FloatArray, first: NDArray[np.intp], blocks: Blocks) -> Doub
 
 
 def _crossing(counts: Counts) -> tuple[NDArray[np.intp], DoubleArray, DoubleArray]:
-    """Find the first cell where the false reject rate reaches the false accept rate.
+    """Find the first cell (...) where rejects reach accepts, and both counts at its ends (..., 2).
 
-    Returns:
-        the cell, shape (...), and counts of false rejects and accepts at its two ends, shape
-            (..., 2), which compare without rounding.
+    Counts compare without rounding.
     """
     total, others = counts.mated_total[..., None], counts.non_mated_total[..., None]
     rejected = np.cumsum(counts.mated, axis=-1)
@@ -246,20 +244,15 @@ def _paint_roc(axes: Axes, systems: Systems) -> None:
     x = np.geomspace(left, 1, 100)
     axes.plot(x, x, color=MUTED, linestyle=":", linewidth=1)
     axes.axvspan(left, max(left, resolved), color=MUTED, alpha=0.15, linewidth=0)
-    axes.set_xlim(left, 1)
-    axes.set_ylim(0, 1.02)
+    axes.set(xlim=(left, 1), ylim=(0, 1.02))
     percents(axes.xaxis)
     percents(axes.yaxis)
     shaded = " (shaded: fewer than one score)" if resolved > left else ""
-    axes.set_xlabel(f"false positive rate{shaded}")
-    axes.set_ylabel("true positive rate")
+    axes.set(xlabel=f"false positive rate{shaded}", ylabel="true positive rate")
 
 
 def _paint_det(axes: Axes, systems: Systems) -> None:
-    paint_det(
-        axes,
-        [(colour, curves_of.det) for colour, curves_of in systems if curves_of.det is not None],
-    )
+    paint_det(axes, [(colour, drawn.det) for colour, drawn in systems if drawn.det is not None])
 
 
 def paint_det(axes: Axes, lines: Iterable[tuple[str, Line]]) -> None:
@@ -276,8 +269,7 @@ def paint_det(axes: Axes, lines: Iterable[tuple[str, Line]]) -> None:
     for axis, limits in ((axes.xaxis, axes.set_xlim), (axes.yaxis, axes.set_ylim)):
         axis.set_ticks(ndtri(ticks).tolist(), [f"{100 * tick:g} %" for tick in ticks])
         limits(ndtri(edge), ndtri(1 - edge))
-    axes.set_xlabel("false alarms")
-    axes.set_ylabel("misses")
+    axes.set(xlabel="false alarms", ylabel="misses")
 
 
 def _compute(context: EvaluationContext) -> FamilyResult:

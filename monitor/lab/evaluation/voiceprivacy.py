@@ -20,7 +20,8 @@ from monitor.lab.evaluation.comparisons import Comparisons, ScoreList, natural
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.input.files import Rows, array_at
-from monitor.lab.evaluation.input.scores import EvaluationInput, check_list
+from monitor.lab.evaluation.input.matching import EvaluationInput, check_list
+from monitor.lab.evaluation.input.pairs import places
 from monitor.lab.evaluation.srd import is_undertrained
 from monitor.lab.evaluation.verification import eer
 from monitor.maths.scores import near_one
@@ -41,8 +42,7 @@ _TRIALS = re.compile(
 )
 _CLEAR = ("asv_orig", "asv_ssl")
 _NEAR = 1e-3
-_WAV = ".wav"
-"""Suffix of utterance names in some files of 2026."""
+_WAV = ".wav"  # suffix of utterance names in some files of 2026
 
 
 def read_map(path: Path) -> dict[str, str]:
@@ -163,9 +163,8 @@ class VoicePrivacyResults:
                 f"{path.name} is a folder without cosine_out/emb_xvect, where VoicePrivacy's "
                 f"evaluation keeps its embeddings{plda}: give such a folder, or a file of scores"
             )
-        lists = data or next(
-            filter(Path.is_dir, (up / "data" for up in path.resolve().parents[:4])), None
-        )
+        places_of_lists = (up / "data" for up in path.resolve().parents[:4])
+        lists = data or next(filter(Path.is_dir, places_of_lists), None)
         folders = sorted(folder for folder in root.iterdir() if folder.is_dir())
         enrols = {(m["set"], m["suffix"] or ""): folder for folder in folders
                   if (m := _ENROLS.fullmatch(folder.name))}  # fmt: skip
@@ -245,13 +244,9 @@ class VoicePrivacyResults:
         mated = np.asarray(listed.mated, np.bool_)
         yield entry.part or "all", eer(listed.scores[mated], listed.scores[~mated], "nearest")
         genders = self._read_genders(entry)
-        spoken, enrolled = (
-            np.array([genders.get(name, "") for name in names])[index]
-            for names, index in (
-                (listed.people, listed.spoken[listed.trial]),
-                (listed.speakers, listed.speaker),
-            )
-        )
+        spoken = np.array([genders.get(who, "") for who in listed.people])[listed.spoken]
+        spoken = spoken[listed.trial]
+        enrolled = np.array([genders.get(who, "") for who in listed.speakers])[listed.speaker]
         kinds = set(np.unique(spoken)) | set(np.unique(enrolled))
         if not {"f", "m"} <= kinds:
             return
@@ -326,9 +321,7 @@ class VoicePrivacyResults:
         comparisons = Comparisons.from_scores(listed)
         if comparisons.matrix is None:
             return None
-        report = evaluate(
-            comparisons.matrix, settings=EvaluationSettings(replicates=0, only=("srd",))
-        )
+        report = evaluate(comparisons.matrix, settings=EvaluationSettings(0, only=("srd",)))
         return report["srd.mean_bits_model"].value
 
     def _list_comparisons(
@@ -369,10 +362,8 @@ class VoicePrivacyResults:
                 for name in speakers
             )
         utterances = tuple(dict.fromkeys(utterance for _, utterance, _ in listed))
-        column = {name: i for i, name in enumerate(speakers)}
-        index = {name: i for i, name in enumerate(utterances)}
-        speaker = np.array([column[name] for name, _, _ in listed], dtype=np.intp)
-        trial = np.array([index[name] for _, name, _ in listed], dtype=np.intp)
+        speaker = places([name for name, _, _ in listed], speakers)
+        trial = places([name for _, name, _ in listed], utterances)
         mated = np.array([target for _, _, target in listed])
         rows = np.array([trials.row[name] for name in utterances])
         templates = enrolled.values[np.array([enrolled.row[name] for name in speakers])]
@@ -385,10 +376,9 @@ class VoicePrivacyResults:
         spoken |= {utterance: who for who, utterance, target in listed if target}
         names = [spoken.get(name, name) for name in utterances]
         people = tuple(dict.fromkeys(names))
-        whose = {name: i for i, name in enumerate(people)}
         return ScoreList(
-            cosines[trial, speaker], mated, trial, speaker,
-            np.array([whose[name] for name in names], dtype=np.intp), speakers, people, utterances,
+            cosines[trial, speaker], mated, trial, speaker, places(names, people), speakers, people,
+            utterances,
         )  # fmt: skip
 
     def _utt2spk(self, dataset: str) -> dict[str, str]:

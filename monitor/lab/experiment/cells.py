@@ -137,10 +137,7 @@ def measure_losses(matrix: ScoreMatrix, replicates: int, seed: int) -> list[Loss
 
 
 def _cost_left_out(matrix: ScoreMatrix) -> dict[str, FloatArray] | None:
-    """Return the extra bits of each speaker's trials beyond LL, shape (S,), by loss.
-
-    Each speaker's trials are evaluated with models of other speakers.
-    """
+    """Return by loss the extra bits of each speaker's trials under models of others, (S,)."""
     count = len(matrix.tested)
     if count < 3:
         return None
@@ -238,8 +235,7 @@ def _round_values(values: FloatArray | None) -> list[float]:
     return [] if values is None else [float(f"{value:.7g}") for value in values.tolist()]
 
 
-_VERSION = 1
-"""Version of `measure`, its scores and its figures: raise it when results change."""
+_VERSION = 1  # version of `measure`, its scores and its figures: raise it when results change
 
 
 @dataclass(frozen=True)
@@ -325,11 +321,7 @@ def _make(
 def _select_systems(
     matrices: Mapping[str, ScoreMatrix], material: Material, settings: ExperimentSettings
 ) -> Iterator[tuple[str, ScoreMatrix]]:
-    """Yield each system, and the joint, without trials of speakers who trained its networks.
-
-    A system without frames in a cell is excluded, such as an embedding of 3 s windows in tests of
-    1 s. It has no scores there, which differs from scores without evidence.
-    """
+    """Yield each system with frames, and the joint, without trials of their training speakers."""
     features = tuple(matrices)
     for name, matrix in matrices.items():
         selected = exclude_speakers(matrix, settings.get_trainers(name, features))

@@ -186,8 +186,7 @@ def _plot_panel(
     axes: Axes, surfaces: Sequence[Surface], template: float, palette: Palette, *, names: bool
 ) -> None:
     """Plot one system's lines at one length of the templates; ``names`` labels the lines."""
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.set(xscale="log", yscale="log")
     for surface, colour, above in zip(surfaces, palette.colours, (-1, 1), strict=False):
         points = []
         for t in surface.lengths if template in surface.template_lengths else ():
@@ -258,8 +257,7 @@ def plot_speaker(cells: Sequence[MeasuredCell]) -> FigureSpec | None:
         density.set_ylabel("relative to the maximum")
         cumulative.set_ylabel("cumulative probability")
         for axes in (density, cumulative):
-            axes.set_ylim(0.0, 1.03)
-            axes.set_xlabel("similarity rank")
+            axes.set(ylim=(0.0, 1.03), xlabel="similarity rank")
         cumulative.legend(loc="lower right")
 
     refused = " CLL is not possible (rank 1 never occurs, or fewer trials than ranks)."
@@ -295,8 +293,7 @@ def plot_ranks(cells: Sequence[MeasuredCell], systems: Sequence[str]) -> FigureS
     def paint(figure: Figure, palette: Palette) -> None:
         panels = figure.subplots(1, len(cells), squeeze=False, sharey=True)[0]
         for axes, cell in zip(panels, cells, strict=True):
-            axes.set_xscale("log")
-            axes.set_yscale("log")
+            axes.set(xscale="log", yscale="log")
             chance = lowest = 1.0 / len(cell.panel.speakers)
             for system, measured in cell.systems.items():
                 colour = palette.colours[systems.index(system) % len(palette.colours)]

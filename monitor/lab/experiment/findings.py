@@ -115,9 +115,8 @@ def make_surfaces(cells: Sequence[MeasuredCell]) -> list[Surface]:
                 for cell in panel_cells
                 if system in cell.systems
             }
-            templates = tuple(
-                d for d in panel.template_lengths if any(d == at for _, at in measured)
-            )
+            depths = {template for _, template in measured}
+            templates = tuple(d for d in panel.template_lengths if d in depths)
             lengths = tuple(t for t in panel.lengths if all((t, d) in measured for d in templates))
             if lengths:
                 surfaces.append(Surface(system, panel, lengths, templates, measured))
@@ -199,16 +198,6 @@ def format_change(change: Contrast) -> str:
 
 SMALL = 0.01
 """Negligible difference in bits per trial."""
-
-
-def answer_losses(cells: Sequence[MeasuredCell]) -> list[CorpusAnswer]:
-    """Answer for each system of the tables."""
-    return [
-        _answer_loss(cell.panel.session, system, measured)
-        for cell in cells
-        if cell.panel.purpose == "tables"
-        for system, measured in cell.systems.items()
-    ]
 
 
 def _answer_loss(session: str, system: str, measured: SystemRecord) -> CorpusAnswer:
@@ -317,9 +306,8 @@ def answer_guides(surface: Surface) -> list[CorpusAnswer]:
             f"Measured there: {format_bits(surface.bits(last, template))}, so the guide is "
             f"{_format_times(times)}{_format_below_ceiling(surface, first, power)}"
         )
-        answers.append(
-            make_answer(f"guide_{name}", surface, verdict, text, times=times, starts_at=first)
-        )
+        question = f"guide_{name}"
+        answers.append(make_answer(question, surface, verdict, text, times=times, starts_at=first))
     return answers
 
 
@@ -432,15 +420,12 @@ def answer_saturation(surface: Surface, axis: str) -> CorpusAnswer | None:
 
     start, end = gain(along[0], along[1]), gain(along[-2], along[-1])
     first, last = surface.contrast(start), surface.contrast(end)
-    # the last less half of the first
-    less = surface.contrast(
-        {key: end.get(key, 0.0) - start.get(key, 0.0) / 2 for key in {**start, **end}}
-    )
+    half = {key: end.get(key, 0.0) - start.get(key, 0.0) / 2 for key in {**start, **end}}
+    less = surface.contrast(half)  # the last less half of the first
     if first is None or last is None or less is None:
         return None
-    verdict = choose_verdict(
-        full=surface.is_full(*place(along[-2])), yes=less.high < 0, no=less.low > 0
-    )
+    is_full = surface.is_full(*place(along[-2]))
+    verdict = choose_verdict(full=is_full, yes=less.high < 0, no=less.low > 0)
     name, fixed = ("T", "D") if axis == "T" else ("D", "T")
     text = (
         f"At {fixed} = {format_seconds(other)}, a doubling of {name} adds {format_change(first)} "
@@ -462,9 +447,8 @@ def answer_bound(surface: Surface) -> CorpusAnswer | None:
     more = surface.compare((last, long), (last, short))
     if more is None:
         return None
-    verdict = choose_verdict(
-        yes=more.low > 0, full=surface.is_full(last, short), no=more.high < SMALL_TREND
-    )
+    is_full = surface.is_full(last, short)
+    verdict = choose_verdict(yes=more.low > 0, full=is_full, no=more.high < SMALL_TREND)
     text = (
         f"At T = {format_seconds(last)} MeanD is {format_bits(surface.bits(last, short))} bits "
         f"with templates of {format_seconds(short)} and {format_bits(surface.bits(last, long))} "
@@ -495,7 +479,12 @@ QUESTIONS = {
 
 def answer_questions(cells: Sequence[MeasuredCell]) -> list[CorpusAnswer]:
     """Answer all questions from the cells, in their order."""
-    answers: list[CorpusAnswer | None] = [*answer_losses(cells)]
+    answers: list[CorpusAnswer | None] = [
+        _answer_loss(cell.panel.session, system, measured)
+        for cell in cells
+        if cell.panel.purpose == "tables"
+        for system, measured in cell.systems.items()
+    ]
     for surface in make_surfaces(cells):
         answers += [answer_rise(surface), answer_fall(surface), answer_bound(surface)]
         answers += [answer_saturation(surface, axis) for axis in ("T", "D")]

@@ -263,19 +263,16 @@ class ScoresAtLengths:
     @property
     def offered(self) -> tuple[Sequence[float], Sequence[float]]:
         """T and D to choose from."""
-        return (
-            sorted({entry.test_seconds for entry in self.entries}),
-            sorted({entry.template_seconds for entry in self.entries}),
-        )
+        tests = {entry.test_seconds for entry in self.entries}
+        templates = {entry.template_seconds for entry in self.entries}
+        return sorted(tests), sorted(templates)
 
     def fills(self, session: str, test: float, template: float) -> Filled:
         """Return the speakers of this cell who are also in all shorter cells of a panel."""
         shorter = [
-            entry
-            for entry in self.entries
-            if entry.session == session
-            and entry.test_seconds <= test
-            and entry.template_seconds <= template
+            e
+            for e in self.entries
+            if e.session == session and e.test_seconds <= test and e.template_seconds <= template
         ]
         if not any((e.test_seconds, e.template_seconds) == (test, template) for e in shorter):
             return [], []
@@ -292,14 +289,12 @@ class ScoresAtLengths:
             if (entry.session, entry.test_seconds, entry.template_seconds) == lengths
         }
 
-    def content(self, panel: Panel) -> object:
+    def content(self, _panel: Panel) -> object:
         """Return the inputs of the scores."""
-        del panel
         return {"file": file_hash(self.path), "systems": self.features}
 
-    def frame_counts(self, speakers: Sequence[str]) -> Mapping[str, Sequence[int]]:
+    def frame_counts(self, _speakers: Sequence[str]) -> Mapping[str, Sequence[int]]:
         """Return how often each bin was counted, by feature."""
-        del speakers
         return {}
 
 

@@ -73,12 +73,8 @@ class Experiment:
     @property
     def warnings(self) -> list[str]:
         """Warnings about all figures or those of one system, each once."""
-        lines = (
-            f"{name}: {warning}"
-            for cell in self.cells
-            for name, measured in cell.systems.items()
-            for warning in measured["warnings"]
-        )
+        systems = (item for cell in self.cells for item in cell.systems.items())
+        lines = (f"{name}: {line}" for name, measured in systems for line in measured["warnings"])
         caveats_here = [f"{caveat[:1].upper()}{caveat[1:]}." for caveat in caveats(self.systems)]
         noisy = [self.noisy] if self.noisy else []
         return [*noisy, *caveats_here, *dict.fromkeys(lines), *self._weaker_joints()]

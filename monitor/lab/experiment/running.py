@@ -98,12 +98,10 @@ def run_experiment(
     tables = Table.from_numbers(head, list(list_table_rows(results.tables)))
     write_text(render_csv(tables), folder / "tables.csv")
     optional: list[FigureSpec | None] = [plot_frames(results.frame_counts, len(results.speakers))]
-    if results.tables:
-        optional += [
-            plot_ranks(results.tables, results.systems),
-            plot_speakers(results.tables, results.systems),
-            plot_speaker(results.tables),
-        ]
+    if measured := results.tables:
+        systems = results.systems
+        optional += [plot_ranks(measured, systems), plot_speakers(measured, systems)]
+        optional.append(plot_speaker(measured))
     optional.append(plot_lengths(make_surfaces(cells)))
     pictures = save_figures(filter(None, optional), folder)
     write_text(render_html(make_document(results, pictures)), folder / "index.html")

@@ -108,8 +108,7 @@ class Figure:
         return "" if self.unit in ("share", "count") else self.unit
 
 
-_LONG = 1e6
-"""Minimum bits and nats in scientific notation, such as Cllr of uncalibrated scores."""
+_LONG = 1e6  # minimum bits and nats in scientific notation, such as Cllr of uncalibrated scores
 
 
 def format_value(value: float | None, unit: str, text: str = "") -> str:

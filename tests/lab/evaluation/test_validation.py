@@ -154,7 +154,7 @@ def test_lengths_fall_into_ranges_in_their_order(tmp_path):
     ]  # fmt: skip
     assert [part.name for part in found.parts["line"]] == ["a", "b"]
     for text, what in [("trial,seconds\nt1,long\n", "line 2"), ("t1\n", "a trial and its"),
-                       ("trial,seconds\nt1,inf\n", "no length in seconds")]:  # fmt: skip
+                       ("trial,seconds\nt1,inf\n", "invalid length 'inf'")]:  # fmt: skip
         path.write_text(text)
         with pytest.raises(UsageError, match=what):
             read_conditions(path)

@@ -7,16 +7,16 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from monitor.errors import UsageError
 from monitor.lab.evaluation.comparisons import natural
+from monitor.lab.evaluation.input.enrolments import SCORINGS
 from monitor.lab.evaluation.input.files import Progress, Rows, arrays_at, kind_of, text_lines
 from monitor.lab.evaluation.input.lists import SPEAKER, RawScores, role_of
-from monitor.lab.evaluation.input.matching import SCORINGS
-from monitor.lab.evaluation.input.scores import EvaluationInput, check_matrix
+from monitor.lab.evaluation.input.matching import EvaluationInput, check_matrix
 from monitor.lab.evaluation.memory import scratch
 from monitor.maths.scores import OF_VECTORS, near_one
 from monitor.phrases import plural
@@ -91,11 +91,8 @@ def read_vectors(path: Path) -> Vectors:
     return Vectors(path.name, np.stack(values), speakers, sessions if any(sessions) else ())
 
 
-_Line: TypeAlias = tuple[str, str, FloatArray]
-"""Speaker, session and embedding."""
-
-
-def _json_lines(path: Path) -> Iterator[_Line]:
+def _json_lines(path: Path) -> Iterator[tuple[str, str, FloatArray]]:
+    """Yield speaker, session and embedding."""
     for number, line in text_lines(path):
         where = f"{path.name} line {number}"
         try:

@@ -17,7 +17,7 @@ import numpy as np
 
 from monitor.contents import HEAD_BYTES, describe_foreign
 from monitor.errors import StoreError, UsageError
-from monitor.lab.evaluation.memory import scratch
+from monitor.lab.evaluation.memory import count_lines, scratch
 from monitor.npz import read_arrays
 from monitor.phrases import plural
 from monitor.safe_text import describe_twin, find_decimal_twin, is_empty_cell, is_number, printable
@@ -250,16 +250,6 @@ def text_lines(path: Path, progress: Progress | None = None) -> Iterator[tuple[i
                         progress(min(done, size), size)
         except UnicodeDecodeError:
             raise StoreError(f"{path.name} is not UTF-8 text; save it as UTF-8") from None
-
-
-def count_lines(path: Path) -> int:
-    """Count lines, a last one without an end too."""
-    count, end = 0, b"\n"
-    with path.open("rb") as file:
-        while block := file.read(_CHUNK):
-            count += block.count(b"\n") + block.count(b"\r") - block.count(b"\r\n")
-            end = block[-1:]
-    return count + (end not in b"\r\n")
 
 
 def split_line(line: str, separator: str | None) -> list[str]:

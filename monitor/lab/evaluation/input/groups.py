@@ -9,7 +9,7 @@ from pathlib import Path
 from monitor.errors import UsageError
 from monitor.lab.evaluation.input.files import Rows
 from monitor.lab.evaluation.input.lists import SPEAKER, TRIAL, role_of
-from monitor.safe_text import is_empty_cell, printable
+from monitor.safe_text import is_empty_cell, is_number, printable
 
 _KEYS = SPEAKER | TRIAL | {"id", "name", "reader"}
 _ATTRIBUTES_MOST = 20
@@ -97,12 +97,9 @@ def _find_columns(rows: Rows, column: str | None) -> tuple[int, int]:
 
 
 def _length_range(text: str) -> str:
-    try:
-        seconds = float(text)
-    except ValueError:
-        raise UsageError(f"{text!r} is no length in seconds") from None
+    seconds = float(text) if is_number(text) else -1.0
     if not 0 <= seconds < float("inf"):
-        raise UsageError(f"{text!r} is no length in seconds")
+        raise UsageError(f"invalid length {text!r}: use seconds")
     above = sum(seconds >= edge for edge in _EDGES)
     if above == 0:
         return f"below {_EDGES[0]} s"

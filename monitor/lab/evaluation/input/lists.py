@@ -16,9 +16,9 @@ import numpy as np
 
 from monitor.arrays import names_or_numbers
 from monitor.errors import UsageError
-from monitor.lab.evaluation.input.files import Progress, Rows, check_names, count_lines
+from monitor.lab.evaluation.input.files import Progress, Rows, check_names
 from monitor.lab.evaluation.input.pairs import Pairs
-from monitor.lab.evaluation.memory import refuse_beyond_memory
+from monitor.lab.evaluation.memory import count_lines, refuse_beyond_memory
 from monitor.phrases import plural
 from monitor.safe_text import is_number
 from monitor.types import AnyArray, IntArray
@@ -32,6 +32,7 @@ SPEAKER = frozenset(
 )
 SCORE = frozenset({"score", "scores", "similarity", "llr"})
 TARGET = frozenset({"target", "label", "labels", "key", "targettype", "true_speaker"})
+ROLES = (TRIAL, SPEAKER, SCORE, TARGET)
 WORDS = {
     **dict.fromkeys(("target", "tgt", "true", "1", "mated"), True),
     **dict.fromkeys(("nontarget", "non-target", "imp", "false", "0", "non-mated"), False),
@@ -64,9 +65,7 @@ class Layout:
 def layout_of(rows: Rows) -> Layout:
     """Lay out a list or a table, which has no column of speakers, by its first line."""
     names, width, label = rows.head, len(rows.head), rows.path.name
-    trial, speaker, score, target = (
-        role_of(names, role) for role in (TRIAL, SPEAKER, SCORE, TARGET)
-    )
+    trial, speaker, score, target = (role_of(names, role) for role in ROLES)
     if trial is not None and speaker is not None and (score is not None or target is not None):
         return Layout(rows, True, trial, speaker, score, target)
     if trial is None and not names[0]:
@@ -102,9 +101,8 @@ def read_pairs(layout: Layout, progress: Progress | None = None) -> Pairs:
         UsageError: a line makes no sense, or the list does not fit in memory.
     """
     rows, label = layout.rows, layout.rows.path.name
-    trial_at, speaker_at, score_at, target_at = (
-        layout.trial, layout.speaker, layout.score, layout.target,
-    )  # fmt: skip
+    trial_at, speaker_at = layout.trial, layout.speaker
+    score_at, target_at = layout.score, layout.target
     assert trial_at is not None
     assert speaker_at is not None
     refuse_beyond_memory(label, count_lines(rows.path))
@@ -136,28 +134,21 @@ def read_pairs(layout: Layout, progress: Progress | None = None) -> Pairs:
         np.frombuffer(speaker, np.intc), np.frombuffer(scores) if scores else None,
         np.frombuffer(target, np.bool_) if target else None,
     )  # fmt: skip
-    if not layout.header:
-        _check_order(pairs)
+    if not layout.header and (hits := pairs.target) is not None:
+        by_trial, by_speaker = (
+            np.bincount(index[hits], minlength=1).max() for index in (pairs.trial, pairs.speaker)
+        )
+        if by_trial > 1 == by_speaker:
+            columns = " target" if pairs.scores is None else " score target"
+            raise UsageError(
+                f"the first column of {label} looks like trials. Write the header 'trial "
+                f"speaker{columns}' above it if trials come first, otherwise 'speaker "
+                f"trial{columns}'"
+            )
     return pairs
 
 
 _ORDER = "without a header, columns are speaker, trial and score"
-
-
-def _check_order(pairs: Pairs) -> None:
-    """Refuse a list without a header if its first column looks like trials."""
-    if pairs.target is None:
-        return
-    of_trial, of_speaker = (
-        np.bincount(numbers[pairs.target], minlength=1).max()
-        for numbers in (pairs.trial, pairs.speaker)
-    )
-    if of_trial > 1 == of_speaker:
-        columns = " target" if pairs.scores is None else " score target"
-        raise UsageError(
-            f"the first column of {pairs.label} looks like trials. Write the header 'trial "
-            f"speaker{columns}' above it if trials come first, otherwise 'speaker trial{columns}'"
-        )
 
 
 def pairs_of_records(label: str, records: AnyArray) -> Pairs:
@@ -166,11 +157,9 @@ def pairs_of_records(label: str, records: AnyArray) -> Pairs:
     Fields are called as columns of a text are.
     """
     names = list(records.dtype.names or ())
-    at = [role_of(names, role) for role in (TRIAL, SPEAKER, SCORE, TARGET)]
+    at = [role_of(names, role) for role in ROLES]
     columns = [None if i is None else records[names[i]] for i in at]
-    kinds = [
-        column.dtype.kind if column is not None and column.ndim == 1 else "" for column in columns
-    ]
+    kinds = [array.dtype.kind if array is not None and array.ndim == 1 else "" for array in columns]
     allowed = ("i", "u"), ("i", "u"), ("f", "i", "u"), ("", "b", "i", "u")
     if not len(records) or any(k not in kind for k, kind in zip(kinds, allowed, strict=True)):
         raise UsageError(
@@ -178,9 +167,7 @@ def pairs_of_records(label: str, records: AnyArray) -> Pairs:
             "and speaker, numbers from 0, score, and perhaps target, in one row"
         )
     refuse_beyond_memory(label, len(records))
-    trial, speaker, scores, target = (
-        None if column is None else np.array(column) for column in columns
-    )
+    trial, speaker, scores, target = (None if x is None else np.array(x) for x in columns)
     assert trial is not None
     assert speaker is not None
     if target is not None and not np.isin(target, (0, 1)).all():
@@ -262,14 +249,9 @@ def labels_of_pairs(pairs: Pairs) -> Labels:
     if not speakers:
         raise UsageError(f"{pairs.label} has no target line; add the speaker of each trial")
     assert pairs.target is not None
-    return Labels(
-        pairs.label,
-        names=tuple(speakers.values()),
-        trials=tuple(speakers),
-        listed=frozenset(pairs.trials),
-        pairs=None if pairs.target.all() else pairs,
-        several=several,
-    )
+    names, trials, key = tuple(speakers.values()), tuple(speakers), frozenset(pairs.trials)
+    selecting = None if pairs.target.all() else pairs
+    return Labels(pairs.label, None, names, trials, key, selecting, several)
 
 
 def read_label_rows(lines: Rows) -> Labels:

@@ -1,16 +1,23 @@
-"""Matches scores with the speakers of trials and enrolments."""
+"""Matches scores with the speakers of trials, and checks the comparisons."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.lab.evaluation.comparisons import ScoreList, natural
+from monitor.lab.evaluation.comparisons import (
+    Comparisons,
+    ScoreList,
+    ScoreMatrix,
+    describe_balance,
+    natural,
+)
+from monitor.lab.evaluation.input.enrolments import describe_merge, find_owners, with_speakers
 from monitor.lab.evaluation.input.files import check_names
 from monitor.lab.evaluation.input.lists import Labels, RawScores, labels_of_pairs, numbered
 from monitor.lab.evaluation.input.pairs import (
@@ -21,21 +28,44 @@ from monitor.lab.evaluation.input.pairs import (
     select_listed,
 )
 from monitor.lab.evaluation.memory import refuse_beyond_memory, scratch
+from monitor.lab.report.model import OneLine
 from monitor.phrases import plural
-from monitor.types import AnyArray, IntArray
+from monitor.types import AnyArray, BoolArray, IntArray
 
 _COLUMN, _DIGITS = re.compile("[0-9]{1,9}"), re.compile("[0-9]+")
+UNMATED = ("count", "drop", "refuse")
+"""Treatment of impostor trials, where the speaker is not enrolled. They count where no rank is
+needed, are left out, or are refused."""
+
+
+@dataclass(frozen=True, repr=False)
+class EvaluationInput(OneLine):
+    """Finite scores, and a sentence each on what is allowed and yet can mislead.
+
+    Warnings are what makes all figures doubtful.
+    """
+
+    comparisons: Comparisons
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def matrix(self) -> ScoreMatrix:
+        """Trials that have ranks."""
+        if self.comparisons.matrix is None:
+            raise UsageError(
+                f"{self.comparisons.name} has no ranks: no trial was compared with every enrolled "
+                "speaker"
+            )
+        return self.comparisons.matrix
 
 
 def match(
-    raw: RawScores | Pairs, stated: Labels | None, owners: Labels | None, label: str, scoring: str,
-    notes: list[str],
-) -> ScoreList | tuple[RawScores, IntArray, Sequence[str]]:  # fmt: skip
-    """Match scores with labels; stated labels replace those of the file of scores.
-
-    Returns:
-        a list; or a matrix with the column and name of each trial's speaker, as `_find_targets`.
-    """
+    raw: RawScores | Pairs, stated: Labels | None, owners: Labels | None, label: str, name: str, *,
+    unmated: str = "count", scoring: str = "average",
+) -> EvaluationInput:  # fmt: skip
+    """Match scores with labels and check them; stated labels replace those of the scores' file."""
+    notes: list[str] = []
     if isinstance(raw, Pairs):
         if stated is not None:
             who_spoke = numbered(stated) if raw.numbered else stated
@@ -43,7 +73,8 @@ def match(
             who_spoke = replace(labels_of_pairs(raw), pairs=raw)
         else:
             raise UsageError(f"{raw.label} has no speakers: give labels, or a trial list")
-        return _label_pairs(raw, who_spoke, notes, owners, scoring)
+        listed = _label_pairs(raw, who_spoke, notes, owners, scoring)
+        return check_list(listed, name, notes=notes, unmated=unmated)
     raw = raw if stated is None else replace(raw, labels=stated)
     who_spoke = _labels_of_matrix(raw, label)
     key = who_spoke.pairs
@@ -56,10 +87,12 @@ def match(
             trial, speaker = np.repeat(np.arange(trials), count), np.tile(np.arange(count), trials)
             scores = np.asarray(raw.scores, np.float64).reshape(-1)
             pairs = Pairs(label, raw.trials, raw.speakers, trial, speaker, scores, None)
-            return _label_pairs(pairs, who_spoke, notes, owners, scoring)
-    raw = _with_speakers(raw, who_spoke, owners, scoring, notes)
+            listed = _label_pairs(pairs, who_spoke, notes, owners, scoring)
+            return check_list(listed, name, notes=notes, unmated=unmated)
+    raw = with_speakers(raw, who_spoke, owners, scoring, notes)
     target, speakers, spoken = _find_targets(raw, who_spoke, label, notes)
-    return replace(raw, speakers=speakers), target, spoken
+    raw = replace(raw, speakers=speakers)
+    return check_matrix(raw, target, name, spoken=spoken, notes=notes, unmated=unmated)
 
 
 def _labels_of_matrix(raw: RawScores, label: str) -> Labels:
@@ -76,31 +109,10 @@ def _labels_of_matrix(raw: RawScores, label: str) -> Labels:
     return raw.labels
 
 
-def _with_speakers(
-    raw: RawScores, labels: Labels, owner_labels: Labels | None, scoring: str, notes: list[str]
-) -> RawScores:
-    """Merge the columns of a speaker with several enrolments."""
-    if owner_labels is None and len(set(raw.speakers)) < raw.scores.shape[1]:
-        return raw  # no names, or two columns of one: refused where they are matched
-    if owner_labels is not None and owner_labels.columns is not None:
-        raise UsageError(f"{owner_labels.label}: give names of speakers, one for each enrolment")
-    count = raw.scores.shape[1]
-    owners = _find_owners(raw.speakers or tuple(map(str, range(count))), labels, owner_labels)
-    if len(set(owners)) == count:
-        return replace(raw, speakers=raw.speakers if owner_labels is None else owners)
-    notes.append(_describe_merge(count, len(set(owners)), scoring))
-    scores, speakers = _merge_columns(raw.scores, owners, scoring)
-    return replace(raw, scores=scores, speakers=speakers)
-
-
 def _find_targets(
     raw: RawScores, labels: Labels, label: str, notes: list[str]
 ) -> tuple[IntArray, tuple[str, ...], Sequence[str]]:
-    """Return each trial's column, the columns' names, and each trial's speaker; add notes.
-
-    Columns have shape (T,), -1 for a speaker without a column. Names may be missing; an unknown
-    speaker is empty.
-    """
+    """Return each trial's column, or -1, the columns' names, and each trial's speaker, or ""."""
     trials, count = raw.scores.shape
     if raw.speakers and len(raw.speakers) != count:
         raise UsageError(f"{label}: {len(raw.speakers)} names for {plural(count, 'column')}")
@@ -188,85 +200,19 @@ def _name_columns(
             "(numbers or words). Give column numbers from 0, or a table with a header"
         )
     notes.append(f"columns have no names: taken for {order[0]} to {order[-1]}, in this order")
-    index = {name: i for i, name in enumerate(order)}
-    return np.array([index[name] for name in names], np.int64), tuple(order)
-
-
-SCORINGS = ("average", "max")
-"""How several enrolments of one speaker are compared with a trial."""
-
-_BLOCK = 1 << 20
-
-
-def _find_owners(
-    models: Sequence[str], labels: Labels, owner_labels: Labels | None
-) -> tuple[str, ...]:
-    """Find the speaker of each enrolled model, from its own labels or those of the trials."""
-    if owner_labels is not None and owner_labels.trials:
-        owners = owner_labels.by_trial()
-        missing = [name for name in models if name not in owners]
-        if missing:
-            raise UsageError(
-                f"{owner_labels.label} lacks {len(missing)} of {len(models)} enrolments (first: "
-                f"{missing[0]}). Add them"
-            )
-        return tuple(owners[name] for name in models)
-    if owner_labels is not None:
-        if len(owner_labels.names) != len(models):
-            raise UsageError(
-                f"{owner_labels.label} names {plural(len(owner_labels.names), 'speaker')} for "
-                f"{len(models)} enrolments"
-            )
-        return owner_labels.names
-    if labels.listed or not labels.trials:  # a trial list, or no names of trials
-        return tuple(models)
-    speakers = dict(zip(labels.trials, labels.names, strict=True))
-    utterances = speakers.keys() - set(labels.names)
-    return tuple(speakers[name] for name in models) if utterances >= set(models) else tuple(models)
-
-
-def _describe_merge(models: int, speakers: int, scoring: str) -> str:
-    """Describe how several enrolments were merged."""
-    rule = "the mean of" if scoring == "average" else "the largest of"
-    return f"{models} enrolments of {speakers} speakers: a speaker's score is {rule} theirs"
-
-
-def _merge_columns(
-    scores: AnyArray, owners: Sequence[str], scoring: str
-) -> tuple[AnyArray, tuple[str, ...]]:
-    """Merge columns of enrolments into one for each speaker, in the order of names."""
-    speakers = tuple(sorted(set(owners), key=natural))
-    index = {name: i for i, name in enumerate(speakers)}
-    owner = np.array([index[name] for name in owners])
-    order = np.argsort(owner, kind="stable")
-    starts = np.searchsorted(owner[order], np.arange(len(speakers)))
-    counts = np.diff(starts, append=len(owner))
-    merged = scratch((len(scores), len(speakers)))
-    step = max(1, _BLOCK // len(owner))
-    for first in range(0, len(scores), step):
-        block = np.asarray(scores[first : first + step], dtype=np.float64)[:, order]
-        merged[first : first + step] = (
-            np.maximum.reduceat(block, starts, axis=1)
-            if scoring == "max"
-            else np.add.reduceat(block, starts, axis=1) / counts
-        )
-    return merged, speakers
+    return places(names, order), tuple(order)
 
 
 def _label_pairs(
     pairs: Pairs, labels: Labels, notes: list[str], models: Labels | None, scoring: str
 ) -> ScoreList:
-    """Label the pairs of a list, and add notes.
-
-    A trial list with nontarget pairs selects its pairs. `models` has the speakers of enrolled
-    models; scores of several models of a speaker are merged.
-    """
+    """Label the pairs of a list, select those of a trial list, and merge a speaker's models."""
     key = labels.pairs
     check_scores(pairs)
     if key is not None and key is not pairs:
         pairs = select_listed(pairs, key, notes)
     pairs = pairs.by_trial()
-    whose = _find_owners(pairs.speakers, labels, models)
+    whose = find_owners(pairs.speakers, labels, models)
     speakers = tuple(sorted(set(whose), key=natural))
     pairs = replace(pairs, speakers=speakers, speaker=places(whose, speakers)[pairs.speaker])
     names = list(pairs.trials)  # of unnamed speakers
@@ -282,7 +228,7 @@ def _label_pairs(
         for i, column in reversed(pairs.targets()):
             names[i] = speakers[column]
     if len(speakers) < len(whose):
-        notes.append(_describe_merge(len(whose), len(speakers), scoring))
+        notes.append(describe_merge(len(whose), len(speakers), scoring))
         pairs = merge_models(pairs, scoring)
     people = tuple(dict.fromkeys(names))
     assert pairs.scores is not None
@@ -291,3 +237,117 @@ def _label_pairs(
         pairs.scores, pairs.target, pairs.trial, pairs.speaker, places(names, people), speakers,
         people, pairs.trials,
     )  # fmt: skip
+
+
+def check_matrix(
+    raw: RawScores, target: IntArray, name: str, *, spoken: Sequence[str] = (),
+    notes: Sequence[str] = (), unmated: str = "count",
+) -> EvaluationInput:  # fmt: skip
+    """Check a matrix (T, N) in one pass, and keep it for its ranks.
+
+    Targets are -1 if the speaker is not among the columns. `spoken` has the speakers of the rows,
+    or is empty.
+    """
+    messages = list(notes)
+    scores, speakers = raw.scores, raw.speakers
+    called = raw.trials or tuple(str(row + 1) for row in range(len(target)))
+    impostor = target < 0
+    impostors = _impostors(impostor, called, name, unmated, messages)
+    without_target = None
+    if impostor.any():
+        keep = np.flatnonzero(~impostor)
+        if impostors:
+            rows = np.flatnonzero(impostor)
+            without_target = _list_impostors(_rows(scores, rows), rows, speakers, called, spoken)
+        scores, target = _rows(scores, keep), target[keep]
+        called = tuple(called[row] for row in keep.tolist())
+    named = called if raw.trials and len(set(called)) == len(called) else ()
+    matrix = ScoreMatrix(scores, target, speakers, name, tuple(named))
+    comparisons = Comparisons(matrix.speakers, matrix, without_target, matrix.name)
+    return EvaluationInput(comparisons, (*messages, *describe_balance(matrix, called)))
+
+
+def check_list(
+    listed: ScoreList, name: str, *, notes: Sequence[str], unmated: str
+) -> EvaluationInput:
+    """Collect the complete trials of a list into a matrix, and describe the rest."""
+    messages = list(notes)
+    impostor = listed.hits == 0
+    if not _impostors(impostor, listed.trials, name, unmated, messages):
+        listed = listed.of_trials(~impostor)
+    several = np.flatnonzero(listed.hits > 1)
+    if several.size:
+        messages.append(
+            f"{plural(several.size, 'trial')} with several targets (first: "
+            f"{listed.trials[several[0]]}) count once per target. To merge the enrolments of a "
+            "speaker, use --enrolment-labels"
+        )
+    count, met = len(listed.speakers), listed.met
+    short = np.flatnonzero(met < count)
+    if short.size:
+        row = int(short[0])
+        missing = np.setdiff1d(np.arange(count), listed.speaker[listed.trial == row])[0]
+        messages.append(
+            f"{short.size} of {plural(met.size, 'trial')} were not compared with every speaker "
+            f"(first: trial {listed.trials[row]}, not with {listed.speakers[missing]}) and have no "
+            "ranks"
+        )
+    comparisons = Comparisons.from_scores(listed, name)
+    if comparisons.matrix is not None:
+        messages += describe_balance(comparisons.matrix, comparisons.matrix.trial_names)
+    return EvaluationInput(comparisons, tuple(messages))
+
+
+def _impostors(
+    impostor: BoolArray, trials: Sequence[str], name: str, unmated: str, notes: list[str]
+) -> bool:
+    """Return whether impostors count, and note how they are treated."""
+    if unmated not in UNMATED:
+        raise UsageError(f"unmated={unmated!r} is not one of {', '.join(UNMATED)}")
+    lost = int(impostor.sum())
+    if not lost:
+        return True
+    first = f"first: trial {trials[int(np.argmax(impostor))]}"
+    if unmated == "refuse" or lost == impostor.size:
+        cure = "name the speakers of enrolments (--enrolment-labels)"
+        cure = cure if lost == impostor.size else "let impostors count (--unmated count)"
+        raise UsageError(
+            f"{lost} of {impostor.size} trials of {name} have no mated score, because their "
+            f"speaker is not enrolled ({first}); check the names, or {cure}"
+        )
+    have = "has" if lost == 1 else "have"
+    many = (
+        f"{lost} of {impostor.size} trials {have} no score with the right speaker, as those of "
+        f"impostors, who are not enrolled ({first}): "
+    )
+    if unmated == "drop":
+        notes.append(f"{many}dropped, tools that count them as non-mated differ")
+        return False
+    notes.append(f"{many}ranks leave {'it' if lost == 1 else 'them'} out")
+    return True
+
+
+def _list_impostors(
+    scores: AnyArray, rows: IntArray, speakers: tuple[str, ...], trials: Sequence[str],
+    spoken: Sequence[str],
+) -> ScoreList:  # fmt: skip
+    """Convert impostor trials to a list; unnamed speakers are named by their trial."""
+    if not np.isfinite(scores).all():
+        row = int(np.argwhere(~np.isfinite(scores))[0, 0])
+        raise UsageError(
+            f"a score of trial {trials[rows[row]]} is not a finite number: drop that trial"
+        )
+    names = [(spoken[row] if spoken else "") or trials[row] for row in rows.tolist()]
+    people = tuple(dict.fromkeys(names))
+    count = scores.shape[1]
+    return ScoreList(
+        scores.reshape(-1), np.zeros(scores.size, bool), np.repeat(np.arange(len(rows)), count),
+        np.tile(np.arange(count), len(rows)), places(names, people),
+        speakers or tuple(map(str, range(count))), people,
+        tuple(trials[row] for row in rows.tolist()),
+    )  # fmt: skip
+
+
+def _rows(scores: AnyArray, keep: IntArray) -> AnyArray:
+    selected = scratch((len(keep), scores.shape[1]), scores.dtype)
+    return np.take(scores, keep, axis=0, out=selected, mode="clip")  # which needs no buffer

@@ -16,7 +16,7 @@ from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.input.files import arrays_at
 from monitor.lab.evaluation.input.groups import Attribute
 from monitor.lab.report.model import OneLine
-from monitor.safe_text import is_name
+from monitor.safe_text import is_name, is_number
 from monitor.types import AnyArray, FloatArray
 from monitor.version import __version__
 
@@ -150,7 +150,9 @@ class ScoreFile(OneLine):
             name, equals, value = word.partition("=")
             sort = name if equals else "session" if word in _SESSIONS else "system"
             if equals:
-                word = f"{name}={_number(value, word)}"
+                if not is_number(value):
+                    raise UsageError(f"{word!r}: T and D are seconds, such as T=10")
+                word = f"{name}={float(value):g}"
             sorts.setdefault(sort, set()).add(word)
         entries = tuple(e for e in self.entries if all(s & set(e.words) for s in sorts.values()))
         if not entries:
@@ -193,13 +195,6 @@ def _text(value: Any, among: Sequence[str] = ()) -> str:
     if not isinstance(value, str) or not is_name(value) or (among and value not in among):
         raise TypeError(value)
     return value
-
-
-def _number(text: str, word: str) -> str:
-    try:
-        return f"{float(text):g}"
-    except ValueError:
-        raise UsageError(f"{word!r}: T and D are seconds, such as T=10") from None
 
 
 def _incomplete(path: Path) -> StoreError:

@@ -13,7 +13,7 @@ from monitor.arrays import name_of, names_or_numbers, real_numbers
 from monitor.datasets.parquet_pages import declared_bytes
 from monitor.errors import StoreError, UsageError
 from monitor.lab.evaluation.input.lists import (
-    SCORE,
+    ROLES,
     SPEAKER,
     TARGET,
     TRIAL,
@@ -24,16 +24,14 @@ from monitor.lab.evaluation.input.lists import (
     labels_of_pairs,
     role_of,
 )
-from monitor.lab.evaluation.input.pairs import Pairs
+from monitor.lab.evaluation.input.pairs import Pairs, places
 from monitor.npz import FREE_BYTES, MOST_RATIO
 from monitor.safe_text import printable
 from monitor.tables import need
-from monitor.types import AnyArray, BoolArray, IntArray
+from monitor.types import AnyArray, BoolArray
 
-_MOST_CELLS = 1 << 28
-"""Cells of a Parquet file, which is read whole."""
-_INDEX = "__index_level_0__"
-"""Name that pandas gives an index without one in Parquet."""
+_MOST_CELLS = 1 << 28  # cells of a Parquet file, which is read whole
+_INDEX = "__index_level_0__"  # name that pandas gives an index without one in Parquet
 
 
 def column_names(frame: Any) -> list[Any] | None:
@@ -77,8 +75,7 @@ def read_frame(frame: Any, label: str) -> RawScores | Pairs:
     """
     written = column_names(frame) or []
     names = [name_of(name) or str(name) for name in written]
-    roles = (role_of(names, role) for role in (TRIAL, SPEAKER, SCORE, TARGET))
-    trial, speaker, score, target = roles
+    trial, speaker, score, target = (role_of(names, role) for role in ROLES)
     if trial is not None and speaker is not None and (score is not None or target is not None):
         return _read_pairs(frame, label, (trial, speaker, score, target))
     apart = [index for index in (trial, target) if index is not None]
@@ -126,23 +123,19 @@ def match_columns(labels: Labels, raw: RawScores, written: Sequence[Any]) -> Lab
     return replace(labels, columns=None, names=called)
 
 
-def _read_pairs(frame: Any, label: str, places: tuple[int, int, int | None, int | None]) -> Pairs:
-    """Read a list: places are those of trial, speaker, score and target."""
-    trial, speaker, score, target = places
-    trials, speakers = (_numbered(_texts(frame, column, label)) for column in (trial, speaker))
+def _read_pairs(frame: Any, label: str, at: tuple[int, int, int | None, int | None]) -> Pairs:
+    """Read a list from its columns of trials, speakers, scores and targets."""
+    trial, speaker, score, target = at
+    trial_names, speaker_names = (_texts(frame, column, label) for column in (trial, speaker))
     scores = None
     if score is not None:
         scores = real_numbers(_column(frame, score), f"{label}: scores", np.float64)
-    if not trials[0]:
+    if not trial_names:
         raise UsageError(f"{label} has no row")
     hits = None if target is None else _targets(_column(frame, target), label)
-    return Pairs(label, trials[0], speakers[0], trials[1], speakers[1], scores, hits)
-
-
-def _numbered(names: Sequence[str]) -> tuple[tuple[str, ...], IntArray]:
-    """Return each name once, and the index of each row's."""
-    index = {name: i for i, name in enumerate(dict.fromkeys(names))}
-    return tuple(index), np.array([index[name] for name in names], np.int32)
+    trials, speakers = (tuple(dict.fromkeys(names)) for names in (trial_names, speaker_names))
+    index = places(trial_names, trials), places(speaker_names, speakers)
+    return Pairs(label, trials, speakers, *index, scores, hits)
 
 
 def _targets(column: Any, label: str) -> BoolArray:
@@ -176,8 +169,8 @@ def _spoken_column(
         return names.index(_INDEX)
     if np.asarray(frame).dtype.kind in "fiub":
         return None
-    places = (column for column in range(len(names)) if column not in apart)
-    texts = [column for column in places if _is_text(np.asarray(_column(frame, column)))]
+    others = (column for column in range(len(names)) if column not in apart)
+    texts = [column for column in others if _is_text(np.asarray(_column(frame, column)))]
     if len(texts) > 1:
         called = " and ".join(names[column] for column in texts[:2])
         raise UsageError(
@@ -200,8 +193,8 @@ def _index(frame: Any) -> Any | None:
     return index
 
 
-def _matrix(frame: Any, places: Sequence[int], names: Sequence[str], label: str) -> AnyArray:
-    if len(places) == len(names) and (array := np.asarray(frame)).dtype.kind in "fiu":
+def _matrix(frame: Any, chosen: Sequence[int], names: Sequence[str], label: str) -> AnyArray:
+    if len(chosen) == len(names) and (array := np.asarray(frame)).dtype.kind in "fiu":
         return array
-    columns = [real_numbers(_column(frame, i), f"{label}: column {names[i]}") for i in places]
+    columns = [real_numbers(_column(frame, i), f"{label}: column {names[i]}") for i in chosen]
     return np.column_stack(columns) if columns else np.empty((len(frame), 0))

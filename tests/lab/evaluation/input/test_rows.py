@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -70,7 +71,8 @@ def test_embeddings_of_a_speaker_that_is_written_in_two_ways(tmp_path):
 
 
 FLOORS = [
-    "files", "pairs", "lists", "groups", "tables", "matching", "score_file", "scores", "embeddings",
+    "files", "pairs", "lists", "groups", "tables", "enrolments", "matching", "score_file",
+    "scores", "embeddings",
 ]  # fmt: skip
 
 
@@ -82,6 +84,39 @@ def test_readers_import_only_lower_ones():
         assert not imports(f"monitor.lab.evaluation.{name}") & inside
     for floor, name in enumerate(FLOORS):
         assert imports(room + name) & inside <= {room + lower for lower in FLOORS[:floor]}, name
+
+
+@pytest.mark.parametrize("stated", [None, "trials"])
+def test_a_list_is_read_with_few_returns_between_files(tmp_path, monkeypatch, stated):
+    monkeypatch.chdir(tmp_path)
+    lines = [
+        f"{who} u{trial} {0.1 * (who == spoken)} {'' if who == spoken else 'non'}target\n"
+        for trial, spoken in enumerate("abcabc")
+        for who in "abc"
+    ]
+    Path("scores").write_text("".join(lines))
+    Path("trials").write_text(re.sub(r" 0\.\d", "", "".join(lines)))
+    walk = files_in_order(lambda: read_scores("scores", stated))
+    assert len(walk) - len(set(walk)) <= 10
+
+
+def files_in_order(run):
+    """Files of the laboratory in the order in which their functions are first called."""
+    calls: dict[tuple[str, str], None] = {}
+
+    def note(frame, event, _):
+        code = frame.f_code
+        if event == "call" and "/monitor/lab/" in code.co_filename.replace(os.sep, "/"):
+            calls[code.co_filename, code.co_qualname.split(".<locals>")[0]] = None
+
+    before = sys.getprofile()
+    run()  # first imports
+    sys.setprofile(note)
+    try:
+        run()
+    finally:
+        sys.setprofile(before)
+    return [file for file, _ in groupby(file for file, _ in calls)]
 
 
 def imports(module):
