@@ -1,7 +1,5 @@
 """A real broker of MQTT on a free port of loopback, and somebody who follows what it is told."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil
@@ -78,7 +76,6 @@ class Mosquitto:
 
     def send(self, number: signal.Signals) -> None:
         """Send it a signal, such as SIGSTOP."""
-        assert self._process is not None
         self._process.send_signal(number)
 
     def stop(self) -> None:

@@ -1,7 +1,5 @@
 """Fixtures and markers for every test."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Generator, Iterator

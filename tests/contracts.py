@@ -4,8 +4,6 @@ A new implementation is one more entry in `FEATURES`, `SKETCHES`, `SOURCES` or `
 ``test_contracts.py`` then holds it to the contracts of docs/architecture.md.
 """
 
-from __future__ import annotations
-
 import gc
 import io
 import itertools

@@ -1,7 +1,5 @@
 """A real dask scheduler and workers, each a process in a folder of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

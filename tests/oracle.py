@@ -6,8 +6,6 @@ times of day and the folder that it ran in. ``python -m tests.oracle AFTER.json 
 the results that differ, and exits with 1 where any does. It takes a minute.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

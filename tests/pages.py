@@ -1,7 +1,5 @@
 """The blocks of code on the pages of the documentation."""
 
-from __future__ import annotations
-
 import re
 
 __all__ = ["fenced"]

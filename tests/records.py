@@ -1,7 +1,5 @@
 """Records of a run as JSON has them, and their events."""
 
-from __future__ import annotations
-
 import json
 from os import PathLike
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Settings of a command, which only ``--config FILE`` has, given among its arguments."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from pathlib import Path

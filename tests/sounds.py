@@ -1,7 +1,5 @@
 """Audio that tests write themselves."""
 
-from __future__ import annotations
-
 import numpy as np
 
 RATE = 16_000

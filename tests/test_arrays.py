@@ -1,7 +1,5 @@
 """Arrays of other libraries are read, and what hides values or is no number is refused."""
 
-from __future__ import annotations
-
 import array
 import inspect
 from decimal import Decimal

@@ -4,8 +4,6 @@ A copy of the package and its documents gets exactly the files that are listed; 
 a process of its own.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

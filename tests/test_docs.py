@@ -1,8 +1,5 @@
 """What the documents and examples say is what the program does: it is run as it stands there."""
 
-from __future__ import annotations
-
-import importlib.util
 import json
 import os
 import re
@@ -19,6 +16,7 @@ import soundfile
 import yaml
 
 from benchmarks.simulation import SIZE, Simulation
+from docs import check, english
 from monitor.population import Population
 from monitor.sources import write_frames
 from monitor.version import __version__
@@ -175,17 +173,7 @@ def test_a_folder_of_ones_own(shared, tmp_path):
 # ------------------------------------------------------------------------------- docs/check.py
 
 
-@pytest.fixture
-def check():
-    spec = importlib.util.spec_from_file_location("check", ROOT / "docs" / "check.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_a_table_of_how_much_that_was_edited_is_made_again(check):
+def test_a_table_of_how_much_that_was_edited_is_made_again():
     pages = {ROOT / name: page(name) for name in ("README.md", "docs/how-much.md")}
     assert check.write_how_much(pages) == pages
     edited = {
@@ -195,7 +183,7 @@ def test_a_table_of_how_much_that_was_edited_is_made_again(check):
     assert check.write_how_much(edited) == pages
 
 
-def test_a_long_start_and_a_lost_picture_are_found(check, tmp_path, monkeypatch):
+def test_a_long_start_and_a_lost_picture_are_found(tmp_path, monkeypatch):
     monkeypatch.setattr(check, "ROOT", tmp_path)
     start = tmp_path / "README.md"
     start.write_text(f'{"word " * 700}\n\n```sh\nmonitor {"-" * 80}\n```\n<img src="lost.png">\n')
@@ -227,9 +215,7 @@ def test_the_tutorial_shows_what_the_demo_prints(tmp_path):
     assert alerts[0] in shown
 
 
-def test_commands_that_are_gone_and_examples_of_another_version_are_found(
-    check, tmp_path, monkeypatch
-):
+def test_commands_that_are_gone_and_examples_of_another_version_are_found(tmp_path, monkeypatch):
     text = tmp_path / "page.md"
     text.write_text("Use it in `hear`, `enrol`, `replay` and `listen`, with `speech` or `noise`.")
     assert [*check.find_unknown_commands(text)] == ["no command hear"]
@@ -243,8 +229,6 @@ def test_commands_that_are_gone_and_examples_of_another_version_are_found(
 
 
 def test_odd_english_is_reported_with_its_place_and_patterns(tmp_path, monkeypatch):
-    from docs import english
-
     files = {
         "README.md": "# Title\n\nThis sentence is plain English.\nSomebody hears what it says.\n",
         "docs/page.md": "| a row a person is odd | `somebody hears what this says` |\n",

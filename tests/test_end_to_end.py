@@ -1,7 +1,5 @@
 """A reader at a microphone, the page in a browser, an alert at a webhook, a ledger: all of it."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal
@@ -23,7 +21,6 @@ READER, CHAPTER = "1272", "dev-clean/1272/128104.opus"
 
 def lines_of(process: subprocess.Popen[str], wanted: str) -> str:
     """What the process says on stderr, up to the line that holds this."""
-    assert process.stderr is not None
     said = []
     for line in process.stderr:
         said.append(line)

@@ -1,7 +1,5 @@
 """Files that appear whole or not at all, what killed writers left, and archives of an impostor."""
 
-from __future__ import annotations
-
 import io
 import os
 import signal
@@ -58,7 +56,6 @@ def slow_writer(path: Path) -> Iterator[subprocess.Popen[str]]:
         [sys.executable, "-c", SLOW, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         text=True,
     ) as slow:  # fmt: skip
-        assert slow.stdout is not None
         assert slow.stdout.readline() == "half\n"
         yield slow
 

@@ -1,7 +1,5 @@
 """Work by several processes, one thread each: in order, none left behind, none lost in silence."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -102,7 +100,6 @@ def test_no_process_outlives_the_one_that_asked_and_nothing_is_left_to_clean_up(
     with subprocess.Popen(
         [sys.executable, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as script:
-        assert script.stdout is not None
         assert script.stdout.readline() == "begun\n"
         workers = psutil.Process(script.pid).children
         until = time.monotonic() + 60
@@ -115,7 +112,6 @@ def test_no_process_outlives_the_one_that_asked_and_nothing_is_left_to_clean_up(
         assert not alive
         assert gone
         assert script.wait(60) != 0
-        assert script.stderr is not None
         assert "resource_tracker" not in script.stderr.read()  # it ends with the last of them
 
 

@@ -3,8 +3,6 @@
 Rooms on one layer do not import one another; imports in functions and for types count.
 """
 
-from __future__ import annotations
-
 import ast
 import os
 import shutil

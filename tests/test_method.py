@@ -1,7 +1,5 @@
 """What the method page says of the papers' formulae and of what ships."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

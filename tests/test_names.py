@@ -1,7 +1,5 @@
 """The names that people import, and what a command has not imported by a moment."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

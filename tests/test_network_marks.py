@@ -1,7 +1,5 @@
 """What two networks made never meets: templates, rank models, frames, sums of a ledger."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The notebook runs, and shows what is stored in it."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files of another user where ours go: real ones, by chown or by a process of that user."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import stat

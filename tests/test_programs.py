@@ -1,7 +1,5 @@
 """Programs of others, real ones: what they print is bounded, and nothing of them is left."""
 
-from __future__ import annotations
-
 import os
 import resource
 import shlex

@@ -1,7 +1,5 @@
 """What strangers read about the project agrees, wherever it is written."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

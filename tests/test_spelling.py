@@ -1,7 +1,5 @@
 """One rule for names: which are accepted, and that every spelling of one is the same name."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from unicodedata import normalize

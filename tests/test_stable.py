@@ -4,8 +4,6 @@
 version 1.0 an option may become a setting, or go: CHANGELOG.md names those.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sqlite3

@@ -1,7 +1,5 @@
 """What an impostor installs: the built wheel alone in a folder of its own, and the image."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

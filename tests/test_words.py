@@ -1,7 +1,5 @@
 """Figures and evidence in words, for who must not be misled; errors, and what they name."""
 
-from __future__ import annotations
-
 import math
 import pickle
 import re

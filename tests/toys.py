@@ -1,7 +1,5 @@
 """A toy of what CONTRIBUTING.md says how to add: whole files, edits, and that it works."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Weights of a small codec by a seed: what it says means nothing, how it says it is the codec's."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from monitor.types import AnyArray

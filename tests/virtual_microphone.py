@@ -8,8 +8,6 @@ a null sink, into which real speech is played. Nothing of the machine's own soun
         subprocess.run([..., "listen", "--for", "5"], env=microphone.environment)
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

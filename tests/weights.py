@@ -1,7 +1,5 @@
 """The pretrained network that some tests need: no part of the repository."""
 
-from __future__ import annotations
-
 import os
 from importlib.util import find_spec
 

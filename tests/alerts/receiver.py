@@ -1,7 +1,5 @@
 """Real HTTP servers on loopback."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Commands, notifications, the bell and webhooks, all of them real."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """When a threshold is raised and cleared, by a slow reference; what it refuses and foretells."""
 
-from __future__ import annotations
-
 import json
 from itertools import islice
 from typing import Any

@@ -1,7 +1,5 @@
 """Warnings before an alert, budgets, stated false alarms, and when each side reaches a level."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable

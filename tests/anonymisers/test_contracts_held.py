@@ -1,7 +1,5 @@
 """What holds for every anonymiser that ships (`monitor.protocols.Anonymiser`), and their names."""
 
-from __future__ import annotations
-
 import sys
 from functools import lru_cache
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """McAdams' coefficient moves formants and nothing else; noise has the ratio that was asked for."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Noise on embeddings: as much as is said, and what windows with a declared epsilon promise."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Recordings through programs of others, and the journal of a run that was killed."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import signal

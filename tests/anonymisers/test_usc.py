@@ -1,7 +1,5 @@
 """A voice made anew from tokens, by a codec with made-up weights, and sound from mel energies."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Pitch and formants moved as asked, and whispers; of vowels, and of a real reader."""
 
-from __future__ import annotations
-
 import inspect
 from importlib.util import find_spec
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Vowels of known pitch and formants, and how to find pitch, formants and loudness in a sound."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

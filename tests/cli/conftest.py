@@ -1,7 +1,5 @@
 """The command line in this process, as a process of its own, and on a terminal; things to hear."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

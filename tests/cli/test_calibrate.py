@@ -1,7 +1,5 @@
 """monitor calibrate: rank models into a population, a file, a table, JSON and a picture."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """Options from a file: the same run as with them typed, and what is refused."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

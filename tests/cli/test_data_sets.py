@@ -1,7 +1,5 @@
 """Every command that takes a corpus takes a data set as it lies there."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """monitor doctor, monitor demo, and what they say of an install."""
 
-from __future__ import annotations
-
 import json
 import stat
 

@@ -1,7 +1,5 @@
 """monitor replay --each: in several processes, killed and gone on with, and on a cluster."""
 
-from __future__ import annotations
-
 import csv
 import os
 import signal

@@ -1,7 +1,5 @@
 """monitor evaluate: tables that fit, figures by name, options that reach the report, files."""
 
-from __future__ import annotations
-
 import json
 import re
 
@@ -220,16 +218,3 @@ def test_mixed_lists_are_also_split_by_gender(run, tmp_path):
     rates = {line.split()[2]: float(line.split()[-1]) for line in printed.splitlines()[2:]}
     assert list(rates) == ["mixed", "f", "m", "cross"]
     assert rates["cross"] < rates["mixed"] < max(rates["f"], rates["m"])
-
-
-def test_the_table_is_of_folders_alone(run, tmp_path):
-    path = kits.kit(tmp_path / "kit")
-    np.save(tmp_path / "scores.npy", np.eye(4))
-    (tmp_path / "who.txt").write_text("a\nb\nc\nd\n")
-    for wrong in (
-        (tmp_path / "scores.npy", "--labels", tmp_path / "who.txt"),
-        (path, "--json"),
-        (path, "--figures", "all"),
-    ):
-        result = run("evaluate", *wrong, "--voiceprivacy")
-        assert (result.code, result.out) == (2, "")

@@ -1,7 +1,5 @@
 """monitor attack, audit and experiment: from recordings to a page, killed and gone on with."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

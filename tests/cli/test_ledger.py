@@ -1,7 +1,5 @@
 """monitor ledger, and --ledger and --budget of replay."""
 
-from __future__ import annotations
-
 import json
 import stat
 from pathlib import Path

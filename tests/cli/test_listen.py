@@ -1,7 +1,5 @@
 """monitor listen, enroll --microphone, devices and doctor: on a real sound device, as processes."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The command line itself: help, exit statuses, streams, and what options take."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess
@@ -52,7 +50,6 @@ def test_every_command_explains_itself(run, name, monkeypatch):
     assert max(map(len, short.out.splitlines())) <= 100
     full = short.out if name == "ledger" else run(name, "--help-all").out  # that is a group
     made = cli.get_command(click.Context(cli), name)
-    assert made is not None
     assert made.short_help in run().out.replace("\n", " ")
     for each in made.params:
         if isinstance(each, click.Option):

@@ -1,7 +1,5 @@
 """What is there is overwritten only when asked; what several processes write to loses nothing."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys
@@ -187,7 +185,6 @@ def test_who_is_added_during_a_calibration_stays(run, store, people, further, me
     after = Population.load(store)
     assert after.names[-1] == "ann"
     learnt = after.rank_models.find(("f0",), "cross")
-    assert learnt is not None
     assert learnt.lengths.tolist() == [1.0, 5.0]
 
 

@@ -1,7 +1,5 @@
 """Where commands write and how things are called: links, full and frozen disks, hostile names."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """monitor protect: of recordings, frames and tokens, and within a budget."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math

@@ -1,7 +1,5 @@
 """Whatever makes no sense is refused in one line, before anything is written or lost."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex
@@ -224,8 +222,11 @@ USAGE = {
         ("strong.npy --labels labels.html --html labels.html", "labels.html"),
         ("kit --choose zz", "has no zz; it has libri_dev f oo oa mcadams aa m"),
         ("empty", "without cosine_out/emb_xvect"),
+        ("kit --voiceprivacy --json", "leave out other figures"),
+        ("kit --voiceprivacy --figures all", "leave out other figures"),
     ],
     SCORES: [
+        ("--voiceprivacy", "goes with VoicePrivacy's folders"),
         ("--among 1", "1 is not a size of a crowd: use whole numbers of people from 2 to"),
         ("--latex=table.txt", ".tex"),
         ("--csv taken.csv", "taken.csv exists"),
@@ -450,15 +451,11 @@ def lines(groups: dict[str, list[tuple[str, str]]]) -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize(("line", "words"), lines(USAGE))
-def test_what_makes_no_sense_is_two(refused, line, words):
+@pytest.mark.parametrize(
+    ("code", "line", "words"),
+    [(code, *each) for code, groups in ((2, USAGE), (1, TROUBLE)) for each in lines(groups)],
+)
+def test_what_makes_no_sense_or_cannot_be_done_is_refused_in_a_line(refused, code, line, words):
     result = refused(line)
-    assert (result.code, result.out) == (2, "")
-    assert words in result.complaint
-
-
-@pytest.mark.parametrize(("line", "words"), lines(TROUBLE))
-def test_what_cannot_be_done_is_one(refused, line, words):
-    result = refused(line)
-    assert (result.code, result.out) == (1, "")
+    assert (result.code, result.out) == (code, "")
     assert words in result.complaint

@@ -1,7 +1,5 @@
 """monitor replay: what it prints, writes and leaves with; an anonymiser and several people."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -1,7 +1,5 @@
 """monitor score, and monitor evaluate on what it writes."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -67,7 +65,6 @@ def test_against_templates_of_other_speech(run, people, population, tmp_path):
     path = tmp_path / "scores.npz"
     assert run("score", heard, "-p", population, "-o", path, "--lengths", "3").code == 0
     file = ScoreFile.from_file(path)
-    assert file is not None
     assert [entry.words for entry in file.entries] == [("f0", "cross", "T=3", "D=20")]
     enrolled = tmp_path / "enrolled.npz"  # and not calibrated: the shipped rank model stands in
     assert run("enrol", people, "--seconds", "20", "-o", enrolled).code == 0
@@ -76,7 +73,6 @@ def test_against_templates_of_other_speech(run, people, population, tmp_path):
     allowed = ({"allow-overlap": True}, "--lengths", "3")
     assert run("score", people, "-p", population, "-o", tmp_path / "b.npz", *allowed).code == 0
     file = ScoreFile.from_file(tmp_path / "b.npz")
-    assert file is not None
     assert [entry.session for entry in file.entries] == ["same"]
 
 
@@ -145,7 +141,6 @@ def test_the_lists_of_the_challenge(run, challenge, tmp_path):
     made = run("score", challenge / "libri_dev", "--features", "f0,voice", "-o", path)
     assert made.code == 0, made.err
     file = ScoreFile.from_file(path)
-    assert file is not None
     entry = next(each for each in file.entries if each.system == "voice")
     matrix = file.matrix(entry, "voice")
     assert matrix.speakers == ("1272", "1462", "1673", "1988")

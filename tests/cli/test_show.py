@@ -1,7 +1,5 @@
 """monitor show: a recorded run as a page, a picture and a table; --web of a replay."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -51,7 +49,6 @@ def test_a_recorded_run_is_served_until_it_is_interrupted(command, recorded, tok
         [*command, "show", str(recorded), "--no-browser"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
     )  # fmt: skip
-    assert process.stdout is not None
     url = process.stdout.readline().strip()
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", url)
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
@@ -84,7 +81,6 @@ def test_a_long_run_is_served_while_it_is_read_in_little_memory(command, tmp_pat
     with subprocess.Popen(
         [*command, "show", str(long), "--no-browser"], stdout=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdout is not None
         try:
             url = process.stdout.readline().strip()
             seen = readings(url)

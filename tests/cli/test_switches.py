@@ -1,7 +1,5 @@
 """Few switches: what a command line holds, and settings, which ``--config FILE`` alone has."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

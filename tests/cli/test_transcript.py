@@ -1,7 +1,5 @@
 """Words beside the voice: --transcript and what goes with it, as people use it."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys

@@ -6,8 +6,6 @@ SPEECH holds LibriSpeech's dev-clean, and long/kerstin, as CORPUS/SPEAKER/CHAPTE
 when a feature hears otherwise, or a network that ships is another.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

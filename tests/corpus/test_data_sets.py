@@ -1,7 +1,5 @@
 """Data sets that `datasets` and lhotse wrote, and hostile ones."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

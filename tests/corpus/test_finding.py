@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import unicodedata
 from pathlib import Path
 
@@ -89,7 +87,6 @@ def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path):
     assert corpus.problems == ()
     assert read_speaker_attributes(tmp_path) == {"gender": {"ann": "f", "bob": "m"}}
     lists = read_trial_lists(tmp_path)
-    assert lists is not None
     assert (lists.enrolment, lists.speakers) == (frozenset({"u1"}), ("ann", "bob"))
 
 

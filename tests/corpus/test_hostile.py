@@ -1,7 +1,5 @@
 """Data sets that would cost memory or time without end: refused."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """Folders with a table or manifest that is not understood: refused, with what to write."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from contextlib import AbstractContextManager

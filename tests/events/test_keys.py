@@ -1,7 +1,5 @@
 """A value against its JSON Schema: the verdict of `jsonschema`, and the key that is at fault."""
 
-from __future__ import annotations
-
 import jsonschema
 import pytest
 

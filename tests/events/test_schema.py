@@ -1,7 +1,5 @@
 """Records of a run: as their schema says, read back as they were, and hostile files refused."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from itertools import islice

@@ -1,7 +1,5 @@
 """Real readers for the features."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

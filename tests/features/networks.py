@@ -1,7 +1,5 @@
 """Small real speaker-embedding networks, as ONNX files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

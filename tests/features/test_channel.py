@@ -1,7 +1,5 @@
 """Levels of the channel, and how each second sounds: of real speech, in any cutting."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

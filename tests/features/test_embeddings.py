@@ -4,8 +4,6 @@
 has taken the place of this one.
 """
 
-from __future__ import annotations
-
 import json
 from functools import reduce
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What features are fed: channels mixed, speech found, and resampled, the same in any cutting."""
 
-from __future__ import annotations
-
 from functools import reduce
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pitch: as its paper defines it, as torch-yin finds it, and below a low-pass filter."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import soundfile

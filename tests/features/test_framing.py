@@ -1,7 +1,5 @@
 """Frames of any cutting."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Loudness, noise, offset and hum, on which no figure depends."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 
 import numpy as np

@@ -4,8 +4,6 @@
 the place of this one.
 """
 
-from __future__ import annotations
-
 import difflib
 import json
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Features by name: those of a default run, and what an unknown name is told."""
 
-from __future__ import annotations
-
 import pytest
 
 from monitor.errors import UsageError

@@ -1,7 +1,5 @@
 """Networks of impostors: what they take, what is computed for them, what is refused."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from functools import partial
@@ -94,7 +92,6 @@ def test_metadata_choose_the_front_end():
     ]
     for data, like in likes:
         front = Network(data, "net")._front
-        assert front is not None
         np.testing.assert_array_equal(front.energies(sound), like.energies(sound))
     assert "is for '8000' Hz" in refused(of_energies(metadata={"sample_rate": "8000"}))
 

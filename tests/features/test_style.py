@@ -1,7 +1,5 @@
 """Little words to frames: texts of any program to tokens, lists that find them, frames by hand."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from pathlib import Path
@@ -203,7 +201,6 @@ def test_any_texts_and_times_make_sound_frames(texts, seed):
     style = Style()
     track = style.process(Words(tuple(texts), begins, ends, known))
     style.spec.kind.check("style", track.values, len(track.ticks), style.spec.size)
-    assert track.spans is not None
     assert np.all(track.spans[:, 0] < track.spans[:, 1])
     assert np.all(track.spans[:, 1] <= track.ticks)
 
@@ -217,7 +214,6 @@ def test_a_word_without_end_is_one_word():
 def test_usable_time_is_that_of_the_words_and_counts_once():
     words = talk(200)
     track = Style().process(words)
-    assert track.spans is not None
     rates = [Style().bins[value].endswith("a second)") for value in track.values]
     lengths = (track.spans[:, 1] - track.spans[:, 0])[~np.array(rates)]
     heard = np.zeros(words.ends[-1] + 100, bool)

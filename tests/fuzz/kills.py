@@ -90,5 +90,4 @@ def _disclosed(place: Path) -> tuple[object, ...]:
         carried = ledger.carried(WATCHED, reference().specs)
         last = ledger.sessions(WATCHED)[-1]
     heard = carried.totals
-    assert heard is not None
     return carried.sessions, heard.speech, heard.totals["f0"].tolist(), last.bits

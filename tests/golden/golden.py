@@ -1,7 +1,5 @@
 """What public tools print, and the score matrices that they were given: README.md beside this."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The golden matrices are, to the last bit, those that the golden numbers were made from."""
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every kind answers everything that is asked of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pages as a browser would find them."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 

@@ -1,7 +1,5 @@
 """Cells made from score matrices, for tests that know the truth."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from monitor.training.grid import Cell

@@ -1,7 +1,5 @@
 """One EER everywhere: plain EER is the nearest threshold's, and the hull's has its own label."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

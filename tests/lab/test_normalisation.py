@@ -1,7 +1,5 @@
 """Scores normalised by those of background speakers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

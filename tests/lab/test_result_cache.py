@@ -1,7 +1,5 @@
 """Results that are kept: real files, writers that are killed, and two at once."""
 
-from __future__ import annotations
-
 import signal
 import stat
 import subprocess

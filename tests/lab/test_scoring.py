@@ -1,7 +1,5 @@
 """Scores of a corpus, at one length or several, are those by which the monitor ranks it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Utility of voices whose truth is known: unchanged, later, higher, louder, longer, noisy, flat."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

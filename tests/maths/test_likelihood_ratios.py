@@ -1,7 +1,5 @@
 """Likelihood ratios: of known truth, what they cost, what data support, what conditions do."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What networks share: bands, files of weights, streams that are the same however they are cut."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import zlib

@@ -1,7 +1,5 @@
 """The phone recogniser and the network of units as they ship: what they say is what is defined."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The codec's network, its codebooks and tokens: any cutting, noise, and what that promises."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The voice network as it ships: what SpeechBrain and torch say, window by window, by numpy."""
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 import sys

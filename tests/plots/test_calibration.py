@@ -1,7 +1,5 @@
 """Pictures of a calibration: what its rank models disclose, and whether they claim too much."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

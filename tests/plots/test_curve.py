@@ -1,7 +1,5 @@
 """The picture of a run: whatever happened in it is drawn, and nothing of it reads as comforting."""
 
-from __future__ import annotations
-
 import math
 from itertools import combinations
 from typing import Any

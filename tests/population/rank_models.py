@@ -1,7 +1,5 @@
 """Rank models and populations made by hand, for the tests of the population and of the attacker."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

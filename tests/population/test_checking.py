@@ -1,7 +1,5 @@
 """Stores that look whole and hold nonsense."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path

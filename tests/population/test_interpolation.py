@@ -359,8 +359,6 @@ def test_spread_between_lengths_and_at_the_nearest_template():
     rows = [told(1.0, 10.0, 1.0, 2.0), told(100.0, 10.0, 3.0, 6.0), told(10.0, 90.0, 9.0, 9.5),
             {"T": 0.3, "D": 10.0, "evidence_low_twentieth": None}]  # fmt: skip
     spread, other = (EvidenceSpread.from_rows(rows, seconds) for seconds in (20.0, 80.0))
-    assert spread is not None
-    assert other is not None
     assert spread.evaluate_at(10.0) == pytest.approx((2.0, 4.0, -2.0))
     assert spread.evaluate_at(1.0) == pytest.approx((1.0, 2.0, -1.0))
     assert (
@@ -370,7 +368,6 @@ def test_spread_between_lengths_and_at_the_nearest_template():
     assert other.evaluate_at(10.0) == pytest.approx((9.0, 9.5, -9.0))
     # where a twentieth was cut to what calibration supports, the true range may end higher
     cut = EvidenceSpread.from_rows([{**rows[0], "support_bits": 2.0}, rows[1]], 10.0)
-    assert cut is not None
     assert [at.high for seconds in (1.0, 10.0, 200.0) if (at := cut.evaluate_at(seconds))] == [
         math.inf
     ] * 3
@@ -387,8 +384,6 @@ def test_what_people_read_whom_no_fit_saw_takes_the_place_of_the_spread():
     known = [{**cell, "usual_low": -2.0, "usual_high": usual}
              for cell, usual in zip(cells, (10.5, 11.0), strict=True)]  # fmt: skip
     spread, usual = EvidenceSpread.from_rows(cells, 10.0), EvidenceSpread.from_rows(known, 10.0)
-    assert spread is not None
-    assert usual is not None
     assert spread.evaluate_at(1.0) == (4.0, math.inf, None)
     assert usual.evaluate_at(1.0) == (-2.0, 10.5, None)
     assert usual.evaluate_at(10.0) == (-2.0, math.inf, None)  # cut to the most that is supported
@@ -399,8 +394,6 @@ def test_same_session_bias_is_what_the_shipped_rows_say(names):
     reference = Population.reference()
     specs = {name: reference.specs[name] for name in names}
     bits, fewer = (same_session_bias_bits(specs, count, 100.0) for count in (50, 12))
-    assert bits is not None
-    assert fewer is not None
     same, cross = (
         next(r["mean_bits_model"] for r in rank_model.rows if (r["T"], r["D"]) == (10.0, 100.0))
         for rank_model in (

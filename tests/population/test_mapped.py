@@ -1,7 +1,5 @@
 """Stores of very many people: their templates are mapped, and compared in single precision."""
 
-from __future__ import annotations
-
 import io
 import stat
 import struct

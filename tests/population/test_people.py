@@ -1,7 +1,5 @@
 """What is kept of people, and of a cohort: stored, joined, extended and dropped."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import replace
 
@@ -92,7 +90,6 @@ def test_a_further_session_is_a_template_of_its_own_as_long_as_the_others():
     assert [each.sessions for each in made.speakers] == [(), (4, 2, 2), (4, 2)]
     scoring = made.scoring(20.0)
     mixture = made.sessions_apart(scoring)
-    assert mixture is not None
     assert (mixture.people, mixture.rows) == (3, 6)
     similarity = made.specs["f0"].kind.similarity()
     rows = made.features["f0"].slices.astype(np.int64)
@@ -114,7 +111,6 @@ def test_each_session_sounds_as_it_did_and_all_of_them_as_their_mean():
     before = Speaker("ann", (), sound_of(studio, 30.0), (6,))
     both = before.merged(Speaker("ann", (), sound_of(telephone, 10.0), (2,)))
     assert [each and each.bandwidth_hz for each in both.conditions] == [8000.0, 3400.0]
-    assert both.condition is not None
     assert both.condition.bandwidth_hz == pytest.approx(6850.0)
     unknown = before.merged(Speaker("ann", (), sessions=(2,)))
     assert unknown.conditions == (unknown.condition,) * 2
@@ -188,5 +184,4 @@ def test_a_cohort_goes_where_the_templates_go(tmp_path):
     # of features without templates nothing is kept
     with_cohort(cohort_of(features={"f0": F0, "style": F0})).save(path)
     left = Population.load(path).cohort
-    assert left is not None
     assert left.features.keys() == {"f0"}

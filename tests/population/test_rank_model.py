@@ -52,7 +52,6 @@ def test_round_trip(tmp_path):
 def test_finding():
     made = rank_models()
     found = made.find(("f0",), "same")
-    assert found is not None
     assert (found.features, found.session) == (("f0",), "same")
     assert made.find(("phones",), "cross") is None
     assert made.find(("f0", "phones"), "same") is None
@@ -85,7 +84,6 @@ def test_evidence_and_what_conditions_do_to_it_are_kept(tmp_path):
     first, second = load_rank_models(tmp_path / "rank_model.npz")[0]
     assert second.evidence is None
     again = first.evidence
-    assert again is not None
     assert again.cohort == mine.cohort
     for name in ("lengths", "template_lengths"):
         assert_array_equal(getattr(again, name), getattr(mine, name))
@@ -98,7 +96,6 @@ def test_evidence_and_what_conditions_do_to_it_are_kept(tmp_path):
         for name in ("shift", "slope", "support"):
             assert_allclose(getattr(found, name), getattr(effect, name), rtol=1e-6)
     between = again.at_template(10.0).conditions
-    assert between is not None
     assert_allclose(between.slope, 0.75 * slopes, rtol=1e-6)
 
 
@@ -112,9 +109,7 @@ def test_an_older_store_says_nothing_of_new_streams(tmp_path):
     arrays[name] = arrays[name][..., :NEW]
     write_store(tmp_path / "old.npz", "rank_model", {"rank_models": header}, arrays)
     (old,) = load_rank_models(tmp_path / "old.npz")[0]
-    assert old.evidence is not None
     found = old.evidence.at_template(30.0).conditions
-    assert found is not None
     new, known = np.eye(UNLIKE)[[NEW, 0]]
     assert [float(found.evaluate_at(q)[0]) for q in (new, known)] == [0.0, 1.0]
     assert found.evaluate_at(new)[2] > found.evaluate_at(known)[2] == 9.0
@@ -133,7 +128,6 @@ def test_maxima_travel_with_their_rank_model_and_all_of_it_to_a_worker(tmp_path)
     for read in (Population.load(path), pickle.loads(pickle.dumps(Population.load(path)))):
         with_maxima, without = read.rank_models
         found = with_maxima.maxima
-        assert found is not None
         assert_array_equal(found.values, mine.values)
         assert (found.fields, found.speakers) == (mine.fields, mine.speakers)
         assert found.template_seconds == 100.0
@@ -152,7 +146,6 @@ def test_where_longer_speech_shows_less_the_model_of_shorter_speech_holds():
         for t, bits in zip(grid.lengths, column, strict=True)
     )
     held = replace(grid, rows=rows, evidence=raw).evidence
-    assert held is not None
     for name in ("intercept", "slopes"):
         before, after = getattr(raw, name), getattr(held, name)
         assert_array_equal(after[:, :, 0], before[:, [0, 1, 1, 1], 0])
@@ -160,14 +153,12 @@ def test_where_longer_speech_shows_less_the_model_of_shorter_speech_holds():
     at_two, at_minute = (held.at_template(10.0).evaluate_at(np.array([t])) for t in (2.0, 60.0))
     assert_array_equal(at_minute.slopes, at_two.slopes)
     again = replace(grid, rows=rows, evidence=held).evidence
-    assert again is not None
     assert_array_equal(again.intercept, held.intercept)
 
 
 def test_of_what_ships_no_length_shows_less_of_the_same_scores_where_its_people_showed_less():
     """Mean evidence of the people left out grows with speech, or the last that grew holds."""
     for model in Population.reference().rank_models:
-        assert model.evidence is not None
         for place, d in enumerate(model.template_lengths):
             cells = sorted((row["T"], row["evidence_bits"] or -np.inf) for row in model.rows
                            if row["D"] == d)  # fmt: skip

@@ -1,7 +1,5 @@
 """Folders of frames that a recipe need not make again."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

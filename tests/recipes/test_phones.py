@@ -1,7 +1,5 @@
 """Some steps of the recipe of the phone network: it learns, goes on, and what it makes runs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Some steps of the codec's recipe: it learns, goes on, and what it makes runs without torch."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

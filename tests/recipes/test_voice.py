@@ -1,7 +1,5 @@
 """People at their own microphones: roles and conditions; and ECAPA-TDNN in factors, trained."""
 
-from __future__ import annotations
-
 import argparse
 import csv
 import sys

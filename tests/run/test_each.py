@@ -1,7 +1,5 @@
 """Many recordings, a run each: which they are, their lines, and what a summary refuses."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -1,7 +1,5 @@
 """One call, and what came of the recording: the same as `monitor replay` of it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

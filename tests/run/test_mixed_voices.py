@@ -3,8 +3,6 @@
 Two women take turns: the watched one's stretches read more than the whole.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

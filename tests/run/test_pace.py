@@ -1,7 +1,5 @@
 """Features computed ahead by other processes, and thinned where the machine cannot keep up."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path

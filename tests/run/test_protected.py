@@ -1,7 +1,5 @@
 """A run with a protected side, two readings on one clock, and what is promised of its noise."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from collections.abc import Iterator
@@ -390,7 +388,6 @@ def test_words_are_the_same_on_both_sides(tmp_path, monkeypatch, method):
         assert all(ignorant(each)["bits"] == each["bits"] for each in readings(both))
     with Run(twice(), own(), settings=RunSettings(protect=protect)) as run:
         run.to_end()
-        assert run._side is not None
         (other,) = run._side.pair.attackers.values()
         sums = [each.totals.totals["style"].tolist() for each in (run.monitor, other)]
     assert sums[0] == sums[1]
@@ -467,7 +464,6 @@ def test_of_a_protected_voice_every_token_of_every_channel_counts(tmp_path):
     found = told(source, Protection("usc:0.01", seed=1))
     assert found[0]["declared"]["mechanism"] == "usc:0.01"
     declared = Usc(0.01, Utterance(RATE), shipped_codec()).declares
-    assert declared is not None
     readings = [record for record in found if record["type"] == "reading"]
     assert len(readings) == 9
     for reading in readings:

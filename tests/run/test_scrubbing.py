@@ -1,7 +1,5 @@
 """What is kept of a recording under a budget of bits: stretches, the search, and real readers."""
 
-from __future__ import annotations
-
 import math
 import stat
 from dataclasses import replace
@@ -93,7 +91,6 @@ def test_no_second_of_what_is_written_exceeds_the_budget(talk, tmp_path):
     peak = max(heard.peak for heard in made.after.values())
     assert 0 < peak <= 12
     start = find_first(made.measured.events, RunStart)
-    assert start is not None
     heard = measure(
         out, settings=MeasurementSettings(on_change="note"), watch=READER, features=start.features
     )

@@ -1,7 +1,5 @@
 """A log of JSON lines, and the readings that are kept in memory to draw a run."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import json
@@ -104,7 +102,6 @@ def test_one_writer_at_a_time(tmp_path):
     with subprocess.Popen(
         [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "written\n"
         (tmp_path / "link.jsonl").hardlink_to(path)
         for name in (path, tmp_path / "link.jsonl"):

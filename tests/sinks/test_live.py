@@ -1,7 +1,5 @@
 """The views on a terminal: what they say, that they fit, and what is left of them without one."""
 
-from __future__ import annotations
-
 import io
 import math
 import re

@@ -1,7 +1,5 @@
 """A voice in the house: what a real broker is told, keeps, refuses, and how the run goes on."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

@@ -1,7 +1,5 @@
 """What is said when a run is over, and that no figure of it reads as comforting."""
 
-from __future__ import annotations
-
 import io
 import math
 import re

@@ -1,7 +1,5 @@
 """Recordings of a synthetic voice in every format."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

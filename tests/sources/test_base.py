@@ -1,7 +1,5 @@
 """Sources by name, in a row, at a pace, of samples in memory; their phases and provenance."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Sequence
 from pathlib import Path

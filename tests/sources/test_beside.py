@@ -1,7 +1,5 @@
 """Words that come while a live source is heard."""
 
-from __future__ import annotations
-
 import json
 from threading import Event
 from typing import Any

@@ -1,7 +1,5 @@
 """Recordings in files of every format: whole, broken, several in a row, or none."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

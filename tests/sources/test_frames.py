@@ -1,7 +1,5 @@
 """Frames in files: what is written is read, with the stretches that it is of; and what is none."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat

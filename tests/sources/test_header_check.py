@@ -1,7 +1,5 @@
 """Headers that would take all memory."""
 
-from __future__ import annotations
-
 import io
 import os
 import struct

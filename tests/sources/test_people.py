@@ -1,7 +1,5 @@
 """Sound split by person: who gets which sample, of recordings and of turns that come meanwhile."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from queue import Queue

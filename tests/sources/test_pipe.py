@@ -1,7 +1,5 @@
 """WAV and raw samples through a pipe: what the file gives, as it comes, or a line that helps."""
 
-from __future__ import annotations
-
 import io
 import os
 import struct

@@ -1,7 +1,5 @@
 """Households of a few people, made of the shipped readers' slices."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

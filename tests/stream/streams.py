@@ -1,7 +1,5 @@
 """What the tests of the stream share: streams in any cutting, and small populations."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace

@@ -1,7 +1,5 @@
 """Frames count the same however they come; an embedding speaks from its first second on."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

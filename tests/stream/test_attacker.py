@@ -1,7 +1,5 @@
 """Scores to a posterior, bits and ranks, against the definitions."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -70,7 +68,6 @@ def posterior(evidence, floor):
 
 def only(figure):
     """The figure without its limits."""
-    assert figure is not None
     return figure.value
 
 

@@ -1,7 +1,5 @@
 """Words and ready-made frames beside audio: heard when they are known, and how they cover it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A copy of enrolled audio is noticed, and audio that repeats itself does not count again."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

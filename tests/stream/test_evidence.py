@@ -1,7 +1,5 @@
 """Sums of any part of a stream that ends now, without processing it again."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """What the monitor does when another voice, or channel, takes over, and what it then says."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache, partial
 from typing import Any

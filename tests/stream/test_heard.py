@@ -1,7 +1,5 @@
 """What was heard goes on from stream to stream where asked; a monitor hears one at a time."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import replace
 

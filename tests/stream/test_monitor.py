@@ -1,7 +1,5 @@
 """When a monitor reads and what: for any cutting, after a stop, of all that may come."""
 
-from __future__ import annotations
-
 import copy
 import math
 import pickle

@@ -1,7 +1,5 @@
 """Losses and notices of a stream: where they stand, that each is told once, and to whom."""
 
-from __future__ import annotations
-
 import ast
 import io
 import logging

@@ -1,7 +1,5 @@
 """Several people in one recording: each heard as if alone, on the clock of the recording."""
 
-from __future__ import annotations
-
 import itertools
 import time
 import tracemalloc
@@ -314,7 +312,7 @@ def two_readers(shared, seconds: int) -> list[FloatArray]:
 
 
 @pytest.mark.speech
-def test_real_readers_in_a_meeting_are_named_and_told_apart(shared, tmp_path):
+def test_real_readers_in_a_meeting_are_named_and_told_apart(shared):
     """Two readers in turn: who they are is found, and a label that mixes both is not pure."""
     a, b = two_readers(shared, 60)
     size = 6 * RATE

@@ -1,7 +1,5 @@
 """Plans of streams, and what monitors of one plan share."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

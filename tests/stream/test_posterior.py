@@ -1,7 +1,5 @@
 """What a reading says in crowds, of bystanders and of an average voice, by definition."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice

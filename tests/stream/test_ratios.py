@@ -1,7 +1,5 @@
 """Likelihood ratios along a stream, by hand and against a fit by definition."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -91,7 +89,6 @@ def test_the_ratio_of_several_sessions_is_the_mean_of_their_ratios():
     both = with_sessions(whole, "s2", "s4", "s5")
     attacker = Attacker(both, FEATURES, "s2", rank_models=models(own))
     joined = attacker.joint.ratios
-    assert joined is not None
     rows = np.stack([attacker.scorer.score(f, totals[f]) for f in FEATURES], axis=1)
     seconds = np.full(5, 20.0)
     alone = ratios._bits(
@@ -307,7 +304,6 @@ def test_the_enrolled_as_streams_by_definition():
     population = alike(0.3)
     attacker = Monitor(population, ("voice",)).attacker
     ratios, model = attacker.joint.ratios, attacker.evidence_model
-    assert ratios is not None
     assert model is not None
     found = ratios.compare_enrolled(population, model, attacker.scoring)
     assert found.shape == (49,)
@@ -320,7 +316,6 @@ def test_the_enrolled_as_streams_by_definition():
     point = ratios.rank_model.evaluate_at(np.array([attacker.scoring.seconds]))
     z = (scores - mean) / spread
     effect = ratios.rank_model.conditions
-    assert effect is not None
     sounds = np.stack([degradation(each.condition) for each in population.speakers])
     shift, slope, support = effect.evaluate_at(unlike(sounds[7:8], sounds)[0])
     a, b = point.intercept[0, 0], point.slopes[0, 0, 0]

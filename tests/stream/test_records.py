@@ -1,7 +1,5 @@
 """What the records of a run say of its population, its rank model and its end."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -67,7 +65,6 @@ def test_the_start_record_says_what_a_reader_needs():
     record = start(reference(), watch=WATCHED, step_seconds=0.5)
     assert next(iter(record)) == "type"
     used = reference().rank_models.find(("f0",), "cross")
-    assert used is not None
     assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", record.pop("time"))
     assert all(re.fullmatch("[0-9a-f]{16}", value) for value in record["fingerprint"].values())
     assert 0 < record.pop("plateau") < record["ceiling"]
@@ -95,7 +92,7 @@ def test_the_start_record_says_what_a_reader_needs():
         "among": [50, 1_000_000],
         "enrolled_prior": 0.5,
         "on_change": "ignore",
-        "conditions": reference().condition(WATCHED).record(),  # type: ignore[union-attr]
+        "conditions": reference().condition(WATCHED).record(),
         "recordings": ["a.flac"],
         "fingerprint": record["fingerprint"],
         "notices": [],

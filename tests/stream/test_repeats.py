@@ -1,7 +1,5 @@
 """Audio that a stream has had before changes neither the figure nor the length of speech."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import soundfile

@@ -1,7 +1,5 @@
 """Whether two enrolled people can be told apart, where the truth is known."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

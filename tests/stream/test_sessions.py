@@ -1,7 +1,5 @@
 """Recordings that were enrolled are known again: refused, or weighed as of the same session."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

@@ -65,4 +65,4 @@ def test_blocks_of_10_ms_cost_hardly_more_than_blocks_of_1_s(shared):
 
     measure(1.0)
     long, short = (min(measure(seconds) for _ in range(3)) for seconds in (1.0, 0.01))
-    assert short <= 1.5 * long  # 1.3 on a quiet machine, and 4 if each block is processed alone
+    assert short <= 2 * long  # 1.3 on a quiet machine, and 4 if each block is processed alone

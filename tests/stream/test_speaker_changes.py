@@ -1,7 +1,5 @@
 """Somebody else takes over, or another recording: when that is noticed, and against whom."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import cache, reduce

@@ -1,7 +1,5 @@
 """What parts of a recording disclose: nothing before or after a part hides it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import soundfile

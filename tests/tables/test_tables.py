@@ -1,7 +1,5 @@
 """Readings as tables: every figure in a column of its type, and no cell a formula."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """Corpora with known truth: simulated voices, and synthetic ones as audio."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

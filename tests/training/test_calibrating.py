@@ -1,7 +1,5 @@
 """Calibrating: voices in, rank models and a table out, of a known truth."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -189,7 +187,6 @@ def test_a_feature_that_no_test_is_long_enough_for_has_no_say(simulated, tmp_pat
     assert {rank_model.features for rank_model in made.rank_models} == {("f0",), ("f0", "voice")}
     save_rank_models(tmp_path / "rank_model.npz", made.rank_models)
     rank_model = load_rank_models(tmp_path / "rank_model.npz")[0].find(("f0", "voice"), "same")
-    assert rank_model is not None
     assert (rank_model.weights[..., 0] > 0).all()
     assert (rank_model.weights[..., 1] == 0).all()
 

@@ -1,7 +1,5 @@
 """Enrolling: templates of a corpus and of a live take, and sessions that do not fit together."""
 
-from __future__ import annotations
-
 import tempfile
 
 import numpy as np

@@ -3,8 +3,6 @@
 Source: docs/method.md section 10.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -149,8 +147,7 @@ def test_people_of_two_corpora_are_not_compared_and_the_harder_corpus_holds():
     alike = (made.tester[:, None] < 30) & (made.owner < 30) & (made.tester[:, None] != made.owner)
     easy[np.repeat(alike[:, None], easy.shape[1], axis=1)] += 1.5
     together = replace(made, z=easy)
-    found = ComparisonChooser(together, apart).choose([0], np.ones(60, bool))
-    assert found is not None
+    found: Any = ComparisonChooser(together, apart).choose([0], np.ones(60, bool))
     who = (
         found.people[found.comparisons.test_speaker],
         found.people[found.comparisons.template_speaker],
@@ -158,7 +155,7 @@ def test_people_of_two_corpora_are_not_compared_and_the_harder_corpus_holds():
     assert (apart[who[0]] == apart[who[1]]).all()
     drawn = speaker_weights(60, 20)
     fit = fit_evidence(found, drawn)
-    mixed = ComparisonChooser(together).choose([0], np.ones(60, bool))
+    mixed: Any = ComparisonChooser(together).choose([0], np.ones(60, bool))
     assert mixed is not None
     fresh = found.comparisons
     hard = ~fresh.mated & (apart[who[0]] == 0)
@@ -186,8 +183,7 @@ def test_streams_of_trainers_and_unheard_ones_do_not_count():
     made = compared(speakers=20)
     made.has_frames[made.tester == 7] = False
     voices = np.arange(20) != 3
-    found = ComparisonChooser(made).choose([0], voices)
-    assert found is not None
+    found: Any = ComparisonChooser(made).choose([0], voices)
     streams = set(found.people[found.comparisons.test_speaker].tolist())
     assert streams == set(range(20)) - {3, 7}
     # their templates are compared with, as they will be
@@ -220,7 +216,6 @@ def test_calibrating_against_a_cohort(calibrated_voices):
     cost = {}
     for rank_model in made.rank_models:
         evidence = rank_model.evidence
-        assert evidence is not None
         assert evidence.cohort == (cohort.compute_digest("f0"),)
         assert evidence.intercept.shape == (21, 2, 2)
         assert np.isfinite(evidence.slopes).all()

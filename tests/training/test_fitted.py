@@ -1,7 +1,5 @@
 """What one cell of a calibration is fitted to, alone and with another rank model as its prior."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

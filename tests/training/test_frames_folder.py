@@ -1,7 +1,5 @@
 """Frames of a corpus: whole, private, known again, and made again where anything has changed."""
 
-from __future__ import annotations
-
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -180,8 +178,6 @@ def test_what_tables_say_of_speakers_stays_with_their_frames(corpus, tmp_path):
     of_frames = (groups_of(folder, who, column=column) for column in (None, "age"))
     beside = (groups_of(tmp_path / "none", who, table, column) for column in ("Gender", "age"))
     for genders, ages in (of_frames, beside):
-        assert genders is not None
-        assert ages is not None
         assert (genders.name, dict(genders.of)) == ("Gender", {"ann": "F", "bob": "M"})
         assert (ages.name, ages.of["ann"]) == ("age", "30")
     with pytest.raises(UsageError, match="has no column 'accent'"):

@@ -1,7 +1,5 @@
 """Enrolments of more than one voice, and of one: windows of real readers."""
 
-from __future__ import annotations
-
 from itertools import permutations
 from pathlib import Path
 

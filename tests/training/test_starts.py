@@ -1,7 +1,5 @@
 """Tests of a calibration begin as streams begin."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import soundfile
@@ -39,7 +37,6 @@ def recording(tmp_path_factory):
 def test_a_start_is_a_stream_of_its_own(recording):
     path, samples = recording
     heard = FeatureExtractor(FEATURES, starts=True).extract(path)
-    assert heard.starts is not None
     assert len(heard.starts.at) >= 2
     assert heard.starts.at[0] == 0
     for at, begun in heard.starts.each():

@@ -1,7 +1,5 @@
 """Voices: frames on a clock of speech, the windows that are cut from them, and cohorts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -145,7 +143,6 @@ def test_a_test_shorter_than_a_window_takes_the_next_early_frame():
     assert heard_at(0, 45) == [1.133, 0.8]
     assert heard_at(0, 50) == [1.133, 1.133]
     twice = join([session, session]).early
-    assert twice is not None
     assert twice.ticks.tolist() == [9, 19, 99, 109, 129, 139, 219, 229]
 
 

@@ -1,7 +1,5 @@
 """The same three words in every format of transcripts, and what a reader of any file must do."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 

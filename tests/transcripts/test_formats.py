@@ -1,7 +1,5 @@
 """Transcripts of every format: the same words of all, what each is known to get wrong, bounds."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Words through a pipe while they are said."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading
@@ -39,7 +37,6 @@ def test_segments_of_whisper_and_speakers():
     with WordPipe([*rows, line("yes", 4.0, speaker="ann")], speaker="ann") as pipe:
         pipe.wait()
         words = pipe.collect(0)
-        assert words is not None
         assert words.texts == ("so", "be", "it", "yes")
         assert words.known.tolist() == [200, 200, 200, 420]
         assert list(pipe.labels) == ["ann", "bob"]
@@ -53,7 +50,6 @@ def test_malformed_lines_are_named_and_left_out():
     with WordPipe([line("so", 1.0), *bad, *bad, line("it", 2.0)], report=told.append) as pipe:
         pipe.wait()
         words = pipe.collect(500)
-    assert words is not None
     assert words.texts == ("so", "it")
     assert pipe.malformed == 10
     assert len(told) == 6
@@ -75,13 +71,11 @@ def test_a_pipe_of_a_process_is_read_as_it_comes():
             if (words := pipe.collect(200)) is not None:
                 break
             time.sleep(0.01)
-        assert words is not None
         assert words.texts == ("so",)
         assert not pipe.over
         os.close(writes)  # the last line has no end
         pipe.wait(5.0)
         last = pipe.collect(300)
-        assert last is not None
         assert last.texts == ("it",)
         assert pipe.over
     os.close(reads)
@@ -126,7 +120,6 @@ def test_ten_thousand_words_in_a_second_are_left_out() -> None:
     with WordPipe([line("so", 1.0) for _ in range(9_990)], report=told.append) as pipe:
         pipe.wait()
         words = pipe.collect(100, audio_ticks=100)
-        assert words is not None
         assert len(words.texts) == pipe.count == 1000
         assert pipe.beyond == 9_990 - pipe.count
         pipe.report_lost()

@@ -1,7 +1,5 @@
 """Turns: who speaks when, from every kind of file, swept into stretches of one voice alone."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Made voices, each with a throat of its own, and a toy anonymiser that plays them at any speed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

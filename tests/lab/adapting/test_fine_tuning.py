@@ -1,7 +1,5 @@
 """A network learns from protected voices to tell others apart, in torch what it is in numpy."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is learnt from: stretches of protected speech, and what changes within a voice."""
 
-from __future__ import annotations
-
 import numpy as np
 import soundfile
 

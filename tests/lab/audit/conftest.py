@@ -1,7 +1,5 @@
 """Simulated speakers to audit."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The document of an audit: what stands in it, and what never does."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """What stretches of speech disclose: as a run reads them, and as the truth of a simulation is."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Folders as the scripts of the VoicePrivacy Challenges of 2024 and 2026 leave them."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

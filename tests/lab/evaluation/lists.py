@@ -1,7 +1,5 @@
 """Lists of scored pairs, as speaker verification has them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

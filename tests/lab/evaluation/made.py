@@ -1,7 +1,5 @@
 """Reports made by hand: every kind of figure and every curve, of names that are no good."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from monitor.lab.evaluation.curves import CrowdRates, Curves, Line

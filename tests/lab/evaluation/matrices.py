@@ -1,7 +1,5 @@
 """Score matrices made by hand, and what may be done to them without changing what they say."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

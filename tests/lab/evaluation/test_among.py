@@ -1,7 +1,5 @@
 """Rates among more people than were scored."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

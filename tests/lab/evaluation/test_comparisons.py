@@ -1,7 +1,5 @@
 """Comparisons: full matrices, lists with impostors and gaps, their order and their direction."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -175,7 +173,6 @@ def test_a_resample_counts_the_trials_of_who_was_drawn(listed):
     for figure in (*verification.figures(found, weights), *zebra.figures(found, weights)):
         assert figure.replicates is None or figure.replicates.shape == (3,)
     costs = ScoreCounts.from_scores(found, weights).replicate_costs
-    assert costs is not None
     for draw, times in enumerate(weights[:, whose].astype(int)):
         scores, labels = np.repeat(listed.scores, times), np.repeat(listed.mated, times)
         if labels.all():
@@ -374,7 +371,5 @@ def test_systems_with_other_orders_are_compared_in_pairs():
     assert crossed.paired == (True, True)
     for one, two in zip(straight.rows, crossed.rows, strict=True):
         here, there = one.differences[1], two.differences[1]
-        assert here is not None
-        assert there is not None
         assert (there.low, there.high) == pytest.approx((here.low, here.high), abs=1e-6)
     assert not any("tested on" in note for note in crossed.notes)

@@ -1,7 +1,5 @@
 """LID: calibrations, bits and their resamples, and how they grow with trials."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose

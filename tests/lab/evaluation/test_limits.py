@@ -1,7 +1,5 @@
 """Limits hold what they should; what has none says why. Coverage at length: benchmarks.coverage."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

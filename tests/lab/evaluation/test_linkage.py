@@ -1,7 +1,5 @@
 """Linking and singling out, and the ranks of anonymity sets."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose

@@ -1,7 +1,5 @@
 """Membership at few false positives, and how a declared epsilon adds up."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

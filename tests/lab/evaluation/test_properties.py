@@ -1,7 +1,5 @@
 """What holds for every family of metrics that declares its extremes, whatever the scores."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Reports: what they say of a matrix, their catalogue of figures, their page and their exports."""
 
-from __future__ import annotations
-
 import copy
 import csv
 import io
@@ -222,7 +220,7 @@ def test_systems_are_told_apart_without_colour_and_the_finding_comes_first():
     assert alone.headline == meaning(report("first"))[0]
 
 
-def test_it_is_written_at_once_or_not_at_all(tmp_path, monkeypatch):
+def test_it_is_written_at_once_or_not_at_all(tmp_path):
     path = tmp_path / "report.html"
     save_page([report("a")], path)
     assert path.read_text(encoding="utf-8").endswith("</html>\n")

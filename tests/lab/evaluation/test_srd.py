@@ -1,7 +1,5 @@
 """Similarity rank disclosure: goldens, ties, resamples, and the band of no evidence."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose

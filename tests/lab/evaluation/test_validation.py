@@ -1,7 +1,5 @@
 """Forensic validation: the measures of a system, how it is calibrated, and its document."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

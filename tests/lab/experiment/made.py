@@ -1,7 +1,5 @@
 """Score files of speakers whose ranks follow a rank model that is known."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

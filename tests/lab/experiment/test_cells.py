@@ -1,7 +1,5 @@
 """Cells of an experiment: features joined, losses compared, made once and kept."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is found in speakers with a known rank model, from scores to the page."""
 
-from __future__ import annotations
-
 import csv
 import json
 from itertools import product

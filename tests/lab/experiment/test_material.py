@@ -1,7 +1,5 @@
 """What an experiment is made of: panels of speakers, rows of scores, speech of a corpus."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

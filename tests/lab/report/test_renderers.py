@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from monitor.cli.options import made_console
 from monitor.lab.report.model import (
     Block,

@@ -1,7 +1,5 @@
 """Embeddings are scored by cosine; results of VoicePrivacy are read as their scripts leave them."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """What is wrong with a file is said in one line."""
 
-from __future__ import annotations
-
 import io
 import os
 import pickle

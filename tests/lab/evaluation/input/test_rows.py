@@ -1,7 +1,5 @@
 """One reader of rows: every kind of text refuses a line by its number, and none reads upwards."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

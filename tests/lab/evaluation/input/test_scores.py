@@ -1,7 +1,5 @@
 """Every format of scores gives the same matrix, and a score file holds all that is known."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Data frames and Parquet say the same as the text of the same columns."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa
