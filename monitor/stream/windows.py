@@ -205,6 +205,8 @@ class WindowEvidence:
                 name: (totals.totals[name], totals.frames[name]) for name in self._embedders
             }
             rows.append((totals.speech, totals, embedded))
+        now = self._sound.spoken  # what comes after this may differ from the silence
+        self._cache = {key: value for key, value in self._cache.items() if sum(key[1:]) <= now}
         return self._most(rows) if rows else None
 
     def _whole(self, end: _Sound) -> FeatureTotals:
@@ -309,10 +311,8 @@ class WindowEvidence:
         if missing:
             speech = np.concatenate((speech, speech[-missing:]))
         (value,) = self._embedders[name].embed_part(speech)
-        value = np.asarray(value, np.float64)
-        if begin + length <= self._sound.spoken:
-            self._cache[key] = value
-        return value
+        self._cache[key] = np.asarray(value, np.float64)
+        return self._cache[key]
 
     def _most(
         self, rows: list[tuple[int, FeatureTotals, dict[str, tuple[FloatArray, int]]]]
