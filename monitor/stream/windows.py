@@ -33,6 +33,7 @@ _GRID = 50  # ticks of speech from one window to the next
 _SHORT = 100  # ticks of a short window: of less the network makes little
 _LEAST = 70  # ticks that another recording may count as a second
 _EARLY_WINDOWS = 2
+_UNBROKEN = 0  # length by which a short window that keeps its pauses is known
 
 
 class _Ticks(AudioFeature):
@@ -174,7 +175,6 @@ class WindowEvidence:
         self._starts = [_Start(0, 0, self._sound.totals)]
         self._cache: dict[tuple[str, int, int], FloatArray] = {}
         self._sums = {name: np.zeros(self._size(name)) for name in self._embedders}
-        self._unbroken: dict[tuple[str, int], FloatArray] = {}
         self._counted = 0  # windows of the grid in these sums
 
     def _size(self, name: str) -> int:
@@ -198,7 +198,12 @@ class WindowEvidence:
             self._counted += 1
         sound.forget(first)
         self._cache = {key: value for key, value in self._cache.items() if key[1] >= first}
-        self._unbroken = {k: value for k, value in self._unbroken.items() if k[1] >= first}
+
+    def _has(self, begin: int, length: int) -> bool:
+        """Return whether a window is real: silence was foreseen for the rest of the others."""
+        if length == _UNBROKEN:
+            return self._sound.unbroken(begin, _SHORT).size == _SHORT * _TICK
+        return begin + length <= self._sound.spoken
 
     @property
     def _next(self) -> int:
@@ -220,8 +225,7 @@ class WindowEvidence:
                 name: (totals.totals[name], totals.frames[name]) for name in self._embedders
             }
             rows.append((totals.speech, totals, embedded))
-        now = self._sound.spoken  # what comes after this may differ from the silence
-        self._cache = {key: value for key, value in self._cache.items() if sum(key[1:]) <= now}
+        self._cache = {key: value for key, value in self._cache.items() if self._has(*key[1:])}
         return self._most(rows) if rows else None
 
     def _whole(self, end: _Sound) -> FeatureTotals:
@@ -342,13 +346,11 @@ class WindowEvidence:
         sound = end.unbroken(begin, _SHORT)
         if end.spoken >= begin + _SHORT and np.array_equal(sound, end.window(begin, _SHORT)):
             return self._embed(name, end, begin, _SHORT) * weight
-        key = name, begin
-        if (value := self._unbroken.get(key)) is None:
+        key = name, begin, _UNBROKEN
+        if key not in self._cache:
             (value,) = self._embedders[name].embed_part(sound)
-            value = np.asarray(value, np.float64)
-            if self._sound.unbroken(begin, _SHORT).size == sound.size:
-                self._unbroken[key] = value
-        return value * weight
+            self._cache[key] = np.asarray(value, np.float64)
+        return self._cache[key] * weight
 
     def _most(
         self, rows: list[tuple[int, FeatureTotals, dict[str, tuple[FloatArray, int]]]]

@@ -58,7 +58,7 @@ def test_any_cutting_gives_the_same_figures(pitch_alone):
 
 def test_a_step_embeds_a_window_once(monkeypatch):
     embedded: list[bytes] = []
-    count_all = 0
+    total = 0
     embed = VoiceNetwork.embed
 
     def count(network: VoiceNetwork, windows: FloatArray) -> FloatArray:
@@ -75,9 +75,9 @@ def test_a_step_embeds_a_window_once(monkeypatch):
         windows.mark()
         monkeypatch.undo()
         assert len(set(embedded)) == len(embedded)
-        count_all += len(embedded)
+        total += len(embedded)
         embedded.clear()
-    assert count_all > 5
+    assert total > 5
 
 
 def test_a_figure_is_that_of_what_was_said_lately_or_of_all(pitch_alone):
