@@ -33,12 +33,13 @@ _GRID = 50  # ticks of speech from one window to the next
 _SHORT = 100  # ticks of a short window: of less the network makes little
 _LEAST = 70  # ticks that another recording may count as a second
 _EARLY_WINDOWS = 2
+_UNBROKEN = 0  # length by which a short window that keeps its pauses is known
 
 
-class _Speech(AudioFeature):
-    """The speech of a recording, pauses left out: a frame for every tick of it."""
+class _Ticks(AudioFeature):
+    """The sound of a recording: a frame for every tick, its last number 1 for speech."""
 
-    spec, follow = FeatureSpec("speech", EMBEDDING, _TICK, 0.01, RATE), None
+    spec, follow = FeatureSpec("ticks", EMBEDDING, _TICK + 1, 0.01, RATE), None
 
     def __init__(self) -> None:
         self.activity = VoiceActivity()
@@ -47,14 +48,14 @@ class _Speech(AudioFeature):
         super().__init__()
 
     def process(self, samples: FloatArray) -> Track:
-        """Keep the ticks of speech among those that these further samples, (n,), complete."""
+        """Cut the ticks that these further samples, (n,), complete."""
         sound = np.concatenate((self._rest, samples))
         count = sound.size // _TICK
         self._rest = sound[count * _TICK :].copy()
-        spoken = np.flatnonzero(self.activity.process(samples))
+        ticks = sound[: count * _TICK].reshape(count, _TICK)
         self._ticks += count
-        ticks = sound[: count * _TICK].reshape(count, _TICK)[spoken]
-        return Track(self._ticks - count + spoken + 1, ticks)
+        at = np.arange(self._ticks - count, self._ticks) + 1
+        return Track(at, np.column_stack((ticks, self.activity.process(samples))))
 
     def flush(self) -> Track:
         """Fill up the last tick with silence."""
@@ -81,15 +82,17 @@ class _Sound:
 
     def __init__(self, monitor: Monitor, names: list[str]) -> None:
         specs = {name: monitor.population.features[name].spec for name in names}
-        features: list[Feature] = [*make(names, monitor.front_end.setup), _Speech()]
+        features: list[Feature] = [*make(names, monitor.front_end.setup), _Ticks()]
         self._reader = BlocksToTicks(features, None, 0)
         self._accumulator = FrameAccumulator(specs)
-        self.first, self.speech = 0, np.empty((0, _TICK), np.float32)
+        self._ticks = np.empty((0, _TICK), np.float32)
+        self._speech: IntArray = np.empty(0, np.intp)  # where speech is among these
+        self._first = 0  # ticks of speech that were forgotten
 
     @property
     def spoken(self) -> int:
         """Ticks of speech so far."""
-        return self.first + len(self.speech)
+        return self._first + len(self._speech)
 
     @property
     def tick(self) -> int:
@@ -112,18 +115,29 @@ class _Sound:
         return end
 
     def forget(self, spoken: int) -> None:
-        """Forget speech before this tick of it."""
-        self.speech = self.speech[spoken - self.first :].copy()
-        self.first = spoken
+        """Forget sound before this tick of speech."""
+        speech = self._speech[spoken - self._first :]
+        begin = int(speech[0]) if len(speech) else len(self._ticks)
+        self._first, self._speech, self._ticks = spoken, speech - begin, self._ticks[begin:].copy()
 
     def window(self, begin: int, length: int) -> FloatArray:
         """Return speech from a tick of it on, shape (n,)."""
-        return self.speech[begin - self.first : begin - self.first + length].reshape(-1)
+        begin -= self._first
+        return self._ticks[self._speech[begin : begin + length]].reshape(-1)
+
+    def unbroken(self, begin: int, length: int) -> FloatArray:
+        """Return sound from a tick of speech on, pauses included, shape (n,); less at the end."""
+        index = begin - self._first
+        first = self._speech[index] if index < len(self._speech) else len(self._ticks)
+        return self._ticks[first : first + length].reshape(-1)
 
     def _learn(self, frames: Frames, *, everything: bool = False) -> None:
         accumulator = self._accumulator
         accumulator.add(frames)
-        self.speech = np.concatenate((self.speech, frames.tracks["speech"].values))
+        values = frames.tracks["ticks"].values
+        speech = np.flatnonzero(values[:, _TICK]) + len(self._ticks)
+        self._speech = np.concatenate((self._speech, speech))
+        self._ticks = np.concatenate((self._ticks, values[:, :_TICK]))
         moments = accumulator.moments(
             [accumulator.tick + accumulator.waiting], everything=everything
         )
@@ -185,6 +199,12 @@ class WindowEvidence:
         sound.forget(first)
         self._cache = {key: value for key, value in self._cache.items() if key[1] >= first}
 
+    def _has(self, begin: int, length: int) -> bool:
+        """Return whether a window is real: silence was foreseen for the rest of the others."""
+        if length == _UNBROKEN:
+            return self._sound.unbroken(begin, _SHORT).size == _SHORT * _TICK
+        return begin + length <= self._sound.spoken
+
     @property
     def _next(self) -> int:
         """Short windows that are complete."""
@@ -205,6 +225,7 @@ class WindowEvidence:
                 name: (totals.totals[name], totals.frames[name]) for name in self._embedders
             }
             rows.append((totals.speech, totals, embedded))
+        self._cache = {key: value for key, value in self._cache.items() if self._has(*key[1:])}
         return self._most(rows) if rows else None
 
     def _whole(self, end: _Sound) -> FeatureTotals:
@@ -236,6 +257,9 @@ class WindowEvidence:
         overlapping = {name: self._overlapping(name, begin, start, end) for name in self._embedders}
         if all(count for _, count in overlapping.values()):
             rows.append((totals.speech, totals, overlapping))
+        if totals.speech <= 2 * _SHORT and end.unbroken(begin, _SHORT).size == _SHORT * _TICK:
+            embedded = {n: (self._embed_unbroken(n, begin, end), 1) for n in self._embedders}
+            rows.append((_SHORT, totals, embedded))
         if totals.speech <= CLOSE_SECONDS * TICKS_PER_SECOND:
             for is_early in (False, True):
                 chains = {}
@@ -309,10 +333,24 @@ class WindowEvidence:
         if missing:
             speech = np.concatenate((speech, speech[-missing:]))
         (value,) = self._embedders[name].embed_part(speech)
-        value = np.asarray(value, np.float64)
-        if begin + length <= self._sound.spoken:
-            self._cache[key] = value
-        return value
+        self._cache[key] = np.asarray(value, np.float64)
+        return self._cache[key]
+
+    def _embed_unbroken(self, name: str, begin: int, end: _Sound) -> FloatArray:
+        """Embed a second as if all of it were speech, as a window.
+
+        In another recording, noise after a word may count as speech.
+        """
+        seconds = self._monitor.population.features[name].spec.frame_seconds
+        weight = seconds * TICKS_PER_SECOND / _SHORT
+        sound = end.unbroken(begin, _SHORT)
+        if end.spoken >= begin + _SHORT and np.array_equal(sound, end.window(begin, _SHORT)):
+            return self._embed(name, end, begin, _SHORT) * weight
+        key = name, begin, _UNBROKEN
+        if key not in self._cache:
+            (value,) = self._embedders[name].embed_part(sound)
+            self._cache[key] = np.asarray(value, np.float64)
+        return self._cache[key] * weight
 
     def _most(
         self, rows: list[tuple[int, FeatureTotals, dict[str, tuple[FloatArray, int]]]]

@@ -5,6 +5,7 @@ import pytest
 import soundfile
 
 from monitor import Monitor, Population
+from monitor.networks.voice import VoiceNetwork
 from monitor.relay.gate import MARGIN_BITS
 from monitor.stream.windows import BACK_SECONDS, WindowEvidence
 from monitor.types import Block, FloatArray
@@ -51,6 +52,30 @@ def test_another_voice_before_hides_nothing(pitch_alone):
 def test_any_cutting_gives_the_same_figures(pitch_alone):
     sound = synthetic(6.0, pitch=180.0)
     assert figures(pitch_alone, sound) == figures(pitch_alone, sound, 333)
+
+
+def test_a_step_embeds_a_window_once(monkeypatch):
+    embedded: list[bytes] = []
+    total = 0
+    embed = VoiceNetwork.embed
+
+    def count(network: VoiceNetwork, windows: FloatArray) -> FloatArray:
+        embedded.extend(window.tobytes() for window in windows)
+        return embed(network, windows)
+
+    monitor = Monitor(Population.reference(), ["voice"], step_seconds=STEP)
+    windows, size = WindowEvidence(monitor), round(STEP * RATE)
+    sound = synthetic(2.4, pitch=180.0).astype(np.float32)
+    for start in range(0, len(sound) - size + 1, size):
+        windows.take(Block(sound[start : start + size], RATE))
+        monkeypatch.setattr(VoiceNetwork, "embed", count)
+        windows.bits(SILENCE)
+        windows.mark()
+        monkeypatch.undo()
+        assert len(set(embedded)) == len(embedded)
+        total += len(embedded)
+        embedded.clear()
+    assert total > 5
 
 
 def test_a_figure_is_that_of_what_was_said_lately_or_of_all(pitch_alone):
