@@ -1,10 +1,9 @@
 """Tables of how much is much: bits as people, usual bits, and a threshold for each purpose.
 
-The one declaration: docs/how-much.md, README's first table, the page's "?" and the end of
-``monitor demo`` are rendered from it. ``docs/check.py`` compares both documents with it, and its
-figures with benchmarks/results/usual.md. The shipped population holds its ranges too, for the band
-of pictures and pages: after an edit run
-``python -m recipes.reference ../shared/speech --usual``.
+The one declaration: docs/how-much.md, README's first table, the page's "?" and the end of ``monitor
+demo`` are rendered from it. ``docs/check.py`` compares both documents with it, and its figures with
+benchmarks/results/usual.md. The shipped population holds its ranges too, for the band of pictures
+and pages: after an edit run ``python -m recipes.reference ../shared/speech --usual``.
 """
 
 from __future__ import annotations

@@ -205,8 +205,7 @@ class HoldRule(BaseRule):
         if self._span < self._hold() - SLACK_SECONDS:
             return (
                 f"{alert}, its readings cover only {self._span:.1f} s of the {self._hold():g} s "
-                "for "
-                "which it must hold"
+                "for which it must hold"
             )
         if self._of_nobody:
             return (

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 VARIABLE = "_MONITOR_COMPLETE"
 """Environment variable through which the script of `monitor doctor --completion` asks the
 program."""
-
-
 _FILE = re.compile(r"\[?(FILE|DIR|MANIFEST|FRAMES|RECORDING|RUN|CORPUS|SCORES)\b")
 """A metavar, or one of the words in it, that stands for a file."""
 

@@ -10,8 +10,10 @@ import click
 
 from monitor.cli.help import HelpCommand
 from monitor.cli.inputs import device_option, quiet_libraries
-from monitor.cli.monitor_options import HouseOptions, RunOptions, RunReporter, refuse_beside
+from monitor.cli.monitor_options import refuse_beside
 from monitor.cli.options import Seconds, group, option, setting, shared, with_options
+from monitor.cli.page_options import HouseOptions
+from monitor.cli.run_options import RunOptions, RunReporter
 from monitor.cli.transcript_options import LiveTurns
 from monitor.errors import UsageError
 

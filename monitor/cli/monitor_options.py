@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
 from monitor.alerts.actions.registry import ACTION_OPTIONS, BackgroundDelivery
-from monitor.cli.inputs import check_model, stopped_by_signals
+from monitor.cli.inputs import check_model
 from monitor.cli.options import (
     BudgetTerms,
     Features,
@@ -25,31 +22,17 @@ from monitor.cli.options import (
     RankModelFile,
     Seconds,
     Share,
-    Text,
     among_option,
-    check_picture,
-    feature_setup,
     group,
-    note,
     option,
     read_lines,
-    say,
     setting,
     shared,
     speaker_model_option,
-    unlocked,
 )
-from monitor.cli.secret_options import (
-    has_password,
-    notifies_by_secret,
-    posts_by_secret,
-    refuse_typed,
-    token_setting,
-)
-from monitor.cli.transcript_options import TranscriptOptions
+from monitor.cli.secret_options import notifies_by_secret, posts_by_secret, refuse_typed
 from monitor.errors import UsageError
 from monitor.phrases import plural
-from monitor.run import status_of
 from monitor.safe_text import is_name, spelled
 
 if TYPE_CHECKING:
@@ -58,14 +41,9 @@ if TYPE_CHECKING:
     from monitor.features.registry import FeatureSetup
     from monitor.population.population import Population
     from monitor.population.rank_model import RankModels
-    from monitor.protocols import AlertAction, AlertRule, RelayControl, Sink, Source
-    from monitor.relay import Relay
-    from monitor.run import LedgerFile, LogFile, Protection, Run
-    from monitor.sinks.buffer import RunBuffer
-    from monitor.sinks.house import PageDevice
-    from monitor.sinks.mqtt import Broker
+    from monitor.protocols import AlertAction, AlertRule, Source
+    from monitor.run import LedgerFile, LogFile, Protection
     from monitor.stream.monitor import Monitor
-    from monitor.web.page import Page
 
 
 @dataclass(frozen=True, slots=True)
@@ -554,302 +532,3 @@ class ProtectedVoiceOptions:
                 "of the protected one: leave out --ledger or --protect"
             )
         return Protection(self.protect, self.population(), self.protect_seed)
-
-
-LOOPBACK = "127.0.0.1"
-PAGE_TOP = 100  # maximum number of speakers that the page draws
-
-
-def _read_address(text: str) -> tuple[str, int]:
-    host, colon, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]") if colon else LOOPBACK
-    number = int(port) if port.isascii() and port.isdigit() and len(port) < 6 else 65536
-    if not host or number > 65535 or any(map(str.isspace, host)):
-        raise ValueError
-    return host, number
-
-
-Address = partial(
-    Text, "[HOST:]PORT", _read_address, "is not like 8000, 127.0.0.1:8000 or [::1]:8000"
-)
-"""Address to serve at: PORT on this machine alone, or HOST:PORT."""
-web_token_setting = token_setting(
-    "web-token",
-    "MONITOR_WEB_TOKEN",
-    "Token that opens the page, from FILE or MONITOR_WEB_TOKEN. Needed if other machines can "
-    "reach the page.",
-)
-
-
-@dataclass(frozen=True, slots=True)
-class DisplayOptions:
-    """Options of display."""
-
-    top: int | None = setting(
-        "top N",
-        f"Number of most probable speakers to name in every reading. [default: 5, or {PAGE_TOP} "
-        "with --web]",
-        minimum=1,
-    )
-    web: tuple[str, int] | None = option(
-        "--web",
-        "Show the run in a browser, on this machine only unless HOST is given (extra 'web').",
-        type=Address(),
-    )
-    web_token: str | None = shared(web_token_setting)
-    overlay_token: str | None = shared(
-        token_setting(
-            "overlay-token",
-            "MONITOR_OVERLAY_TOKEN",
-            "Serve only the bits, for OBS, at /overlay?token=TOKEN of --web. The token is in FILE "
-            "or MONITOR_OVERLAY_TOKEN.",
-        )
-    )
-
-    @property
-    def named(self) -> int:
-        """Number of speakers that a reading names."""
-        return self.top or (5 if self.web is None else PAGE_TOP)
-
-    def pages(
-        self, thresholds: Sequence[tuple[str, float]], relay: RelayControl | None = None
-    ) -> Iterator[Page]:
-        """The page of a run, opened when it is asked for; none where none was wanted."""
-        if self.web is not None:
-            yield open_page(
-                self.web,
-                self.web_token,
-                thresholds=thresholds,
-                relay=relay,
-                overlay_token=self.overlay_token,
-            )
-
-
-def open_page(
-    address: tuple[str, int],
-    token: str | None = None,
-    *,
-    thresholds: Sequence[tuple[str, float]] = (),
-    recorded: bool = False,
-    relay: RelayControl | None = None,
-    overlay_token: str | None = None,
-) -> Page:
-    """A sink that serves its records; its ``url`` is where."""
-    try:
-        from monitor.web.page import Page
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"the page needs {error.name}: pip install 'speaker-disclosure-monitor[web]'"
-        ) from None
-    return Page(
-        *address,
-        token=token,
-        thresholds=thresholds,
-        recorded=recorded,
-        relay=relay,
-        overlay_token=overlay_token,
-    )
-
-
-def mqtt_option(help: str) -> Any:  # noqa: A002
-    """Make the field of a broker's address."""
-    remedy = (
-        "leave it out and set MONITOR_MQTT_PASSWORD, or give the address in a @FILE or MONITOR_MQTT"
-    )
-    callback = refuse_typed(has_password, remedy)
-    return option("--mqtt URL|@FILE", help, envvar="MONITOR_MQTT", callback=callback)
-
-
-@dataclass(frozen=True, slots=True)
-class HouseOptions:
-    """A broker of MQTT."""
-
-    mqtt: str | None = mqtt_option(
-        "Show bits and alerts in Home Assistant through this MQTT broker (extra 'mqtt'). Use "
-        "mqtt://USER@HOST:PORT/PREFIX, or mqtts:// for TLS. The password comes from "
-        "MONITOR_MQTT_PASSWORD, or from the address in @FILE or MONITOR_MQTT. With --through, a "
-        "switch mutes the voice. The speaker's name is not sent."
-    )
-    mqtt_ca: str | None = setting(
-        "mqtt-ca FILE", "CA certificate (PEM) for an mqtts:// broker. [default: the system's]"
-    )
-    mqtt_name: str = setting(
-        "mqtt-name NAME",
-        "Name of the device in Home Assistant. Topics and ids derive from it, so do not change it.",
-        default="voice",
-    )
-
-    def broker(self) -> Broker | None:
-        """Return the broker; None where none was named."""
-        if self.mqtt is None:
-            if self.mqtt_ca is not None:
-                raise UsageError("mqtt-ca goes with --mqtt mqtts://HOST")
-            return None
-        from monitor.sinks.mqtt import NEEDED, Broker
-
-        lines = addresses("--mqtt", (self.mqtt,))
-        if len(lines) != 1:
-            raise UsageError(f"{NEEDED}; its @FILE has one line")
-        if not is_name(self.mqtt_name):
-            raise UsageError("mqtt-name: use a name of one line")
-        password = os.environ.get("MONITOR_MQTT_PASSWORD") or None
-        return Broker.parse(lines[0], password=password, authority=self.mqtt_ca)
-
-    def devices(self, relay: RelayControl | None = None) -> Iterator[AlertAction]:
-        """Open the voice as a device; none where no broker was named."""
-        if (broker := self.broker()) is not None:
-            from monitor.sinks.house import VoiceDevice
-
-            yield VoiceDevice(broker, spelled(self.mqtt_name), relay=relay, report=note)
-
-    def page(self) -> PageDevice | None:
-        """Open a page as a device; None where no broker was named."""
-        if (broker := self.broker()) is None:
-            return None
-        from monitor.sinks.house import PageDevice
-
-        return PageDevice(broker, spelled(self.mqtt_name), report=note)
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """Options that listen and replay share."""
-
-    options: MonitorOptions = group(MonitorOptions, "Speaker and attacker")
-    protecting: ProtectedVoiceOptions = group(ProtectedVoiceOptions, "Anonymiser")
-    transcribing: TranscriptOptions = group(TranscriptOptions, "Words and turns")
-    alerting: AlertOptions = group(AlertOptions, "Alerts")
-    of_ledger: LedgerOptions = group(LedgerOptions, "Alerts")
-    log: JsonLog = group(JsonLog, "Output")
-    shown: DisplayOptions = group(DisplayOptions, "Output")
-
-
-class RunReporter:
-    """Opens the requested run, reports on it, and buffers events for pictures."""
-
-    def __init__(
-        self,
-        options: RunOptions,
-        read: Iterable[object | None] = (),
-        *,
-        plot: tuple[Path, bool] | None = None,
-        resume: bool = False,
-        split: bool = False,
-        alert_for: Sequence[str] = (),
-        relay: Relay | None = None,
-        actions: Iterable[AlertAction] = (),
-    ) -> None:
-        self._split, self._alert_for = split, alert_for  # by person, of these labels
-        self._relay, self._actions = relay, actions
-        options.alerting.check_ledger(options.of_ledger.ledger)
-        options.of_ledger.check(keeps=relay is not None)
-        self._options = options
-        self._protection = options.protecting.protection(
-            options.of_ledger.ledger, later=relay is not None and relay.protects
-        )
-        if self._protection is not None and relay is not None:
-            self._protection = replace(self._protection, on_block=relay.send_protected)
-        spared = [
-            *read,
-            *options.options.files,
-            *options.protecting.files,
-            options.of_ledger.ledger,
-        ]
-        log = options.log.file(spared, resume=resume)
-        self._log, self._plot = log, plot
-        self._terminal = sys.stdout.isatty()
-        if plot is not None:
-            check_picture(plot[0])
-
-    @cached_property
-    def _kept(self) -> RunBuffer:
-        """Buffer of what is drawn and summed up; it brings rich, which is slow to import."""
-        from monitor.sinks.buffer import RunBuffer
-
-        return RunBuffer()
-
-    def run(
-        self, source: Callable[[], Source], *, allow_overlap: bool = False, jobs: int | None = 1
-    ) -> Run:
-        """The run of a source, not yet entered."""
-        from monitor.run import Run, RunSettings
-
-        options, setup = self._options, feature_setup()
-        relays = [] if self._relay is None else [self._relay]
-        monitors: Sequence[Callable[[Source], Monitor]] = (
-            options.options.monitors(setup=setup, top=options.shown.named)
-            if self._split
-            else [partial(options.options.monitor, setup=setup, top=options.shown.named)]
-        )
-        return Run(
-            source,
-            monitors,
-            settings=RunSettings(
-                until=options.alerting.until,
-                allow_overlap=allow_overlap,
-                allow_idle_alerts=options.alerting.allow_idle,
-                protect=self._protection,
-                jobs=jobs,
-                alert_labels=self._alert_for,
-            ),
-            rules=lambda monitor: options.alerting.rules_for(
-                monitor, [*options.of_ledger.rules(), *relays]
-            ),
-            actions=itertools.chain(options.alerting.actions(), relays, self._actions),
-            sinks=options.shown.pages(options.alerting.thresholds, self._relay),
-            log=self._log,
-            ledger=options.of_ledger.file(),
-        )
-
-    def follow(self, run: Run, view: Sink) -> None:
-        """Follow an opened run to its end, in a view; Ctrl-C ends a live source."""
-        from monitor.protocols import LiveSource
-
-        if self._log is not None and not run.locked:
-            say(unlocked(str(self._log.path)))
-        for notice in run.notices:
-            note(notice)
-        for page in run.sinks:
-            say(f"monitor: the page is at {page.url}")  # type: ignore[attr-defined]
-        run.sinks.append(view)
-        if self._plot is not None or self._terminal:
-            run.sinks.append(self._kept)
-        if self._relay is not None:
-            self._relay.begin(run.monitor, run.attackers, charge=run.hold_ledger())
-        live = isinstance(run.source, LiveSource)
-        try:
-            with stopped_by_signals(run.stop) if live else nullcontext():
-                run.to_end()
-        except KeyboardInterrupt:
-            if run.resumable:
-                say("monitor: to continue later, run the same command with --resume")
-            raise
-
-    def status(self, run: Run) -> int:
-        """Report the outcome of a closed run, and return its exit status."""
-        totals = run.totals
-        for notice in totals.notices:
-            note(notice)
-        for line in totals.undecided:
-            say(f"monitor: {line}")
-        for failure in totals.failures:
-            say(f"monitor: failed: {failure}")
-        if totals.alerts and run.shortfalls:
-            say(f"monitor: an alert was raised. The run is incomplete: {'; '.join(run.shortfalls)}")
-        if totals.alerts and self._relay is None and not self._terminal:
-            from monitor.events.phrases import UNCHANGED
-
-            say(f"monitor: {UNCHANGED}")
-        if self._plot is not None:
-            from monitor.events.schema import read_run
-            from monitor.plots.curve import plot_run
-
-            log = self._log  # of a resumed run only the file has the beginning
-            events = read_run(str(log.path)) if log and log.resume else self._kept.events
-            path, guides = self._plot
-            plot_run(events, path, guides=guides)
-        if self._terminal and (self._log is None or self._log.path != "-"):
-            from monitor.sinks.summary import print_summary
-
-            print_summary(self._kept.events)
-        return status_of(run)

@@ -196,9 +196,8 @@ def _print_account(
     beats = bounds.advanced_nats < bounds.basic_nats
     say(
         f"{largest.speaker}'s {plural(bounds.trials, unit)} ({largest.seconds:.0f} s of speech) "
-        "have "
-        f"epsilon {bounds.basic_nats:.4g} by basic composition, and {bounds.optimal_nats:.4g} by "
-        f"optimal (delta {largest.delta:g}); advanced "
+        f"have epsilon {bounds.basic_nats:.4g} by basic composition, and {bounds.optimal_nats:.4g} "
+        f"by optimal (delta {largest.delta:g}); advanced "
         + (f"{bounds.advanced_nats:.4g}" if beats else "is no better than basic")
     )
     empty = sum(promise.empty for promise in spent)

@@ -16,7 +16,7 @@ import click
 
 from monitor.cli.help import HelpCommand
 from monitor.cli.inputs import open_all
-from monitor.cli.monitor_options import RunOptions, RunReporter, refuse_beside
+from monitor.cli.monitor_options import refuse_beside
 from monitor.cli.options import (
     NOTE,
     UNKNOWN_SECONDS,
@@ -39,6 +39,7 @@ from monitor.cli.options import (
     shared,
     with_options,
 )
+from monitor.cli.run_options import RunOptions, RunReporter
 from monitor.cli.transcript_options import alert_for_option, check_pipe, say_unused_words
 from monitor.errors import MonitorError, SourceError, StoreError, UsageError
 from monitor.phrases import clock_time, plural

@@ -10,13 +10,6 @@ from typing import Any, ClassVar
 import click
 
 from monitor.cli.help import HelpCommand
-from monitor.cli.monitor_options import (
-    LOOPBACK,
-    Address,
-    HouseOptions,
-    mqtt_option,
-    web_token_setting,
-)
 from monitor.cli.options import (
     Seconds,
     among_option,
@@ -29,6 +22,7 @@ from monitor.cli.options import (
     speaker_model_option,
     with_options,
 )
+from monitor.cli.page_options import LOOPBACK, Address, HouseOptions, mqtt_option, web_token_setting
 from monitor.errors import UsageError
 
 

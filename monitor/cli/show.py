@@ -10,7 +10,6 @@ from pathlib import Path
 import click
 
 from monitor.cli.help import HelpCommand
-from monitor.cli.monitor_options import LOOPBACK, Address, open_page, web_token_setting
 from monitor.cli.options import (
     CrowdSizes,
     argument,
@@ -23,6 +22,7 @@ from monitor.cli.options import (
     shared,
     with_options,
 )
+from monitor.cli.page_options import LOOPBACK, Address, open_page, web_token_setting
 from monitor.errors import UsageError
 
 _WAIT_SECONDS = 2.0  # for a run to be read before its page is shown
@@ -155,7 +155,7 @@ def _open_page(options: ShowOptions) -> int:
 
     events = follow_run(options.runs[0])
     first = next(events)  # what is no run is refused before anything is opened
-    with open_page(options.web, options.web_token, recorded=True) as page:
+    with open_page(options.web, token=options.web_token, recorded=True) as page:
 
         def show() -> None:
             say(page.url, err=False)

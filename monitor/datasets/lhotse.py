@@ -10,6 +10,7 @@ import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -167,8 +168,6 @@ class _Reader:
             is_whole = _is_whole(clip, segments.audio)
             yield Row(speaker, session, path if is_whole else clip, segments.where)
 
-    # --- The two kinds of manifests.
-
     def read_cuts(self, path: Path) -> None:
         """Read cuts, with their supervisions in them."""
         for where, cut in self._lines(path):
@@ -268,19 +267,13 @@ class _Reader:
         self._listing.attributes.add(speaker.strip(), cells_of(values, without))
 
 
-class _noted:  # noqa: N801
-    """Context that records an unusable line as a problem and skips it."""
-
-    def __init__(self, where: str, problems: Problems) -> None:
-        self._where, self._problems = where, problems
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
-        if isinstance(error, _ManifestError):
-            self._problems.append(f"{self._where}{error}")
-        return isinstance(error, _ManifestError)
+@contextmanager
+def _noted(where: str, problems: Problems) -> Iterator[None]:
+    """Record an unusable line as a problem and skip it."""
+    try:
+        yield
+    except _ManifestError as error:
+        problems.append(f"{where}{error}")
 
 
 def _number(

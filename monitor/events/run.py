@@ -237,8 +237,7 @@ class RunStart(Event):
     )
     protected: ProtectedStart | None = text_key(
         "only with `--protect`. Its `method`, `latency_seconds` (null if it needs the complete "
-        "recording), "
-        "and the `support_bits` and `fingerprint` of each of the `attackers`",
+        "recording), and the `support_bits` and `fingerprint` of each of the `attackers`",
         sparse=True,
         default=None,
     )

@@ -12,12 +12,12 @@ from monitor.events.phrases import caveat_of
 from monitor.events.reading import Reading
 from monitor.events.run import Alert, RunStart
 from monitor.protocols import CLEAR, MUTED
+from monitor.sinks.mqtt import Broker, Entities, HouseDevice
 
 if TYPE_CHECKING:
     from monitor.events.declaration import Event
     from monitor.protocols import RelayControl
     from monitor.types import Record
-from monitor.sinks.mqtt import Broker, Entities, HouseDevice
 
 NAME = "voice"
 ON, OFF = b"ON", b"OFF"

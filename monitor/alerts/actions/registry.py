@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -135,7 +134,7 @@ class ActionOption:
     name: str  # as it is typed
     metavar: str  # what follows it, for ``--help``
     help: str  # what it does
-    opens: Callable[[str], AlertReceiver]  # what was given to the receiver
+    receiver: str  # class in `monitor.alerts.actions.receivers`
     # the variable that it may come from as well, since it often holds a secret: then ``@FILE``
     # stands for the lines of a file. Empty if it cannot.
     environment: str = ""
@@ -145,23 +144,12 @@ class ActionOption:
         """Name as Python writes it."""
         return self.name.removeprefix("--").replace("-", "_")
 
+    def opens(self, text: str) -> AlertReceiver:
+        """Make the receiver of what was typed."""
+        from monitor.alerts.actions import receivers  # brings http and ssl
 
-def _command(line: str) -> AlertReceiver:
-    from monitor.alerts.actions.receivers import Command
-
-    return Command(line)
-
-
-def _webhook(url: str) -> AlertReceiver:
-    from monitor.alerts.actions.receivers import Webhook  # brings http and ssl
-
-    return Webhook(url)
-
-
-def _notify(url: str) -> AlertReceiver:
-    from monitor.alerts.actions.receivers import Notify
-
-    return Notify(url)
+        receiver: AlertReceiver = getattr(receivers, self.receiver)(text)
+        return receiver
 
 
 ACTION_OPTIONS = (
@@ -170,14 +158,14 @@ ACTION_OPTIONS = (
         "COMMAND",
         "Run this at every alert and warning, raised or cleared, with its JSON record on "
         "standard input; may be repeated. Its output goes to stderr.",
-        _command,
+        "Command",
     ),
     ActionOption(
         "--webhook",
         "URL|@FILE",
         "Post them there as JSON; may be repeated. Redirects are not followed. Keep an address "
         "with a secret in @FILE or MONITOR_WEBHOOK: others can see the command line.",
-        _webhook,
+        "Webhook",
         "MONITOR_WEBHOOK",
     ),
     ActionOption(
@@ -185,7 +173,7 @@ ACTION_OPTIONS = (
         "URL|@FILE",
         "Notify through this apprise address, such as ntfy://topic (extra 'notify'); may be "
         "repeated. Keep an address with a secret in @FILE or MONITOR_NOTIFY.",
-        _notify,
+        "Notify",
         "MONITOR_NOTIFY",
     ),
 )
