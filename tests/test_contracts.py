@@ -31,7 +31,6 @@ from tests.contracts import (
     SINKS,
     SKETCHES,
     SOURCES,
-    Listened,
     growth,
     heard,
     listened,
@@ -326,12 +325,6 @@ def test_source_offers_what_the_protocol_asks(source_case, tmp_path):
         assert all(x.dtype == np.float32 and np.abs(x).max() > 0.1 for x in found.samples.values())
 
 
-def assert_same_stream(one: Listened, other: Listened) -> None:
-    assert one.samples.keys() == other.samples.keys()
-    assert all(np.array_equal(one.samples[key], other.samples[key]) for key in one.samples)
-    assert (one.speech, one.tracks, one.gaps) == (other.speech, other.tracks, other.gaps)
-
-
 @pytest.mark.slow
 def test_source_gives_the_same_stream_for_any_cutting_and_again(source_case, tmp_path):
     streams = []
@@ -344,8 +337,11 @@ def test_source_gives_the_same_stream_for_any_cutting_and_again(source_case, tmp
     next(iterator)
     if source_case.again:
         streams += [listened(source), listened(source)]
-    for other in streams[1:]:
-        assert_same_stream(other, streams[0])
+    whole, *others = streams
+    for other in others:
+        assert other.samples.keys() == whole.samples.keys()
+        assert all(np.array_equal(other.samples[key], whole.samples[key]) for key in whole.samples)
+        assert (other.speech, other.tracks, other.gaps) == (whole.speech, whole.tracks, whole.gaps)
 
 
 @pytest.mark.parametrize("name", [name for name, case in SOURCES.items() if case.damaged])

@@ -277,10 +277,6 @@ def test_an_experiment_tells_that_noisy_templates_understate(run, heard, tmp_pat
     assert "at T = 3 s" in rises["text"]
 
 
-def tokens(path: Path) -> np.ndarray:
-    return np.asarray(join_runs(list(FramesFile(path))).tracks["tokens"].values)
-
-
 def test_recordings_become_frames_of_noisy_tokens_and_nothing_else(run, tmp_path):
     voices, noisy = tmp_path / "voices", tmp_path / "noisy"
     for name in ("ann/one.flac", "ann/two.flac", "bob/three.wav"):
@@ -299,7 +295,10 @@ def test_recordings_become_frames_of_noisy_tokens_and_nothing_else(run, tmp_path
     extractor = Extractor([Tokens()])
     parts = extractor.process(Block(babble(20, pause_seconds=0.3), RATE)), extractor.flush()
     clear = np.concatenate([part.tracks["tokens"].values for part in parts])
-    one, two = (tokens(noisy / f"ann/{name}.npz") for name in ("one", "two"))
+    one, two = (
+        join_runs(list(FramesFile(noisy / f"ann/{name}.npz"))).tracks["tokens"].values
+        for name in ("one", "two")
+    )
     assert len(one) == len(clear)
     assert np.mean(one == clear) < 0.2
     assert not np.array_equal(one, two)  # each has noise of its own, though the sound is the same

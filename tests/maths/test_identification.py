@@ -20,17 +20,13 @@ SIZES = np.array([1.0, 2, 3, 10, 50, 1e4, 1e6, 1e10])
 NAMES = sorted(FORMS)
 
 
-def inside(name):
-    """Parameters of a form, anywhere in its range."""
-    form = FORMS[name]
-    return st.tuples(*(st.floats(low, high) for low, high in zip(form.low, form.high, strict=True)))
-
-
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=60)
 @given(data=st.data())
 def test_rates_fall_with_the_crowd_and_stay_shares(name, data):
-    rates = FORMS[name].rate(np.array([data.draw(inside(name))]), SIZES)[0]
+    form = FORMS[name]
+    inside = st.tuples(*map(st.floats, form.low, form.high))
+    rates = form.rate(np.array([data.draw(inside)]), SIZES)[0]
     assert ((rates >= 0) & (rates <= 1 + 1e-9)).all()
     assert (np.diff(rates) <= 1e-8).all()  # log-gammas of some 1e6 leave 1e-9
     if name != "probit":  # a miss stays one

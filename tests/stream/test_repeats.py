@@ -29,10 +29,6 @@ def talk(shared) -> FloatArray:
 ALONE = MonitorSettings(second_voice=False)  # another voice is looked for in parts of windows
 
 
-def exact(clip: FloatArray, times: int) -> FloatArray:
-    return np.tile(clip, times)
-
-
 def resampled(clip: FloatArray, times: int) -> FloatArray:
     """Cut and looped at 44.1 kHz: the period is no whole number of samples here."""
     there = soxr.resample(clip, SPEECH_RATE, 44_100)[:-7]
@@ -66,7 +62,7 @@ class Counted(Voice):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("looped", [exact, resampled])
+@pytest.mark.parametrize("looped", [np.tile, resampled])
 @pytest.mark.parametrize(("seconds", "times"), [(0.1, 100), (1.0, 15), (5.0, 3), (15.0, 2)])
 def test_a_loop_changes_neither_the_figure_nor_the_length(talk, shared, seconds, times, looped):
     watch = next((shared / "speech").glob("*/*/121550.opus")).parent.name

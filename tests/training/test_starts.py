@@ -51,7 +51,7 @@ def test_a_start_is_a_stream_of_its_own(recording):
             assert_array_equal(track.ticks, expected.ticks)
             assert_array_equal(track.values, expected.values)
         # a test has what a stream has when its clock reads so many seconds
-        for name, spec in heard_specs().items():
+        for name, spec in ((each.spec.name, each.spec) for each in make(FEATURES)):
             session = session_frames([heard], spec)
             unit = int(heard.speech[:at].sum()) // 10
             stream = FrameAccumulator({name: spec})
@@ -82,10 +82,6 @@ def test_starts_do_not_depend_on_how_the_recording_is_cut(recording):
         assert_array_equal(one.speech, other.speech)
         assert_array_equal(one.tracks["f0"].ticks, other.tracks["f0"].ticks)
         assert_array_equal(one.tracks["f0"].values, other.tracks["f0"].values)
-
-
-def heard_specs():
-    return {feature.spec.name: feature.spec for feature in make(FEATURES)}
 
 
 @pytest.mark.slow

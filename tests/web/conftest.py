@@ -11,6 +11,7 @@ from tests.records import event
 from tests.web import records
 
 SECRET = "correct horse battery"
+PATIENCE = 120_000  # milliseconds: the machine may be busy
 ARGUMENTS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update",
@@ -23,8 +24,9 @@ def browser() -> Iterator[Any]:
     program = shutil.which("chromium") or shutil.which("google-chrome")
     if program is None:
         pytest.skip("needs chromium (Debian: apt-get install chromium)")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as driver:
         chromium = driver.chromium.launch(executable_path=program, args=list(ARGUMENTS))
         yield chromium

@@ -19,7 +19,7 @@ from monitor.phrases import CAVEAT
 from monitor.web.page import Page
 from tests.lab.evaluation.made import EVIL, report
 from tests.web import records
-from tests.web.conftest import SECRET
+from tests.web.conftest import PATIENCE, SECRET
 from tests.web.records import give
 
 DESKTOP, PHONE = (1280, 900), (390, 844)
@@ -40,6 +40,7 @@ def visit(browser) -> Iterator[Callable[..., Any]]:
     def visit(url: str, size: tuple[int, int] = DESKTOP, ready: bool = True, **more: Any) -> Any:
         context = browser.new_context(viewport={"width": size[0], "height": size[1]}, **more)
         contexts.append(context)
+        context.set_default_timeout(PATIENCE)
         tab = context.new_page()
         tab.asked, tab.said = [], []
         tab.on("pageerror", lambda error: problems.append(str(error)))
@@ -294,7 +295,7 @@ def test_what_is_said_aloud_last_is_what_the_page_shows(page, show):
     expect(spoken).to_contain_text("1.5 of 5.6 bits")
     give(page, records.reading(2, 2.1))  # then nothing comes for a while: a pause
     reads(tab, "#bits", "2.1")
-    expect(spoken).to_contain_text("2.1 of 5.6 bits", timeout=30_000)
+    expect(spoken).to_contain_text("2.1 of 5.6 bits")
     give(page, records.reading(3, 2.8), records.end(3))
     expect(spoken).to_contain_text("2.8 of 5.6 bits")
 

@@ -34,7 +34,7 @@ from monitor.networks.layers import RATE
 from monitor.networks.voice import VoiceNetwork, shipped
 from tests.lab.adapting.conftest import played, voice
 
-AMOUNTS = Amounts(seconds=4.0, trials=2, least_segments=1, most_segments=2)
+AMOUNTS = Amounts(seconds=4.0, trials=2, least_segments=1, most_segments=1)
 ATTACKER = ATTACKERS["semi-informed"]
 LONG, SHORT, JUDGED = 10, 10, 4
 
@@ -82,7 +82,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     for number in range(JUDGED + LONG + SHORT):
         folder = (judged if number < JUDGED else others) / f"r{number:02}"
         folder.mkdir()
-        seconds = 24.0 if number < JUDGED + LONG else 5.0
+        seconds = 17.0 if number < JUDGED + LONG else 5.0
         soundfile.write(folder / "a.wav", voice(number, seconds), RATE)
     return judged, others
 
@@ -101,7 +101,9 @@ def bench(folders, tmp_path: Path) -> Any:
         PieceExtractor(),
         0,
         tmp_path,
-        training=TrainingPlan(Length(steps=2)),
+        training=TrainingPlan(
+            Length(steps=2), SpeechDraws(draws=2, seconds=3.0), FineTuning(batch=8)
+        ),
     )
 
 
@@ -154,7 +156,7 @@ def test_it_trains_once_and_keeps_the_network_private(bench, monkeypatch):
     assert again["voice"].spec == one["voice"].spec
     others = (
         replace(bench, seed=5),
-        replace(bench, training=replace(bench.training, draws=SpeechDraws(draws=2))),
+        replace(bench, training=replace(bench.training, draws=SpeechDraws(draws=1, seconds=3.0))),
         replace(bench, training=replace(bench.training, fine_tuning=FineTuning(bfloat16=True))),
     )
     for other in others:  # another network

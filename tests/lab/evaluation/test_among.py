@@ -138,17 +138,13 @@ def test_the_published_curves_are_bracketed():
         assert np.sqrt(np.mean(np.square(errors))) < most
 
 
-def among_of(report):
-    return {key: figure for key, figure in report.figures.items() if key.startswith("among.")}
-
-
 @pytest.fixture(scope="module")
 def middling():
     return report_of(leads(50, 6, 2.5, spread=0.3), replicates=60, among=(20, 400, 1e4, 1e6))
 
 
 def test_every_figure_has_a_rule_and_limits_and_none_stands_alone(middling):
-    found = among_of(middling)
+    found = {k: each for k, each in middling.figures.items() if k.startswith("among.")}
     assert set(found) <= set(keys([20, 400, 10_000, 1_000_000]))
     assert len(found) == 1 + 2 + 3 * 8
     for key, figure in found.items():
