@@ -36,6 +36,17 @@ def monitor() -> Monitor:
     return Monitor(Population.reference(), ["f0"])
 
 
+def test_an_old_soxr_is_named(monkeypatch):
+    """Its streams have no variable rate; only a relay needs one."""
+
+    class Old:
+        def __init__(self, rate_in: float, rate_out: float, channels: int, dtype: str) -> None: ...
+
+    monkeypatch.setattr(soxr, "ResampleStream", Old)
+    with pytest.raises(SourceError, match=r"soxr 1.1 or later"):
+        SoundQueue(RATE).put(np.zeros(160, np.float32), RATE)
+
+
 def gate_of(monitor: Monitor, method: str | None = None, **options) -> Gate:
     fresh = [monitor.fresh(step_seconds=0.5) for _ in range(4)]
     ways = [RelayPath("clear", fresh[:1])]
