@@ -219,12 +219,13 @@ def budget_in_words(
         >>> budget_in_words(8.0, 5.0, 1.5, 0.0, is_muted=False)
         'sent 5.0 of 8 bits; 1.5 kept back'
         >>> budget_in_words(8.0, 5.0, 1.5, 7.2, is_muted=True)
-        'muted: the next word could exceed your 8 bits (5.0 sent, 1.5 kept back, 7.2 held)'
+        'muted: the next words could exceed your 8 bits (5.0 sent, 2.2 requested, 1.5 left)'
     """
     if is_muted and held_bits:
         return (
-            f"muted: the next word could exceed your {budget_bits:g} bits ({sent_bits:.1f} sent, "
-            f"{kept_bits:g} kept back, {held_bits:.1f} held)"
+            f"muted: the next words could exceed your {budget_bits:g} bits ({sent_bits:.1f} sent, "
+            f"{held_bits - sent_bits:.1f} requested, "
+            f"{max(0.0, budget_bits - kept_bits - sent_bits):.1f} left)"
         )
     return f"sent {sent_bits:.1f} of {budget_bits:g} bits; {kept_bits:g} kept back"
 

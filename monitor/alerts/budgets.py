@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Protocol
 
 from monitor.alerts.figures import figure
@@ -46,6 +47,10 @@ class Budget(Threshold):
         """Return the alerts of what earlier sessions spent, before this one begins."""
         value = figure(self.field, reading)
         return [] if value is None or value < self.bits else [self._flip(reading, value)]
+
+    def _complete(self, alert: Alert) -> Alert:
+        spent = alert.value or 0.0
+        return replace(alert, spent_bits=spent, left_bits=max(0.0, self.budget_bits - spent))
 
     @property
     def rule(self) -> str:

@@ -601,6 +601,22 @@ class Alert(Event):
         sparse=True,
         default=None,
     )
+    spent_bits: float | None = key(
+        "bits", "only for a budget: what is disclosed so far", sparse=True, default=None
+    )
+    requested_bits: float | None = key(
+        "bits",
+        "only for a budget of `listen --through`: what the refused audio would have added",
+        sparse=True,
+        default=None,
+    )
+    left_bits: float | None = key(
+        "bits",
+        "only for a budget: what may still be disclosed, for `listen --through` without the 1.5 "
+        "bits that are kept back",
+        sparse=True,
+        default=None,
+    )
     recording: str | None = text_key("name of its recording", sparse=True, default=None)
     label: str | None = text_key(_LABEL, sparse=True, default=None)
     time: str | None = key(

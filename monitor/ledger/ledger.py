@@ -149,6 +149,11 @@ class Carried:
     peak_bits: float
     expired: int = 0
 
+    @property
+    def speech(self) -> int:
+        """Ticks of speech."""
+        return 0 if self.totals is None else self.totals.speech
+
 
 class Ledger(Managed):
     """Disclosure of each watched speaker, session by session.
@@ -184,14 +189,20 @@ class Ledger(Managed):
         features: Mapping[str, FeatureSpec],
         before: int | None = None,
         *,
+        without: int | None = None,
         headline: str | None = None,
         account: Account = _ALL,
     ) -> Carried:
-        """Sum the sessions that the next one of a speaker continues, with these features."""
+        """Sum the sessions that the next one of a speaker continues, with these features.
+
+        Only those ``before`` a session count, if it is given, and never the one ``without``.
+        """
         parts, left_out, peak, expired = [], 0, 0.0, 0
         with translated(self.path):
             for session in self._rows(speaker):
                 if not session.speech or (before is not None and session.id >= before):
+                    continue
+                if session.id == without:
                     continue
                 if not account.counts(session):
                     expired += account.takes(session)
@@ -533,7 +544,7 @@ class LedgerSession:
                 self._take_up()
         self._patience(WAIT_MS)
         carried = self.carried
-        speech = carried.totals.speech_seconds if carried.totals is not None else 0.0
+        speech = carried.speech / TICKS_PER_SECOND
         if carried.sessions:
             s = "" if carried.sessions == 1 else "s"
             self.notices.append(
@@ -571,10 +582,12 @@ class LedgerSession:
         return replace(start, carried=brought)
 
     def hold(self) -> None:
-        """Hold the speaker's account for `charge`, until the session is closed.
+        """Hold the speaker's account for a budget, until the session is closed.
 
         UsageError where another process holds it, or has added to it since this session was opened.
         """
+        if self._account is not None:
+            return
         name, speaker = self._ledger.path.name, self._speaker
         digest = hashlib.sha256(speaker.encode()).hexdigest()[:12]
         path = self._ledger.path.with_name(f"{name}-{digest}.lock")
@@ -585,9 +598,11 @@ class LedgerSession:
             raise UsageError(
                 f"{name}: another run spends the budget of {speaker}. End that run first"
             ) from None
-        now = self._ledger.carried(speaker, self._features, account=self._of_account)
-        if now.sessions != self.carried.sessions:
-            raise UsageError(f"{name}: another run has just ended for {speaker}. Start again")
+        now = self._ledger.carried(
+            speaker, self._features, without=self._id, account=self._of_account
+        )
+        if now.speech > self.carried.speech:
+            raise UsageError(f"{name}: another run has just added speech of {speaker}. Start again")
 
     def charge(self, totals: FeatureTotals) -> bool:
         """Write these totals of the session in place of the monitor's, before their sound goes out.

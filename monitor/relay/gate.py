@@ -53,11 +53,18 @@ class RelayPath:
 
 
 class Closing(NamedTuple):
-    """End of a way: its time in stream seconds, the next way, and the cause."""
+    """End of a way: its time in stream seconds, the next way, and the cause.
+
+    `left_bits` are those that could still be sent. With ``requested_bits`` more, some attacker
+    would exceed them; None where earlier sessions had spent the budget.
+    """
 
     seconds: float
     way: str
     is_spent: bool  # whether the budget closed it, not `Gate.close_way`
+    spent_bits: float
+    requested_bits: float | None
+    left_bits: float
 
 
 class Gate:
@@ -77,7 +84,7 @@ class Gate:
             included. If it returns False, the step is silent.
 
     Attributes:
-        bits: maximum over attackers, for the sound sent.
+        bits: maximum over attackers, for the sound sent, in earlier sessions of a ledger too.
         held_bits: maximum over attackers, had the sound held back been sent; 0 before.
         closings: ways closed so far.
         muted: whether a person has muted it for now. Silence discloses nothing.
@@ -114,8 +121,12 @@ class Gate:
         self._sent_seconds = 0.0
         self._held = np.empty(0, np.float32)  # neither sent nor replaced by silence
         self._begin_way()
-        while self._ways and self._exceeds(m.standing().bits for m in self._ways[0].attackers):
-            self._leave_way()  # earlier sessions of a ledger have spent it
+        while self._ways:
+            earlier = [m.standing().bits or 0.0 for m in self._ways[0].attackers]
+            self.bits = max(self.bits, *earlier)
+            if not self._exceeds(earlier):
+                break
+            self._leave_way(None)  # earlier sessions of a ledger have spent it
 
     @property
     def way(self) -> str:
@@ -154,7 +165,6 @@ class Gate:
         sound[~np.isfinite(sound)] = 0
         self._held = np.append(self._held, sound)
         while not self._send(sound, sent):
-            self._leave_way()
             sound = self._held
         return sent
 
@@ -165,18 +175,21 @@ class Gate:
         if self._ways and self._ways[0].protect is not None:
             self._protected = self._ways[0].protect(iter(lambda: self._input, None))
 
-    def _leave_way(self) -> None:
+    def _leave_way(self, requested_bits: float | None) -> None:
         self._ways.pop(0)
-        self.closings.append(Closing(self._sent_seconds, self.way, not self._closing))
+        left = max(0.0, self.budget_bits - MARGIN_BITS - self.bits)
+        figures = not self._closing, self.bits, requested_bits, left
+        self.closings.append(Closing(self._sent_seconds, self.way, *figures))
         self._closing = False
         self._begin_way()
 
     def _send(self, sound: FloatArray, sent: list[Block]) -> bool:
-        """Add the steps that further sound completes to ``sent``; False if the way is used up."""
+        """Add the steps that further sound completes to ``sent``; False once the way is left."""
         if not self._ways:
             self._silence(sent)
             return True
         if self._closing:
+            self._leave_way(None)
             return False
         way = self._ways[0]
         if self._protected is not None:
@@ -198,7 +211,13 @@ class Gate:
             silence = Block(np.zeros(round(TAIL_SECONDS * key[0]), np.float32), *key)
             bits += [self._windows[id(m)].bits(silence) for m in way.monitors]
             if self._exceeds(bits):
-                self.held_bits = max(value or 0.0 for value in bits)
+                most = max(value or 0.0 for value in bits)
+                requested = max(0.0, most - self.bits)
+                if at_once:  # it is out
+                    self.bits = max(self.bits, most)
+                else:
+                    self.held_bits = most
+                self._leave_way(requested)
                 return False
             self.bits = max(self.bits, *(value or 0.0 for value in bits))
             step = np.concatenate(self._step)

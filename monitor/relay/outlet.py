@@ -73,7 +73,15 @@ class SoundQueue:
         if rate != self._rate_in:
             self._rate_in = rate
             room = 1 + 2 * MOST_CHANGE
-            self._stream = soxr.ResampleStream(rate * room, self.rate, 1, dtype="float32", vr=True)
+            try:
+                self._stream = soxr.ResampleStream(
+                    rate * room, self.rate, 1, dtype="float32", vr=True
+                )
+            except TypeError:
+                raise SourceError(
+                    f"a relay needs soxr 1.1 or later, and this is {soxr.__version__}: run "
+                    "pip install -U soxr"
+                ) from None
             self._stream.set_io_ratio(rate * self._speed, self.rate)
         sound = self._stream.resample_chunk(np.ascontiguousarray(samples, np.float32))
         with self._lock:

@@ -265,7 +265,10 @@ class Relay(BaseRule):
                 field="bits",
                 threshold=self.gate.budget_bits,
                 state="raised",
-                value=self.gate.bits,
+                value=closing.spent_bits,
+                spent_bits=closing.spent_bits,
+                requested_bits=closing.requested_bits,
+                left_bits=closing.left_bits,
                 way=closing.way,
             )
             for closing in closed

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Self, TypeAlias
 
+from monitor.alerts.budgets import Budget
 from monitor.alerts.crossings import Crossings
 from monitor.alerts.rules import explained
 from monitor.errors import UsageError
@@ -238,6 +239,8 @@ class Run(Managed):
             self._open_saves(self._log, start)  # a run of several people cannot resume
         if self._session is not None:
             start = self._session.begin(start)
+            if any(isinstance(rule, Budget) for rule in self.rules):
+                self._session.hold()  # two runs at once would each spend what is left
             self.notices += self._session.notices
         self.start = replace(start, notices=tuple(str(notice) for notice in self.notices))
         self.notices += self.monitor.noticed  # before it was stopped

@@ -113,6 +113,9 @@ def test_each_listener_has_a_budget(file, tmp_path):
         _, records = listen(replace(file, listener=listener), 2, rules=rules, watch=who)
         at_start = [each for each in records if each["type"] == "alert" and not each["seconds"]]
         assert bool(at_start) is is_spent
+        for alert in at_start:
+            assert alert["spent_bits"] == alert["value"]
+            assert alert["left_bits"] == max(0.0, round(bits - 0.1 - alert["value"], 3))
 
 
 def test_one_recording_may_go_to_two_listeners_but_once_to_each(file):
@@ -146,5 +149,7 @@ def test_listeners_of_one_speaker_are_charged_one_at_a_time(file):
     with_acme.hold()
     with pytest.raises(UsageError, match="another run spends the budget of s1"):
         with_all.hold()
+    with pytest.raises(UsageError, match="another run spends the budget of s1"):
+        listen(file, 1, rules=budget(2.0))
     with_acme.close()
     with_all.close()

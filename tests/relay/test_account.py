@@ -92,6 +92,34 @@ def test_one_run_at_a_time_spends_a_budget(tmp_path, watching):
     Account(tmp_path / "me.db", watching).kill()
 
 
+def test_earlier_sessions_count_as_spent(tmp_path, watching, voice):
+    first = Account(tmp_path / "me.db", watching, budget=9.0)
+    first.send(voice[: 6 * RATE])
+    spent = first.gate.bits
+    first.kill()
+    account = Account(tmp_path / "me.db", watching, budget=9.0)
+    assert account.gate.bits == pytest.approx(spent, abs=0.3)
+    assert account.gate.left_bits == 9.0 - account.gate.bits
+    account.kill()
+    none_left = Account(tmp_path / "me.db", watching, budget=1.6)
+    (closing,) = none_left.gate.closings
+    assert (closing.spent_bits, closing.requested_bits) == (account.gate.bits, None)
+    assert closing.left_bits == 0.0
+    none_left.kill()
+
+
+def test_a_session_that_grew_meanwhile_is_not_spent_again(tmp_path, watching, voice):
+    first = Account(tmp_path / "me.db", watching, budget=9.0)
+    first.send(voice[: 3 * RATE])
+    waiting = LedgerSession(Ledger(tmp_path / "me.db"), watching.fresh())
+    first.send(voice[3 * RATE : 6 * RATE])
+    first.kill()
+    waiting.begin(start_event(watching, ("microphone",)))
+    with pytest.raises(UsageError, match="has just added speech"):
+        waiting.hold()
+    waiting.close()
+
+
 SPEAKING = """
 import sys
 import numpy as np
@@ -122,3 +150,17 @@ def test_a_kill_forgets_nothing_that_went_out(tmp_path, watching):
         heard.append(np.frombuffer(sound[: len(sound) // 4 * 4], "<f4"))
     assert np.concatenate(heard).any()
     assert bits_of(watching, np.concatenate(heard)) <= BUDGET
+
+
+@pytest.mark.slow
+def test_two_processes_never_spend_the_same_bits(tmp_path, watching):
+    command = [sys.executable, "-c", SPEAKING, str(tmp_path / "me.db"), str(watching.watch)]
+    pipe = subprocess.PIPE
+    processes = [subprocess.Popen(command, stdout=pipe, stderr=pipe) for _ in range(2)]
+    outcomes = [process.communicate() for process in processes]
+    assert 0 in [process.returncode for process in processes]
+    for process, (_, error) in zip(processes, outcomes, strict=True):
+        assert process.returncode == 0 or b"another run" in error
+    sent = [np.frombuffer(sound, "<f4") for sound, _ in outcomes]
+    assert any(sound.any() for sound in sent)
+    assert bits_of(watching, np.concatenate(sent)) <= BUDGET

@@ -36,6 +36,17 @@ def monitor() -> Monitor:
     return Monitor(Population.reference(), ["f0"])
 
 
+def test_an_old_soxr_is_named(monkeypatch):
+    """Its streams have no variable rate; only a relay needs one."""
+
+    class Old:
+        def __init__(self, rate_in: float, rate_out: float, channels: int, dtype: str) -> None: ...
+
+    monkeypatch.setattr(soxr, "ResampleStream", Old)
+    with pytest.raises(SourceError, match=r"soxr 1.1 or later"):
+        SoundQueue(RATE).put(np.zeros(160, np.float32), RATE)
+
+
 def gate_of(monitor: Monitor, method: str | None = None, **options) -> Gate:
     fresh = [monitor.fresh(step_seconds=0.5) for _ in range(4)]
     ways = [RelayPath("clear", fresh[:1])]
@@ -66,10 +77,14 @@ def test_nothing_beyond_the_budget_goes_out(monitor, voice):
     assert bits_of(monitor, voice) > BUDGET + 0.5
     gate = gate_of(monitor)
     sent = sent_by(gate, voice)
-    ((spent, way, _),) = gate.closings
-    clear = round(spent * RATE)
+    (closing,) = gate.closings
+    clear = round(closing.seconds * RATE)
     assert 0 < clear < len(voice) / 2
-    assert gate.way == way == MUTED
+    assert gate.way == closing.way == MUTED
+    assert closing.spent_bits == gate.bits
+    assert closing.requested_bits == gate.held_bits - gate.bits
+    assert closing.left_bits == pytest.approx(BUDGET - MARGIN_BITS - gate.bits)
+    assert closing.requested_bits > closing.left_bits >= 0
     assert gate.left_bits == 0.0
     assert gate.bits <= BUDGET - MARGIN_BITS < gate.held_bits
     assert np.array_equal(sent[:clear], voice[:clear])
@@ -130,6 +145,9 @@ def test_without_delay_it_closes_one_step_late(monitor, voice):
     assert 0.0 < late <= 0.5 + 1e-6
     assert len(sent) == len(voice)
     assert np.array_equal(sent[:1600], voice[:1600])
+    assert loose.bits == pytest.approx(held.held_bits, abs=0.3)  # it has sent what the other held
+    assert loose.held_bits == 0.0
+    assert loose.closings[0].left_bits == 0.0
 
 
 def test_who_is_muted_tells_nothing_and_goes_on(monitor, voice):
