@@ -27,6 +27,7 @@ from monitor.lab.attacks.attacking import AttackConfig, prepare, try_methods
 from monitor.lab.attacks.readers import Amounts
 from monitor.lab.attacks.report import plot_attacks
 from monitor.lab.attacks.scoreboard import ATTACKERS, Scoreboard, ScoreRow
+from monitor.lab.attacks.scoreboard import UNCHANGED as NO_METHOD
 from monitor.lab.attacks.speech import CLEAR, collect_segments, join_speech
 from monitor.maths.evidence import log2_ratios
 from monitor.maths.likelihood_ratios import ScorePairs, TemplateComparisons, fit_each, pair_count
@@ -366,7 +367,7 @@ def how_of(method: str) -> str:
     """What to type for a method."""
     command = method.removeprefix("command:")
     asked = command if command != method else f"monitor protect --method {method}"
-    return "nothing" if method == CLEAR else asked
+    return NO_METHOD if method == CLEAR else asked
 
 
 def _part(parts: Path, name: str) -> Any:

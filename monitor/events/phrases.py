@@ -456,9 +456,9 @@ def format_attribution(reading: Reading, watch: str | None) -> str:
     return f"these bits may not be {watch}'s" if watch else "these bits may be of more than one"
 
 
-def overlap_in_words(seconds: float) -> str:
-    """Format the excluded seconds of overlapping speech."""
-    return f"{seconds:.1f} s of overlapping speech excluded"
+def overlap_in_words(seconds: float | None) -> str:
+    """Format the excluded seconds of overlapping speech; empty for less than 0.05 s."""
+    return f"{seconds:.1f} s of overlapping speech excluded" if (seconds or 0.0) >= 0.05 else ""
 
 
 def people_in_words(start: RunStart, *, evidence: bool) -> str:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from monitor.crowds import LEVELS
+from monitor.events import phrases
 from monitor.events.declaration import Event, find_first
-from monitor.events.phrases import overlap_in_words, people_in_words
 from monitor.events.reading import Reading
 from monitor.events.run import Alert, PersonEnd, RunEnd, RunStart
 from monitor.phrases import clock_time, plural
@@ -20,6 +21,7 @@ from monitor.plots.canvas import (
     BLUE,
     GREEN,
     GREY,
+    LIGHT_BLUE,
     ORANGE,
     PURPLE,
     RED,
@@ -28,6 +30,8 @@ from monitor.plots.canvas import (
     nice_seconds,
     spread_apart,
 )
+from monitor.plots.sheet import BOX, HATCH, LINE
+from monitor.plots.wording import in_bits
 from monitor.safe_text import short_name
 from monitor.types import FloatArray
 
@@ -37,10 +41,12 @@ if TYPE_CHECKING:
 
 INCHES = (11.0, 6.2)
 MOST_DRAWN = 8  # maximum number of curves, for the people with most bits; a line counts the others
-_COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, BLACK, "#5BA4CF", "#8A7A00")
+_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, BLACK, LIGHT_BLUE, "#8A7A00", GREY)
 _TICKS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800)
 _MOST_TICKS = 8
 _STEP_SECONDS = 1.5
+_SAME_BITS = 0.05  # equal with one decimal
+_LEFT, _WIDE = 0.15, 0.59  # the axes, as parts of the width
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +58,12 @@ class PersonCurve:
     seconds: FloatArray
     bits: FloatArray
     alerts: Sequence[tuple[float, float]]
-    evidence: bool
+    readings: Sequence[Reading]
+
+    @property
+    def evidence(self) -> bool:
+        """Whether any reading has evidence."""
+        return any(reading.is_evidence for reading in self.readings)
 
     @property
     def last(self) -> float:
@@ -97,21 +108,22 @@ def _make_curve(
     ]
     return PersonCurve(
         label,
-        _format_label(label, row, [reading.bits for reading in readings]),
+        _format_label(label, row, readings),
         np.array([reading.seconds for reading in readings], float),
         np.array([math.nan if r.bits is None else r.bits for r in readings], float),
         alerts,
-        any(reading.is_evidence for reading in readings),
+        readings,
     )
 
 
-def _format_label(label: str, row: PersonEnd | None, bits: Sequence[float | None]) -> str:
+def _format_label(label: str, row: PersonEnd | None, readings: Sequence[Reading]) -> str:
     parts = [short_name(label, 18)]
     if row is not None and row.person is not None and row.probability is not None:
         parts.append(f"{short_name(row.person, 14)} {100 * row.probability:.0f} %")
-    values = [value for value in bits if value is not None]
-    if values:
-        parts.append(f"{values[-1]:.1f} bits")
+    measured = [reading for reading in readings if reading.bits is not None]
+    if measured:
+        bits = f"{phrases.number(measured[-1].bits)} bits"
+        parts.append(phrases.bits_or_more(measured[-1], bits))
     return ", ".join(parts)
 
 
@@ -125,35 +137,92 @@ def make_people_painter(
     start = find_first(events, RunStart) or RunStart.from_record({})
     end = find_first(events, RunEnd) or RunEnd.from_record({})
     length = max([end.seconds or 0.0, *(float(c.seconds[-1]) for c in curves_drawn)])
-    heading = f"Identity disclosed by each of {plural(len(curves), 'person', 'people')}"
     evidence = any(curve.evidence for curve in curves_drawn)
+    title_text = short_name(_heading(curves) if title is None else title, 90)
 
     def paint(figure: Figure) -> None:
         below = 0.022 + 0.028 * len(curves_drawn)
-        axes = figure.add_axes((0.07, 0.165 + below + 0.03, 0.66, 0.68 - below))
-        strip = figure.add_axes((0.07, 0.165, 0.66, below), sharex=axes)
+        axes = figure.add_axes((_LEFT, 0.165 + below + 0.03, _WIDE, 0.68 - below))
+        strip = figure.add_axes((_LEFT, 0.165, _WIDE, below), sharex=axes)
         for curve, colour in zip(curves_drawn, _COLOURS, strict=False):
             _draw_curve(axes, curve, colour, length)
         _draw_strip(strip, curves_drawn)
-        low, high = axes.get_ylim()
-        axes.set_ylim(min(low, 0.0), max(high, 1.0))
         axes.set_xlim(0.0, max(length, 1.0))
-        axes.set_ylabel("bits of evidence" if evidence else "bits")
-        axes.axhline(0.0, color=GREY, linewidth=0.7, linestyle=(0, (1, 4)), zorder=0)
+        _draw_levels(axes, start, evidence=evidence)
+        _draw_cap(axes, curves_drawn, start.speakers)
+        _draw_thresholds(axes, start)
         axes.tick_params(labelbottom=False)
         step = next((t for t in _TICKS if length / t <= _MOST_TICKS), length / _MOST_TICKS)
         ticks = np.arange(0.0, length + 1e-9, step)
         strip.set_xticks(ticks, [clock_time(tick) for tick in ticks])
         strip.set_xlabel("time in the recording (bars and thick lines: the person speaks)")
         _label_ends(axes, curves_drawn)
-        title_text = short_name(heading if title is None else title, 90)
-        figure.text(0.07, 0.945, title_text, fontsize=15, weight="bold", color=BLACK, va="bottom")
-        figure.text(0.07, 0.91, _summary(start, end, len(curves) - len(curves_drawn)), color=GREY)
-        sentence = people_in_words(start, evidence=evidence)
-        care = "Evidence is not proof" if evidence else "It may be wrong"
-        figure.text(0.07, 0.025, f"{sentence}. Circles: alerts.\n{care}.", color=GREY, fontsize=9.5)
+        figure.text(0.02, 0.945, title_text, fontsize=15, weight="bold", color=BLACK, va="bottom")
+        figure.text(0.02, 0.91, _summary(start, end, len(curves) - len(curves_drawn)), color=GREY)
+        figure.text(0.02, 0.025, _caption(start, evidence=evidence), color=GREY, fontsize=9.5)
 
     return paint
+
+
+def _heading(curves: Sequence[PersonCurve]) -> str:
+    """State the largest last figure, and its person unless all people have it."""
+    measured = [curve for curve in curves if math.isfinite(curve.last)]
+    if not measured:
+        return f"No figures yet for {plural(len(curves), 'person', 'people')}"
+    most = max(measured, key=lambda curve: curve.last)
+    words = phrases.bits_now([r for r in most.readings if r.bits is not None][-1])
+    if len(curves) > 1 and all(most.last - curve.last < _SAME_BITS for curve in curves):
+        return f"Each of {len(curves)} people: {words}"
+    among = f", the most exposed of {len(curves)} people" if len(curves) > 1 else ""
+    return f"{short_name(most.label, 18)}{among}: {words}"
+
+
+def _draw_levels(axes: Axes, start: RunStart, *, evidence: bool) -> None:
+    """Draw levels of bits, each with its meaning, and leave room above the curves."""
+    low, high = axes.get_ylim()
+    low, high = min(low, -0.3), max(high, 1.0)
+    ceiling = None if evidence else start.ceiling
+    levels: set[float] = {
+        sign * bits for bits in LEVELS for sign in (1, -1) if low < sign * bits <= high
+    }
+    if ceiling is not None:
+        levels = {bits for bits in levels if bits < ceiling - 0.5} | {ceiling}
+    axes.set_ylim(low, max(high, ceiling or 0.0) + 0.07 * (high - low))
+    for bits in levels:
+        axes.axhline(bits, color=LINE if bits else GREY, linewidth=0.8, zorder=0)
+    assumed = not (start.watch or start.watched)
+    meanings = {bits: phrases.level_as_people(bits, ceiling, assumed=assumed) for bits in levels}
+    names = [f"{in_bits(round(bits, 2))}: {meanings[bits]}" if bits or ceiling else meanings[bits]
+             for bits in levels]  # fmt: skip
+    axes.set_yticks([*levels], names)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+
+
+def _draw_cap(axes: Axes, curves: Sequence[PersonCurve], speakers: int | None) -> None:
+    """Hatch what calibration does not support for any person, or what exceeds log2 N."""
+    evidence = any(curve.evidence for curve in curves)
+    readings = [reading for curve in curves for reading in curve.readings]
+    caps = [reading.support_bits if evidence else reading.ceiling for reading in readings]
+    known = [cap for cap in caps if cap is not None and math.isfinite(cap)]
+    if not known:
+        return
+    most, top = max(known), axes.get_ylim()[1]
+    axes.axhspan(most, max(top, most), facecolor="none", edgecolor=HATCH, hatch="////",
+                 linewidth=0, zorder=1)  # fmt: skip
+    who = "calibration supports" if evidence else f"{speakers} people allow"
+    axes.text(0.01, (most + top) / 2, f"{who} no more than {in_bits(round(most, 1))}", color=GREY,
+              transform=axes.get_yaxis_transform(), va="center", bbox=BOX)  # fmt: skip
+
+
+def _draw_thresholds(axes: Axes, start: RunStart) -> None:
+    """Draw the thresholds of alerts on the bits."""
+    rules = [rule for rule in start.alerts or () if (rule.field, rule.level) == ("bits", "alert")]
+    low, high = axes.get_ylim()
+    for threshold in sorted({rule.threshold for rule in rules if low < rule.threshold < high}):
+        axes.axhline(threshold, color=RED, linewidth=1.1, zorder=2)
+        axes.text(0.99, threshold, f"alert above {threshold:g} bits", color=RED, va="bottom",
+                  ha="right", weight="bold", transform=axes.get_yaxis_transform())  # fmt: skip
 
 
 def _draw_curve(axes: Axes, curve: PersonCurve, colour: str, length: float) -> None:
@@ -203,11 +272,16 @@ def _label_ends(axes: Axes, curves: Sequence[PersonCurve]) -> None:
 
 def _summary(start: RunStart, end: RunEnd, hidden: int) -> str:
     parts = [short_name(", ".join(start.recordings or ()), 60)]
-    if end.overlap_seconds:
-        parts.append(overlap_in_words(end.overlap_seconds))
+    parts.append(phrases.overlap_in_words(end.overlap_seconds))
     if hidden:
         parts.append(f"{hidden} with fewer bits are not shown")
     return "  ·  ".join(filter(None, parts))
+
+
+def _caption(start: RunStart, *, evidence: bool) -> str:
+    sentence = phrases.people_in_words(start, evidence=evidence)
+    care = "Evidence is not proof" if evidence else "It may be wrong"
+    return f"{sentence}. Circles: alerts.\n{care}."
 
 
 _SCRUBBED_INCHES = (9.0, 4.4)

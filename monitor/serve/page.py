@@ -125,6 +125,7 @@ async def index(request: Request) -> Response:
     everybody = people.partition('<main id="main">')[2].partition("</main>")[0]
     first += f'<div id="everybody">{everybody}</div>'
     page = page.replace(FRAGMENT, first).replace("/static/app.js", "/static/serve.js")
+    page = page.replace("<body>", '<body data-serve="yes" data-stage="welcome">')
     return HTMLResponse(page, headers={"cache-control": "no-cache"})
 
 

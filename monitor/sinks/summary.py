@@ -202,8 +202,8 @@ def print_people(events: Sequence[Event], console: Console) -> None:
     """Print who is in a recording and what each gave away, a row each."""
     console.print(_table(PEOPLE_COLUMNS, people_rows(events)))
     end = find_first(events, RunEnd)
-    if end is not None and end.overlap_seconds:
-        console.print(f"{phrases.overlap_in_words(end.overlap_seconds)}.")
+    if overlap := phrases.overlap_in_words(None if end is None else end.overlap_seconds):
+        console.print(f"{overlap}.")
     console.print("Brackets: 95 % interval over calibration speakers.")
     if any(isinstance(event, Reading) and event.assumes_enrolled for event in events):
         console.print("This confidence assumes that each speaker is enrolled: it may be misplaced.")

@@ -143,8 +143,8 @@ class MultiSpeakerMonitor:
     def notices(self) -> list[Notice]:
         """List notices on the turns, before the first block."""
         source, notices = self._source, [Notice("turns", line) for line in self._source.notices]
-        if overlap := source.overlap_seconds:
-            text, fields = overlap_in_words(overlap), {"overlap_seconds": overlap}
+        if text := overlap_in_words(source.overlap_seconds):
+            fields = {"overlap_seconds": source.overlap_seconds}
             notices.append(Notice("turns", text, level="info", fields=fields))
         if self._silent:
             names = [printable(source.people[index]) for index in self._silent]

@@ -42,10 +42,9 @@ def words_of(event: Event, start: RunStart | None = None) -> _Words:
             case Reading():
                 words = _words_of_reading(event, start)
             case RunEnd():
-                overlap = event.overlap_seconds
                 words = {
                     "delay": [phrases.delay_cells(row) for row in event.disclosure_delay or ()],
-                    "overlap": phrases.overlap_in_words(overlap) if overlap else "",
+                    "overlap": phrases.overlap_in_words(event.overlap_seconds),
                 }
             case GapEvent() | NoticeEvent() | Change() | LevelReached() | Alert():
                 words["title"], words["words"] = phrases.describe_event(event)

@@ -438,6 +438,28 @@ def test_everybody_has_a_curve_and_a_name_at_its_end(people):
     assert [line.get_marker() for line in curves.lines].count("o") == 1
 
 
+@pytest.mark.parametrize(
+    ("bits", "title"),
+    [((14.2, 14.2), "Each of 2 people: at least 14.2 bits, at most 50 in a million"),
+     ((3.0, 11.3), "S1, the most exposed of 2 people: 11.3 bits, about 400 in a million")],
+)  # fmt: skip
+def test_several_people_get_an_answer_levels_in_words_and_a_cap(bits, title):
+    rule = {"rule": "bits>6", "field": "bits", "threshold": 6.0, "level": "alert",
+            "hold_seconds": 5.0, "least_speech_seconds": 0.0}  # fmt: skip
+    labels = [{"label": f"S{k}", "seconds": 9.0} for k in (0, 1)]
+    records = [
+        start(watch="4088", people=labels, alerts=[rule]),
+        *(told(t, bits[t % 2], label=f"S{t % 2}") for t in range(1, 20)),
+        {"type": "end", "seconds": 20.0, "overlap_seconds": 0.004},
+    ]
+    text = words_of(draw_run(events(records)))
+    assert title in text
+    for words in ("calibration supports no more than 14.2 bits", "10 bits: 1 in 1,000",
+                  "no evidence", "alert above 6 bits"):  # fmt: skip
+        assert words in text
+    assert "overlapping" not in text  # less than is shown
+
+
 def test_a_curve_is_thick_while_its_person_speaks():
     records = [r for r in meeting(2) if r.get("label") != "S1" or r["type"] != "reading"]
     for record in records:

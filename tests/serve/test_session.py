@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -262,6 +263,16 @@ def test_no_browser_chooses_what_is_not_on_the_list(settings, method):
     with pytest.raises(UsageError, match="no such anonymiser"):
         session.listen("Ann", RATE, 6.0, method)
     assert not session.busy
+
+
+def test_the_page_begins_with_its_first_step_before_any_script_has_run(client):
+    page = client.get("/").text
+    body = re.search(r"<body ([^>]*)>", page)
+    assert body is not None
+    assert 'data-stage="welcome"' in body[1]
+    assert "data-serve" in body[1]  # the style then hides what has no figures yet
+    (current,) = re.findall(r'data-stage="([\w-]+)" aria-current="step"', page)
+    assert current == "welcome"
 
 
 def test_a_browser_that_comes_back_goes_on_with_its_session(line, client):

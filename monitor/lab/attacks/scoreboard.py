@@ -29,6 +29,7 @@ from monitor.safe_text import file_name, printable
 
 SCHEMA = 1
 ATTACKERS = ("ignorant", "lazy-informed", "semi-informed")
+UNCHANGED = "nothing"  # setting of the row without a method
 SUFFIXES = (".html", ".json", ".md")
 _Limited: TypeAlias = tuple[float, float | None, float | None]
 """A value with its interval."""
@@ -246,15 +247,28 @@ class Scoreboard:
         return render_html(
             Document(
                 "Is your voice changer enough?",
-                self.about,
+                ["Bits that the strongest tested attacker learns. Stronger attackers learn more."],
                 [
                     picture,
-                    Section("Methods", [Paragraphs(NOTES), self.table()]),
-                    Section("Commands", [commands]),
+                    Section("Methods", [self.table()]),
+                    Section("How to read the figures", [Paragraphs(NOTES)], folded=True),
+                    Section("How they were measured", [Paragraphs(self.about)], folded=True),
+                    Section("Commands", [commands], folded=True),
                 ],
                 foot="Intervals are 95 %, over resampled speakers. This page contains no voice and "
                 "no template.",
+                headline=self.finding(),
             )
+        )
+
+    def finding(self) -> str:
+        """State in two sentences which method withholds most, and how many leave over half."""
+        changed = [row for row in self.ranked if row.how != UNCHANGED] or self.ranked
+        best = changed[0]
+        most = [row for row in changed if row.strongest > math.log2(row.speakers) / 2]
+        return (
+            f"{best.name} leaves {best.strongest:.1f} of {math.log2(best.speakers):.1f} bits, the "
+            f"least. {len(most)} of {plural(len(changed), 'method')} leave more than half."
         )
 
     def save(self, path: Path) -> None:

@@ -52,7 +52,6 @@ line.sounded = (message) => {
   $("save-back").disabled = !back.seconds;
 };
 
-document.body.dataset.serve = "yes";
 if (location.hash) history.replaceState(null, "", location.pathname);
 if (!["127.0.0.1", "localhost", "[::1]"].includes(location.hostname)) text("where", location.host);
 show("welcome", false);
@@ -565,7 +564,7 @@ function enrolled({ name, seconds, sound, trouble, poor, notes }) {
   now.replace = true; // the next enrolment replaces this one
   if (now.cancelled) return;
   show("enrolled-now");
-  text("enrolled-title", `${name}'s voice is enrolled`);
+  text("enrolled-title", `${name}: your voice is enrolled`);
   text("quality", `${Math.round(seconds)} s of speech. The sound: ${sound || "unknown"}.`);
   const bad = [trouble && `The recording was ${trouble}. Better read it again.`, poor, ...notes];
   fill("quality-notes", bad.filter(Boolean).map((each) => make("li", {}, each)));
