@@ -51,8 +51,8 @@ class ThresholdAdvice(NamedTuple):
     # crowd in which two at least, and fewer than four, match at the threshold; or None
     people: int | None
     reason: str  # why, in a few words
-    # speech by which the alert is raised in half of the streams behind `USUAL`, seconds; None: more
-    # than 20 s
+    # Speech seconds by which half of the streams behind `USUAL` raise the alert. None is more than
+    # 20 s.
     after: float | None
 
 

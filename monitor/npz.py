@@ -29,9 +29,9 @@ def read_arrays(
     file: BinaryIO,  # an npz
     only: str | None = None,  # the name of the one that is wanted
     *,
-    without: tuple[str, ...] = (),  # how the names begin of those that are not
-    # how the names begin of those that stay compressed, if they are small, until they are used.
-    # Damage is noticed then, as a ValueError or zlib.error.
+    without: tuple[str, ...] = (),  # Prefixes of unwanted names.
+    # Prefixes of small arrays that stay compressed until they are used. Damage is noticed then, as
+    # a ValueError or zlib.error.
     later: tuple[str, ...] = (),
 ) -> Arrays:
     """Read arrays of an npz by name."""

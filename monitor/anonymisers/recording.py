@@ -50,9 +50,9 @@ class ProtectedBlocks:
 
     def __init__(
         self,
-        method: str,  # a method of `monitor.anonymisers.registry`
-        # names of the recordings, as keys of random settings; the last one also applies to later
-        # recordings, such as a microphone that is reconnected
+        method: str,  # A method of `monitor.anonymisers.registry`.
+        # Names of the recordings, as keys of random settings. The last one also applies to later
+        # recordings, such as a microphone that is reconnected.
         labels: Sequence[str] = ("",),
         *,
         speaker: str | None = None,

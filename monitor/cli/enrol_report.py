@@ -1,4 +1,4 @@
-"""What was enrolled, what to mind and what to do next."""
+"""Report of an enrolment, with cautions and the next command."""
 
 from __future__ import annotations
 

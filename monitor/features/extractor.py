@@ -304,9 +304,9 @@ class Extractor:
         channel: int | None = None,  # channel to process, from 0; None for the mean of all
         *,
         conditions: bool = False,  # also describe the sound, in the track `CONDITION`
-        windows: bool = False,  # keep the speech of each embedding with it
-        # ticks of speech per recording that a template uses, and only those are embedded; None to
-        # make no template
+        windows: bool = False,  # Keep the speech of each embedding with it.
+        # Ticks of speech per recording that a template uses. Only those are embedded. None makes no
+        # template.
         template: float | None = None,
     ) -> None:
         names = [feature.spec.name for feature in features]

@@ -64,9 +64,9 @@ def plot_run(
     events: Sequence[Event],  # the events of one run, in order; any of them may be missing
     path: Path,  # output file: .png, .svg or .pdf
     *,
-    title: str | None = None,  # replaces the default title
-    # draw also averages, the closed-set figure beside evidence, the range of other voices, each
-    # feature alone, and the bounds of a declared epsilon
+    title: str | None = None,  # Replaces the default title.
+    # Draw also averages, the closed-set figure beside evidence, the range of other voices, each
+    # feature alone, and the bounds of a declared epsilon.
     guides: bool = False,
     # width of the picture of one voice, in dots; below 600 its text suits a phone
     width: int = WIDTH,

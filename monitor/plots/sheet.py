@@ -47,7 +47,7 @@ class Frame:
     marks: Mapping[float, str]  # text at the right edge by bits
     marked: str  # what these texts are about
     across: str  # label of the lower axis
-    # x_range, y_range: limits in seconds and in bits; above these there is room for labels
+    # Limits in seconds and in bits. Above these there is room for labels.
     x_range: tuple[float, float]
     y_range: tuple[float, float]
     width: int = WIDTH  # in dots; small text below 600

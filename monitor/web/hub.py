@@ -155,7 +155,7 @@ class Wakeup:
         event.set()
 
 
-RECENT = 1200  # so many of the newest records are kept as they came: twenty minutes at one a second
+RECENT = 1200  # newest records that are kept as they came: twenty minutes at one a second
 MOST = 4000
 MOST_OTHERS = 1000
 MOST_READINGS = 800
