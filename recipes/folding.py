@@ -8,8 +8,6 @@ import numpy as np
 
 from monitor.types import FloatArray
 
-__all__ = ["State", "conv", "norm", "separable", "state_of"]
-
 State = dict[str, FloatArray]
 _LEAST_VARIANCE = 1e-5  # of a batch norm; torch's default
 

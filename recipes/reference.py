@@ -121,20 +121,13 @@ def main() -> None:
     readers = sorted({row["speaker"] for row in rows}, key=int)
     enrolment = [enrolment_chapter([r for r in rows if r["speaker"] == name]) for name in readers]
     with tempfile.TemporaryDirectory() as folder:
-        made = enrol(
-            find(write_corpus_manifest(Path(folder) / "enrol.csv", given.frames, enrolment)),
-            features=FEATURES,
-            seconds=TEMPLATE_SPEECH_SECONDS,
+        enrolled, everyone, others = (
+            find(write_corpus_manifest(Path(folder) / f"{name}.csv", given.frames, listed))
+            for name, listed in (("enrol", enrolment), ("all", rows), ("others", background))
         )
-        voices, specs, problems = collect(
-            find(write_corpus_manifest(Path(folder) / "all.csv", given.frames, rows)),
-            features=FEATURES,
-        )
-        cohort, more = cohort_of(
-            find(write_corpus_manifest(Path(folder) / "others.csv", given.frames, background)),
-            features=FEATURES,
-            about=ABOUT,
-        )
+        made = enrol(enrolled, features=FEATURES, seconds=TEMPLATE_SPEECH_SECONDS)
+        voices, specs, problems = collect(everyone, features=FEATURES)
+        cohort, more = cohort_of(others, features=FEATURES, about=ABOUT)
     cohort = replace(cohort, names=())  # of the shipped background nobody need be found again
     for problem in (*made.problems, *problems, *more):
         raise SystemExit(problem)
@@ -245,11 +238,7 @@ def _with_landmarks(speech: Path) -> None:
     """The population as it is, with landmarks taken anew of the recordings that it names."""
     population = Population.reference()
     rows = {f"{row['speaker']}/{Path(row['path']).name}": row for row in chapters(speech)}
-    enrolment = [
-        rows[f"{speaker.name}/{note.label}"]
-        for speaker in population.speakers
-        for note in speaker.sources
-    ]
+    enrolment = [rows[f"{s.name}/{note.label}"] for s in population.speakers for note in s.sources]
     _save(population.with_details(_known_by_their_audio(population, speech, enrolment)))
 
 

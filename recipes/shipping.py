@@ -18,18 +18,6 @@ from monitor.networks.layers import RATE
 from monitor.types import AnyArray
 from recipes.voice.corpus import Piece
 
-__all__ = [
-    "ROUNDED",
-    "SOURCES",
-    "data_of",
-    "described",
-    "halved",
-    "int8",
-    "packed",
-    "rounded",
-    "ship",
-]
-
 MOST_BYTES = 12 << 20
 
 _LIBRISPEECH = "LibriSpeech: CC BY 4.0, V. Panayotov, G. Chen, D. Povey, S. Khudanpur, ICASSP 2015"

@@ -11,9 +11,6 @@ from typing import Any
 
 import orjson
 
-__all__ = ["add_row", "stage"]
-
-
 PATHS = {
     "speech": "LibriSpeech, with its manifest.csv",
     "nonnative": "speechocean762, likewise",

@@ -18,8 +18,6 @@ from monitor.files import atomic_write
 from monitor.lab.adapting.training import Length, compute_rate
 from recipes.stages import add_row, stage
 
-__all__ = ["CHECKPOINT", "LOG", "Training", "keep", "kept", "log", "options", "trained"]
-
 CHECKPOINT = "checkpoint.pt"
 LOG = "log.jsonl"
 _MOST_GRADIENT = 5.0

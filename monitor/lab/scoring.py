@@ -244,7 +244,6 @@ def stretches(
 
 
 def _longest_seconds(voice: SpeakerSpeech) -> float:
-    """Speech seconds of the longest session."""
     return max(map(voice.length, range(len(voice.sessions)))) / UNITS_PER_SECOND
 
 
@@ -332,8 +331,7 @@ def find_joint(
         return None, f"no joint score: {error}"
     names = ", ".join(modelled)
     fewer = f"the joint score is of {names}, because no rank model has more of the features"
-    joint = JointScores(complete.features, models)
-    return joint, fewer if len(modelled) < len(ways) else ""
+    return JointScores(complete.features, models), fewer if len(modelled) < len(ways) else ""
 
 
 def check_size(scores: int) -> None:
@@ -471,9 +469,8 @@ class ScoreGrid:
                 has_frames[name].append(np.any(tests[name], axis=1))
                 normalisation = self.normalisation
                 if normalisation and name in normalisation.cohort and not way.by_slice:
-                    scores[normalisation.name_system(name)].append(
-                        normalisation.score(name, tests[name], templates[name], way)
-                    )
+                    normalised = normalisation.score(name, tests[name], templates[name], way)
+                    scores[normalisation.name_system(name)].append(normalised)
         return (
             {name: np.concatenate(rows) for name, rows in scores.items()},
             {name: np.concatenate(rows) for name, rows in has_frames.items()},
@@ -535,7 +532,6 @@ class EnrolledGrid:
         return cells
 
     def _explain_missing(self, name: str, attacker: Attacker) -> str:
-        """Explain why a speaker of the corpus is not among those compared."""
         if name not in self.population.names:
             return f"{name}: excluded, not enrolled"
         have = self.population.template_seconds[self.population.index(name)]

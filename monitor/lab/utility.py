@@ -167,12 +167,7 @@ _REFERENCE = (
 )
 
 
-def compute_figures(
-    utilities: Sequence[Utility],
-    speakers: Sequence[str],
-    replicates: int = REPLICATES,
-    seed: int = 0,
-) -> tuple[Figure, ...]:
+def compute_figures(utilities: Sequence[Utility], speakers: Sequence[str]) -> tuple[Figure, ...]:
     """Compute the utility of protected recordings, over all of them.
 
     Phone errors and voiced frames are ratios of sums. Correlation, level and length are means over
@@ -191,7 +186,7 @@ def compute_figures(
     if not utilities or len(utilities) != len(speakers):
         raise UsageError("pass the utility of at least one recording, and the speaker of each")
     _, owners = np.unique(np.asarray(speakers), return_inverse=True)
-    weights = speaker_weights(int(owners.max()) + 1, replicates, seed)
+    weights = speaker_weights(int(owners.max()) + 1, REPLICATES, 0)
     compute_ratio = partial(_compute_ratio, owners, weights)
 
     def compute_mean(

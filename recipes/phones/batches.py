@@ -18,8 +18,6 @@ from monitor.types import AnyArray, FloatArray, IntArray
 from recipes.phones.network import LAYOUTS, heard
 from recipes.phones.prepare import Spoken, Utterance
 
-__all__ = ["UNKNOWN", "Batch", "Batches"]
-
 UNKNOWN = -100
 SPEEDS = (1.0, 0.9, 1.1)
 """How fast (and how high) an utterance may be said (Ko et al., Interspeech 2015)."""

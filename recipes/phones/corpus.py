@@ -16,8 +16,6 @@ from monitor.errors import CorpusError
 from recipes.voice import corpus
 from recipes.voice.corpus import ROLES, Recording
 
-__all__ = ["Line", "lines", "recordings"]
-
 _TRAINING = "train-clean-5"
 _APART = ("dev-clean", "train-clean-100")
 _NON_NATIVE = "speechocean762"

@@ -27,8 +27,6 @@ from recipes.phones.prepare import Spoken, Utterance
 from recipes.phones.train import load_recogniser
 from recipes.stages import stage
 
-__all__ = ["RESULTS", "USE", "chosen", "measure", "posteriors", "table", "trigram"]
-
 RESULTS, USE = "results.json", "use.json"
 WEIGHTS, MORE = (0.2, 0.3, 0.4, 0.5), (-0.3, 0.0, 0.3, 0.6)
 _EVERY = 2  # utterances of the half that chooses to one that the trigram's use is chosen by

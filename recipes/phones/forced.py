@@ -17,8 +17,6 @@ from recipes.phones.prepare import ALIGNED, Spoken
 from recipes.phones.train import load_recogniser
 from recipes.stages import add_row, stage
 
-__all__ = ["align", "aligned"]
-
 _EVERY = 40  # utterances to one that classes are counted in
 
 

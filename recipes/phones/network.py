@@ -20,19 +20,6 @@ from monitor.networks.phones import UNITS_FLOOR
 from monitor.types import AnyArray, FloatArray
 from recipes import folding
 
-__all__ = [
-    "CLASSES",
-    "LAYOUTS",
-    "NARROW",
-    "WIDE",
-    "Layout",
-    "Recogniser",
-    "folded",
-    "heard",
-    "layer",
-    "listened",
-]
-
 CLASSES = 40
 """39 phones after the blank."""
 NARROW, WIDE = 192, 384

@@ -26,8 +26,6 @@ from recipes.phones.words import Words
 from recipes.stages import stage
 from recipes.voice.corpus import Piece, Pieces, Recording
 
-__all__ = ["ALIGNED", "PEER", "Cache", "Spoken", "Utterance", "utterances", "write"]
-
 MOST_SECONDS = 16.0
 """Short utterances that train are joined up to this, so that batches are of all corpora."""
 _UTTERANCES = "utterances.json"
@@ -174,10 +172,8 @@ class Spoken:
         Returns:
             by number, shape (tokens, 3): class, and frames of 10 ms [begin, end).
         """
-        return {
-            row["utterance"]: np.array(row["tokens"], int).reshape(-1, 3)
-            for row in self._rows(PEER)
-        }
+        rows = self._rows(PEER)
+        return {row["utterance"]: np.array(row["tokens"], int).reshape(-1, 3) for row in rows}
 
     def _rows(self, named: str) -> list[dict[str, Any]]:
         paths = sorted(self.cache.folder.glob(named))

@@ -20,8 +20,6 @@ from recipes.phones.network import LAYOUTS, Recogniser
 from recipes.phones.prepare import Spoken
 from recipes.training import Training, options, trained
 
-__all__ = ["load_recogniser", "train"]
-
 _RATES = 2e-3, 1e-6
 _DECAY = 1e-2
 _FRAMES = 0.7  # weight of the frames' loss

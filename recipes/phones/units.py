@@ -14,8 +14,6 @@ from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 from recipes.phones.network import Recogniser, listened
 from recipes.phones.prepare import Spoken
 
-__all__ = ["Books", "codebook", "coded", "counted", "heard", "hidden"]
-
 _UTTERANCES = 400
 _FRAMES = 100  # of an utterance
 _ROUNDS = 25
@@ -38,13 +36,13 @@ def hidden(network: Recogniser, sound: FloatArray) -> dict[str, FloatArray]:
     }
 
 
-def codebook(frames: FloatArray, units: int, seed: int = 1) -> FloatArray:
+def codebook(frames: FloatArray, units: int) -> FloatArray:
     """Codes of rows, shape (n, channels), by Lloyd's algorithm: shape (units, channels), float32.
 
     It begins with rows drawn at random; a code that is nearest to no row becomes one again.
     Source: S. Lloyd, "Least squares quantization in PCM", IEEE Trans. Inf. Theory 28, 1982.
     """
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(1)
     rows: FloatArray = np.asarray(frames, np.float32)
     codes: FloatArray = rows[generator.choice(len(rows), units, replace=False)]
     for _ in range(_ROUNDS):

@@ -14,8 +14,6 @@ from math import log
 from pathlib import Path
 from typing import Self
 
-__all__ = ["Words"]
-
 Said = tuple[str, ...]
 _EVERY = 6  # words of the dictionary to one that the rules are learnt from
 _ROUNDS = 3
@@ -57,11 +55,8 @@ class Words:
 
     def phones(self, text: str) -> Said:
         """What is said, word by word."""
-        return tuple(
-            phone
-            for word in text.lower().split()
-            for phone in (self.said.get(word) or self._guess(word))
-        )
+        words = (self.said.get(word) or self._guess(word) for word in text.lower().split())
+        return tuple(phone for word in words for phone in word)
 
     def _guess(self, word: str) -> Said:
         if word.endswith("'s") and word[:-2] in self.said:

@@ -13,8 +13,6 @@ from monitor.types import FloatArray, IntArray
 from recipes.usc.prepare import Cache
 from recipes.voice.corpus import Piece
 
-__all__ = ["LATENTS", "Batch", "Batches", "taken"]
-
 LATENTS = 100
 """Of a stretch: 4 s."""
 _LESS = {"speechocean762": 0.4}

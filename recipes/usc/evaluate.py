@@ -24,8 +24,6 @@ from recipes.usc.prepare import Cache
 from recipes.usc.train import load_losses
 from recipes.voice.corpus import Piece
 
-__all__ = ["RESULTS", "CodedPiece", "measure", "ranks"]
-
 RESULTS = "results.json"
 _LATENTS = 250  # taken together: 10 s
 _ROLES = ("choose", "report", "held out")

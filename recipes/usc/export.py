@@ -28,8 +28,6 @@ from recipes.usc.network import folded
 from recipes.usc.prepare import FRAME, Cache
 from recipes.usc.train import load_losses
 
-__all__ = ["export"]
-
 
 def main() -> None:
     given = stage("Export the codec.", "cache", "out", "target").parse_args()

@@ -15,8 +15,6 @@ from recipes.usc.batches import Batch
 from recipes.usc.network import BOOKS, Codec
 from recipes.usc.quantiser import DIMENSIONS
 
-__all__ = ["PARTS", "Content", "Losses", "Speakers", "spectral"]
-
 PARTS = ("reversal", "distillation", "dropout", "stopping", "noise")
 """Of the method: speaker reversal (section 2.2), semantic distillation (2.3), quantiser dropout and
 the end of gradients where C0 is alone (2.4), Laplace noise (2.5)."""

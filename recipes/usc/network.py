@@ -17,8 +17,6 @@ from recipes import folding
 from recipes.phones.network import Block, conv, padded, twice
 from recipes.usc.quantiser import Books
 
-__all__ = ["BOOKS", "SIZE", "Codec", "folded"]
-
 BOOKS, SIZE = 6, 1024
 _NARROW, _WIDE = 128, 256
 _REACHES = {

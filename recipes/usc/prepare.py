@@ -24,8 +24,6 @@ from recipes.stages import stage
 from recipes.voice import corpus
 from recipes.voice.corpus import INDEX, ROLES, Pieces, Recording
 
-__all__ = ["FRAME", "PARTS", "Cache", "centred", "heard", "hidden", "prepare", "recordings"]
-
 FRAME = 640
 """Samples of a latent: 40 ms."""
 PARTS = {"bands": 4 * BANDS, "centred": 4 * BANDS, "fine": 4 * FINE, "hidden": 384}

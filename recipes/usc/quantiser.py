@@ -13,8 +13,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-__all__ = ["DIMENSIONS", "Books", "Coded"]
-
 DIMENSIONS = 8
 _MEMORY = 0.97  # of what falls to a code, step by step
 _LENGTH = 6.0

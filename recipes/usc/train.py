@@ -27,8 +27,6 @@ from recipes.usc.losses import PARTS, Content, Losses, Speakers
 from recipes.usc.network import Codec
 from recipes.usc.prepare import Cache
 
-__all__ = ["load_losses", "train"]
-
 _RATES = 2e-3, 1e-5
 _DECAY = 1e-3
 REVERSAL = 0.8

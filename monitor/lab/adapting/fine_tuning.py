@@ -66,9 +66,8 @@ class TrainableVoice(nn.Module):  # type: ignore[misc]  # torch is not type-chec
         rows = rows.float()
         mean = (attention * rows).sum(dim=1)
         deviation = _deviation((attention * rows * rows).sum(dim=1), mean)
-        return linear(mean, self._of("embed.mean"), self._of("embed.bias")) + linear(
-            deviation, self._of("embed.deviation")
-        )
+        level = linear(mean, self._of("embed.mean"), self._of("embed.bias"))
+        return level + linear(deviation, self._of("embed.deviation"))
 
     def frames(self, bands: Tensor) -> Tensor:
         """Return the frames to pool, shape (b, t / stride, 3072)."""
@@ -85,9 +84,8 @@ class TrainableVoice(nn.Module):  # type: ignore[misc]  # torch is not type-chec
         """Return the unnormalised log attention of each frame and channel."""
         mean = rows.mean(dim=1, dtype=torch.float32)
         square = (rows * rows).mean(dim=1, dtype=torch.float32)
-        context = linear(mean, self._of("attend.mean"), self._of("attend.bias")) + linear(
-            _deviation(square, mean), self._of("attend.deviation")
-        )
+        level = linear(mean, self._of("attend.mean"), self._of("attend.bias"))
+        context = level + linear(_deviation(square, mean), self._of("attend.deviation"))
         attended = linear(rows, self._of("attend")) + context[:, None]
         return self._dense(torch.tanh(self._activated(attended, "attend")), "weigh")
 

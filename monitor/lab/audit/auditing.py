@@ -324,9 +324,8 @@ def _run_tests(
     except CorpusError as error:
         return (), [str(error)]
     rows, left_out = [], list[str]()
-    settings = EvaluationSettings(
-        config.replicates, config.seed, among=sorted({*CROWDS, config.among}), only=_FAMILIES
-    )
+    among = sorted({*CROWDS, config.among})
+    settings = EvaluationSettings(config.replicates, config.seed, among=among, only=_FAMILIES)
     for cell in cells:
         session, seconds, template, plan = cell
         if plan.mated.size < 2:

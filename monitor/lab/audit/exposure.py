@@ -109,8 +109,7 @@ class Exposures:
 
     def select_common(self, lengths: Sequence[float]) -> Exposures:
         """Return the stretches of these lengths, at least one, by speakers who have all of them."""
-        owners = (self.select_length(seconds).owner for seconds in lengths)
-        common = reduce(np.intersect1d, owners)
+        common = reduce(np.intersect1d, (self.select_length(seconds).owner for seconds in lengths))
         return self._select(np.isin(self.owner, common) & np.isin(self.seconds, list(lengths)))
 
     def by_person(self) -> Exposures:
@@ -349,7 +348,6 @@ def enrol_part(
 
 
 def _drop_session(voice: SpeakerSpeech, index: int) -> SpeakerSpeech:
-    """Return a voice without one of its sessions."""
     parts = ("sessions", "speech", "session_names", "sounds")
     values = {part: getattr(voice, part) for part in parts}
     return replace(voice, **{part: v[:index] + v[index + 1 :] for part, v in values.items()})

@@ -185,7 +185,6 @@ def _audit(options: AuditOptions) -> Audit:
 
 
 def _audit_folder(options: AuditOptions) -> Audit:
-    """Audit a corpus, with progress."""
     from monitor.cli.inputs import load_speaker_model, plan_of
     from monitor.lab.audit.auditing import audit_corpus, extract_corpus
 

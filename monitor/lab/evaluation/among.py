@@ -393,8 +393,7 @@ def notes(forecast: Extrapolation, among: Iterable[int]) -> Iterator[str]:
     if max(among, default=0) <= forecast.speakers:
         return
     if not forecast.falls:
-        count = forecast.speakers
-        yield f"N = {count} is too small to extrapolate: no rate can be seen to fall."
+        yield f"N = {forecast.speakers} is too small to extrapolate: no rate can be seen to fall."
         return
     yield (
         f"Among more than the {forecast.speakers:,} enrolled four forms are fitted to the rates "

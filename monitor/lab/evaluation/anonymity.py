@@ -62,15 +62,13 @@ def rank_shares(better: IntArray, tied: IntArray, k: int) -> FloatArray:
     return np.asarray(np.clip(shares, 0.0, 1.0))
 
 
-def chance_mean_ranks(
-    population: int, tests: IntArray, draws: int = 100, seed: int = 0
-) -> FloatArray:
+def chance_mean_ranks(population: int, tests: IntArray, draws: int = 100) -> FloatArray:
     """Draw mean ranks without disclosure, (draws, S), from each speaker's number of tests, (S,).
 
     Ranks are uniform on 1 to N. Low percentiles of the means fall with fewer tests (USC's row
     "Random").
     """
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     first = np.concatenate([[0], np.cumsum(tests)[:-1]])
     means = np.empty((draws, len(tests)))
     for mean in means:  # a draw at a time: a corpus has a hundred thousand tests

@@ -69,8 +69,7 @@ class ScoreCounts:
             cuts = levels[np.linspace(0, len(levels) - 1, maximum).astype(np.intp)]
         by_speaker = speaker_cells(scores, cuts)
         replicates = Counts(cuts, weights @ by_speaker[0], weights @ by_speaker[1])
-        shares = weights @ sums / (weights @ sizes)
-        return cls(counts, replicates, coarse, mean, shares, low, high)
+        return cls(counts, replicates, coarse, mean, weights @ sums / (weights @ sizes), low, high)
 
     @cached_property
     def blocks(self) -> Blocks:

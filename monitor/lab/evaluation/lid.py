@@ -314,7 +314,6 @@ def exceeding(values: FloatArray) -> Line:
 
 
 def _paint_local(axes: Axes, systems: Systems) -> None:
-    """Draw the share of trials against the bits that they disclose at least."""
     lines = [curves.local_bits for _, curves in systems if curves.local_bits is not None]
     left = min(float(line.x[0]) for line in lines) - 0.3
     for (colour, curves), line in zip(systems, lines, strict=True):

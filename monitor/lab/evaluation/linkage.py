@@ -89,8 +89,7 @@ def d_sys_figure(
         note = f"needs {_FEWEST} mated scores for a histogram; there are {scores.mated.size}"
         return FAMILY.figure("d_sys", None, note=note, ceiling=None, floor=None)
     counts = counts or ScoreCounts.from_scores(scores)
-    edges = _edges(counts.low, counts.high, bins)
-    by_speaker = speaker_cells(scores, edges[1:-1])
+    by_speaker = speaker_cells(scores, _edges(counts.low, counts.high, bins)[1:-1])
     mated, others = (cells.sum(axis=0) for cells in by_speaker)
     replicates = None
     if weights is not None:
@@ -285,7 +284,6 @@ def link_table(levels: IntArray, population: int, candidates: IntArray) -> Doubl
 
 
 def _paint_linkage(axes: Axes, systems: Systems) -> None:
-    """Chance to link against the number of people to choose from."""
     axes.set(xscale="log", yscale="log")
     for colour, curves in systems:
         assert curves.linkage is not None

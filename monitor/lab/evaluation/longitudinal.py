@@ -90,8 +90,7 @@ def fit_temperature(
     leads, means, curvatures = np.empty((3, chosen.size))
 
     def load_deficits(batch: slice) -> FloatArray:
-        sums = chosen[batch]
-        deficits = np.multiply(ratios[sums], weight, dtype=np.float64)
+        deficits = np.multiply(ratios[chosen[batch]], weight, dtype=np.float64)
         deficits -= deficits.max(axis=1, keepdims=True)
         return deficits
 
@@ -292,8 +291,7 @@ class SpeakerSums:
             target = self.target[batch][:, None]
             sums = weight * np.cumsum(normalised, axis=1)
             for rule, heat in temperature.items():
-                bits = softmax_bits(sums / heat[:, None], target)
-                bits_by_rule.setdefault(rule, []).append(bits)
+                bits_by_rule.setdefault(rule, []).append(softmax_bits(sums / heat[:, None], target))
             if rank_model is not None:
                 evidence = np.cumsum(_rank_evidence(scores, rank_model), axis=1)
                 bits_by_rule.setdefault("rank", []).append(softmax_bits(evidence, target))
@@ -480,7 +478,6 @@ def figures(
 
 
 def _paint_growth(axes: Axes, systems: Systems) -> None:
-    """Draw bits against the number of trials of a speaker, beside the guides."""
     alone = len(systems) == 1
     for colour, curves in systems:
         line = curves.heard

@@ -280,7 +280,6 @@ class Report:
 
 
 def _encode(value: object) -> object:
-    """Encode curves for JSON."""
     if isinstance(value, Line | CrowdRates):
         value = {key: member for key, member in vars(value).items() if member is not None}
     if isinstance(value, Mapping):

@@ -434,7 +434,6 @@ _WORDS = {
 
 
 def _describe_fit(rank_model: RankFit) -> str:
-    """Describe what to know of a rank model."""
     return "; ".join(_WORDS.get(note, note) for note in rank_model.notes)
 
 
@@ -510,7 +509,6 @@ def rank_model_line(rank_model: RankFit, speakers: int) -> Line:
 
 
 def _paint_ranks(axes: Axes, systems: Systems) -> None:
-    """Share of the trials at each rank, and the fitted rank models."""
     axes.set(xscale="log", yscale="log")
     alone = len(systems) == 1
     lowest = 1.0
@@ -538,7 +536,6 @@ def _paint_ranks(axes: Axes, systems: Systems) -> None:
 
 
 def _paint_speakers(axes: Axes, systems: Systems) -> None:
-    """Draw how many speakers disclose how much."""
     by_system = [bits for _, curves in systems if (bits := curves.speaker_bits) is not None]
     every_bits = np.concatenate(by_system)
     edges = np.linspace(min(0.0, every_bits.min()), max(every_bits.max(), 0.1), 25)

@@ -444,7 +444,6 @@ def by_group(
 def _describe_counts(
     every: Comparisons, reports: Sequence[Report], unknown: Sequence[str], label: str
 ) -> Iterator[str]:
-    """Describe the comparisons that count."""
     sizes, remaining = [], every.usage.target + every.usage.nontarget
     for report in reports:
         usage = report.usage

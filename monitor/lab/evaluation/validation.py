@@ -248,9 +248,8 @@ def validate(
     if groups is not None:
         parts[groups.name or "group"] = tuple(_by_group(listed, groups, messages, settings))
     for condition in conditions:
-        parts[condition.name or condition.label] = tuple(
-            _by_condition(listed, comparisons.name, condition, messages, settings)
-        )
+        members = _by_condition(listed, comparisons.name, condition, messages, settings)
+        parts[condition.name or condition.label] = tuple(members)
     tens = nats / np.log(10.0)
     return Validation(
         comparisons.name, len(listed.spoken), calibration, total, parts,

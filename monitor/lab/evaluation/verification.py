@@ -234,7 +234,6 @@ def curves(counts: ScoreCounts) -> dict[str, Line]:
 
 
 def _paint_roc(axes: Axes, systems: Systems) -> None:
-    """True against false positive rate, the latter as its logarithm."""
     resolved = min(1 / curves_of.non_mated for _, curves_of in systems)
     left = max(min(0.3 * resolved, 3e-4), 1e-6)
     axes.set_xscale("log")

@@ -218,7 +218,6 @@ def curves(counts: ScoreCounts) -> dict[str, Line]:
 
 
 def _paint_ece(axes: Axes, systems: Systems) -> None:
-    """Empirical cross-entropy against the prior."""
     alone, nothing = len(systems) == 1, systems[0][1].ece_nothing
     if nothing is not None:
         axes.plot(nothing.x, nothing.y, color=MUTED, linestyle=":", label="no evidence")

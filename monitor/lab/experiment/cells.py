@@ -310,7 +310,6 @@ def make_cells(
 def _make(
     material: Material, settings: ExperimentSettings, order: MeasuredCell
 ) -> tuple[str, dict[str, SystemRecord]]:
-    """Measure one cell, and return its key and results."""
     matrices = material.matrices(order.panel, order.test_seconds, order.template_seconds)
     return order.key, {
         name: measure(matrix, settings.replicates, settings.seed, order.panel.purpose == "tables")

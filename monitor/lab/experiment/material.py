@@ -433,7 +433,6 @@ def _collect(
 
 @cache
 def _hash_speaker(speech: Speech, name: str) -> str:
-    """Return a hash of all frames of one speaker."""
     digest = hashlib.sha256(name.encode())
     for session in speech.voices[name].sessions:
         for feature in sorted(session):

@@ -407,8 +407,7 @@ def make_document(experiment: Experiment, pictures: Sequence[Picture]) -> Docume
         if panel.purpose == "sweep" and systems:
             title = f"Every length, {panel.session} session"
             sections.append(Section(title, [tabulate_sweep(cells, systems)]))
-    limitations = Bullets([*list_limitations(experiment)], "notes")
-    sections.append(Section("Limitations", [limitations]))
+    sections.append(Section("Limitations", [Bullets([*list_limitations(experiment)], "notes")]))
     trials = sum(m["trials"] for cell in experiment.cells for m in cell.systems.values())
     facts = [
         " \N{MIDDLE DOT} ".join(

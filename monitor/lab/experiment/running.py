@@ -92,8 +92,7 @@ def run_experiment(
     cells = make_cells(orders, material, settings, cache, jobs, progress)
     results = Experiment(material, settings, panels, cells)
     # results first, since they mark the folder as an experiment's
-    as_json = json.dumps(results.plain(), allow_nan=False, indent=1)
-    write_text(as_json, folder / "results.json")
+    write_text(json.dumps(results.plain(), allow_nan=False, indent=1), folder / "results.json")
     head = ("session", "system", "of", "figure", "value", "low", "high")
     tables = Table.from_numbers(head, list(list_table_rows(results.tables)))
     write_text(render_csv(tables), folder / "tables.csv")

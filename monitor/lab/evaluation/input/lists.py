@@ -312,7 +312,6 @@ def read_text(rows: Rows, progress: Progress | None = None) -> RawScores | Pairs
 
 
 def _read_table(layout: Layout, progress: Progress | None) -> RawScores:
-    """Read a table with a row for each trial and a column for each speaker."""
     rows, label = layout.rows, layout.rows.path.name
     columns = [i for i in range(len(rows.head)) if i not in (layout.trial, layout.target)]
     if len(columns) < 2:

@@ -172,8 +172,7 @@ def _order_speakers(raw: RawScores, labels: Labels, label: str, notes: list[str]
             f"{missing[0]}). Add them"
         )
     if len(set(raw.trials)) < len(raw.trials):
-        seen = sorted(raw.trials)
-        again = next(a for a, b in pairwise(seen) if a == b)
+        again = next(a for a, b in pairwise(sorted(raw.trials)) if a == b)
         raise UsageError(f"trial {again} has two rows of scores; keep one")
     spare = len(listed_trials) - len(raw.trials)
     if spare:

@@ -105,15 +105,14 @@ def read_scores(
     return match(raw, stated, owners, path.name, called, unmated=unmated, scoring=scoring)
 
 
-def scores_in_memory(scores: Any, labels: Any = None, name: str = "scores") -> EvaluationInput:
+def scores_in_memory(scores: Any, labels: Any = None) -> EvaluationInput:
     """Take an array, trials x speakers, or a data frame, of any library.
 
     Args:
         scores: shape (T, N); or a frame as `monitor.lab.evaluation.input.tables.read_frame` reads.
         labels: each trial's column from 0, or speaker, (T,); not needed where a frame has it.
-        name: of the system.
     """
-    written = column_names(scores)
+    written, name = column_names(scores), "scores"
     raw: RawScores | Pairs
     raw = RawScores(real_numbers(scores, name)) if written is None else read_frame(scores, name)
     stated = None
