@@ -32,61 +32,98 @@ ENROLLED_SECONDS = 30.0
 @benchmark()
 def relay(
     page: Page,
-    nonnative: Path,
+    speech: Path,
     *,
     people: int = 48,
+    skip: int = 0,
     budgets: tuple[float, ...] = (3, 6, 9, 12),
     starts: int = 10,
+    cuts: int = 5,
     seconds: float = 8.0,
 ) -> None:
     """Does any part of what a gate lets out read more than the budget?
 
-    Each person is enrolled beside the shipped readers from the first 30 s of a recording, and
-    speaks so many seconds of the rest. What went out is replayed from its beginning and from
-    random starts, after silence of random length.
+    A person is a recording, or a folder of them. Each is enrolled beside the shipped readers from
+    the first 30 s, and speaks so many seconds of the rest, once alone and once in turns with the
+    person before. What went out is replayed from its beginning, from random starts, and as random
+    parts, after silence of random length.
     """
-    paths = sorted(nonnative.glob("*.opus"))[:people]
-    with TemporaryDirectory() as folder:
-        for path in paths:
-            person = Path(folder, path.stem)
-            person.mkdir()
-            soundfile.write(person / "a.wav", read(path, ENROLLED_SECONDS), RATE)
-        enrolled = enrol(folder, features=FEATURES).population
+    talks, enrolled = talks_of(speech, people, skip, seconds)
     population = Population.reference().joined(enrolled)
-    talks = {p.stem: read(p, seconds, first=ENROLLED_SECONDS) for p in paths}
-    talks = {name: sound for name, sound in talks.items() if name in enrolled.names}
     step = RelaySettings(max(budgets), delay_seconds=DELAY_SECONDS).step_seconds
-    sent: dict[float, list[float]] = {budget: [] for budget in budgets}
-    beyond: dict[float, list[float]] = {budget: [] for budget in budgets}
-    processor = 0.0
-    for name, sound in talks.items():
+    voices = ("one", "two in turns")
+    sent: dict[tuple[float, str], list[float]] = {(b, v): [] for b in budgets for v in voices}
+    beyond: dict[tuple[float, str], list[float]] = {key: [] for key in sent}
+    processor = heard = 0.0
+    for index, name in enumerate(talks):
         monitor = Monitor(population, watch=name, on_change="note")
-        began = time.process_time()
-        figures = gate_figures(monitor, sound, step)
-        processor += time.process_time() - began
-        for budget in budgets:
-            spent = [figure > budget - MARGIN_BITS for figure in figures]
-            count = spent.index(True) if any(spent) else len(spent)
-            sent[budget].append(count * step)
-            part = sound[: round(count * step * RATE)]
-            generator = np.random.default_rng([int(budget), len(beyond[budget])])
-            for recording in recordings(part, starts, generator):
-                beyond[budget].append(peak(monitor.fresh(), recording) - budget)
+        for voice in voices:
+            other = talks[list(talks)[index - 1]]
+            sound = talks[name] if voice == "one" else in_turns(other, talks[name])
+            began = time.process_time()
+            figures = gate_figures(monitor, sound, step)
+            processor, heard = processor + time.process_time() - began, heard + len(sound) / RATE
+            for budget in budgets:
+                spent = [figure > budget - MARGIN_BITS for figure in figures]
+                count = spent.index(True) if any(spent) else len(spent)
+                sent[budget, voice].append(count * step)
+                part = sound[: round(count * step * RATE)]
+                generator = np.random.default_rng([int(budget), skip + index])
+                for recording in recordings(part, starts, cuts, generator):
+                    beyond[budget, voice].append(peak(monitor.fresh(), recording) - budget)
+        worst = max(max(each, default=0.0) for each in beyond.values())
+        over = sum(np.sum(np.array(each) > 0) for each in beyond.values())
+        page.note(f"{index + 1} of {len(talks)}: {over} over the budget, by at most {worst:.1f}")
     page.table(
-        "budget, bits | people | sound let out | recordings over the budget | by at most, bits",
+        "budget, bits | voices | people | sound let out | recordings over the budget | "
+        "by at most, bits",
         (
             [
                 f"{budget:g}",
+                voice,
                 f"{len(talks)}",
-                f"{np.median(sent[budget]):.1f} s ({min(sent[budget]):.1f} to "
-                f"{max(sent[budget]):.1f})",
-                f"{np.sum(np.array(beyond[budget]) > 0)} of {len(beyond[budget])}",
-                f"{max(0.0, *beyond[budget]):.1f}",
+                f"{np.median(sent[budget, voice]):.1f} s ({min(sent[budget, voice]):.1f} to "
+                f"{max(sent[budget, voice]):.1f})",
+                f"{np.sum(np.array(excess) > 0)} of {len(excess)}",
+                f"{max(0.0, *excess):.1f}",
             ]
-            for budget in budgets
+            for (budget, voice), excess in beyond.items()
         ),
+        keys=2,
     )
-    page.note(f"{processor / seconds / len(talks):.2f} s of processor a second of sound")
+    page.note(f"{processor / heard:.2f} s of processor a second of sound")
+
+
+def talks_of(
+    speech: Path, people: int, skip: int, seconds: float
+) -> tuple[dict[str, FloatArray], Population]:
+    """What people say beside what they are enrolled by, and their population."""
+    talks: dict[str, FloatArray] = {}
+    with TemporaryDirectory() as folder:
+        for path in sorted(speech.iterdir()):
+            clips = sorted(path.iterdir()) if path.is_dir() else [path]
+            if path.suffix not in ("", ".opus") or len(talks) == skip + people:
+                continue
+            sound = np.concatenate([read(clip) for clip in clips])
+            first, last = (round(each * RATE) for each in (ENROLLED_SECONDS, seconds))
+            if len(sound) >= first + last:
+                talks[path.stem] = sound[first : first + last]
+                if len(talks) > skip:
+                    Path(folder, path.stem).mkdir()
+                    soundfile.write(Path(folder, path.stem, "a.wav"), sound[:first], RATE)
+        enrolled = enrol(folder, features=FEATURES).population
+    return {name: sound for name, sound in talks.items() if name in enrolled.names}, enrolled
+
+
+def in_turns(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Two voices in turns: 3 s of the first, 1.5 s of the second, and so on."""
+    long, short = round(3 * RATE), round(1.5 * RATE)
+    turns = [
+        turn
+        for k in range(len(first) // long)
+        for turn in (first[k * long : (k + 1) * long], second[k * short : (k + 1) * short])
+    ]
+    return np.concatenate(turns)
 
 
 def gate_figures(monitor: Monitor, sound: FloatArray, step_seconds: float) -> list[float]:
@@ -100,13 +137,16 @@ def gate_figures(monitor: Monitor, sound: FloatArray, step_seconds: float) -> li
 
 
 def recordings(
-    sound: FloatArray, starts: int, generator: np.random.Generator
+    sound: FloatArray, starts: int, cuts: int, generator: np.random.Generator
 ) -> Iterator[FloatArray]:
-    """What others record of a sound: all of it, and from random starts on; 16 bits."""
+    """What others record of a sound: all of it, from random starts on, random parts; 16 bits."""
     last = max(len(sound) - RATE // 4, 1)
-    for at in [0, *generator.integers(0, last, starts - 1).tolist()] if len(sound) else []:
+    parts = [(at, len(sound)) for at in (0, *generator.integers(0, last, starts - 1).tolist())]
+    for at in generator.integers(0, last, cuts).tolist():
+        parts.append((at, int(generator.integers(at, len(sound) + 1))))
+    for begin, end in parts if len(sound) else ():
         silence = np.zeros(generator.integers(0, round(LEAD_SECONDS * RATE)))
-        whole = np.concatenate([silence, sound[at:], np.zeros(RATE)])
+        whole = np.concatenate([silence, sound[begin:end], np.zeros(RATE)])
         yield np.asarray(np.round(whole * 32767) / 32767, np.float32)
 
 

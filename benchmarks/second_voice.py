@@ -51,7 +51,7 @@ def second_voice(page: Page, nonnative: Path, *, people: int = 12, seconds: floa
         about = {row["speaker"]: row for row in csv.DictReader(file)}
     paths = sorted(nonnative.glob("*.opus"))
     watched = [path.stem for path in paths[:: len(paths) // people][:people]]
-    population = _enrol(nonnative, watched)
+    population = _enrol({name: nonnative / f"{name}.opus" for name in watched})
     outcomes: dict[str, list[tuple[Outcome, float]]] = {}
     for place, name in enumerate(watched):
         own = _rest(nonnative, name)
@@ -78,6 +78,57 @@ def second_voice(page: Page, nonnative: Path, *, people: int = 12, seconds: floa
     page.note(f"{np.median(more) / seconds:.3f} s of processor a second of sound")
 
 
+@benchmark("second_voice")
+def false_second_voice(
+    page: Page, manifest: Path, *, corpora: tuple[str, ...], people: int = 100, behind: int = 20
+) -> None:
+    """How often does one voice get the notice of another one?
+
+    Each person who is no shipped reader is enrolled from the first 30 s of a recording, and heard
+    in the rest and in all their other recordings. For the first ones, others talk behind as well.
+    """
+    recordings: dict[str, list[Path]] = {}
+    for row in csv.DictReader(manifest.open(newline="", encoding="utf-8")):
+        if row.get("corpus", "") in corpora:
+            recordings.setdefault(row["speaker"], []).append(manifest.parent / row["path"])
+    names = np.random.default_rng(0).permutation(sorted(recordings))[:people].tolist()
+    population = _enrol({name: recordings[name][0] for name in names})
+    rng, found = np.random.default_rng(1), dict[str, list[tuple[float, bool]]]()
+    for place, name in enumerate(names):
+        others = [recordings[each][-1] for each in names if each != name]
+        for path in recordings[name] if name in population.names else ():
+            own = read(path, first=ENROLLED_SECONDS if path == recordings[name][0] else 0.0)
+            sounds = {"alone": own}
+            if place < behind:
+                for kind, count in (("one person talks behind, 15 dB", 1), ("babble, 15 dB", 4)):
+                    far = sum(
+                        np.resize(read(others[k]), own.size) for k in rng.choice(len(others), count)
+                    )
+                    gain = np.sqrt(np.mean(own**2) / np.mean(far**2)) * 10 ** (-BABBLE_DB / 20)
+                    sounds[kind] = own + gain * far
+            for kind, sound in sounds.items():
+                noticed = hear(population, name, sound, (True,), 3.0).seconds is not None
+                found.setdefault(kind, []).append((sound.size / RATE / 3600, noticed))
+        counts = [
+            f"{sum(hours for hours, _ in heard):.2f} h {kind}: {sum(n for _, n in heard)}"
+            for kind, heard in found.items()
+        ]
+        page.note(f"{place + 1} of {len(names)}: notices in {', '.join(counts)}")
+    page.table(
+        "one voice | people | recordings | hours | false notices",
+        (
+            [
+                f"{kind}, {' and '.join(corpora)}",
+                f"{len(names) if kind == 'alone' else behind}",
+                f"{len(heard)}",
+                f"{sum(hours for hours, _ in heard):.1f}",
+                f"{sum(noticed for _, noticed in heard)}",
+            ]
+            for kind, heard in found.items()
+        ),
+    )
+
+
 def _row(kind: str, results: Sequence[tuple[Outcome, float]], seconds: float) -> list[str]:
     noticed = [o for o, _ in results if o.seconds is not None]
     # the second turn of the other voice begins after a turn of each
@@ -89,15 +140,19 @@ def _row(kind: str, results: Sequence[tuple[Outcome, float]], seconds: float) ->
             f"{bits:.1f}"]  # fmt: skip
 
 
-def _enrol(nonnative: Path, names: Sequence[str]) -> Population:
+def _enrol(paths: Mapping[str, Path]) -> Population:
+    reference = Population.reference()
+    others = {name: path for name, path in paths.items() if name not in reference.names}
+    if not others:
+        return reference
     with TemporaryDirectory() as folder:
-        for name in names:
+        for name, path in others.items():
             person = Path(folder, name)
             person.mkdir()
-            sound = read(nonnative / f"{name}.opus", ENROLLED_SECONDS)
+            sound = read(path, ENROLLED_SECONDS)
             soundfile.write(person / "a.wav", sound, RATE)
         enrolled = enrol(folder, features=FEATURES).population
-    return Population.reference().joined(enrolled)
+    return reference.joined(enrolled)
 
 
 def _rest(nonnative: Path, name: str, size: int | None = None) -> FloatArray:
@@ -122,11 +177,18 @@ def _mix(
     return np.concatenate(parts)
 
 
-def hear(population: Population, watch: str, sound: FloatArray) -> Outcome:
-    """Hear a sound with and without the search for another voice."""
+def hear(
+    population: Population,
+    watch: str,
+    sound: FloatArray,
+    findings: Sequence[bool] = (False, True),
+    step_seconds: float = 1.0,
+) -> Outcome:
+    """Hear a sound, without and then with the search for another voice."""
     noticed, last, took = None, [], []
-    for finding in (False, True):
-        monitor = Monitor(population, watch=watch, settings=MonitorSettings(second_voice=finding))
+    for finding in findings:
+        settings = MonitorSettings(second_voice=finding)
+        monitor = Monitor(population, watch=watch, step_seconds=step_seconds, settings=settings)
         began, bits = time.process_time(), 0.0
         for event in monitor.listen(Samples(np.asarray(sound, np.float32), RATE)):
             if isinstance(event, NoticeEvent) and event.kind == "another voice":
@@ -135,4 +197,4 @@ def hear(population: Population, watch: str, sound: FloatArray) -> Outcome:
                 bits = event.bits or 0.0
         took.append(time.process_time() - began)
         last.append(bits)
-    return Outcome(noticed, last[1], last[0], took[1] - took[0])
+    return Outcome(noticed, last[-1], last[0], took[-1] - took[0])

@@ -41,8 +41,9 @@ LEAST_SPEECH = 150
 """Ticks of speech of either voice."""
 LEAST_TURNS = 2
 """Turns of the other voice."""
-OWN_BITS, APART_BITS = 4.0, 7.0
-"""The watched voice's stretches read this at least, and this many more than the others'."""
+OWN_BITS, APART_BITS, HIDDEN_BITS = 4.0, 7.0, 1.0
+"""Least bits of the watched voice's stretches: in all, beyond the others', and beyond the whole.
+A long talk always has a few seconds that read little. They hide nothing."""
 
 
 class Turns(NamedTuple):
@@ -303,8 +304,8 @@ class SecondVoice:
             or min(turns.watched.speech, turns.other.speech) < LEAST_SPEECH
         ):
             return False
-        watched, other = self.bits([turns.watched, turns.other])
-        return watched >= max(OWN_BITS, other + APART_BITS)
+        watched, other, whole = self.bits([turns.watched, turns.other, turns.watched + turns.other])
+        return watched >= max(OWN_BITS, other + APART_BITS, whole + HIDDEN_BITS)
 
     def bits(self, parts: Sequence[FeatureTotals]) -> list[float]:
         """Return the evidence of each of these totals, whatever their sound."""

@@ -115,6 +115,14 @@ def test_one_voice_reads_as_without_the_search(shared):
     assert _figures(_readings(events)) == _figures(without)
 
 
+def test_a_voice_that_hides_nothing_is_not_noticed(shared):
+    own, other = _speech(shared, OWN), _speech(shared, OTHER)
+    turns = _alternate(other, own[22 * RATE :], 2.5, 1.5, 8.0)
+    readings = _readings(events := _events(_monitor(), np.concatenate([own[: 22 * RATE], turns])))
+    assert readings[-1].bits > max(reading.bits or 0.0 for reading in readings) - 1.0
+    assert not _noticed(events)
+
+
 def test_the_most_revealing_speech_is_the_watched_voices(mixed):
     monitor = _monitor()
     readings = _readings(_events(monitor, mixed))
