@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -203,10 +204,10 @@ class VoiceNetwork(StoredNetwork):
         """Embed runs of the slots of a window as `_weigh`: shape (r, size)."""
         edges = np.linspace(0, len(x), slots + 1).astype(int)
         np.exp(attention, out=attention)
-        sums = [np.add.reduceat(attention, edges[:-1])]
+        sums = [_sum_slots(attention, edges)]
         for _ in range(2):
             attention *= x
-            sums.append(np.add.reduceat(attention, edges[:-1]))
+            sums.append(_sum_slots(attention, edges))
         begins, ends = np.array(list_runs(slots)).T
         zero = np.zeros((1, x.shape[1]), np.float32)
         sums = [np.cumsum(np.concatenate((zero, part)), axis=0) for part in sums]
@@ -280,6 +281,11 @@ class _Stack:
                 np.arange(last + 1)[:, None] + steps
             ))  # fmt: skip
         return places
+
+
+def _sum_slots(rows: FloatArray, edges: IntArray) -> FloatArray:
+    """Sum the rows between edges, many times as fast as `numpy.add.reduceat` does."""
+    return np.stack([rows[begin:end].sum(axis=0) for begin, end in pairwise(edges.tolist())])
 
 
 def _mirrored(rows: FloatArray, count: int) -> FloatArray:

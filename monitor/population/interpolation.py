@@ -159,9 +159,10 @@ class LengthModel:
 
     def evaluate_at(self, seconds: float) -> RankModelPoint:
         """Return the rank model and its resamples at T speech seconds: 1 + B points."""
-        if self._last is None or self._last[0] != seconds:
-            self._last = seconds, self._points(np.array([seconds]), slice(None))
-        return self._last[1]
+        last = self._last  # looked at once: threads share the model
+        if last is None or last[0] != seconds:
+            last = self._last = seconds, self._points(np.array([seconds]), slice(None))
+        return last[1]
 
     def at_each(self, seconds: FloatArray) -> RankModelPoint:
         """Return the rank model alone at each of R lengths: R points."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from monitor.maths.landmarks import (
     unpack,
 )
 from monitor.population.population import Population
+from monitor.population.templates import share
 from monitor.types import TICKS_PER_SECOND, Frames, IntArray, Notice
 
 WINDOW_TICKS = 10 * TICKS_PER_SECOND
@@ -89,7 +91,8 @@ class LandmarkWindows:
 class EnrolledLandmarks:
     """Landmarks of the enrolled recordings and their speakers; loaded at first use.
 
-    The watched speaker comes first where there are too many.
+    All streams of a population share them. Where there are too many, those of the watched speaker
+    come first.
     """
 
     def __init__(self, population: Population, watch: str | None = None) -> None:
@@ -99,16 +102,28 @@ class EnrolledLandmarks:
     @cached_property
     def index(self) -> LandmarkIndex:
         """All landmarks; ``names`` has the speaker of each recording."""
-        landmarks, remaining = [], MOST_LANDMARKS
-        for speaker in self._population.recorded(self._watch):
+        shared = share(self._population, ("landmarks",), lambda: _load(self._population, None))
+        index, self.names, is_whole = shared
+        if not is_whole and self._watch is not None:
+            index, self.names, _ = _load(self._population, self._watch)
+        return index
+
+
+_Loaded: TypeAlias = "tuple[LandmarkIndex, list[str], bool]"
+
+
+def _load(population: Population, first: str | None) -> _Loaded:
+    """Index the recordings, of one speaker before the others; also return if there was room."""
+    landmarks, names, remaining = [], [], MOST_LANDMARKS
+    for speaker in population.recorded(first):
+        for note in speaker.sources:
             if remaining <= 0:
-                break
-            for note in speaker.sources:
-                if note.landmarks.size and remaining > 0:
-                    landmarks.append(unpack(note.landmarks))
-                    self.names.append(speaker.name)
-                    remaining -= note.landmarks.size
-        return LandmarkIndex(landmarks)
+                return LandmarkIndex(landmarks), names, False
+            if note.landmarks.size:
+                landmarks.append(unpack(note.landmarks))
+                names.append(speaker.name)
+                remaining -= note.landmarks.size
+    return LandmarkIndex(landmarks), names, True
 
 
 class CopyFinder:

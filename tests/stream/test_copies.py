@@ -17,6 +17,7 @@ from monitor.features.landmarks import Landmarks
 from monitor.maths.landmarks import PITCHES, StreamLandmarks, pack, unpack
 from monitor.population.people import Speaker
 from monitor.sources.file import File
+from monitor.stream.copies import EnrolledLandmarks
 from monitor.training.enrolling import enrol
 from monitor.types import Block
 from tests.stream.streams import Listed, audio, reference, resumed, told
@@ -223,3 +224,10 @@ def test_what_is_remembered_is_bounded_and_known_after_an_hour():
         sizes.append(own.remembered)
     assert max(sizes) < 90_000
     assert sizes[-1] <= max(sizes[:-60]) + 1000
+
+
+def test_streams_of_one_population_share_the_index():
+    population = Population.reference()
+    first, second = (EnrolledLandmarks(population, name) for name in population.names[:2])
+    assert first.index is second.index
+    assert first.names == second.names
