@@ -376,6 +376,29 @@ class AttackSpeech:
         prepared = similarity.prepare(templates)
         return similarity.score_each(prepared, self.trials[feature][:, columns])
 
+    def add_segments(self, other: AttackSpeech) -> AttackSpeech:
+        """Add the segments of another draw of the same readers; ignore one that lost a reader."""
+        if other.names != self.names:
+            return self
+        segments = {
+            name: tuple(a + b for a, b in zip(rows, other.segments[name], strict=True))
+            for name, rows in self.segments.items()
+            if name in other.segments
+        }
+        return replace(self, segments={**self.segments, **segments})
+
+    def with_trials(self, trials: Sequence[Mapping[str, AnyArray]]) -> AttackSpeech:
+        """Compare with the trials of outsiders, by feature; ``target`` is the outsider."""
+        totals = {name: np.concatenate([each[name] for each in trials]) for name in self.trials}
+        sizes = [len(next(iter(each.values()))) for each in trials]
+        return replace(
+            self,
+            trials=totals,
+            has_frames={name: np.any(rows, axis=1) for name, rows in totals.items()},
+            target=np.repeat(np.arange(len(sizes)), sizes),
+            trial_names=(),
+        )
+
     def measure(
         self, scores: FloatArray, feature: str, replicates: int, seed: int
     ) -> Mapping[str, Figure]:
