@@ -60,7 +60,7 @@ from monitor.lab.evaluation.listed import ListedTrials
 from monitor.lab.report.model import Figure
 from monitor.lab.result_cache import ResultCache
 from monitor.lab.scoring import JointScores, find_joint, select_similarities
-from monitor.lab.utility import MEASURES
+from monitor.lab.utility import MEASURES, PROGRAM, get_measure
 from monitor.maths.statistics import REPLICATES
 from monitor.phrases import plural
 from monitor.population.population import Population
@@ -94,6 +94,7 @@ class AttackConfig:
     attribute_table: Path | None = None  # table of attributes; None for the corpora's manifests
     setup: FeatureSetup = AS_ENVIRONMENT
     columns: Columns = AS_STATED  # column names in data sets
+    asr_command: str = ""  # speech recogniser for the word error: WAV on stdin, text on stdout
     voiceprivacy: bool = False  # attack the lists of trials of a VoicePrivacy folder (`challenge`)
 
 
@@ -201,12 +202,16 @@ def prepare(
         ResultCache(folder / NETWORKS, fresh=True)
     cache = ResultCache(folder / "heard", fresh=fresh)
     context = AttackContext(
-        judged, others, features, () if listed else tuple(MEASURES), config.amounts,
+        judged, others, features, () if listed else _list_measures(config), config.amounts,
         PieceExtractor(cache, config.jobs, config.setup), config.seed, folder, config.training,
     )  # fmt: skip
     return Preparation(
         corpus.resolve().name, config, context, attackers, attribute_test, problems, listed
     )
+
+
+def _list_measures(config: AttackConfig) -> tuple[str, ...]:
+    return (*MEASURES, *([PROGRAM + config.asr_command] if config.asr_command else ()))
 
 
 def _check_config(
@@ -420,7 +425,7 @@ def _measure_utility(context: AttackContext, method: str) -> list[Figure]:
             reader.name: [trials[p].measured[name] for p in reader.trials if p in trials]
             for reader in context.judged.everybody
         }
-        figures += MEASURES[name].figures(measurements)
+        figures += get_measure(name).figures(measurements)
     return figures
 
 

@@ -147,9 +147,13 @@ class AttackOptions:
         "of DIR's readers and judged on the others.",
         type=Names(),
     )
-    groups: Path | None = option(
-        "--groups FILE",
-        "Table of the attributes of all readers. [default: manifest.csv of each DIR]",
+    asr_command: str | None = option(
+        "--asr-command CMD",
+        "Also measure the word error of protected speech, by any speech recogniser. It reads a WAV "
+        "on its stdin, or the file {in}, and prints text.",
+    )
+    groups: Path | None = setting(
+        "groups FILE", "Table of the attributes of all readers. [default: manifest.csv of each DIR]"
     )
     workers: JobOptions = group(JobOptions, "Processes")
     seed: int = setting(
@@ -298,13 +302,17 @@ def _check_options(options: AttackOptions) -> tuple[int, ...]:
     """Check combinations of options; return the numbers of segments to enrol."""
     from monitor.errors import UsageError
     from monitor.lab.attacks.readers import SEGMENT_SECONDS
+    from monitor.lab.utility import check_recogniser
 
-    if options.voiceprivacy and (options.attributes or options.scoreboard):
+    if options.voiceprivacy and (options.attributes or options.scoreboard or options.asr_command):
         raise UsageError(
-            "--voiceprivacy prints a table of its own: leave out --attributes and --scoreboard"
+            "--voiceprivacy prints a table of its own: leave out --attributes, --scoreboard and "
+            "--asr-command"
         )
+    if options.asr_command is not None:
+        check_recogniser(options.asr_command)
     if options.groups is not None and not options.attributes:
-        raise UsageError("--groups goes with --attributes")
+        raise UsageError("groups goes with --attributes")
     count = options.template / SEGMENT_SECONDS
     if abs(count - round(count)) > 1e-9:
         raise UsageError(f"--template {options.template:g} is no multiple of {SEGMENT_SECONDS:g} s")
@@ -335,7 +343,8 @@ def _make_config(
         options.session,
         options.seed, options.workers.for_recordings(files), training=TrainingPlan(length),
         attributes=options.attributes or (), attribute_table=options.groups, setup=feature_setup(),
-        columns=options.columns, voiceprivacy=options.voiceprivacy,
+        columns=options.columns, asr_command=options.asr_command or "",
+        voiceprivacy=options.voiceprivacy,
     )  # fmt: skip
 
 
