@@ -105,6 +105,9 @@ def test_a_corpus_is_scored_and_evaluated(tmp_path):
           r" *\d+ s  pitch alone +-?[\d.]+ bits, with the words +[\d.]+; rank by style [12]"]),
         ("12_a_feature_of_your_own.py",
          [r" *[\d.]+ s +-?[\d.]+ bits  f0 +[\d.]+ s rank [\d.]+, little +\d\d[\d.]+ s rank .*"]),
+        ("14_bits_by_turn.py",
+         [rf" +{turn}  \d\.\d\d \(\d\.\d\d to \d\.\d\d\) +\d\.\d\d \(.*\)"
+          for turn in range(1, 6)]),
         ("13_a_live_source.py",
          [rf"{second} s +-?\d\.\d\d bits, \d\.\d s late" for second in range(1, 7)]),
     ],

@@ -45,6 +45,7 @@ class Program:
     """
 
     latency_samples = None
+    expects = "one WAV"
 
     def __init__(self, command: str, rate: int, timeout_seconds: float | None = None) -> None:
         try:
@@ -67,10 +68,21 @@ class Program:
 
     def flush(self) -> FloatArray:
         """Run the program on the recording; raise SourceError with its last line if it fails."""
+        printed, name, last_words = self.run()
+        try:
+            output = self._read_output(printed, name)
+            if output.size or not any(block.size for block in self._blocks):
+                return output
+            raise SourceError(f"{name} printed an empty WAV")
+        except SourceError as error:
+            raise SourceError(f"{error}{last_words}") from None
+
+    def run(self) -> tuple[bytes, str, str]:
+        """Run the program on the recording; return its output, its name and its last message."""
         with TemporaryDirectory(prefix="monitor-") as folder:  # private to the user
             return self._run(Path(folder))
 
-    def _run(self, folder: Path) -> FloatArray:
+    def _run(self, folder: Path) -> tuple[bytes, str, str]:
         """Run it, with ``{in}`` and ``{out}`` in this folder."""
         wav = io.BytesIO()
         sound = np.concatenate([np.empty(0, np.float32), *self._blocks])
@@ -99,21 +111,19 @@ class Program:
             megabytes = limit if ended.stopped == "printed" else MOST_SAID_BYTES
             raise SourceError(
                 f"{name} wrote over {megabytes / 1e6:.0f} MB to its {where} for a recording of "
-                f"{sound.size / self.rate:.1f} s and was killed; one WAV is expected"
+                f"{sound.size / self.rate:.1f} s and was killed; {self.expects} is expected"
                 f"{_last_words(ended.errors)}"
             )
         if ended.status:
             failed, killed = "failed with exit status", "was killed by signal"
             failure = f"{failed if ended.status > 0 else killed} {abs(ended.status)}"
             raise SourceError(f"{name} {failure}{_last_words(ended.errors)}")
+        last_words = _last_words(ended.errors)
         try:
-            wav_bytes = _read_made(paths[OUT], limit, name) if OUT in paths else ended.printed
-            output = self._read_output(wav_bytes, name)
-            if sound.size and not output.size:
-                raise SourceError(f"{name} printed an empty WAV")
+            printed = _read_made(paths[OUT], limit, name) if OUT in paths else ended.printed
         except SourceError as error:
-            raise SourceError(f"{error}{_last_words(ended.errors)}") from None
-        return output
+            raise SourceError(f"{error}{last_words}") from None
+        return printed, name, last_words
 
     def _uses(self, mark: str) -> bool:
         return any(mark in word for word in self._command)

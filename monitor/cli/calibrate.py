@@ -245,7 +245,6 @@ def command(options: CalibrateOptions) -> int:
     The table shows as many columns as fit; --json has all.
     """
     from monitor.features.registry import caveats, defaults
-    from monitor.population.doubles import describe_doubles
     from monitor.sources.registry import is_frames
     from monitor.training.calibrating import (
         LENGTHS,
@@ -254,7 +253,6 @@ def command(options: CalibrateOptions) -> int:
         advice,
         check_speakers,
     )
-    from monitor.training.voices import doubles_of_voices, without_doubles
 
     for picture in filter(None, (options.plot, options.reliability)):
         check_picture(picture)
@@ -275,12 +273,8 @@ def command(options: CalibrateOptions) -> int:
     if options.frames is not None:
         features = tuple(features or defaults(setup=feature_setup()))
         corpus = keep_frames(corpus, options.corpus, options.frames, features, options.workers)
-    voices, specs, problems = _collect(corpus, features, jobs)
+    voices, specs, problems = _collect(options, corpus, features, jobs)
     say_unused_words(specs, specs if all(map(is_frames, files)) else ())
-    doubles = doubles_of_voices(voices)
-    voices = without_doubles(voices, doubles, options.doubles)
-    for line in describe_doubles(doubles, options.doubles):
-        note(line)
     if population is not None:
         _check_templates(options, population, specs)
     if unknown := sorted(trained.keys() - specs.keys()):
@@ -329,9 +323,10 @@ def _load_population(options: CalibrateOptions) -> Population | None:
 
 
 def _collect(
-    corpus: Corpus, features: Sequence[str] | None, jobs: Jobs
+    options: CalibrateOptions, corpus: Corpus, features: Sequence[str] | None, jobs: Jobs
 ) -> tuple[list[SpeakerSpeech], dict[str, FeatureSpec], tuple[str, ...]]:
-    from monitor.training.voices import collect
+    from monitor.population.doubles import describe_doubles
+    from monitor.training.voices import collect, doubles_of_voices, without_doubles
 
     messages: list[str] = []
     with progress_over(len(corpus.recordings), "listening") as step:
@@ -342,7 +337,10 @@ def _collect(
     say_of_transcripts(messages)
     for problem in problems:
         say(f"monitor: skipped: {problem}")
-    return voices, specs, problems
+    doubles = doubles_of_voices(voices)
+    for line in describe_doubles(doubles, options.doubles):
+        note(line)
+    return without_doubles(voices, doubles, options.doubles), specs, problems
 
 
 def _check_templates(

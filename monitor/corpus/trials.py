@@ -13,7 +13,9 @@ from monitor.errors import CorpusError
 from monitor.phrases import plural
 from monitor.safe_text import is_printable
 
-_FOLDER = re.compile(r"(?P<set>.+)_trials(_(all|mixed|[fm](_(all|common))?))?(?P<suffix>_\w+)?")
+_FOLDER = re.compile(
+    r"(?P<set>.+)_trials(_(?P<part>all|mixed|[fm](_(all|common))?))?(?P<suffix>_\w+)?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +27,19 @@ class TrialLists:
     spoken_by: Mapping[str, str]  # of each trial utterance with a target, who that is
     impostors: frozenset[str]  # trial utterances without one
     pairs: int  # comparisons that are listed
-    names: tuple[str, ...]  # of the lists of trials
+    listed: Mapping[str, Mapping[tuple[str, str], bool]]
+    """Whether each pair of speaker and utterance is a target, by the name of the list."""
 
-    def trials(self, corpus: Corpus) -> Corpus:
-        """Return the recordings that are trials, under the names that the lists have."""
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the lists of trials."""
+        return tuple(self.listed)
+
+    def trials(self, corpus: Corpus, *, impostors: bool = False) -> Corpus:
+        """Return the recordings that are trials, under the names that the lists have.
+
+        Impostors' recordings follow, under their own names, if requested.
+        """
         lists = ", ".join(self.names)
         missing = sorted(self.spoken_by.keys() - {recording.session for recording in corpus})
         problems = [f"{lists}: {utterance} is in no wav.scp here" for utterance in missing]
@@ -41,6 +52,8 @@ class TrialLists:
             raise CorpusError(f"{lists} names no recording that is here")
         order = {name: i for i, name in enumerate(self.speakers)}
         trials.sort(key=lambda recording: order[recording.speaker])
+        if impostors:
+            trials += [recording for recording in corpus if recording.session in self.impostors]
         layout = f"as {lists} {'has' if len(self.names) == 1 else 'have'} them"
         return Corpus(tuple(trials), (*corpus.problems, *problems), layout)
 
@@ -75,6 +88,7 @@ def read_trial_lists(folder: Path) -> TrialLists | None:
         return None
     spoken_by: dict[str, str] = {}
     pairs: dict[tuple[str, str], None] = {}
+    listed: dict[str, dict[tuple[str, str], bool]] = {path.name: {} for path in lists}
     for path in lists:
         for number, line in enumerate(full_lines(path), 1):
             match line.split():
@@ -82,6 +96,7 @@ def read_trial_lists(folder: Path) -> TrialLists | None:
                     f"{speaker} {utterance}"
                 ):
                     pairs[speaker, utterance] = None
+                    listed[path.name][speaker, utterance] = label == "target"
                 case _:
                     raise CorpusError(
                         f"{path.name} line {number} is not SPEAKER UTTERANCE target|nontarget"
@@ -97,7 +112,7 @@ def read_trial_lists(folder: Path) -> TrialLists | None:
         spoken_by,
         frozenset(utterance for _, utterance in pairs) - spoken_by.keys(),
         len(pairs),
-        tuple(path.name for path in lists),
+        listed,
     )
 
 
@@ -111,6 +126,19 @@ def read_enrolment(folder: Path) -> frozenset[str] | None:
     if not utterances:
         raise CorpusError(f"{lists[0].name} of {folder.name} lists no utterance")
     return utterances
+
+
+def parse_folder(name: str) -> tuple[str, str, str]:
+    """Split the name of a folder of trials into data set, part and suffix.
+
+    Example:
+        >>> parse_folder("libri_dev_trials_f_b2"), parse_folder("libri_dev")
+        (('libri_dev', 'f', '_b2'), ('libri_dev', '', ''))
+    """
+    match = _FOLDER.fullmatch(name)
+    if match is None:
+        return name, "", ""
+    return match["set"], match["part"] or "", match["suffix"] or ""
 
 
 def find_enrolment_folder(folder: Path) -> Path | None:

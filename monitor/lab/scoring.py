@@ -175,6 +175,38 @@ def score(
     return CorpusScores(matrices, session, (*missing, *trials.problems))
 
 
+def score_utterances(
+    voices: Sequence[SpeakerSpeech], population: Population, feature: str,
+    normalisation: ScoreNormalisation | None = None,
+) -> tuple[FloatArray, tuple[str, ...], dict[str, str]]:  # fmt: skip
+    """Score whole sessions of any speakers, enrolled or not, with all templates of an embedding.
+
+    Returns:
+        scores, shape (n, N), the names of the n sessions with frames, and the speaker of each.
+    """
+    templates = population.features[feature]
+    sums = np.add.reduceat(
+        templates.slices.astype(templates.spec.kind.wide), population.offsets[:-1]
+    )
+    totals, names, speakers = [], list[str](), dict[str, str]()
+    for voice in voices:
+        for i, session in enumerate(voice.sessions):
+            total = session[feature].total(0, session[feature].length)
+            if np.any(total):
+                name = voice.session_name(i)
+                totals.append(total)
+                names.append(name)
+                speakers[name] = voice.name
+    if not totals:
+        raise CorpusError(f"no utterance has frames of {feature}")
+    similarity = templates.spec.kind.similarity()
+    if normalisation is not None:
+        scores = normalisation.score(feature, np.stack(totals), sums, similarity)
+    else:
+        scores = similarity.score_each(similarity.prepare(sums), np.stack(totals))
+    return scores, tuple(names), speakers
+
+
 @dataclass(frozen=True, slots=True)
 class Stretches:
     """Consecutive stretches of speech of enrolled speakers, n trials in all."""

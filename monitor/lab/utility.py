@@ -8,6 +8,7 @@ over speakers.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
@@ -15,7 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from monitor.errors import UsageError
+from monitor.anonymisers.program import Program
+from monitor.errors import SourceError, UsageError
 from monitor.features.extractor import Resampler
 from monitor.features.f0 import LOWEST_LAG, RATE, RobustF0
 from monitor.features.phones import recognise_phones
@@ -270,5 +272,71 @@ def _summarise_utility(noted: Mapping[str, Sequence[Record]]) -> Sequence[Figure
     return compute_figures([utility for _, utility in rows], [w for w, _ in rows]) if rows else ()
 
 
+class _Recogniser(Program):
+    """A speech recogniser: a program that reads a WAV and prints text."""
+
+    expects = "text"
+
+
+def check_recogniser(command: str) -> None:
+    """Raise UsageError unless this is a command line."""
+    if not command.strip():
+        raise UsageError("--asr-command needs a program that prints text: name one")
+    _Recogniser(command, RATE)
+
+
+@lru_cache(4)
+def _recognise_words(command: str, samples: bytes, rate: int) -> tuple[str, ...]:
+    recogniser = _Recogniser(command, rate)
+    recogniser.process(np.frombuffer(samples, np.float32))
+    printed, _, _ = recogniser.run()
+    return tuple(_WORD.findall(printed.decode(errors="replace").casefold()))
+
+
+def _measure_words(command: str, clear: FloatArray, protected: FloatArray, rate: int) -> Record:
+    """Count the words of the clear recording, and the edits from them to the protected one."""
+    try:
+        reference, hypothesis = (
+            _recognise_words(command, np.asarray(samples, np.float32).tobytes(), rate)
+            for samples in (clear, protected)
+        )
+    except SourceError as error:  # the attack does not need the recogniser
+        return {"words": 0, "edits": 0, "problem": str(error)}
+    return {"words": len(reference), "edits": count_edits(hypothesis, reference)}
+
+
+def _summarise_words(noted: Mapping[str, Sequence[Record]]) -> Sequence[Figure]:
+    """Summarise the word error rate over all recordings: edits per word of the reference."""
+    rows = [(who, counts) for who, pieces in noted.items() for counts in pieces]
+    if not rows:
+        return ()
+    speakers, counts = zip(*rows, strict=True)
+    failed = [each["problem"] for each in counts if "problem" in each]
+    note = _REFERENCE
+    if failed:
+        note += f" {len(failed)} of {len(counts)} recordings excluded: {failed[0]}."
+    _, owners = np.unique(np.asarray(speakers), return_inverse=True)
+    weights = speaker_weights(int(owners.max()) + 1, REPLICATES, 0)
+    figure = Figure("utility.word_error", "word error", None, "share", note=note)
+    edits, words = ([each[key] for each in counts] for key in ("edits", "words"))
+    return (_compute_ratio(owners, weights, figure, (0.0, np.inf), edits, words),)
+
+
+_WORD = re.compile(r"[\w']+")
+PROGRAM = "command:"
+"""Prefix of a measure by a recogniser's command line."""
 MEASURES = {"utility": Measure("1", _measure_utility, _summarise_utility)}
 """Measures by name, called in the process that extracts features."""
+
+
+def get_measure(name: str) -> Measure:
+    """Return the measure of that name; ``command:CMD`` is the word error by a recogniser.
+
+    Example:
+        >>> measure = get_measure("command:cat /dev/null")
+        >>> measure.measure(np.ones(9), np.ones(9), 16000)
+        {'words': 0, 'edits': 0}
+    """
+    if not name.startswith(PROGRAM):
+        return MEASURES[name]
+    return Measure("1", partial(_measure_words, name.removeprefix(PROGRAM)), _summarise_words)

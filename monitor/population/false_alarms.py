@@ -38,19 +38,29 @@ class FalseAlarms:
 
 
 def false_alarms(
-    rank_models: RankModels,  # with their maxima
-    features: tuple[str, ...],  # features in use, in any order
-    session: str,  # the kind of rank model in use
-    # as for an alert; a feature's field (``f0.local_bits``) refers to a stream with this feature
-    # alone
+    rank_models: RankModels,
+    features: tuple[str, ...],
+    session: str,
     field: str,
-    rate: float,  # q, over 0 and under 1
-    horizon_seconds: float,  # H; between two lengths of the grid, the longer one is used
+    rate: float,
+    horizon_seconds: float,
     *,
-    watch: str | None = None,  # the watched speaker, or None
-    headline: str = "closed-set",  # what ``bits`` are, ``"evidence"`` or ``"closed-set"``
+    watch: str | None = None,
+    headline: str = "closed-set",
 ) -> FalseAlarms:
-    """Return the threshold that at most a fraction of other people's streams exceeds."""
+    """Return the threshold that at most a fraction of other people's streams exceeds.
+
+    Args:
+        rank_models: with their maxima.
+        features: features in use, in any order.
+        session: the kind of rank model in use.
+        field: as for an alert; a feature's field (``f0.local_bits``) refers to a stream with this
+            feature alone.
+        rate: q, over 0 and under 1.
+        horizon_seconds: H; between two lengths of the grid, the longer one is used.
+        watch: the watched speaker, or None.
+        headline: what ``bits`` are, ``"evidence"`` or ``"closed-set"``.
+    """
     needed = fewest_maxima(rate)
     if not (math.isfinite(horizon_seconds) and horizon_seconds > 0):
         raise UsageError(

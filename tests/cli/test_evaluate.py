@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from rich.cells import cell_len
 
+from monitor.lab.evaluation.family import families
 from monitor.lab.evaluation.verification import NEAREST
 from tests.lab.evaluation import kits
 
@@ -218,3 +219,16 @@ def test_mixed_lists_are_also_split_by_gender(run, tmp_path):
     rates = {line.split()[2]: float(line.split()[-1]) for line in printed.splitlines()[2:]}
     assert list(rates) == ["mixed", "f", "m", "cross"]
     assert rates["cross"] < rates["mixed"] < max(rates["f"], rates["m"])
+
+
+def test_every_metric_has_a_paper_to_cite(run):
+    result = run("evaluate", "--figures", "bibtex")
+    assert result.code == 0, result.err
+    heads = [line for line in result.out.splitlines() if line.startswith("% ")]
+    assert [head[2:].partition(": ")[0] for head in heads] == [f.title for f in families()]
+    entries = [line for line in result.out.splitlines() if line.startswith("@")]
+    assert len({entry.partition(",")[0] for entry in entries}) == len(entries) >= 10
+    assert result.out.splitlines()[-1] in entries
+    for line in entries:
+        assert line.count("{") == line.count("}")
+        assert re.fullmatch(r"@\w+\{\w+, author=\{.+\}, title=\{.+\}.*, year=\{\d{4}\}.*\}", line)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,10 @@ import pytest
 import soundfile
 
 from benchmarks.simulation import Simulation, write_corpus
+from monitor.corpus import find
 from monitor.lab.evaluation.input.score_file import ScoreFile
+from monitor.training.voices import collect
+from tests.lab.evaluation.lists import speechbrain_eer
 
 pytestmark = pytest.mark.slow
 
@@ -132,6 +136,13 @@ def challenge(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder("libri_dev_enrolls", enrolls, enrolls=enrolls)
     women = [u for r, g in READERS.items() if g == "f" for u in spoken[r]]
     folder("libri_dev_trials_f", women, trials=trials("f"))
+    everyone = [
+        f"{r} {u} {'target' if u.startswith(f'{r}-') else 'nontarget'}"
+        for r in READERS
+        for u in tested[::2]
+        if r != "174"
+    ]
+    folder("libri_dev_trials_mixed", tested[::2], trials=everyone)
     return root
 
 
@@ -158,6 +169,99 @@ def test_the_lists_of_the_challenge(run, challenge, tmp_path):
     # one man alone is enrolled
     assert figured.code == 2
     assert "m is left out: 1 enrolled speaker" in figured.err
+
+
+@pytest.fixture(scope="module")
+def nearest(challenge: Path) -> Callable[[str], float]:
+    """EERs of the mixed list in percent, from embeddings put together here, by the kit's rule."""
+    voices, _, _ = collect(find(challenge / "libri_dev"), features=["voice"])
+    sums = {
+        name: session["voice"].total(0, session["voice"].length)
+        for voice in voices
+        for name, session in zip(voice.session_names, voice.sessions, strict=True)
+    }
+    unit = {name: total / np.linalg.norm(total) for name, total in sums.items()}
+    enrolled = {u.split("-")[0]: unit[u]
+                for u in (challenge / "libri_dev" / "enrolls").read_text().split()}  # fmt: skip
+
+    def of(part: str) -> float:
+        scores: dict[str, list[float]] = {"target": [], "nontarget": []}
+        for line in (challenge / "libri_dev_trials_mixed" / "trials").read_text().splitlines():
+            speaker, utterance, label = line.split()
+            first, second = READERS[speaker], READERS[utterance.split("-")[0]]
+            inside = {"mixed": True, "cross": label == "target" or first != second}
+            if inside.get(part, first == second == part):
+                scores[label].append(float(unit[utterance] @ enrolled[speaker]))
+        return 100 * speechbrain_eer(*(np.array(values) for values in scores.values()))
+
+    return of
+
+
+def table_of(printed: str) -> dict[tuple[str, ...], float]:
+    """Rows of the challenge's table by section, gender and sides."""
+    rates, section = {}, ""
+    for line in printed.splitlines():
+        words = line.split()
+        if line.startswith("----"):
+            section = words[1]
+        elif words and words[0] != "dataset":
+            rates[section, *words[2:5]] = float(words[-1])
+    return rates
+
+
+ORIGINAL = ("original", "original")
+
+
+def test_scores_print_the_table_of_the_challenge(run, challenge, nearest, tmp_path):
+    """EERs are those of the challenge's own rule on all listed pairs, impostors included."""
+    path = tmp_path / "scores.npz"
+    mixed = challenge / "libri_dev_trials_mixed"
+    made = run("score", mixed, "--features", "voice", "--voiceprivacy", "-o", path)
+    assert made.code == 0, made.err
+    rates = table_of(made.out)
+    assert list(rates) == [("ASV_eval", part, *ORIGINAL) for part in ("mixed", "f", "m", "cross")]
+    for (_, part, *_), rate in rates.items():
+        assert rate == pytest.approx(nearest(part), abs=5e-4), part
+    file = ScoreFile.from_file(path)
+    assert file is not None
+    entry = next(each for each in file.entries if each.system == "voice")
+    assert file.matrix(entry, "voice").trials == 8  # the impostor's are in the table alone
+
+
+def test_attacks_print_the_table_of_the_challenge(run, challenge, nearest, tmp_path):
+    done = run("attack", challenge / "libri_dev_trials_mixed", "--voiceprivacy", "-o",
+               tmp_path / "out", "--method", "noise:20", "--attackers", "ignorant",
+               "--features", "voice", "--jobs", 1)  # fmt: skip
+    assert done.code == 0, done.err
+    assert (tmp_path / "out" / "voiceprivacy.txt").read_text() == done.out
+    rates = table_of(done.out)
+    parts = ("mixed", "f", "m", "cross")
+    assert list(rates) == [("ASV_eval", part, "original", trial)
+                           for trial in ("original", "anon") for part in parts]  # fmt: skip
+    for part in parts:
+        assert rates["ASV_eval", part, *ORIGINAL] == pytest.approx(nearest(part), abs=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("score", "people", "-o", "a.npz"), "no list of trials"),
+        (("score", "libri_dev", "-o", "a.npz", "-p", "x.npz"), "leave out -p"),
+        (("score", "libri_dev", "-o", "a.npz", "--features", "f0"), "speaker embedding"),
+        (("attack", "people", "-o", "out"), "no list of trials"),
+        (("attack", "libri_dev", "-o", "out", "--features", "f0"), "speaker embedding"),
+        (("attack", "libri_dev", "-o", "out", "--attributes", "gender"), "leave out --attributes"),
+    ],
+)
+def test_the_table_needs_lists_and_an_embedding(
+    run, people, challenge, tmp_path, monkeypatch, arguments, said
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people").symlink_to(people)
+    (tmp_path / "libri_dev").symlink_to(challenge / "libri_dev")
+    result = run(*arguments, "--voiceprivacy")
+    assert (result.code, result.out) == (2, "")
+    assert said in result.complaint
 
 
 def test_who_is_left_out_is_told_why(run, people, population, tmp_path):

@@ -43,6 +43,7 @@ from monitor.lab.evaluation.input.embeddings import read_embeddings
 from monitor.lab.evaluation.input.groups import Attribute, read_attribute, read_conditions
 from monitor.lab.evaluation.input.score_file import ScoreCell, ScoreFile, write_score_file
 from monitor.lab.evaluation.input.scores import read_labels, read_scores
+from monitor.lab.evaluation.listed import ListedTrials
 from monitor.lab.evaluation.voiceprivacy import SpeakerVectors, VoicePrivacyResults
 from monitor.lab.experiment.report import KIND
 from monitor.lab.experiment.running import check_folder
@@ -519,7 +520,8 @@ def _is_a_line(text: str) -> None:
 def _make_lists(path: Path) -> None:
     _make_kaldi(path.parent / "wav.scp")
     (path.parent / "enrolls").write_text("u1\n")
-    (path.parent / "trials_f").write_text("ann u2 nontarget\nbob u2 target\nbob u3 target\n")
+    (path.parent / "spk2gender").write_text("ann f\nbob m\n")
+    (path.parent / "trials_f").write_text("ann u3 nontarget\nbob u2 target\nbob u3 target\n")
 
 
 def _use_lists(path: Path) -> None:
@@ -528,6 +530,15 @@ def _use_lists(path: Path) -> None:
         chosen = lists.trials(corpus)
         for note in (*lists.notes(corpus), *chosen.problems):
             _is_a_line(note)
+        listed = ListedTrials.from_folder(path.parent)
+        columns = {name: i for i, name in enumerate(lists.speakers)}
+        spoken = {recording.session: recording.speaker for recording in corpus}
+        rows = {name: i for i, name in enumerate(spoken)}
+        scores = np.arange(len(rows) * len(columns), dtype=float).reshape(len(rows), -1)
+        assert all(
+            0 <= row.rate <= 1
+            for row in listed.rows("ASV_eval", "oo", scores, columns, rows, spoken)
+        )
 
 
 def _use_options(path: Path) -> None:

@@ -1,5 +1,6 @@
 """Utility of voices whose truth is known: unchanged, later, higher, louder, longer, noisy, flat."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,15 @@ from hypothesis import strategies as st
 
 from monitor.anonymisers import Noise, Utterance
 from monitor.errors import UsageError
-from monitor.lab.utility import Utility, compare, compute_figures, count_edits, extract_content
+from monitor.lab.utility import (
+    Utility,
+    check_recogniser,
+    compare,
+    compute_figures,
+    count_edits,
+    extract_content,
+    get_measure,
+)
 from tests.sounds import RATE, synthetic
 
 SECONDS = 4.0
@@ -135,3 +144,36 @@ def test_what_does_not_exist_says_why():
     assert "one speaker." in one.note
     with pytest.raises(UsageError, match="at least one recording"):
         compute_figures([], [])
+
+
+def test_word_errors_are_those_of_any_recogniser(tmp_path):
+    """A made recogniser that counts loud seconds: words are lost where the sound is."""
+    program = tmp_path / "asr.py"
+    program.write_text(
+        "import io, sys, numpy, soundfile\n"
+        "sound, rate = soundfile.read(io.BytesIO(sys.stdin.buffer.read()))\n"
+        "loud = [abs(sound[i : i + rate]).max() > 0.1 for i in range(0, len(sound), rate)]\n"
+        "print(' '.join(f'Word{i},' for i, each in enumerate(loud) if each))\n"
+    )
+    measure = get_measure(f"command:{sys.executable} {program}")
+    clear = np.full(4 * RATE, 0.5)
+    protected = clear.copy()
+    protected[RATE : 2 * RATE] = 0.0
+    counts = measure.measure(clear, protected, RATE)
+    assert counts == {"words": 4, "edits": 1}
+    (figure,) = measure.figures({"ann": [counts, counts], "bob": [{"words": 4, "edits": 3}]})
+    assert (figure.key, figure.value) == ("utility.word_error", 5 / 12)
+    assert figure.low is not None
+    assert 0 <= figure.low < 5 / 12 < (figure.high or 0.0)
+
+
+def test_a_recogniser_that_fails_leaves_the_attack_alone():
+    measure = get_measure("command:false")
+    counts = measure.measure(np.ones(RATE), np.ones(RATE), RATE)
+    assert counts["words"] == 0
+    (figure,) = measure.figures({"ann": [counts]})
+    assert figure.value is None
+    assert "1 of 1 recordings excluded: false failed with exit status 1" in figure.note
+    for command in ("", "  ", "'open"):
+        with pytest.raises(UsageError):
+            check_recogniser(command)

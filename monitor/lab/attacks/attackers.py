@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -22,11 +23,14 @@ from monitor.anonymisers.registry import make
 from monitor.corpus import Corpus, Recording
 from monitor.errors import CorpusError, SourceError, UsageError
 from monitor.features.embeddings import Voice
+from monitor.kinds import FeatureSpec
 from monitor.lab.adapting import adapt, check_torch
 from monitor.lab.adapting.training import TrainingPlan
+from monitor.lab.attacks.alignment import WAYS, Alignment, fit_alignment
 from monitor.lab.attacks.readers import PARTS, Amounts, Piece, Readers
 from monitor.lab.attacks.speech import (
     CLEAR,
+    AttackSpeech,
     ExtractedPiece,
     ExtractionRequest,
     PieceExtractor,
@@ -37,7 +41,7 @@ from monitor.lab.result_cache import ResultCache
 from monitor.networks.voice import VoiceNetwork, shipped
 from monitor.protocols import Feature
 from monitor.training.calibrating import FEWEST_SPEAKERS
-from monitor.types import FloatArray
+from monitor.types import FloatArray, IntArray
 
 BITS = "srd.mean_bits_model"
 """The figure that compares attacks: MeanD of the fitted rank model, which has a valid interval."""
@@ -57,6 +61,25 @@ class ThreatModel:
     trains: bool = False  # on some background readers; models are fitted to the others
     features: Callable[[AttackContext, str], Mapping[str, str | Feature]] | None = None
     """Function from context and method to its features by name; None for those requested."""
+    fits: Callable[[AttackContext, str, Mapping[str, FeatureSpec]], SpeechMap] | None = None
+    """Function that fits a map of the speech it compares, to background readers."""
+    draws: int = 1
+    """Protections of each enrolled recording, which it averages."""
+
+    @property
+    def only_embeddings(self) -> bool:
+        """Whether it compares speaker embeddings alone."""
+        return self.fits is not None or self.draws > 1
+
+    @property
+    def needs_background(self) -> bool:
+        """Whether it needs speech of background readers."""
+        return self.trains or self.fits is not None
+
+    @property
+    def informed(self) -> bool:
+        """Whether it knows of the protection, so that its bits measure it."""
+        return self.protects or self.fits is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +162,27 @@ class AttackContext:
 
     def extract_own(
         self, pieces: Sequence[Piece], attacker: ThreatModel, method: str,
-        features: Sequence[str | Feature],
+        features: Sequence[str | Feature], draw: int = 0,
     ) -> dict[Piece, ExtractedPiece]:  # fmt: skip
-        """Extract clear speech that an attacker owns, protected first if the attacker does so."""
+        """Extract clear speech that an attacker owns, protected first if the attacker does so.
+
+        Further draws of the protection are counted from 0.
+        """
         method_used = method if attacker.protects else CLEAR
-        return self.extractor.extract(pieces, method_used, self.attacker_seed, features)
+        return self.extractor.extract(pieces, method_used, self.attacker_seed + draw, features)
+
+    def extract_outsiders(
+        self, attacker: ThreatModel, method: str, features: Sequence[str | Feature]
+    ) -> tuple[Readers, dict[Piece, ExtractedPiece]] | None:
+        """Extract protected trials of background readers for the control attack, if there are two.
+
+        None of them trained the attacker's network.
+        """
+        readers = self.get_calibration_readers(attacker)
+        if readers is None or len(readers) < 2:
+            return None
+        pieces = readers.pieces("trials")
+        return readers, self.extractor.extract(pieces, method, self.attacker_seed, features)
 
     def list_requests(
         self, methods: Mapping[str, Sequence[ThreatModel]]
@@ -159,6 +198,8 @@ class AttackContext:
 
         for method, attackers in methods.items():
             add(self.judged.pieces("trials"), method, self.seed, *self.measures)
+            if self.background is not None and self.background.readers is not None:
+                add(self.background.readers.pieces("trials"), method, self.attacker_seed)
             for attacker in attackers:
                 if attacker.features is None:
                     used = method if attacker.protects else CLEAR
@@ -166,8 +207,12 @@ class AttackContext:
                     readers = self.get_calibration_readers(attacker)
                     if readers is not None and len(self.features) > 1:
                         add(readers.pieces(*PARTS), used, self.attacker_seed)
+                    if readers is not None and attacker.fits is not None:
+                        add(readers.pieces(*PARTS), method, self.attacker_seed)
         return list(requests)
 
+
+SpeechMap: TypeAlias = Callable[[AttackSpeech], AttackSpeech]
 
 # VoxGuard section 4.2: the template is the mean of L segments (average scoring), or the nearest of
 # the L segments (max scoring).
@@ -282,7 +327,6 @@ def _measure_candidates(
     )
     speech = collect_speech(readers, context.amounts, specs, enrolment, published)
     bits, apartness = {}, {}
-    rows = np.arange(len(speech.target))
     for name, candidate in candidates.items():
         spec, columns = candidate.spec, slice(None)
         if _BOTH in candidates and name != _BOTH:  # scaling both does not change a cosine
@@ -292,12 +336,97 @@ def _measure_candidates(
         scores = speech.score(spec.name, similarity, count, columns)
         figures = speech.measure(scores, name, _REPLICATES, context.seed)
         bits[name] = figures[BITS].value or 0.0
-        others = scores.copy()
-        others[rows, speech.target] = -np.inf
-        margin = scores[rows, speech.target] - others.max(axis=1)
-        spread = np.ma.masked_invalid(others).std(axis=1).filled(0.0)
-        apartness[name] = float(np.mean(margin / np.maximum(spread, _LEAST_SPREAD)))
+        apartness[name] = _measure_apartness(scores, speech.target)
     return bits, apartness
+
+
+def _measure_apartness(scores: FloatArray, target: IntArray) -> float:
+    """Return the mean margin of the mated score above the best other, in standard deviations."""
+    rows, others = np.arange(len(target)), scores.copy()
+    others[rows, target] = -np.inf
+    margin = scores[rows, target] - others.max(axis=1)
+    spread = np.ma.masked_invalid(others).std(axis=1).filled(0.0)
+    return float(np.mean(margin / np.maximum(spread, _LEAST_SPREAD)))
+
+
+def check_readers(background: Background | None) -> Readers:
+    """Return the background readers, if there are enough of them to fit a rotation."""
+    readers = background.readers if background is not None else None
+    if readers is None or len(readers) < FEWEST_SPEAKERS:
+        raise UsageError(
+            "aligned needs ten --background readers with speech for a template and trials, but "
+            f"has {0 if readers is None else len(readers)}: add readers with more speech"
+        )
+    return readers
+
+
+def fit_alignments(
+    context: AttackContext, method: str, specs: Mapping[str, FeatureSpec]
+) -> SpeechMap:
+    """Fit a rotation of protected embeddings onto clear ones, to background readers.
+
+    Each half of the readers judges each of the `WAYS`, fitted to the other half. All readers then
+    fit the best one.
+    """
+    readers = check_readers(context.background)
+    clear, protected = (
+        context.extractor.extract(
+            readers.pieces(*PARTS), used, context.attacker_seed, context.features
+        )
+        for used in (CLEAR, method)
+    )
+    usable = clear.keys() & protected.keys()
+    clear, protected = (
+        {p: e for p, e in all_.items() if p in usable} for all_ in (clear, protected)
+    )
+
+    def collect(some: Readers, own: Mapping[Piece, ExtractedPiece]) -> AttackSpeech:
+        return collect_speech(some, context.amounts, specs, own, protected)
+
+    order = sorted(readers.everybody, key=lambda r: hashlib.sha256(r.name.encode()).digest())
+    halves = [Readers(tuple(order[i::2]), readers.session) for i in (0, 1)]
+    pairs = [(collect(half, clear), collect(half, protected)) for half in halves]
+    whole = collect(readers, clear), collect(readers, protected)
+    maps: dict[str, Alignment] = {}
+    for name, spec in specs.items():
+        apartness = {}
+        for way in WAYS:
+            fitted = [_fit_rotation(context, *both, name, way) for both in pairs]
+            apartness[way] = sum(
+                _measure_apartness(
+                    align_speech(ignorant, {name: alignment}).score(
+                        name, spec.kind.similarity(), context.amounts.least_segments
+                    ),
+                    ignorant.target,
+                )
+                for alignment, (ignorant, _) in zip(reversed(fitted), pairs, strict=True)
+            )
+        way = max(apartness, key=apartness.__getitem__)
+        maps[name] = _fit_rotation(context, *whole, name, way)
+        context.notes.append(f"{method}: aligned uses {way} for {name} ({len(readers)} readers)")
+    return partial(align_speech, maps=maps)
+
+
+def _fit_rotation(
+    context: AttackContext, ignorant: AttackSpeech, informed: AttackSpeech, feature: str, way: str
+) -> Alignment:  # fmt: skip
+    """Fit a rotation to enrolled segments, which both have clear and protected."""
+    protected, clear = (
+        np.concatenate(
+            [rows[: context.amounts.least_segments] for rows in speech.segments[feature]]
+        )
+        for speech in (informed, ignorant)
+    )
+    return fit_alignment(protected, clear, way)
+
+
+def align_speech(speech: AttackSpeech, maps: Mapping[str, Alignment]) -> AttackSpeech:
+    """Centre enrolled embeddings, which are clear, and align the trials, which are protected."""
+    segments, trials = dict(speech.segments), dict(speech.trials)
+    for name, alignment in maps.items():
+        segments[name] = tuple(map(alignment.centre, segments[name]))
+        trials[name] = alignment.align(trials[name])
+    return replace(speech, segments=segments, trials=trials)
 
 
 class BothNetworks:
@@ -323,10 +452,24 @@ ATTACKERS: dict[str, ThreatModel] = {
             protects=False,
         ),
         ThreatModel(
+            "aligned",
+            "has templates of clear speech, and rotates protected embeddings onto clear ones by a "
+            "map fitted to other readers",
+            protects=False,
+            fits=fit_alignments,
+        ),
+        ThreatModel(
             "lazy-informed",
             "knows the method, but not its draws, and protects enrolled speech and the speech for "
             "its rank models too",
             protects=True,
+        ),
+        ThreatModel(
+            "simulating",
+            "works like lazy-informed, but protects enrolled speech four times, each with new "
+            "draws, and compares with the mean embedding",
+            protects=True,
+            draws=4,
         ),
         ThreatModel(
             "semi-informed",

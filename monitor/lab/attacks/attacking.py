@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import zip_longest
 from os import PathLike
 from pathlib import Path
@@ -32,6 +33,7 @@ from monitor.lab.attacks.attackers import (
     Background,
     ThreatModel,
     check_background,
+    check_readers,
     get_attacker,
 )
 from monitor.lab.attacks.attributes import (
@@ -41,19 +43,24 @@ from monitor.lab.attacks.attributes import (
     judge_attributes,
     prepare_attributes,
 )
+from monitor.lab.attacks.challenge import choose_embedding, choose_listed
+from monitor.lab.attacks.control import CONTROL, measure_control
 from monitor.lab.attacks.readers import PARTS, Amounts, Reader, Readers, choose_readers
 from monitor.lab.attacks.results import FIGURES, AttackResults, AttackRow, Settings, method_name
 from monitor.lab.attacks.speech import (
     CLEAR,
+    AttackSpeech,
     PieceExtractor,
     collect_speech,
+    collect_trials,
     extract_protected,
     join_speech,
 )
+from monitor.lab.evaluation.listed import ListedTrials
 from monitor.lab.report.model import Figure
 from monitor.lab.result_cache import ResultCache
 from monitor.lab.scoring import JointScores, find_joint, select_similarities
-from monitor.lab.utility import MEASURES
+from monitor.lab.utility import MEASURES, PROGRAM, get_measure
 from monitor.maths.statistics import REPLICATES
 from monitor.phrases import plural
 from monitor.population.population import Population
@@ -87,6 +94,8 @@ class AttackConfig:
     attribute_table: Path | None = None  # table of attributes; None for the corpora's manifests
     setup: FeatureSetup = AS_ENVIRONMENT
     columns: Columns = AS_STATED  # column names in data sets
+    asr_command: str = ""  # speech recogniser for the word error: WAV on stdin, text on stdout
+    voiceprivacy: bool = False  # attack the lists of trials of a VoicePrivacy folder (`challenge`)
 
 
 @dataclass(frozen=True)
@@ -99,6 +108,7 @@ class Preparation:
     attackers: tuple[ThreatModel, ...]
     attribute_test: AttributeTest | None
     problems: tuple[str, ...]
+    listed: ListedTrials | None = None
 
     @property
     def seconds(self) -> float:
@@ -153,22 +163,29 @@ def prepare(
     chosen = [get_attacker(name) for name in dict.fromkeys(config.attackers)]
     config = replace(config, methods=tuple(dict.fromkeys((CLEAR, *config.methods))))
     features = config.features
+    if config.voiceprivacy:
+        features = choose_embedding(features, config.setup)
     if not features:
         first, *more = defaults(setup=config.setup)
         features = (first, "f0_robust", *more)  # robust to filters
     _check_config(config, chosen, features, has_background=bool(background))
     recordings = find(corpus, columns=config.columns)
     check_attributes(recordings, corpus, background, config.attributes, config.attribute_table)
-    judged = choose_readers(
-        recordings, corpus, config.amounts, session=config.session, jobs=config.jobs,
-        progress=progress,
-    )  # fmt: skip
+    listed = ListedTrials.from_folder(corpus) if config.voiceprivacy else None
+    if listed is not None:
+        judged = choose_listed(listed, recordings)
+    else:
+        judged = choose_readers(
+            recordings, corpus, config.amounts, session=config.session, jobs=config.jobs,
+            progress=progress,
+        )  # fmt: skip
     others = _prepare_background(background, judged, config, progress) if background else None
-    attackers, unable = _select_able(chosen, others)
+    has_embedding = any(f.spec.kind.pointed for f in make_features(features, config.setup))
+    attackers, unable = _select_able(chosen, others, has_embedding)
     problems = (*judged.problems, *(others.problems if others else ()), *unable)
     for method in config.methods:
         if method.startswith("command:"):  # test it before hours of work
-            piece = judged.everybody[0].trials[0]
+            piece = judged.pieces("trials")[0]
             end = min(piece.end_seconds, piece.start_seconds + 1.0)
             extract_protected(replace(piece, end_seconds=end), method, config.seed, [])
     attribute_test = None
@@ -185,10 +202,16 @@ def prepare(
         ResultCache(folder / NETWORKS, fresh=True)
     cache = ResultCache(folder / "heard", fresh=fresh)
     context = AttackContext(
-        judged, others, features, tuple(MEASURES), config.amounts,
+        judged, others, features, () if listed else _list_measures(config), config.amounts,
         PieceExtractor(cache, config.jobs, config.setup), config.seed, folder, config.training,
     )  # fmt: skip
-    return Preparation(corpus.resolve().name, config, context, attackers, attribute_test, problems)
+    return Preparation(
+        corpus.resolve().name, config, context, attackers, attribute_test, problems, listed
+    )
+
+
+def _list_measures(config: AttackConfig) -> tuple[str, ...]:
+    return (*MEASURES, *([PROGRAM + config.asr_command] if config.asr_command else ()))
 
 
 def _check_config(
@@ -198,7 +221,7 @@ def _check_config(
     """Raise UsageError for invalid settings, before anything is extracted."""
     for method in config.methods:
         make(method, Utterance(_ANY_RATE, "name", "speaker"))
-    missing = [a.name for a in chosen if a.trains and not has_background]
+    missing = [a.name for a in chosen if a.needs_background and not has_background]
     if missing:
         raise UsageError(f"{missing[0]} needs speech of background speakers: add --background")
     if any(attacker.trains for attacker in chosen):
@@ -252,14 +275,23 @@ def _prepare_background(
 
 
 def _select_able(
-    chosen: Sequence[ThreatModel], background: Background | None
+    chosen: Sequence[ThreatModel], background: Background | None, has_embedding: bool
 ) -> tuple[tuple[ThreatModel, ...], list[str]]:
-    """Return the requested attackers, or all that can run, and why others cannot."""
+    """Return the requested attackers, or all that can run, and why others cannot.
+
+    Those with several draws take long, and run only on request.
+    """
     able, unable = [], []
-    for attacker in chosen or ATTACKERS.values():
-        if attacker.trains and background is None:
+    for attacker in chosen or (each for each in ATTACKERS.values() if each.draws == 1):
+        if attacker.needs_background and background is None:
+            continue
+        if attacker.only_embeddings and not has_embedding:
+            if chosen:
+                raise UsageError(f"{attacker.name} compares embeddings: add voice to --features")
             continue
         try:
+            if attacker.fits is not None and background is not None:
+                check_readers(background)
             if attacker.trains and background is not None:
                 check_background(background)
         except UsageError as error:
@@ -275,7 +307,11 @@ def select_attackers(attackers: Sequence[ThreatModel], method: str) -> list[Thre
     """Return the attackers that differ on a method: on clear speech, knowledge does not help."""
     if method != CLEAR:
         return list(attackers)
-    equals = [attacker for attacker in attackers if attacker.features is None]
+    equals = [
+        attacker
+        for attacker in attackers
+        if attacker.features is None and not attacker.only_embeddings
+    ]
     others = [
         attacker for attacker in attackers if attacker.features is not None and not attacker.trains
     ]
@@ -350,7 +386,7 @@ def try_methods(
                 rows += attack_method(
                     context, method, attacker, config.segments, replicates=config.replicates
                 )
-                if prepared.attribute_test is not None:
+                if prepared.attribute_test is not None and not attacker.only_embeddings:
                     judged = judge_attributes(
                         context, method, attacker, prepared.attribute_test,
                         replicates=config.replicates,
@@ -389,7 +425,7 @@ def _measure_utility(context: AttackContext, method: str) -> list[Figure]:
             reader.name: [trials[p].measured[name] for p in reader.trials if p in trials]
             for reader in context.judged.everybody
         }
-        figures += MEASURES[name].figures(measurements)
+        figures += get_measure(name).figures(measurements)
     return figures
 
 
@@ -413,20 +449,19 @@ def attack_method(
         for feature in make_features(features, context.extractor.setup)
     }
     names = dict(zip(specs, features_by_name, strict=True))
-    pieces = context.judged.pieces("enrolment")
-    speech = collect_speech(
-        context.judged,
-        context.amounts,
-        specs,
-        context.extract_own(pieces, attacker, method, features),
-        context.extract_trials(method, features),
-    )
+    if attacker.only_embeddings:
+        specs = {name: spec for name, spec in specs.items() if spec.kind.pointed}
+    sides = _collect_sides(context, attacker, method, features, specs)
+    speech = sides[0]
 
     def measure(
-        feature: str, scores: FloatArray, count: int, scoring: str, silent: BoolArray,
+        feature: str, scores: Sequence[FloatArray], count: int, scoring: str, silent: BoolArray,
         rank_model: str = "",
     ) -> AttackRow:  # fmt: skip
-        figures = speech.measure(scores, feature, replicates, context.seed)
+        figures = dict(speech.measure(scores[0], feature, replicates, context.seed))
+        for outside, outside_scores in zip(sides[1:], scores[1:], strict=True):
+            counts = np.bincount(speech.target)
+            figures[CONTROL] = measure_control(outside_scores, outside.target, counts, context.seed)
         complete = sum(segments >= count for segments in speech.counts)
         return AttackRow(
             method, attacker.name, feature, count, scoring,
@@ -439,20 +474,47 @@ def attack_method(
         if count > max(speech.counts):
             continue
         for scoring in ("average", "max") if count > 1 else ("average",):
-            scores_by_feature = {
-                name: speech.score(name, similarity, count)
-                for name, similarity in select_similarities(specs, scoring).items()
-            }
-            for name, scores in scores_by_feature.items():
-                yield measure(names[name], scores, count, scoring, ~speech.has_frames[name])
+            ways = select_similarities(specs, scoring)
+            scores = [{name: side.score(name, way, count) for name, way in ways.items()}
+                      for side in sides]  # fmt: skip
+            for name in ways:
+                silent = ~speech.has_frames[name]
+                yield measure(names[name], [of[name] for of in scores], count, scoring, silent)
             if count == main and scoring == "average" and len(specs) > 1:
                 joint, origin = _choose_weighting(context, attacker, method, features, specs)
                 if joint is not None:
-                    scores = joint.add(
-                        scores_by_feature, speech.has_frames, context.amounts.seconds
-                    )
+                    joined = [joint.add(of, side.has_frames, context.amounts.seconds)
+                              for of, side in zip(scores, sides, strict=True)]  # fmt: skip
                     silent = ~np.any([speech.has_frames[name] for name in joint.features], 0)
-                    yield measure("joint", scores, count, scoring, silent, origin)
+                    yield measure("joint", joined, count, scoring, silent, origin)
+
+
+def _collect_sides(
+    context: AttackContext, attacker: ThreatModel, method: str,
+    features: Sequence[str | Feature], specs: Mapping[str, FeatureSpec],
+) -> list[AttackSpeech]:  # fmt: skip
+    """Return the speech to compare, and with outsiders' trials for the control attack, if any."""
+    pieces = context.judged.pieces("enrolment")
+    published = context.extract_trials(method, features)
+    own = [context.extract_own(pieces, attacker, method, features)]
+    own += [
+        context.extract_own(pieces, attacker, method, tuple(specs), draw)
+        for draw in range(1, attacker.draws)
+    ]
+    first, *others = (
+        collect_speech(context.judged, context.amounts, specs, enrolment, published)
+        for enrolment in own
+    )
+    sides = [reduce(AttackSpeech.add_segments, others, first)]
+    outsiders = context.extract_outsiders(attacker, method, features)
+    if outsiders is not None:
+        readers, extracted = outsiders
+        trials = [collect_trials(reader, extracted, specs, context.amounts)
+                  for reader in readers.everybody]  # fmt: skip
+        if len(usable := [each for each in trials if each is not None]) > 1:
+            sides.append(sides[0].with_trials(usable))
+    fitted = None if attacker.fits is None else attacker.fits(context, method, specs)
+    return sides if fitted is None else list(map(fitted, sides))
 
 
 def _choose_weighting(

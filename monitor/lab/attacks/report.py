@@ -358,11 +358,12 @@ def _paint(
 
 KEPT = "kept"  # private folder inside the results folder, from which an attack resumes
 FILES = ("index.html", "results.json", "results.csv", "bits.svg", "bits.png")
+TABLES = "voiceprivacy.txt"  # of an attack with --voiceprivacy
 
 
 def check_folder(folder: Path) -> None:
     """Raise UsageError if the folder contains other files than results."""
-    others = [name for name in list_open_files(folder) if name not in (*FILES, KEPT)]
+    others = [name for name in list_open_files(folder) if name not in (*FILES, TABLES, KEPT)]
     if others:
         raise UsageError(
             f"invalid -o {file_name(folder)}, which contains {others[0]}: use an empty folder, or "

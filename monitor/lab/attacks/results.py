@@ -14,6 +14,7 @@ from monitor.events.keys import NUMBER, SESSION, TEXT, TEXTS, VALUE, list_of, mi
 from monitor.features.registry import takes
 from monitor.lab.attacks.attackers import ATTACKERS, BITS, get_attacker
 from monitor.lab.attacks.attributes import AttributeRow
+from monitor.lab.attacks.control import CONTROL
 from monitor.lab.attacks.speech import CLEAR
 from monitor.lab.evaluation.srd import is_undertrained
 from monitor.lab.evaluation.verification import EER
@@ -27,6 +28,7 @@ from monitor.types import Record
 FIGURES = {
     BITS: "bits",
     "srd.null_model_bits": "bits of no evidence",
+    CONTROL: "bits of outsiders",
     "srd.idr": "first",
     "lid.alid_bits": "ALID",
     "lid.max_bits": "LIDmax",
@@ -184,7 +186,7 @@ def format_headline(results: AttackResults) -> list[str]:
     """
     baseline, ranking = results.strongest(CLEAR), results.ranking()
     # without an attacker that knows of the protection, bits do not measure it
-    informed = any(get_attacker(name).protects for name in results.settings.attackers)
+    informed = any(get_attacker(name).informed for name in results.settings.attackers)
     lines = []
     for row in ranking:
         if row.method == CLEAR and len(results.settings.methods) > 1:
@@ -194,7 +196,7 @@ def format_headline(results: AttackResults) -> list[str]:
         )
         if row.method == CLEAR or informed:
             sentence += (
-                f"to the strongest attacker tried ({_format_attack(row)}){_format_chance(row)}."
+                f"to the strongest attacker tried ({_format_attack(row)}).{_format_chance(row)}"
             )
         else:
             sentence += f"to {attacker_in_words(IGNORANT)} ({_format_attack(row)}): "
@@ -217,11 +219,22 @@ def format_headline(results: AttackResults) -> list[str]:
 
 
 def _format_chance(row: AttackRow) -> str:
-    """Return a warning if the bits could be chance, otherwise an empty string."""
-    null = row.figures.get("srd.null_model_bits")
-    if null is None or null.high is None or row.bits > null.high:
+    """Return a warning if no evidence, or the control attack, gets as many bits."""
+    sources = {
+        "srd.null_model_bits": "chance",
+        CONTROL: "the same attack on speakers outside the data",
+    }
+    limits = {
+        source: figure.high
+        for key, source in sources.items()
+        if (figure := row.figures.get(key)) is not None
+        and figure.high is not None
+        and row.bits <= figure.high
+    }
+    if not limits:
         return ""
-    return f", which could be chance (up to {null.high:.2f} bits)"
+    source = max(limits, key=limits.__getitem__)
+    return f" This shows nothing: {source} gets up to {limits[source]:.2f} bits."
 
 
 def _list_weaker_joints(results: AttackResults) -> list[str]:
@@ -278,6 +291,11 @@ def list_caveats(results: AttackResults) -> list[str]:
         sentences.append(
             "Template and trials are parts of one session. A voice is easier to recognise there "
             "than on another day."
+        )
+    if not any(CONTROL in row.figures for row in rows):
+        sentences.append(
+            "No control attack was made. With --background, results must beat the same attack on "
+            "speakers outside the data."
         )
     untried = [name for name in ATTACKERS if name not in settings.attackers]
     if untried:

@@ -35,7 +35,7 @@ from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.report.model import Figure
 from monitor.lab.result_cache import ResultCache, result_key
-from monitor.lab.utility import MEASURES
+from monitor.lab.utility import PROGRAM, get_measure
 from monitor.maths.scores import Similarity
 from monitor.npz import read_arrays
 from monitor.protocols import Feature
@@ -61,7 +61,7 @@ _BLOCK_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class ExtractedPiece:
-    """Frames of one protected piece, and the results of `MEASURES` by name."""
+    """Frames of one protected piece, and the results of measures by name."""
 
     frames: SpeechFrames
     measured: Mapping[str, Record] = field(default_factory=dict)
@@ -124,7 +124,7 @@ def extract_protected(
     if measures:
         both = np.concatenate(clear), np.concatenate(protected)
         with one_thread():
-            measured = {name: MEASURES[name].measure(*both, source.rate) for name in measures}
+            measured = {name: get_measure(name).measure(*both, source.rate) for name in measures}
     return ExtractedPiece(frames, measured)
 
 
@@ -198,7 +198,8 @@ class ExtractionRequest:
             "program": hash_program(self.method),
             "drawn": None if self.method == CLEAR else [piece.name, piece.speaker, self.seed],
             "extraction": description,
-            "measures": {name: MEASURES[name].version for name in self.measures},
+            "measures": {name: get_measure(name).version for name in self.measures},
+            **{name: hash_program(name) for name in self.measures if name.startswith(PROGRAM)},
         }
         transcript = SIDECAR.read(piece.path, own_speaker=piece.speaker) if words else None
         if transcript is not None:
@@ -375,6 +376,29 @@ class AttackSpeech:
         templates = np.stack(first if similarity.by_slice else [s.sum(axis=0) for s in first])
         prepared = similarity.prepare(templates)
         return similarity.score_each(prepared, self.trials[feature][:, columns])
+
+    def add_segments(self, other: AttackSpeech) -> AttackSpeech:
+        """Add the segments of another draw of the same readers; ignore one that lost a reader."""
+        if other.names != self.names:
+            return self
+        segments = {
+            name: tuple(a + b for a, b in zip(rows, other.segments[name], strict=True))
+            for name, rows in self.segments.items()
+            if name in other.segments
+        }
+        return replace(self, segments={**self.segments, **segments})
+
+    def with_trials(self, trials: Sequence[Mapping[str, AnyArray]]) -> AttackSpeech:
+        """Compare with the trials of outsiders, by feature; ``target`` is the outsider."""
+        totals = {name: np.concatenate([each[name] for each in trials]) for name in self.trials}
+        sizes = [len(next(iter(each.values()))) for each in trials]
+        return replace(
+            self,
+            trials=totals,
+            has_frames={name: np.any(rows, axis=1) for name, rows in totals.items()},
+            target=np.repeat(np.arange(len(sizes)), sizes),
+            trial_names=(),
+        )
 
     def measure(
         self, scores: FloatArray, feature: str, replicates: int, seed: int

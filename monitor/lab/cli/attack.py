@@ -32,7 +32,7 @@ from monitor.cli.options import (
 if TYPE_CHECKING:
     from monitor.datasets.rows import Columns
     from monitor.lab.attacks.attackers import AttackContext
-    from monitor.lab.attacks.attacking import AttackConfig
+    from monitor.lab.attacks.attacking import AttackConfig, Preparation
     from monitor.lab.attacks.results import AttackResults
     from monitor.lab.attacks.scoreboard import Scoreboard
     from monitor.virtual_files import Readable
@@ -147,13 +147,22 @@ class AttackOptions:
         "of DIR's readers and judged on the others.",
         type=Names(),
     )
-    groups: Path | None = option(
-        "--groups FILE",
-        "Table of the attributes of all readers. [default: manifest.csv of each DIR]",
+    asr_command: str | None = option(
+        "--asr-command CMD",
+        "Also measure the word error of protected speech, by any speech recogniser. It reads a WAV "
+        "on its stdin, or the file {in}, and prints text.",
+    )
+    groups: Path | None = setting(
+        "groups FILE", "Table of the attributes of all readers. [default: manifest.csv of each DIR]"
     )
     workers: JobOptions = group(JobOptions, "Processes")
     seed: int = setting(
         "seed N", "Seed of the anonymisers' draws. Attackers use another.", minimum=0, default=0
+    )
+    voiceprivacy: bool = option(
+        "--voiceprivacy",
+        "Attack the trials of a VoicePrivacy folder, and print only its table of EERs. DIR has "
+        "wav.scp and trials, and enrolls there or in the folder beside it.",
     )
     fresh: bool = option("--fresh", "Delete the cache of an earlier run.")
     scoreboard: Path | None = option(
@@ -189,10 +198,15 @@ def command(options: AttackOptions) -> int:
     monitor attack voices/ -o tested --method mcadams:0.8 --method mcadams:random
     monitor attack voices/ -o tested --anonymiser-command my-anonymiser --background others/
 
-    Ignorant attackers have templates of clear speech. Lazy-informed attackers protect the speech
-    that they enrol, with their own draws. Semi-informed attackers also train a network on protected
-    speech of --background (extra 'training'). Judge a method by its strongest attacker, which
-    DIR/index.html shows first.
+    \b
+    monitor attack libri_dev -o tested --method mcadams:0.8 --voiceprivacy
+
+    Ignorant attackers have templates of clear speech. Aligned attackers also rotate protected
+    embeddings onto clear ones, as fitted to --background. Lazy-informed attackers protect the
+    speech that they enrol, with their own draws. Semi-informed attackers also train a network on
+    protected speech of --background (extra 'training'). Simulating attackers protect it four times
+    (only if named in --attackers). Judge a method by its strongest attacker, which DIR/index.html
+    shows first. With --background, a result must beat the same attack on speakers outside DIR.
 
     DIR is laid out by reader and session. Needs ten readers with two one-minute recordings. Fifty
     are better. No audio is written. To continue an interrupted test, run the same command again.
@@ -201,7 +215,8 @@ def command(options: AttackOptions) -> int:
     from monitor.cli.inputs import load_speaker_model
     from monitor.corpus.folders import find, find_others
     from monitor.lab.attacks.attacking import prepare, try_methods
-    from monitor.lab.attacks.report import KEPT, check_folder, write_results
+    from monitor.lab.attacks.challenge import try_lists
+    from monitor.lab.attacks.report import KEPT, TABLES, check_folder, write_results
     from monitor.run import INCOMPLETE
 
     counts = _check_options(options)
@@ -227,9 +242,16 @@ def command(options: AttackOptions) -> int:
                 nonlocal label
                 label = activity
 
-            results = try_methods(
-                prepared, on_progress=show, on_seconds=lambda seconds: step(label, seconds / 60)
-            )
+            def count(seconds: float) -> None:
+                step(label, seconds / 60)
+
+            if prepared.listed is not None:
+                tables = try_lists(
+                    prepared.context, prepared.listed, prepared.tried, on_progress=show,
+                    on_seconds=count,
+                )  # fmt: skip
+                return _write_tables(tables, prepared, options.output / TABLES)
+            results = try_methods(prepared, on_progress=show, on_seconds=count)
     except KeyboardInterrupt:
         fresh = ", without --fresh" * options.fresh
         say(f"monitor: progress is kept. To continue, run the same command again{fresh}")
@@ -251,13 +273,46 @@ def command(options: AttackOptions) -> int:
     return 0 if tried and not prepared.context.extractor.missing else INCOMPLETE
 
 
+def _write_tables(tables: dict[str, str], prepared: Preparation, path: Path) -> int:
+    """Write and print the challenge's table of each method; return the exit status."""
+    from monitor.files import write_text
+    from monitor.lab.attacks.results import method_name
+    from monitor.lab.attacks.speech import CLEAR
+    from monitor.run import INCOMPLETE
+
+    if len(tables) > 1:  # each has the original speech
+        tables.pop(CLEAR)
+    many = len(tables) > 1
+    text = "\n".join(
+        (f"== {method_name(method)} ==\n" if many else "") + table
+        for method, table in tables.items()
+    )
+    write_text(text, path)
+    click.echo(text, nl=False)
+    missing = prepared.context.extractor.missing.values()
+    for problem in (*prepared.problems, *dict.fromkeys(missing)):
+        say(f"monitor: note: {problem}")
+    for note in prepared.context.notes:
+        say(f"monitor: {note}")
+    say(f"{path} has the table. {path.parent / 'kept'} is biometric: keep it private")
+    return INCOMPLETE if missing else 0
+
+
 def _check_options(options: AttackOptions) -> tuple[int, ...]:
     """Check combinations of options; return the numbers of segments to enrol."""
     from monitor.errors import UsageError
     from monitor.lab.attacks.readers import SEGMENT_SECONDS
+    from monitor.lab.utility import check_recogniser
 
+    if options.voiceprivacy and (options.attributes or options.scoreboard or options.asr_command):
+        raise UsageError(
+            "--voiceprivacy prints a table of its own: leave out --attributes, --scoreboard and "
+            "--asr-command"
+        )
+    if options.asr_command is not None:
+        check_recogniser(options.asr_command)
     if options.groups is not None and not options.attributes:
-        raise UsageError("--groups goes with --attributes")
+        raise UsageError("groups goes with --attributes")
     count = options.template / SEGMENT_SECONDS
     if abs(count - round(count)) > 1e-9:
         raise UsageError(f"--template {options.template:g} is no multiple of {SEGMENT_SECONDS:g} s")
@@ -288,7 +343,8 @@ def _make_config(
         options.session,
         options.seed, options.workers.for_recordings(files), training=TrainingPlan(length),
         attributes=options.attributes or (), attribute_table=options.groups, setup=feature_setup(),
-        columns=options.columns,
+        columns=options.columns, asr_command=options.asr_command or "",
+        voiceprivacy=options.voiceprivacy,
     )  # fmt: skip
 
 

@@ -404,6 +404,7 @@ class EvaluateOptions:
     figures: tuple[str, ...] | None = option(
         "--figures",
         "Figures to show, as all or by name, such as eer,d_ece,idr. `help` explains them. "
+        "`bibtex` prints their papers, one entry per line. "
         "[default: a dozen, all in JSON]",
         type=Names(),
     )
@@ -548,6 +549,7 @@ def command(options: EvaluateOptions) -> int:
     together. Forensic examiners get another document (--validation).
     """
     from monitor.lab.evaluation.among import keys
+    from monitor.lab.evaluation.citations import format_bibtex
     from monitor.lab.evaluation.document import Evaluation
     from monitor.lab.evaluation.report import choose_figures, list_catalogue, main_figures
     from monitor.lab.evaluation.systems import all_pairs
@@ -557,6 +559,9 @@ def command(options: EvaluateOptions) -> int:
 
     if options.figures == ("help",):
         print_table(Table.from_numbers(("", ""), list_catalogue(), names=2), made_console(_WIDE))
+        return 0
+    if options.figures == ("bibtex",):
+        click.echo(format_bibtex(), nl=False)
         return 0
     if options.forensic.validation is not None:
         write_validation(options, options.forensic.validation)

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from monitor.kinds import FeatureSpec
     from monitor.lab.evaluation.input.groups import Attribute
     from monitor.lab.evaluation.input.score_file import ScoreCell
+    from monitor.lab.normalisation import ScoreNormalisation
     from monitor.lab.scoring import EnrolledGrid, ScoreGrid
     from monitor.population.population import Population
     from monitor.population.rank_model import RankModels
@@ -55,6 +56,7 @@ METHODS = ("z", "t", "s", "as")
 LENGTHS = (10.0,)
 SECONDS = 120.0
 """Seconds of each speaker's enrolment in a folder with lists."""
+_ALL = 36_000.0  # all utterances in enrolls, as in the challenge
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +122,17 @@ class ScoreOptions:
         minimum=1,
         default=20,
     )
+    voiceprivacy: bool = option(
+        "--voiceprivacy",
+        "Also print the EERs of a VoicePrivacy folder's trials, in the format of the challenge's "
+        "results, with all impostors. With --normalise, those of normalised scores.",
+    )
     groups: Path | None = option(
         "--groups FILE",
         "Group of each speaker for `evaluate --group-by`, as Kaldi's spk2gender or a table. "
         "[default: gender or sex in MANIFEST]",
     )
-    group_by: str | None = option("--group-by COLUMN", "Column of --groups.")
+    group_by: str | None = setting("group-by COLUMN", "Column of --groups.")
     allow_overlap: bool = setting("allow-overlap", "With -p, also score enrolled audio.")
     workers: JobOptions = group(JobOptions, "Processes")
 
@@ -141,7 +148,7 @@ def command(options: ScoreOptions) -> int:
 
     \b
     monitor score anonymised/ -p clear.npz -o scores.npz    templates of clear speech
-    monitor score libri_dev -o scores.npz                   VoicePrivacy's trials
+    monitor score libri_dev -o scores.npz --voiceprivacy    VoicePrivacy's trials
 
     Each speaker's speech is cut into tests of T and templates of D speech seconds that do not
     overlap (similarity rank disclosure, eq. 6). With -p it is cut into consecutive tests of T. The
@@ -170,10 +177,12 @@ def command(options: ScoreOptions) -> int:
     rank_models = _rank_models(options, population)
     everything = corpus = options.hearing.find(options.corpus)
     lists = read_trial_lists(options.corpus)
+    if lists is None and options.voiceprivacy:
+        raise UsageError(f"{options.corpus.name} has no list of trials: leave out --voiceprivacy")
     if lists is not None:
         if options.session is not None:
             raise UsageError("a list of trials sets the sessions: leave out --session")
-        corpus = lists.trials(everything)
+        corpus = lists.trials(everything, impostors=options.voiceprivacy)
         for line in lists.notes(everything):
             say(f"monitor: note: {line}")
     attribute = _groups(options, corpus)
@@ -191,6 +200,9 @@ def command(options: ScoreOptions) -> int:
     load_speaker_model(options.features, files)
     voices, specs, missing = _listen(options, corpus, files)
     tests: Sequence[float | None] = options.lengths or ((None,) if lists is not None else LENGTHS)
+    if lists is not None and population is not None and options.voiceprivacy:
+        table = _format_eers(options, voices, specs, population)
+        voices = _without_impostors(voices, lists)
     grid = _grid(options, voices, specs, rank_models, population, tests, session)
     pending: list[Any] = grid.cells()
     cells: list[ScoreCell] = []
@@ -199,6 +211,8 @@ def command(options: ScoreOptions) -> int:
             cells.append(grid.score(session, test, template, plan))
             step(f"T={test:g} D={template:g} {session}", 1)
     write_score_file(options.output, cells, attribute)
+    if options.voiceprivacy:
+        click.echo(table, nl=False)
     for note in (*grid.problems, *caveats(specs)):
         say(f"monitor: note: {note}")
     if None in tests:
@@ -238,10 +252,17 @@ def _listen(
 
 
 def _check_options(options: ScoreOptions) -> None:
+    from monitor.features.registry import make
     from monitor.sinks.jsonl import refuse_overwrite
 
     if options.output.suffix.lower() != ".npz":
         raise UsageError(f"-o {options.output.name}: let the name end in .npz")
+    if options.voiceprivacy and options.store is not None:
+        raise UsageError("--voiceprivacy enrols the speech in enrolls: leave out -p")
+    if options.voiceprivacy and options.features is not None:
+        extractors = make(options.features, feature_setup())
+        if not any(extractor.spec.kind.pointed for extractor in extractors):
+            raise UsageError("--voiceprivacy needs a speaker embedding: add voice to --features")
     if options.cohort is not None and options.normalise is None:
         raise UsageError("cohort goes with --normalise")
     if options.store is None and options.allow_overlap:
@@ -286,7 +307,8 @@ def _listed(
     from monitor.cli.trial_lists import own_templates
 
     if population is None:
-        seconds = max(options.template_lengths or (SECONDS,))
+        longest = _ALL if options.voiceprivacy else SECONDS
+        seconds = max(options.template_lengths or (longest,))
         population = own_templates(
             options.corpus, lists, corpus, options.features, seconds, options.workers
         )
@@ -296,6 +318,58 @@ def _listed(
     return population.chosen(name for name in lists.speakers if name not in absent)
 
 
+def _format_eers(
+    options: ScoreOptions, voices: Sequence[SpeakerSpeech], specs: Mapping[str, FeatureSpec],
+    population: Population,
+) -> str:  # fmt: skip
+    """Format the EERs of the listed trials by the speaker embedding, as in the challenge."""
+    from monitor.lab.evaluation.listed import ListedTrials
+    from monitor.lab.evaluation.voiceprivacy import EVALUATOR, format_rows
+    from monitor.lab.scoring import score_utterances
+
+    listed = ListedTrials.from_folder(options.corpus)
+    embeddings = [name for name, spec in specs.items() if spec.kind.pointed]
+    if not embeddings:
+        raise UsageError("--voiceprivacy needs a speaker embedding: add voice to --features")
+    scores, names, spoken_by = score_utterances(
+        voices, population, embeddings[-1], _normalisation(options, voices, specs)
+    )
+    return format_rows(
+        listed.rows(
+            EVALUATOR, "aa" if listed.is_anonymised else "oo", scores,
+            {name: column for column, name in enumerate(population.names)},
+            {name: row for row, name in enumerate(names)}, spoken_by,
+        )
+    )  # fmt: skip
+
+
+def _without_impostors(
+    voices: Sequence[SpeakerSpeech], lists: TrialLists
+) -> Sequence[SpeakerSpeech]:
+    """Leave out utterances without a target."""
+    from monitor.training.voices import SpeakerSpeech
+
+    targets = []
+    for voice in voices:
+        own = [i for i, name in enumerate(voice.session_names) if name in lists.spoken_by]
+        if own:
+            sessions = tuple(voice.sessions[i] for i in own)
+            names = tuple(voice.session_names[i] for i in own)
+            targets.append(SpeakerSpeech(voice.name, sessions, session_names=names))
+    return targets
+
+
+def _normalisation(
+    options: ScoreOptions, voices: Sequence[SpeakerSpeech], specs: Mapping[str, FeatureSpec]
+) -> ScoreNormalisation | None:
+    from monitor.lab.normalisation import ScoreNormalisation
+
+    if options.normalise is None:
+        return None
+    speakers = {voice.name for voice in voices}
+    return ScoreNormalisation.load(options.normalise, options.cohort, specs, speakers)
+
+
 def _grid(
     options: ScoreOptions, voices: Sequence[SpeakerSpeech], specs: Mapping[str, FeatureSpec],
     rank_models: RankModels, population: Population | None, tests: Sequence[float | None],
@@ -303,14 +377,10 @@ def _grid(
 ) -> Grid:  # fmt: skip
     """Set up the comparison with a population, or of the corpus with itself."""
     from monitor.lab.evaluation.input.enrolments import SCORINGS
-    from monitor.lab.normalisation import ScoreNormalisation
     from monitor.lab.scoring import EnrolledGrid, ScoreGrid, largest
 
     scorings = SCORINGS if options.scoring == "both" else (options.scoring,)
-    normalisation = None
-    if options.normalise is not None:
-        speakers = {voice.name for voice in voices}
-        normalisation = ScoreNormalisation.load(options.normalise, options.cohort, specs, speakers)
+    normalisation = _normalisation(options, voices, specs)
     if population is not None:
         available = [name for name in specs if name in population.features]
         features = options.features or largest(rank_models, available)

@@ -27,7 +27,7 @@ from monitor.lab.evaluation.verification import eer
 from monitor.maths.scores import near_one
 from monitor.phrases import plural
 from monitor.safe_text import printable
-from monitor.types import FloatArray
+from monitor.types import AnyArray, BoolArray, FloatArray
 
 SCENARIOS = ("oo", "oa", "aa")
 """Enrolment and trials, original or anonymised: unprotected, ignorant and informed attackers."""
@@ -244,18 +244,14 @@ class VoicePrivacyResults:
         mated = np.asarray(listed.mated, np.bool_)
         yield entry.part or "all", eer(listed.scores[mated], listed.scores[~mated], "nearest")
         genders = self._read_genders(entry)
-        spoken = np.array([genders.get(who, "") for who in listed.people])[listed.spoken]
-        spoken = spoken[listed.trial]
-        enrolled = np.array([genders.get(who, "") for who in listed.speakers])[listed.speaker]
-        kinds = set(np.unique(spoken)) | set(np.unique(enrolled))
-        if not {"f", "m"} <= kinds:
-            return
-        is_cross = (spoken != enrolled) & (spoken != "") & (enrolled != "")
-        parts = {kind: (spoken == kind) & (enrolled == kind) for kind in "fm"}
-        for name, part in (*parts.items(), ("cross", mated | is_cross)):
-            if (part & mated).any() and (part & ~mated).any():
-                scores = listed.scores
-                yield name, eer(scores[part & mated], scores[part & ~mated], "nearest")
+        spoken, enrolled = (
+            np.array([genders.get(name, "") for name in names])[index]
+            for names, index in (
+                (listed.people, listed.spoken[listed.trial]),
+                (listed.speakers, listed.speaker),
+            )
+        )
+        yield from eers_by_gender(listed.scores, mated, spoken, enrolled)
 
     def _read_genders(self, entry: VoicePrivacyEntry) -> dict[str, str]:
         genders: dict[str, str] = {}
@@ -433,22 +429,64 @@ class VoicePrivacyResults:
         )
 
 
+def eers_by_gender(
+    scores: FloatArray, mated: BoolArray, spoken: AnyArray, enrolled: AnyArray
+) -> Iterator[tuple[str, float]]:
+    """Yield the EERs of women (f), men (m) and cross-gender pairs, if there are both genders.
+
+    `spoken` and `enrolled` have the gender of both sides of each pair, shape (n,). The cross-gender
+    part has all target pairs, and the non-target pairs of a woman and a man.
+    """
+    if not {"f", "m"} <= set(np.unique(spoken)) | set(np.unique(enrolled)):
+        return
+    is_cross = (spoken != enrolled) & (spoken != "") & (enrolled != "")
+    parts = {kind: (spoken == kind) & (enrolled == kind) for kind in "fm"}
+    for name, part in (*parts.items(), ("cross", mated | is_cross)):
+        if (part & mated).any() and (part & ~mated).any():
+            yield name, eer(scores[part & mated], scores[part & ~mated], "nearest")
+
+
+EVALUATOR, TRAINED = "ASV_eval", "ASV_eval^anon"
+"""The challenge's names of a network trained on clear speech, and on anonymised speech."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChallengeRow:
+    """A line of the challenge's results; ``sides`` has "o" or "a" for enrolment and trial."""
+
+    network: str
+    dataset: str
+    gender: str
+    sides: str
+    rate: float
+
+
 def format_results(sources: Iterable[tuple[VoicePrivacyResults, VoicePrivacyEntry]]) -> str:
     """Format EERs in percent as the challenge's files of results do, with a section per network."""
+    return format_rows(
+        ChallengeRow(
+            EVALUATOR if results.path.name in _CLEAR else TRAINED,
+            entry.dataset, gender, entry.scenario, rate,
+        )
+        for results, entry in sources
+        for gender, rate in results.list_eers(entry)
+    )  # fmt: skip
+
+
+def format_rows(lines: Iterable[ChallengeRow]) -> str:
+    """Format EERs in percent, with a section per network."""
     rows: dict[str, list[tuple[str, ...]]] = {}
-    for results, entry in sources:
-        network = "ASV_eval" if results.path.name in _CLEAR else "ASV_eval^anon"
-        dataset, _, split = entry.dataset.rpartition("_")
-        sides = ["original" if side == "o" else "anon" for side in entry.scenario]
-        rows.setdefault(network, []).extend(
-            (dataset, split, gender, *sides, f"{100 * rate:.3f}")
-            for gender, rate in results.list_eers(entry)
+    for line in lines:
+        dataset, _, split = line.dataset.rpartition("_")
+        sides = ["original" if side == "o" else "anon" for side in line.sides]
+        rows.setdefault(line.network, []).append(
+            (dataset, split, line.gender, *sides, f"{100 * line.rate:.3f}")
         )
     heading = ("dataset", "split", "gender", "enrollment", "trial", "EER")
     sections = []
     for network, cells in rows.items():
         table = (heading, *sorted(cells, key=lambda row: row[:2]))
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = (" ".join(map(str.rjust, row, widths)) for row in table)
-        sections.append("\n".join((f"---- {network} results ----", *lines)) + "\n")
+        lines_of_table = (" ".join(map(str.rjust, row, widths)) for row in table)
+        sections.append("\n".join((f"---- {network} results ----", *lines_of_table)) + "\n")
     return "\n".join(sections)

@@ -85,7 +85,7 @@ def test_buzzes_of_their_own_pitch_are_told_apart(bench):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("attacker", [name for name, each in ATTACKERS.items() if not each.trains])
+@pytest.mark.parametrize("attacker", ["ignorant", "lazy-informed"])
 def test_one_voice_for_all_and_silence_give_nothing_away(bench, attacker):
     for row in attack_method(bench, "one-voice", ATTACKERS[attacker], [1, 2], replicates=20):
         assert row.bits <= (row.figures["srd.null_model_bits"].high or 0.0) + 1e-9
@@ -130,7 +130,8 @@ def test_knowing_that_nothing_is_protected_is_no_other_attack():
     assert select_attackers(both, "mcadams:0.8") == both
     adapted = replace(both[1], name="adapted", features=lambda _bench, _method: {"f0": "f0"})
     assert select_attackers([*both, adapted], CLEAR) == [both[0], adapted]
-    assert select_attackers([ATTACKERS["semi-informed"]], CLEAR) == both[:1]
+    for name in ("aligned", "simulating", "semi-informed"):
+        assert select_attackers([ATTACKERS[name]], CLEAR) == both[:1]
     assert select_attackers(list(ATTACKERS.values()), "mcadams:0.8") == list(ATTACKERS.values())
 
 
@@ -203,8 +204,13 @@ def test_a_program_that_fails_on_everything_is_no_result(corpora, tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        *(({"attackers": (name,)}, "--background") for name, e in ATTACKERS.items() if e.trains),
+        *(
+            ({"attackers": (name,)}, "--background")
+            for name, e in ATTACKERS.items()
+            if e.needs_background
+        ),
         ({"attributes": ("gender",)}, "add voice to --features"),
+        ({"attackers": ("simulating",)}, "add voice to --features"),
     ],
 )
 def test_what_an_attack_lacks_is_said_before_anything_is_heard(corpora, tmp_path, change, said):

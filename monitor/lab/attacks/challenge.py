@@ -1,0 +1,165 @@
+"""VoicePrivacy's evaluation of anonymisers: its lists of trials, by each attacker of `attack`.
+
+Each utterance has one embedding, and a template is the mean of a speaker's utterances (2026 plan).
+The ignorant attacker enrols original speech, and the lazy-informed one anonymised speech. The
+semi-informed attacker also trains the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from monitor.corpus import Corpus, find
+from monitor.corpus.trials import read_enrolment
+from monitor.errors import CorpusError, SourceError, UsageError
+from monitor.features.registry import FeatureSetup, defaults
+from monitor.features.registry import make as make_features
+from monitor.kinds import FeatureSpec
+from monitor.lab.attacks.attackers import ATTACKERS, AttackContext, ThreatModel
+from monitor.lab.attacks.readers import Piece, Reader, Readers
+from monitor.lab.attacks.speech import CLEAR, ExtractedPiece, join_speech
+from monitor.lab.evaluation.listed import ListedTrials
+from monitor.lab.evaluation.voiceprivacy import EVALUATOR, TRAINED, ChallengeRow, format_rows
+from monitor.maths.scores import unit_vectors
+from monitor.sources.file import File
+from monitor.types import FloatArray
+from monitor.virtual_files import Readable
+
+CHALLENGE = {
+    "ignorant": (EVALUATOR, "oa"),
+    "lazy-informed": (EVALUATOR, "aa"),
+    "semi-informed": (TRAINED, "aa"),
+}
+"""Section and sides (`ChallengeRow`) of the challenge's attackers."""
+_HOUR = 3600.0
+
+
+def choose_embedding(requested: Sequence[str], setup: FeatureSetup) -> tuple[str, ...]:
+    """Return the one speaker embedding to recognise voices by, as of the challenge's network.
+
+    Raises:
+        UsageError: if the requested features are not one embedding.
+    """
+    embeddings = [
+        feature.spec.name
+        for feature in make_features(requested or defaults(setup=setup), setup)
+        if feature.spec.kind.pointed
+    ]
+    if len(embeddings) != 1 or (requested and len(requested) > 1):
+        raise UsageError("--voiceprivacy uses one speaker embedding: use --features voice")
+    return tuple(requested) or (embeddings[0],)
+
+
+def choose_listed(listed: ListedTrials, corpus: Corpus) -> Readers:
+    """Return the speakers of the lists, with each listed utterance as a piece.
+
+    Raises:
+        CorpusError: if fewer than two speakers are enrolled.
+    """
+    lists = listed.lists
+    enrolled_files = read_enrolment(listed.enrolment) or frozenset()
+    enrolled = find(listed.enrolment) if listed.enrolment != listed.folder else corpus
+    pieces: dict[str, tuple[list[Piece], list[Piece]]] = {}
+    problems = [*corpus.problems]
+    recordings = [
+        *((0, r) for r in enrolled if r.session in enrolled_files and r.speaker in lists.speakers),
+        *((1, r) for r in lists.trials(corpus, impostors=True)),
+    ]
+    for part, recording in recordings:
+        try:
+            piece = _whole_piece(recording.path, recording.session, recording.speaker)
+        except SourceError as error:
+            problems.append(str(error))
+            continue
+        pieces.setdefault(recording.speaker, ([], []))[part].append(piece)
+    if sum(bool(own) for own, _ in pieces.values()) < 2:
+        raise CorpusError(f"{listed.enrolment.name} enrols fewer than two listed speakers")
+    readers = (
+        Reader(name, (tuple(own),), (), tuple(trials)) for name, (own, trials) in pieces.items()
+    )
+    return Readers(tuple(readers), "cross", tuple(problems))
+
+
+def _whole_piece(path: Readable, utterance: str, speaker: str) -> Piece:
+    """Return an utterance as one piece, under its name in the lists."""
+    return Piece(path, utterance, speaker, 0.0, File(path).seconds or _HOUR)
+
+
+def try_lists(
+    context: AttackContext,
+    listed: ListedTrials,
+    methods: Mapping[str, Sequence[ThreatModel]],
+    *,
+    on_progress: Callable[[str], object] = lambda _: None,
+    on_seconds: Callable[[float], None] = lambda _: None,
+) -> dict[str, str]:
+    """Attack the lists of trials, protected by each method, as in the challenge.
+
+    Returns:
+        the challenge's table of results by method, with the original speech in each.
+
+    Raises:
+        CorpusError: if no utterance could be protected.
+    """
+    replace(context.extractor, progress=on_seconds).prefetch(
+        context.list_requests(methods), context.features
+    )
+    clear = list(_attack_lists(context, listed, CLEAR, ATTACKERS["ignorant"], (EVALUATOR, "oo")))
+    tables = {}
+    for method, attackers in methods.items():
+        rows = list(clear)
+        for attacker in attackers:
+            if method == CLEAR or attacker.name not in CHALLENGE:
+                continue
+            on_progress(f"{method}, {attacker.name}")
+            rows += _attack_lists(context, listed, method, attacker, CHALLENGE[attacker.name])
+        tables[method] = format_rows(rows)
+    return tables
+
+
+def _attack_lists(
+    context: AttackContext, listed: ListedTrials, method: str, attacker: ThreatModel,
+    section: tuple[str, str],
+) -> Iterator[ChallengeRow]:  # fmt: skip
+    feature = list(context.get_features(attacker, method).values())[-1]
+    (extractor,) = make_features([feature], context.extractor.setup)
+    pieces = context.judged.pieces("enrolment")
+    enrolled = context.extract_own(pieces, attacker, method, [feature])
+    published = context.extract_trials(method, [feature])
+    templates = {
+        reader.name: np.mean(vectors, axis=0)
+        for reader in context.judged.everybody
+        if (vectors := _embed(reader.enrolment[0], enrolled, extractor.spec))
+    }
+    trials = {
+        piece.name: vector
+        for piece in context.judged.pieces("trials")
+        for vector in _embed([piece], published, extractor.spec)
+    }
+    if len(templates) < 2 or not trials:
+        raise CorpusError("too few utterances could be protected and extracted")
+    means = unit_vectors(np.stack(list(templates.values())))
+    scores = np.stack(list(trials.values())) @ means.T
+    yield from listed.rows(
+        *section, scores,
+        {name: column for column, name in enumerate(templates)},
+        {name: row for row, name in enumerate(trials)},
+        {piece.name: piece.speaker for piece in context.judged.pieces("trials")},
+    )  # fmt: skip
+
+
+def _embed(
+    pieces: Sequence[Piece], extracted: Mapping[Piece, ExtractedPiece], spec: FeatureSpec
+) -> list[FloatArray]:
+    """Return the embedding of each utterance, of length 1; without speech it has none."""
+    vectors = []
+    for piece in pieces:
+        session = join_speech([piece], extracted, {spec.name: spec})
+        if session is not None and (frames := session[spec.name]).length:
+            total = frames.total(0, frames.length)
+            if np.any(total):
+                vectors.append(unit_vectors(total))
+    return vectors

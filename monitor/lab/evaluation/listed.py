@@ -1,0 +1,105 @@
+"""A VoicePrivacy data folder as its challenge evaluates it: the EERs of its lists of trials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from monitor.corpus.trials import TrialLists, find_enrolment_folder, parse_folder, read_trial_lists
+from monitor.errors import UsageError
+from monitor.lab.evaluation.verification import eer
+from monitor.lab.evaluation.voiceprivacy import ChallengeRow, eers_by_gender, read_map
+from monitor.types import FloatArray
+
+_GENDERS = "spk2gender"
+
+
+@dataclass(frozen=True)
+class ListedTrials:
+    """Lists of trials of a folder, such as ``libri_dev_trials_mixed``, and the speakers' genders.
+
+    Attributes:
+        folder: the folder of the trials.
+        enrolment: the folder of the enrolment, which may be the same.
+        lists: the lists.
+        genders: "f" or "m" by speaker, as far as known.
+    """
+
+    folder: Path
+    enrolment: Path
+    lists: TrialLists
+    genders: Mapping[str, str]
+
+    @classmethod
+    def from_folder(cls, folder: Path) -> ListedTrials:
+        """Read a Kaldi folder with ``trials``, and ``enrolls`` there or in the folder beside it.
+
+        Raises:
+            UsageError: if there are no such lists.
+        """
+        lists = read_trial_lists(folder)
+        if lists is None:
+            raise UsageError(
+                f"{folder.name} has no list of trials: use a VoicePrivacy folder with wav.scp and "
+                "trials, such as libri_dev_trials_mixed"
+            )
+        enrolment = folder if lists.enrolment else find_enrolment_folder(folder.resolve())
+        if enrolment is None:
+            raise UsageError(
+                f"{folder.name} has no enrolls, and there is no folder of enrolment beside it: use "
+                f"SET_enrolls beside SET_trials"
+            )
+        genders: dict[str, str] = {}
+        for path in {enrolment / _GENDERS, folder / _GENDERS}:
+            if path.is_file():
+                genders |= read_map(path)
+        return cls(folder, enrolment, lists, genders)
+
+    @property
+    def dataset(self) -> str:
+        """Name of the data set, without part and suffix."""
+        return parse_folder(self.folder.name)[0]
+
+    @property
+    def is_anonymised(self) -> bool:
+        """Whether the name of the folder has a suffix, as those of anonymised data do."""
+        return bool(parse_folder(self.folder.name)[2])
+
+    def rows(
+        self, network: str, sides: str, scores: FloatArray, speakers: Mapping[str, int],
+        utterances: Mapping[str, int], spoken_by: Mapping[str, str],
+    ) -> Iterator[ChallengeRow]:  # fmt: skip
+        """Compute the EERs of each list at the nearest threshold, and by gender.
+
+        Pairs without a score are left out.
+
+        Args:
+            network: heading of the section (`ChallengeRow`).
+            sides: "oo", "oa" or "aa": enrolment and trial, original or anonymised.
+            scores: shape (n, N).
+            speakers: column of each enrolled speaker.
+            utterances: row of each trial.
+            spoken_by: speaker of each trial.
+
+        Raises:
+            UsageError: if a list has no target or no nontarget pair with scores.
+        """
+        for name, listed in self.lists.listed.items():
+            pairs = [pair for pair in listed if pair[0] in speakers and pair[1] in utterances]
+            mated = np.array([listed[pair] for pair in pairs], np.bool_)
+            if not mated.any() or mated.all():
+                raise UsageError(
+                    f"{name} of {self.folder.name} needs target and nontarget pairs with speech"
+                )
+            columns = np.array([speakers[speaker] for speaker, _ in pairs])
+            values = scores[np.array([utterances[trial] for _, trial in pairs]), columns]
+            part = name.partition("_")[2] or parse_folder(self.folder.name)[1] or "all"
+            rate = eer(values[mated], values[~mated], "nearest")
+            yield ChallengeRow(network, self.dataset, part, sides, rate)
+            enrolled = np.array([self.genders.get(speaker, "") for speaker, _ in pairs])
+            spoken = np.array([self.genders.get(spoken_by[trial], "") for _, trial in pairs])
+            for gender, rate in eers_by_gender(values, mated, spoken, enrolled):
+                yield ChallengeRow(network, self.dataset, gender, sides, rate)

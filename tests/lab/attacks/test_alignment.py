@@ -1,0 +1,180 @@
+"""Aligned attackers and control attacks of known truth: a rotation, and no link at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from monitor.errors import UsageError
+from monitor.lab.attacks.alignment import WAYS, find_rotation, fit_alignment, match_sets
+from monitor.lab.attacks.attackers import ATTACKERS, AttackContext, Background, fit_alignments
+from monitor.lab.attacks.attacking import attack_method
+from monitor.lab.attacks.control import CONTROL, measure_control
+from monitor.lab.attacks.readers import Amounts, Piece, Reader, Readers
+from monitor.lab.attacks.results import format_headline, list_caveats, read_results, results_json
+from monitor.lab.attacks.speech import CLEAR, ExtractedPiece, PieceExtractor
+from monitor.networks.voice import SIZE
+from monitor.training.feature_extraction import SpeechFrames, SpeechTrack
+from monitor.types import FloatArray
+from tests.lab.attacks.made import results
+
+AMOUNTS = Amounts(seconds=6.0, trials=3, least_segments=3, most_segments=3)
+RANK, SECONDS = 6, 30
+
+
+def turn(size: int, seed: int = 0) -> FloatArray:
+    """A random rotation."""
+    return np.linalg.qr(np.random.default_rng(seed).standard_normal((size, size)))[0]
+
+
+def skewed(rows: int, size: int, seed: int) -> FloatArray:
+    """Points with unequal, skewed axes: their cloud looks like itself in one direction only."""
+    draws = np.random.default_rng(seed).exponential(size=(rows, size)) - 1.0
+    return draws * np.linspace(3.0, 1.0, size)
+
+
+def test_pairs_give_the_rotation_back():
+    clear, rotation = skewed(40, 8, 1), turn(8)
+    assert np.allclose(find_rotation(clear @ rotation.T, clear), rotation)
+    few = find_rotation(clear[:4] @ rotation.T, clear[:4], 0.01)
+    assert np.allclose(few @ few.T, np.eye(8))
+    remaining = np.linalg.norm(clear[:4] @ rotation.T @ few - clear[:4])
+    assert remaining < 0.3 * np.linalg.norm(clear[:4] @ rotation.T - clear[:4])
+
+
+def test_sets_give_the_rotation_back_without_pairs():
+    """Neither the order nor the speech is the same on both sides."""
+    clear, rotation = skewed(250, 5, 2), turn(5, 3)
+    shuffled = np.random.default_rng(4).permutation(clear) @ rotation.T
+    found = match_sets(shuffled - shuffled.mean(axis=0), clear - clear.mean(axis=0))
+    assert np.allclose(found, rotation, atol=0.05)
+    others = skewed(250, 5, 5) @ rotation.T
+    found = match_sets(others - others.mean(axis=0), clear - clear.mean(axis=0))
+    assert np.trace(found @ rotation.T) / 5 > 0.9
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_silence_stays_silent(way):
+    clear = skewed(30, 5, 1)
+    clear[3] = 0.0
+    alignment = fit_alignment(clear @ turn(5).T, clear, way)
+    assert not alignment.align(np.zeros((1, 5))).any()
+    assert not alignment.centre(np.zeros((1, 5))).any()
+
+
+BASIS, ROTATION = turn(SIZE, 7)[:RANK], turn(SIZE, 8)
+
+
+class Planted(PieceExtractor):
+    """Embeddings of known people: clear, turned by a rotation, or of other people each time."""
+
+    def extract(
+        self, pieces: Sequence[Piece], method: str, seed: int, *_: object
+    ) -> dict[Piece, ExtractedPiece]:
+        return {piece: self._extract(piece, method, seed) for piece in pieces}
+
+    def _extract(self, piece: Piece, method: str, seed: int) -> ExtractedPiece:
+        number = int(piece.speaker) + (1000 + 7 * seed + len(piece.name) if method == "null" else 0)
+        person = np.random.default_rng(number).standard_normal(RANK)
+        noise = np.random.default_rng([number, len(piece.name), seed]).standard_normal(
+            (SECONDS // 3, RANK)
+        )
+        values = (person + 0.3 * noise) @ BASIS
+        values = values if method in (CLEAR, "null") else values @ ROTATION
+        at = 300 * np.arange(1, len(values) + 1)
+        track = SpeechTrack(values.astype(np.float32), at, None)
+        return ExtractedPiece(SpeechFrames(np.ones(100 * SECONDS, np.bool_), {"voice": track}))
+
+
+def people(numbers: Sequence[int]) -> Readers:
+    def piece(number: int, name: str) -> Piece:
+        return Piece(Path(name), name, str(number), 0.0, float(SECONDS))
+
+    return Readers(
+        tuple(
+            Reader(str(n), ((piece(n, f"{n}/enrolment"),),), ((0, 0), (0, 1), (0, 2)),
+                   (piece(n, f"{n}/trials"),))
+            for n in numbers
+        ),
+        "cross",
+    )  # fmt: skip
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> AttackContext:
+    background = Background((), people(range(100, 120)))
+    return AttackContext(
+        people(range(20)), background, ("voice",), (), AMOUNTS, Planted(), 0, tmp_path
+    )
+
+
+def attacked(bench: AttackContext, method: str, attacker: str) -> Any:
+    rows = attack_method(bench, method, ATTACKERS[attacker], [], replicates=20)
+    return next(row for row in rows if row.scoring == "average")
+
+
+def test_who_aligns_undoes_a_rotation(bench):
+    clear = attacked(bench, CLEAR, "ignorant")
+    assert clear.bits > 3.5
+    assert attacked(bench, "turned", "ignorant").bits < 0.5
+    aligned = attacked(bench, "turned", "aligned")
+    assert aligned.bits > clear.bits - 0.5
+    (note,) = bench.notes
+    assert note.startswith("turned: aligned uses ")
+    assert "no rotation" not in note
+    assert aligned.bits > aligned.figures[CONTROL].high
+
+
+@pytest.mark.parametrize("attacker", ["ignorant", "aligned", "lazy-informed", "simulating"])
+def test_the_control_attack_refuses_where_nothing_links(bench, attacker):
+    """Protected trials of one person are alike, but like nobody who is enrolled."""
+    row = attacked(bench, "null", attacker)
+    assert row.bits <= row.figures[CONTROL].high
+    found = results([row], methods=("null",), attackers=(attacker,))
+    (line,) = format_headline(found)
+    if attacker != "ignorant":  # it does not measure protection anyway
+        assert "This shows nothing" in line
+    assert not any("No control attack" in caveat for caveat in list_caveats(found))
+
+
+def test_a_control_is_needed_and_is_kept(bench, tmp_path):
+    assert any("No control attack" in caveat for caveat in list_caveats(results()))
+    found = results([attacked(bench, "turned", "aligned")], methods=("turned",),
+                    attackers=("aligned",))  # fmt: skip
+    assert "nothing" not in format_headline(found)[0]
+    (tmp_path / "results.json").write_text(results_json(found))
+    again = read_results(tmp_path)
+    assert again.rows[0].figures[CONTROL].high == found.rows[0].figures[CONTROL].high
+    assert format_headline(again) == format_headline(found)
+
+
+@pytest.mark.slow
+def test_a_control_has_a_known_level():
+    """Readers linked to nobody exceed the control's limit as often as they should."""
+    draws = np.random.default_rng(0)
+    templates = draws.standard_normal((20, 10))
+    beaten = 0
+    for seed in range(12):
+        people, outside = draws.standard_normal((2, 20, 10))
+        trials = np.repeat(people, 5, axis=0) + 0.3 * draws.standard_normal((100, 10))
+        others = np.repeat(outside, 5, axis=0) + 0.3 * draws.standard_normal((100, 10))
+        target = np.repeat(np.arange(20), 5)
+        control = measure_control(others @ templates.T, target, np.full(20, 5), seed)
+        own = measure_control(trials @ templates.T, target, np.full(20, 5), seed + 100)
+        assert own.replicates is not None
+        beaten += int(own.replicates[0] > (control.high or 0.0))
+    assert beaten <= 2
+
+
+def test_few_readers_fit_no_rotation(bench):
+    few: Any = Background((), people(range(100, 105)))
+    bench.extractor.extract([], CLEAR, 0, ())
+    with pytest.raises(UsageError, match="ten --background readers"):
+        fit_alignments(
+            AttackContext(bench.judged, few, ("voice",), (), AMOUNTS, bench.extractor, 0,
+                          bench.folder), "turned", {},
+        )  # fmt: skip

@@ -1,0 +1,89 @@
+"""VoicePrivacy's evaluation of planted people: turned, or replaced by others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from monitor.corpus import find
+from monitor.errors import CorpusError, UsageError
+from monitor.features.registry import AS_ENVIRONMENT
+from monitor.lab.attacks.attackers import ATTACKERS, AttackContext
+from monitor.lab.attacks.challenge import choose_embedding, choose_listed, try_lists
+from monitor.lab.attacks.readers import Piece, Reader, Readers
+from monitor.lab.evaluation.listed import ListedTrials
+from tests.cli.test_score import table_of
+from tests.lab.attacks.test_alignment import AMOUNTS, SECONDS, Planted
+from tests.lab.evaluation import kits
+
+WOMEN, MEN, TRIALS = 6, 6, 3
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The kit's data folders of twelve people; the last speaks in the trials alone."""
+    enrolled, trials = kits.readers(WOMEN, MEN, TRIALS)
+    kits.lists(tmp_path, "libri_dev", enrolled[:-3], {"mixed": trials})
+    return tmp_path / "data" / "libri_dev_trials_mixed"
+
+
+def pieces_of(path: Path) -> dict[str, tuple[Piece, ...]]:
+    pieces: dict[str, tuple[Piece, ...]] = {}
+    for line in (path / "utt2spk").read_text().splitlines():
+        name, speaker = line.split()
+        piece = Piece(Path(name), name, speaker, 0.0, float(SECONDS))
+        pieces[speaker] = (*pieces.get(speaker, ()), piece)
+    return pieces
+
+
+@pytest.fixture
+def bench(folder: Path, tmp_path: Path) -> AttackContext:
+    own, spoken = (pieces_of(path) for path in (folder.parent / "libri_dev_enrolls", folder))
+    people = tuple(Reader(name, (own.get(name, ()),), (), each) for name, each in spoken.items())
+    return AttackContext(
+        Readers(people, "cross"), None, ("voice",), (), AMOUNTS, Planted(), 0, tmp_path
+    )
+
+
+def test_tables_show_what_is_planted(bench, folder):
+    attackers = [ATTACKERS["ignorant"], ATTACKERS["lazy-informed"], ATTACKERS["simulating"]]
+    methods = {"none": attackers[:1], "turned": attackers, "null": attackers}
+    tables = try_lists(bench, ListedTrials.from_folder(folder), methods)
+    rates = {method: table_of(table) for method, table in tables.items()}
+    sides = [("original", "original"), ("original", "anon"), ("anon", "anon")]
+    parts = ("mixed", "f", "m", "cross")
+    assert list(rates["none"]) == [("ASV_eval", part, *sides[0]) for part in parts]
+    for method in ("turned", "null"):
+        assert list(rates[method]) == [("ASV_eval", p, *each) for each in sides for p in parts]
+        for part in parts:
+            original, ignorant, lazy = (rates[method]["ASV_eval", part, *each] for each in sides)
+            assert original == rates["none"]["ASV_eval", part, *sides[0]] < 10
+            assert ignorant > 25
+            assert lazy < 10 if method == "turned" else lazy > 25
+
+
+def test_impostors_are_in_the_table(bench, folder):
+    listed = ListedTrials.from_folder(folder)
+    assert len(listed.lists.spoken_by) == TRIALS * (WOMEN + MEN - 1)
+    assert len(listed.lists.impostors) == TRIALS
+    assert listed.genders["1011"] == "m"
+    assert (listed.dataset, listed.is_anonymised) == ("libri_dev", False)
+
+
+def test_folders_without_lists_are_refused(folder, tmp_path):
+    with pytest.raises(UsageError, match="no list of trials"):
+        ListedTrials.from_folder(folder.parent / "libri_dev_enrolls")
+    (folder.parent / "libri_dev_enrolls").rename(tmp_path / "elsewhere")
+    with pytest.raises(UsageError, match="no enrolls"):
+        ListedTrials.from_folder(folder)
+    (folder / "enrolls").write_text("1000-1-0000\n")
+    with pytest.raises(CorpusError):  # no audio is there
+        choose_listed(ListedTrials.from_folder(folder), find(folder))
+
+
+def test_one_embedding_is_used():
+    assert choose_embedding(["voice"], AS_ENVIRONMENT) == ("voice",)
+    for features in (["f0"], ["f0", "voice"]):
+        with pytest.raises(UsageError, match="one speaker embedding"):
+            choose_embedding(features, AS_ENVIRONMENT)
