@@ -269,10 +269,7 @@ class Run(Managed):
         return None if self._side is None else self._side.pair.attackers
 
     def hold_ledger(self) -> Callable[[FeatureTotals], bool] | None:
-        """Hold the speaker's account in the ledger; return what charges it, or None without one.
-
-        UsageError where another process holds it.
-        """
+        """Hold the ledger's account, or raise UsageError if another does; return what charges it."""
         if self._session is None:
             return None
         self._session.hold()

@@ -204,13 +204,7 @@ def command(options: ScoreOptions) -> int:
         table = _format_eers(options, voices, specs, population)
         voices = _without_impostors(voices, lists)
     grid = _grid(options, voices, specs, rank_models, population, tests, session)
-    pending: list[Any] = grid.cells()
-    cells: list[ScoreCell] = []
-    with progress_over(len(pending), "scoring") as step:
-        for session, test, template, plan in pending:
-            cells.append(grid.score(session, test, template, plan))
-            step(f"T={test:g} D={template:g} {session}", 1)
-    write_score_file(options.output, cells, attribute)
+    write_score_file(options.output, _score_cells(grid), attribute)
     if options.voiceprivacy:
         click.echo(table, nl=False)
     for note in (*grid.problems, *caveats(specs)):
@@ -224,6 +218,16 @@ def command(options: ScoreOptions) -> int:
         f"{options.output}"
     )
     return INCOMPLETE if missing else 0
+
+
+def _score_cells(grid: Grid) -> list[ScoreCell]:
+    pending: list[Any] = grid.cells()
+    cells: list[ScoreCell] = []
+    with progress_over(len(pending), "scoring") as step:
+        for session, test, template, plan in pending:
+            cells.append(grid.score(session, test, template, plan))
+            step(f"T={test:g} D={template:g} {session}", 1)
+    return cells
 
 
 def _listen(
