@@ -75,14 +75,15 @@ def test_a_program_is_asked_once_whatever_the_cutting():
 @pytest.mark.parametrize("rate", [8000, 16000, 44100])
 @pytest.mark.parametrize("count", [0, 1, 159, 160, 161, 319, 320, 5001])
 def test_length_is_kept_and_latency_is_as_stated(method, rate, count):
-    anonymiser, came = made(method, rate), 0
+    anonymiser, waiting = made(method, rate), 0
     assert anonymiser.latency_samples is not None
-    for heard in range(1, count + 1):
-        piece = anonymiser.process(np.resize(HEARD, count)[heard - 1 : heard])
-        came += piece.size
+    # sample by sample, for as long as it takes to give some
+    for heard in np.split(np.resize(HEARD, count), range(max(1, count - 1500), count)):
+        piece = anonymiser.process(heard)
+        waiting += heard.size - piece.size
         assert piece.dtype == np.float32
-        assert 0 <= heard - came <= anonymiser.latency_samples
-    assert came + anonymiser.flush().size == count
+        assert 0 <= waiting <= anonymiser.latency_samples
+    assert anonymiser.flush().size == waiting
 
 
 @pytest.mark.parametrize("method", METHODS)
