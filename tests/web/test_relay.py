@@ -117,6 +117,8 @@ def test_a_spent_budget_is_told_once_and_never_as_exceeded(browser, relay):
         assert not re.search(r"More than|[Ee]xceeded|0\.0 of 8", whole)
         # it never opens again, so that nothing is offered, and the bar is not an empty budget
         assert "for this session" in tab.inner_text("#relay-way")
+        assert "next word" in tab.inner_text("#relay-way")
+        assert "8 bits" in tab.inner_text("#relay-way")
         assert not tab.is_visible("#relay-switch")
         tab.keyboard.press("m")
         assert not relay.muted

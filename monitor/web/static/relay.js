@@ -18,8 +18,9 @@ function draw(relay) {
   const spent = !open && !muted; // it never opens again
   $("relay").hidden = false;
   $("relay").dataset.way = open ? "open" : "muted";
+  const why = relay.held_bits ? `: the next word could exceed your ${relay.budget_bits} bits` : "";
   text("relay-way", relay.way === "clear" ? "Others hear you." : open
-    ? `Others hear you through ${relay.way}.` : muted ? "You are muted." : "Muted for this session.");
+    ? `Others hear you through ${relay.way}.` : muted ? "You are muted." : `Muted for this session${why}.`);
   $("relay-left").hidden = relay.budget_bits === null;
   if (relay.budget_bits !== null) budget(relay, spent);
   const button = $("relay-switch");
