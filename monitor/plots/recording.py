@@ -184,7 +184,9 @@ def _draw_levels(axes: Axes, start: RunStart, *, evidence: bool) -> None:
     low, high = axes.get_ylim()
     low, high = min(low, -0.3), max(high, 1.0)
     ceiling = None if evidence else start.ceiling
-    levels = {sign * bits for bits in LEVELS for sign in (1, -1) if low < sign * bits <= high}
+    levels = {
+        float(sign * bits) for bits in LEVELS for sign in (1, -1) if low < sign * bits <= high
+    }
     if ceiling is not None:
         levels = {bits for bits in levels if bits < ceiling - 0.5} | {ceiling}
     axes.set_ylim(low, max(high, ceiling or 0.0) + 0.07 * (high - low))
