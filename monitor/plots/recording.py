@@ -122,8 +122,8 @@ def _format_label(label: str, row: PersonEnd | None, readings: Sequence[Reading]
         parts.append(f"{short_name(row.person, 14)} {100 * row.probability:.0f} %")
     measured = [reading for reading in readings if reading.bits is not None]
     if measured:
-        bits = f"{phrases.number(measured[-1].bits)} bits"
-        parts.append(phrases.bits_or_more(measured[-1], bits))
+        last, bits = measured[-1], f"{phrases.number(measured[-1].bits)} bits"
+        parts.append(phrases.bits_or_more(last, bits) if last.is_evidence else bits)
     return ", ".join(parts)
 
 
@@ -182,8 +182,8 @@ def _draw_levels(axes: Axes, start: RunStart, *, evidence: bool) -> None:
     low, high = axes.get_ylim()
     low, high = min(low, -0.3), max(high, 1.0)
     ceiling = None if evidence else start.ceiling
-    levels: set[float] = {
-        sign * bits for bits in LEVELS for sign in (1, -1) if low < sign * bits <= high
+    levels = {
+        float(sign * bits) for bits in LEVELS for sign in (1, -1) if low < sign * bits <= high
     }
     if ceiling is not None:
         levels = {bits for bits in levels if bits < ceiling - 0.5} | {ceiling}
@@ -192,7 +192,7 @@ def _draw_levels(axes: Axes, start: RunStart, *, evidence: bool) -> None:
         axes.axhline(bits, color=LINE if bits else GREY, linewidth=0.8, zorder=0)
     assumed = not (start.watch or start.watched)
     meanings = {bits: phrases.level_as_people(bits, ceiling, assumed=assumed) for bits in levels}
-    names = [f"{in_bits(round(bits, 2))}: {meanings[bits]}" if bits or ceiling else meanings[bits]
+    names = [f"{in_bits(round(bits, 1))}: {meanings[bits]}" if bits or ceiling else meanings[bits]
              for bits in levels]  # fmt: skip
     axes.set_yticks([*levels], names)
     axes.tick_params(axis="y", length=0)

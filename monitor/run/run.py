@@ -269,7 +269,7 @@ class Run(Managed):
         return None if self._side is None else self._side.pair.attackers
 
     def hold_ledger(self) -> Callable[[FeatureTotals], bool] | None:
-        """Hold the ledger's account, or raise UsageError if another does; return what charges it."""
+        """Hold the ledger's account; return what charges it. UsageError if it is held already."""
         if self._session is None:
             return None
         self._session.hold()

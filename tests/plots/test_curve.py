@@ -433,6 +433,7 @@ def test_everybody_has_a_curve_and_a_name_at_its_end(people):
     assert np.allclose(drawn["S0"].get_ydata(), [*own, own[-1]])
     assert np.max(drawn["S0"].get_xdata()) == 60.0
     assert f"S0, ann 90 %, {own[-1]:.1f} bits" in words_of(figure)
+    assert "5.6 bits: only 1 left" in words_of(figure)
     assert "2.5 s of overlapping speech" in words_of(figure)
     assert len(strip.collections) == people
     assert [line.get_marker() for line in curves.lines].count("o") == 1

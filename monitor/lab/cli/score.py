@@ -204,7 +204,8 @@ def command(options: ScoreOptions) -> int:
         table = _format_eers(options, voices, specs, population)
         voices = _without_impostors(voices, lists)
     grid = _grid(options, voices, specs, rank_models, population, tests, session)
-    write_score_file(options.output, _score_cells(grid), attribute)
+    cells = _score_cells(grid)
+    write_score_file(options.output, cells, attribute)
     if options.voiceprivacy:
         click.echo(table, nl=False)
     for note in (*grid.problems, *caveats(specs)):

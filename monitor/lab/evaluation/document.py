@@ -40,6 +40,7 @@ from monitor.lab.report.model import (
 from monitor.lab.report.renderers import render_csv, render_html, render_latex
 
 _MAIN = "The figures that matter"
+_PICTURES = 4  # shown at once; the others on request
 _FOOT = (
     "Limits are 95 %, over resampled speakers. This page holds no voice and no score; notes may "
     "name a trial or a speaker."
@@ -184,6 +185,7 @@ class Evaluation:
         keys = main_keys(have)
         curves = [report.curves for report in self.reports]
         drawings = [drawing for family in families() for drawing in family.drawings]
+        drawn = pictures(curves, drawings)
         sections = [
             self._meaning_section(),
             Section(_MAIN, [*notes, figure_table(self.comparison, keys)] if keys else []),
@@ -209,7 +211,8 @@ class Evaluation:
             else [_name_facts(report, " · ") for report in self.reports],
             [
                 *sections,
-                Columns(pictures(curves, drawings)),
+                Columns(drawn[:_PICTURES]),
+                Section("More curves", [Columns(drawn[_PICTURES:])], folded=True),
                 Section("All figures", every, folded=True),
                 Section("Where each metric misleads", [caveats], folded=True),
             ],
