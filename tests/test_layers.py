@@ -20,7 +20,7 @@ import monitor
 ROOT = Path(monitor.__file__).parent
 LAYERS = [
     {"contents", "errors", "lazy", "safe_text", "types", "version"},
-    {"arrays", "npz", "phrases", "virtual_files"},
+    {"arrays", "log_lines", "npz", "phrases", "virtual_files"},
     {"crowds", "files", "jobs", "maths", "programs"},
     {"events", "how_much", "kinds"},
     {"cluster", "networks", "protocols"},

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 
 import click
 
-from monitor import lazy
+from monitor import lazy, log_lines
 from monitor.cli.completion import VARIABLE, completed
 from monitor.cli.help import replacement
 from monitor.cli.options import in_options, say
@@ -121,13 +121,21 @@ class _Lazy(click.Group):
     is_flag=True,
     help="Accept every option from that file, even if others can write to it.",
 )
+@click.option(
+    "--log",
+    type=click.Choice(log_lines.FORMS),
+    default="text",
+    help="Form of the lines on standard error. quiet leaves warnings, alerts and errors. "
+    "[default: text]",
+)
 @click.pass_context
-def cli(context: click.Context, config: str | None, trust_config: bool) -> None:
+def cli(context: click.Context, config: str | None, trust_config: bool, log: str) -> None:
     """Measure, in bits, how much a voice reveals about who is speaking.
 
     Exit status: 0 success, 1 failure, 2 usage error, 3 alert raised, 4 incomplete, 130
     interrupted. If several apply: 1, then 3, then 4.
     """
+    log_lines.form = log
     name = context.invoked_subcommand
     command = cli.get_command(context, name) if name else None
     if config is not None and command is not None:
@@ -146,6 +154,7 @@ def main(arguments: list[str] | None = None) -> None:
         lazy.take_process()
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments  # wherever it stands
+    log_lines.form = "text"
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed by the shell, as in >&-
             setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115
@@ -199,7 +208,7 @@ def _run(arguments: list[str]) -> int:
         option_name = getattr(error, "option_name", "")
         if context and option_name in {name for option in cli.params for name in option.opts}:
             command = context.command_path.partition(" ")[2]
-            value = " FILE.toml" if option_name == "--config" else ""
+            value = {"--config": " FILE.toml", "--log": " json"}.get(option_name, "")
             _say(
                 f"{option_name} goes before the command: monitor {option_name}{value} {command} ..."
             )
@@ -252,4 +261,4 @@ def _give_up_stdout() -> None:
 
 def _say(message: str) -> None:
     line = re.sub(r"\s*\n\s*", " ", message.strip())
-    say(f"monitor: {line}")
+    say(f"monitor: {line}", level="error")

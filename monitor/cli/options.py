@@ -17,6 +17,7 @@ import click
 
 from monitor.cli.help import HelpCommand, Setting
 from monitor.errors import Argument, Message, MonitorError, StoreError, UsageError
+from monitor.log_lines import format_line
 from monitor.phrases import clock_time
 from monitor.safe_text import printable
 
@@ -29,9 +30,15 @@ if TYPE_CHECKING:
     from monitor.virtual_files import Readable
 
 
-def say(text: str, *, err: bool = True) -> None:
-    """Print lines for people, in which no name can steer the terminal."""
-    click.echo("\n".join(printable(line) for line in text.split("\n")), err=err)
+def say(text: str, *, err: bool = True, level: str = "info") -> None:
+    """Print lines for people, in which no name can steer the terminal.
+
+    Those on standard error have the form of ``monitor --log``, and a level of `format_line`.
+    """
+    if not err:
+        click.echo("\n".join(printable(line) for line in text.split("\n")))
+    elif (line := format_line(text, level)) is not None:
+        click.echo(line, err=True)
 
 
 NOTE = "monitor: note:"  # prefix of lines that a reader should know, but that change no exit status
@@ -39,7 +46,7 @@ NOTE = "monitor: note:"  # prefix of lines that a reader should know, but that c
 
 def note(text: object) -> None:
     """Print a note on standard error."""
-    say(f"{NOTE} {text}")
+    say(f"{NOTE} {text}", level="warning")
 
 
 _OPTIONS = {

@@ -9,6 +9,7 @@ from functools import cached_property
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from monitor import log_lines
 from monitor.crowds import LEVELS
 from monitor.events import phrases
 from monitor.events.declaration import Event
@@ -16,7 +17,6 @@ from monitor.events.phrases import clean, number, uninformed
 from monitor.events.reading import Reading
 from monitor.events.run import Alert, Change, GapEvent, LevelReached, NoticeEvent, RunStart
 from monitor.phrases import clock_time, level_in_words
-from monitor.safe_text import printable
 from monitor.sinks.text_curve import (
     CEILING,
     CHANCE,
@@ -80,7 +80,8 @@ class TerminalSink:
         self._closed = False
         self._curve, self._lowest = TextCurve(), 0.0
         self._before = self._speech = 0.0  # of evidence that has ended, and of the present one
-        if (console is not None or sys.stderr.isatty()) and self._steerable():
+        is_for_people = console is not None or (log_lines.form == "text" and sys.stderr.isatty())
+        if is_for_people and self._steerable():
             from rich.live import Live
 
             # stdout carries the data: rich must not capture it.
@@ -121,7 +122,7 @@ class TerminalSink:
             case GapEvent():
                 self._gap(event)
             case NoticeEvent():
-                self._say(phrases.event_in_words(event))
+                self._say(phrases.event_in_words(event), "warning")
             case Change():
                 self._change(event)
             case LevelReached():
@@ -172,9 +173,10 @@ class TerminalSink:
         self._drawn = self._clock()
         live.update(self._view(), refresh=True)
 
-    def _say(self, line: str) -> None:
+    def _say(self, line: str, level: str = "info") -> None:
         if self._console is None and self._live is None:  # without rich, which is slow to import
-            sys.stderr.write("\n".join(map(printable, [*line.split("\n"), ""])))
+            if (formatted := log_lines.format_line(line, level)) is not None:
+                sys.stderr.write(f"{formatted}\n")
             return
         self.console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
@@ -187,13 +189,13 @@ class TerminalSink:
             standing[rule] = alert.seconds or 0.0
         else:
             standing.pop(rule, None)
-        self._say(phrases.event_in_words(alert))
+        self._say(phrases.event_in_words(alert), alert.level)
 
     def _gap(self, gap: GapEvent) -> None:
         self._gaps += 1
         if self._gaps <= SHOWN_GAPS:
             more = " (further gaps are only counted)" if self._gaps == SHOWN_GAPS else ""
-            self._say(f"{phrases.event_in_words(gap)}{more}")
+            self._say(f"{phrases.event_in_words(gap)}{more}", "warning")
 
     def _change(self, change: Change) -> None:
         self._changes += 1

@@ -114,7 +114,9 @@ _Loaded: TypeAlias = "tuple[LandmarkIndex, list[str], bool]"
 
 def _load(population: Population, first: str | None) -> _Loaded:
     """Index the recordings, of one speaker before the others; also return if there was room."""
-    landmarks, names, remaining = list[tuple[IntArray, IntArray]](), list[str](), MOST_LANDMARKS
+    landmarks: list[tuple[IntArray, IntArray]] = []
+    names: list[str] = []
+    remaining = MOST_LANDMARKS
     for speaker in population.recorded(first):
         for note in speaker.sources:
             if remaining <= 0:

@@ -1,0 +1,32 @@
+"""Lines on standard error: for people, as JSON for a collector of logs, or those that matter."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+from monitor.safe_text import printable
+
+FORMS = ("text", "json", "quiet")
+
+form = "text"
+"""Form of this process; ``monitor --log`` sets it."""
+
+
+def format_line(text: str, level: str = "info") -> str | None:
+    """Format a message, in which no name can steer the terminal; None where it is not wanted.
+
+    Args:
+        text: one line or more.
+        level: ``"info"``, ``"warning"``, ``"alert"`` or ``"error"``. Only the last three are
+            written in the form ``"quiet"``.
+    """
+    if form == "quiet" and level == "info":
+        return None
+    lines = [printable(line) for line in text.split("\n")]
+    if form != "json":
+        return "\n".join(lines)
+    time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    message = "\n".join(lines).strip().removeprefix("monitor: ")
+    record = {"time": time, "level": level, "message": message}
+    return json.dumps(record, ensure_ascii=False)
