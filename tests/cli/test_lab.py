@@ -6,6 +6,7 @@ import os
 import signal
 import stat
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +27,27 @@ OPTIONS = ("--lengths", "1,3", "--template", "20", {"replicates": 20}, "--jobs",
 @pytest.fixture
 def voices(corpora: Callable[..., Path]) -> Path:
     return corpora()
+
+
+def test_any_recogniser_measures_word_errors(run, voices, tmp_path):
+    program = tmp_path / "asr.py"  # hears loud noise as other words
+    program.write_text(
+        "import io, sys, soundfile\n"
+        "sound, rate = soundfile.read(io.BytesIO(sys.stdin.buffer.read()))\n"
+        "step = rate // 2\n"
+        "print(*(round(9 * abs(sound[i : i + step]).mean()) for i in range(0, len(sound), step)))\n"
+    )
+    asked = ("attack", voices, "--method", "noise:-20", *TINY, "--attackers", "ignorant")
+    done = run(*asked, "-o", tmp_path / "out", "--asr-command", f"{sys.executable} {program}")
+    assert done.code == 0, done.err
+    measured = json.loads((tmp_path / "out" / "results.json").read_text())["measured"]
+    rates = {method: figures["utility.word_error"]["value"] for method, figures in measured.items()}
+    assert rates["none"] == 0.0 < rates["noise:-20"]
+    assert "word error" in (tmp_path / "out" / "index.html").read_text()
+    failed = run(*asked, "-o", tmp_path / "no", "--asr-command", "false")
+    assert failed.code == 1
+    assert "false failed with exit status 1" in failed.complaint
+    assert not (tmp_path / "no").exists()
 
 
 def test_one_command_tests_an_anonymiser_and_goes_on_from_what_was_heard(run, voices, tmp_path):

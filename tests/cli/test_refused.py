@@ -237,7 +237,7 @@ USAGE = {
     "score people": [
         ("-o a.csv", "let the name end in .npz"),
         ("-o a.npz --scoring max", "f0: no feature has max scoring"),
-        ("-o a.npz --group-by age", "the age of speakers in people is unknown"),
+        ("-o a.npz :group-by=age", "the age of speakers in people is unknown"),
         ("-o a.npz --frames new", "leave out --frames"),
         ("-o us.npz", "use --replace"),
     ],

@@ -18,7 +18,7 @@ from monitor.anonymisers.registry import make
 from monitor.corpus.folders import find, find_others
 from monitor.corpus.recordings import Corpus
 from monitor.datasets.rows import AS_STATED, Columns
-from monitor.errors import CalibrationError, CorpusError, UsageError
+from monitor.errors import CalibrationError, CorpusError, SourceError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, caveats, defaults, takes
 from monitor.features.registry import make as make_features
 from monitor.files import make_folder, not_written
@@ -162,32 +162,20 @@ def prepare(
     """
     chosen = [get_attacker(name) for name in dict.fromkeys(config.attackers)]
     config = replace(config, methods=tuple(dict.fromkeys((CLEAR, *config.methods))))
-    features = config.features
-    if config.voiceprivacy:
-        features = choose_embedding(features, config.setup)
-    if not features:
-        first, *more = defaults(setup=config.setup)
-        features = (first, "f0_robust", *more)  # robust to filters
+    features = _choose_features(config)
     _check_config(config, chosen, features, has_background=bool(background))
     recordings = find(corpus, columns=config.columns)
     check_attributes(recordings, corpus, background, config.attributes, config.attribute_table)
     listed = ListedTrials.from_folder(corpus) if config.voiceprivacy else None
-    if listed is not None:
-        judged = choose_listed(listed, recordings)
-    else:
-        judged = choose_readers(
-            recordings, corpus, config.amounts, session=config.session, jobs=config.jobs,
-            progress=progress,
-        )  # fmt: skip
+    judged = (
+        choose_listed(listed, recordings) if listed is not None
+        else choose_readers(recordings, corpus, config.amounts, session=config.session,
+                            jobs=config.jobs, progress=progress)
+    )  # fmt: skip
     others = _prepare_background(background, judged, config, progress) if background else None
-    has_embedding = any(f.spec.kind.pointed for f in make_features(features, config.setup))
-    attackers, unable = _select_able(chosen, others, has_embedding)
+    attackers, unable = _select_able(chosen, others, make_features(features, config.setup))
     problems = (*judged.problems, *(others.problems if others else ()), *unable)
-    for method in config.methods:
-        if method.startswith("command:"):  # test it before hours of work
-            piece = judged.pieces("trials")[0]
-            end = min(piece.end_seconds, piece.start_seconds + 1.0)
-            extract_protected(replace(piece, end_seconds=end), method, config.seed, [])
+    _check_programs(config, judged)
     attribute_test = None
     if config.attributes:
         attribute_test = prepare_attributes(
@@ -210,8 +198,31 @@ def prepare(
     )
 
 
+def _choose_features(config: AttackConfig) -> tuple[str, ...]:
+    if config.voiceprivacy:
+        return choose_embedding(config.features, config.setup)
+    if config.features:
+        return config.features
+    first, *more = defaults(setup=config.setup)
+    return first, "f0_robust", *more  # robust to filters
+
+
 def _list_measures(config: AttackConfig) -> tuple[str, ...]:
     return (*MEASURES, *([PROGRAM + config.asr_command] if config.asr_command else ()))
+
+
+def _check_programs(config: AttackConfig, judged: Readers) -> None:
+    """Run each program on a second of speech, before hours of work."""
+    piece = judged.pieces("trials")[0]
+    piece = replace(piece, end_seconds=min(piece.end_seconds, piece.start_seconds + 1.0))
+    for method in config.methods:
+        if method.startswith("command:"):
+            extract_protected(piece, method, config.seed, [])
+    if config.asr_command:
+        name = PROGRAM + config.asr_command
+        counts = extract_protected(piece, CLEAR, config.seed, [], [name]).measured[name]
+        if "problem" in counts:
+            raise SourceError(counts["problem"])
 
 
 def _check_config(
@@ -275,12 +286,13 @@ def _prepare_background(
 
 
 def _select_able(
-    chosen: Sequence[ThreatModel], background: Background | None, has_embedding: bool
+    chosen: Sequence[ThreatModel], background: Background | None, features: Sequence[Feature]
 ) -> tuple[tuple[ThreatModel, ...], list[str]]:
     """Return the requested attackers, or all that can run, and why others cannot.
 
     Those with several draws take long, and run only on request.
     """
+    has_embedding = any(feature.spec.kind.pointed for feature in features)
     able, unable = [], []
     for attacker in chosen or (each for each in ATTACKERS.values() if each.draws == 1):
         if attacker.needs_background and background is None:
@@ -426,6 +438,13 @@ def _measure_utility(context: AttackContext, method: str) -> list[Figure]:
             for reader in context.judged.everybody
         }
         figures += get_measure(name).figures(measurements)
+        problems = [each["problem"] for pieces in measurements.values() for each in pieces
+                    if "problem" in each]  # fmt: skip
+        if problems:
+            context.notes.append(
+                f"{method_name(method)}: {plural(len(problems), 'recording')} without word error "
+                f"({problems[0]})"
+            )
     return figures
 
 
