@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+import tomllib
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
@@ -324,6 +325,27 @@ def write_how_much(pages: dict[Path, str]) -> dict[Path, str]:
     }
 
 
+NAMING = (ROOT / "codemeta.json", ROOT / "CITATION.cff", DOCS / "ci.md")
+"""Files that name the address of the repository."""
+
+
+def write_address(pages: dict[Path, str], address: str) -> dict[Path, str]:
+    """Return the files of `NAMING` with this address; unchanged without one."""
+    if not address:
+        return {path: pages[path] for path in NAMING}
+    codemeta, citation, ci = (pages[path] for path in NAMING)
+    codemeta = re.sub(r'  "codeRepository": .*\n', "", codemeta)
+    codemeta = re.sub(
+        r'(  "identifier": .*\n)', rf'\1  "codeRepository": "{address}",\n', codemeta, count=1
+    )
+    citation = re.sub(r"(?m)^repository-code: .*\n", "", citation)
+    citation = re.sub(
+        r"(?m)^(license: .*\n)", rf"\1repository-code: {address}\n", citation, count=1
+    )
+    owner = address.rstrip("/").split("/")[-2]
+    return dict(zip(NAMING, (codemeta, citation, ci.replace("OWNER/", f"{owner}/")), strict=True))
+
+
 def find_unmeasured() -> Iterator[tuple[str, str]]:
     """Yield figures of `monitor.how_much` that neither its benchmark nor calibration has."""
     from monitor.how_much import PURPOSES, USUAL
@@ -408,8 +430,9 @@ CHECKS = (
 
 def main(write: bool) -> int:
     """Print what is wrong, a line each; return 1 where anything is. Or write what is generated."""
-    pages = {path: read(path) for path in (ROOT / "README.md", DOCS / "how-much.md")}
-    made = write_how_much(pages)
+    pages = {path: read(path) for path in (ROOT / "README.md", DOCS / "how-much.md", *NAMING)}
+    urls = tomllib.loads(read(ROOT / "pyproject.toml"))["project"]["urls"]
+    made = {**write_how_much(pages), **write_address(pages, urls.get("Repository", ""))}
     if write:
         from monitor.lab.attacks.scoreboard import Scoreboard
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from monitor.crowds import crowd_of, one_of, rounded_count
+from monitor.phrases import plural
 
 __all__ = [
     *("ADVICE", "BITS", "PURPOSES", "TITLE", "USUAL", "ThresholdAdvice", "Table", "TypicalBits"),
@@ -102,18 +103,25 @@ class Table(NamedTuple):
 
 
 def tables(*, options: bool = True) -> tuple[Table, Table, Table]:
-    """Return bits as people, bits that are usual, and a threshold for each purpose."""
+    """Return bits as people, bits that are usual, and a threshold for each purpose.
+
+    Example:
+        >>> [table.rows[0][1] for table in (tables()[2], tables(options=False)[2])]
+        ['bits>1', '1 bit']
+    """
     meanings = tuple((f"{bits}", one_of(bits), *_people(2.0**bits)) for bits in BITS)
     usual = tuple(
         (f"{row.seconds:g} s", f"{row.median:.1f}", f"{row.low:.1f} to {row.high:.1f}")
         for row in USUAL
     )
-    alert = ("--alert", "bits>{}") if options else ("alert at", "{} bits")
-    purposes = tuple((p.name, alert[1].format(p.bits), p.reason, _after(p.after)) for p in PURPOSES)
+    purposes = tuple(
+        (p.name, f"bits>{p.bits}" if options else plural(p.bits, "bit"), p.reason, _after(p.after))
+        for p in PURPOSES
+    )
     return (
         Table(("bits", "people who match", "one match in", "matches in a million"), meanings),
         Table(("your speech", "usual bits", "9 of 10 voices"), usual),
-        Table(("to", alert[0], "because", "raised after"), purposes),
+        Table(("to", "--alert" if options else "alert at", "because", "raised after"), purposes),
     )
 
 

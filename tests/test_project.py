@@ -12,6 +12,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
+from docs.check import NAMING, write_address
 from monitor import tables
 from monitor.plots import canvas
 from monitor.transcripts import formats
@@ -51,6 +52,19 @@ def test_the_address_of_the_repository_is_the_same_wherever_it_is_named():
     }
     assert len(addresses) == 1, addresses  # None until there is one
     assert all(re.fullmatch(r"https://[\w.-]+/[\w./-]+", url or "https://a/b") for url in addresses)
+
+
+def test_one_edit_sets_the_address_of_the_repository():
+    pages = {path: path.read_text(encoding="utf-8") for path in NAMING}
+    assert write_address(pages, "") == pages
+    address = "https://github.com/voices/speaker-disclosure-monitor"
+    made = write_address(pages, address)
+    assert write_address(made, address) == made
+    codemeta, citation, ci = made.values()
+    assert json.loads(codemeta)["codeRepository"] == address
+    assert yaml.safe_load(citation)["repository-code"] == address
+    assert f"repo: {address}\n" in ci
+    assert "uses: voices/speaker-disclosure-monitor@" in ci
 
 
 def test_the_lock_holds_an_allowed_version_of_every_dependency_of_the_demo_by_hash():

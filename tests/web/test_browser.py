@@ -611,6 +611,8 @@ def test_everybody_has_a_curve_and_a_row(page, show):
     assert tab.locator("#curves path.line").count() == 8
     assert tab.locator("#curves circle.alert").count() == 1
     assert (cells(tab, 0)[0], cells(tab, 7)[0]) == ("S0", labels[7])
+    heading = f"{labels[7]}, the most exposed of 8 people: "
+    assert tab.inner_text("#people-curve-title").startswith(heading)
     assert cells(tab, 0)[5] == "1, first at 0:20"
     assert "S0: alert" in tab.inner_text("#people-log")
     tops = sorted(each.bounding_box()["y"] for each in tab.locator("#curves text.name").all())

@@ -113,6 +113,7 @@ function draw() {
   [pill.dataset.state, pill.textContent] = status;
   const caption = start && (start.said || {}).caption;
   text("people-unit", caption ? `${caption}.` : "");
+  text("people-curve-title", heading(most, everybody.length));
   $("curves").replaceChildren(curves(drawn, Math.max(now, 1)));
   fill("people-rows", everybody.map((each) => row(each, drawn.indexOf(each))));
   const overlap = end && (end.said || {}).overlap;
@@ -121,6 +122,16 @@ function draw() {
     `${clock(each.seconds)} ${(each.said || {}).title || each.type}: ${(each.said || {}).words || ""}`)));
   document.body.dataset.ready = everybody.some((each) => each.view) ? "yes" : "no";
   shownAt(now);
+}
+
+// The largest last figure, and its person unless all people have it.
+function heading(most, count) {
+  const [first, ...others] = most;
+  if (!first || first.bits === null) return "Bits per person";
+  const words = (first.view.last.said || {}).now || `${fixed(first.bits)} bits`;
+  if (count === 1) return `${first.label}: ${words}`;
+  const same = most.length === count && others.every(({ bits }) => bits !== null && first.bits - bits < 0.05);
+  return same ? `Each of ${count} people: ${words}` : `${first.label}, the most exposed of ${count} people: ${words}`;
 }
 
 function row(each, place) {
