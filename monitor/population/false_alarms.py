@@ -41,9 +41,7 @@ def false_alarms(
     rank_models: RankModels,  # with their maxima
     features: tuple[str, ...],  # features in use, in any order
     session: str,  # the kind of rank model in use
-    # as for an alert; a feature's field (``f0.local_bits``) refers to a stream with this feature
-    # alone
-    field: str,
+    field: str,  # as for an alert; ``f0.local_bits`` is of a stream with this feature alone
     rate: float,  # q, over 0 and under 1
     horizon_seconds: float,  # H; between two lengths of the grid, the longer one is used
     *,
