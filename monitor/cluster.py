@@ -95,6 +95,11 @@ class Cluster(Managed, Workers):
 
         yield from in_order(tasks, submit, self._result, room, arrived)
 
+    @property
+    def client(self) -> Any:
+        """Client of the scheduler, a `distributed.Client`."""
+        return self._client
+
     def close(self) -> None:
         """Let go of the scheduler, and end a local cluster."""
         self._stack.close()

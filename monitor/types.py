@@ -219,6 +219,11 @@ class SpeechWindow:
     samples: FloatArray
     runs: FloatArray | None = None
 
+    @property
+    def has_sound(self) -> bool:
+        """False in a stream that was resumed from a snapshot later, which keeps no samples."""
+        return bool(self.samples.size)
+
     def __deepcopy__(self, memo: object) -> SpeechWindow:
         """Return the same: nothing changes it."""
         return self

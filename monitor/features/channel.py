@@ -7,7 +7,7 @@ from scipy.fft import rfft
 
 from monitor.features.framing import AudioFeature, Framer
 from monitor.kinds import LEVELS, FeatureSpec, Sensitivity
-from monitor.maths.condition import ROW, describe_seconds
+from monitor.maths.condition import ROW, describe_seconds, hide_second
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, IntArray, Track
 
 BANDS_HZ = (60, 150, 300, 500, 800, 1300, 2100, 3400, 4600, 6000, 7600)  # edges
@@ -50,9 +50,19 @@ class Channel(AudioFeature):
         )
         return Track(ticks[is_wanted][speech], levels[speech])
 
+    def kept(self) -> dict[str, object]:
+        """Return the attributes that a snapshot keeps; the levels at hand are left out."""
+        ends = (self._count + 1) * SECONDS * TICKS_PER_SECOND
+        return {"_count": self._count, "_skip": max(self._skip, ends), "_begun": self._framer.waits}
+
+    def resume(self) -> None:
+        """Continue from a snapshot's attributes."""
+        self._framer.push(np.zeros(min(self._begun, SECONDS * _RATE - 1), np.float32))
+
     def reset(self) -> None:
         """Reset: the next sample is the first of a recording."""
         super().reset()
+        self._begun = 0  # samples of three seconds, at a snapshot
         self._framer = Framer(SECONDS * _RATE, SECONDS * _RATE)
         self._count = 0
 
@@ -112,6 +122,14 @@ class ConditionRows:
         ticks = (self._seconds + before + 1 + np.arange(len(rows))) * TICKS_PER_SECOND
         self._seconds += count
         return Track(ticks, rows)
+
+    def kept(self) -> dict[str, object]:
+        """Return the attributes that a snapshot keeps: what describes the second at hand."""
+        waiting = self._waiting
+        if waiting:
+            columns, mono = map(np.concatenate, zip(*waiting, strict=True))
+            waiting = [hide_second(columns, mono, self._rate)]
+        return {**vars(self), "_waiting": waiting}
 
     def skip_to(self, tick: int) -> None:
         """Rows complete by ``tick`` of the recording are not computed."""

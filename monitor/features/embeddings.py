@@ -13,7 +13,7 @@ from monitor.errors import UsageError
 from monitor.features.extractor import VoiceActivity
 from monitor.features.framing import AudioFeature, join_tracks
 from monitor.kinds import EMBEDDING, FeatureSpec, Sensitivity
-from monitor.networks.voice import SHA256, SIZE, shipped
+from monitor.networks.voice import SHA256, SIZE, VoiceNetwork, hide_sound, shipped
 from monitor.protocols import Embedder, MarkedEmbedder, RunEmbedder
 from monitor.types import (
     TICKS_PER_SECOND,
@@ -101,6 +101,25 @@ class SpeechWindows(AudioFeature):
 
     def _no_windows(self) -> Track:
         return Track(np.empty(0, np.intp), np.empty((0, self.spec.size), np.float32))
+
+    def kept(self) -> dict[str, object]:
+        """Return the attributes that a snapshot keeps: energies in place of the window's samples.
+
+        UsageError where another network than `monitor.networks.voice`'s needs the samples.
+        """
+        if not isinstance(self._encoder, VoiceNetwork):
+            raise UsageError(
+                f"streams with {self.spec.name} cannot move: its network needs the sound so far"
+            )
+        left_out = "_encoder", "spec", "defers"
+        kept = {name: value for name, value in vars(self).items() if name not in left_out}
+        return {**kept, "_window": hide_sound(self._window[: self._filled])}
+
+    def resume(self) -> None:
+        """Continue from a snapshot's attributes."""
+        window: FloatArray = np.zeros(_WINDOW, np.float32)
+        window[: self._filled] = self._window
+        self._window = window
 
     @property
     def _filled(self) -> int:

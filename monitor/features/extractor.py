@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections import deque
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from itertools import combinations, pairwise
+from math import gcd
 from typing import Any
 
 import _webrtcvad  # of webrtcvad: that only asks importlib.metadata for a version number, slowly
@@ -21,7 +23,16 @@ from monitor.features.framing import BadSamples, Framer, columns_of, join_frames
 from monitor.features.level import HighPass, Leveller
 from monitor.jobs import one_thread
 from monitor.protocols import Feature
-from monitor.types import TICKS_PER_SECOND, Block, BoolArray, FloatArray, Frames, Notice, Track
+from monitor.types import (
+    TICKS_PER_SECOND,
+    AnyArray,
+    Block,
+    BoolArray,
+    FloatArray,
+    Frames,
+    Notice,
+    Track,
+)
 
 VAD_RATE = 16_000
 """Samples per second that voice activity takes; WebRTC's detector halves it inside."""
@@ -50,8 +61,17 @@ class VoiceActivity:
     def reset(self) -> None:
         """Reset: the next sample is the first of a recording."""
         self._framer = Framer(_DECISION_SAMPLES, _DECISION_SAMPLES)
-        self._detector, self._reader = _Detector(), object()
+        self._detector, self._reader, self._at = VoiceDetector(), object(), 0
         self._detector.at[self._reader] = 0
+
+    def kept(self) -> dict[str, object]:
+        """Return the attributes that a snapshot keeps."""
+        at = self._detector.at[self._reader]
+        return {"_framer": self._framer, "_detector": self._detector, "_at": at}
+
+    def resume(self) -> None:
+        """Continue from a snapshot's attributes."""
+        self._detector.at[self._reader] = self._at
 
     def share(self, other: VoiceActivity) -> None:
         """Take the decisions of another detector of the same samples, before the first sample."""
@@ -59,7 +79,7 @@ class VoiceActivity:
         self._detector.at[self._reader] = 0
 
 
-class _Detector:
+class VoiceDetector:
     """WebRTC's detector over one recording, which it processes once for all users.
 
     ``at`` is, by who asks, the decision that comes next for them.
@@ -73,18 +93,35 @@ class _Detector:
         self._first, self._decisions = 0, np.empty(0, np.bool_)  # requested decisions
         self._last, self._lingers = False, False
         self._has_adapted = False  # silence leaves it as it was
+        self._adapted: AnyArray = np.empty(0, np.uint8)  # a snapshot's
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> _Detector:
+    def __deepcopy__(self, memo: dict[int, Any]) -> VoiceDetector:
         """Copy it for the few ticks that end a stream, with its last decision.
 
         Its adapted state cannot be copied. After a last word, it reports speech for a moment
         longer.
         """
-        detector = _Detector()
+        detector = VoiceDetector()
         detector.at = deepcopy(self.at, memo)
         detector._first, detector._decisions = self._first, self._decisions.copy()
         detector._last, detector._lingers = self._last, self._has_adapted or self._lingers
         return detector
+
+    def kept(self) -> dict[str, object]:
+        """Return the attributes that a snapshot keeps, with what the detector has adapted to."""
+        decisions = {"_first": self._first, "_decisions": self._decisions, "_last": self._last}
+        lingers = {"_lingers": self._lingers, "_has_adapted": self._has_adapted}
+        return {**decisions, **lingers, "_adapted": np.array(_adapted_state(self._vad))}
+
+    def resume(self) -> None:
+        """Continue from a snapshot's attributes; ValueError where no detector has them."""
+        state = _adapted_state(self._vad)
+        fixed = _VAD_SETTINGS
+        if self._adapted.shape != state.shape or self._adapted.dtype != state.dtype:
+            raise ValueError("the state of voice activity has another size")
+        if not np.array_equal(self._adapted[fixed], state[fixed]):
+            raise ValueError("the state of voice activity is another detector's")
+        state[:] = self._adapted
 
     def decide(self, reader: object, frames: FloatArray) -> BoolArray:
         """Decide on further frames, shape (k, samples): shape (k,)."""
@@ -111,7 +148,39 @@ class _Detector:
         return np.array(decisions, dtype=np.bool_)
 
 
-_RECENT = 10  # a tenth of a second of samples: more than a resampler holds
+_VAD_BYTES = 736
+_VAD_SETTINGS = slice(708, _VAD_BYTES)  # its thresholds, and the mark of an initialised one
+_FIRST_NOISE = slice(180, 204), (6738, 4892, 7065, 6715, 6771, 3369, 7646, 3863, 7820, 7266, 5020,
+                                 4362)  # fmt: skip
+
+
+def _adapted_state(vad: object) -> AnyArray:
+    """Return the memory of a WebRTC detector, uint8, to be read and written.
+
+    It is one C structure without pointers. The library offers no access to it. UsageError where a
+    new detector's does not look as that of the versions that are known.
+    """
+    new = _webrtcvad.create()
+    _webrtcvad.init(new)
+    place, means = _FIRST_NOISE
+    memory = _memory_of(new)
+    is_known = tuple(memory[place].view(np.int16).tolist()) == means
+    if not is_known or memory[-4:].view(np.int32) != 42:
+        raise UsageError("this build of webrtcvad is unknown, so streams cannot move: use a wheel")
+    return _memory_of(vad)
+
+
+def _memory_of(vad: object) -> AnyArray:
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    address = get_pointer(vad, b"WebRtcVadPtr")
+    return np.ctypeslib.as_array((ctypes.c_uint8 * _VAD_BYTES).from_address(address))
+
+
+_RECENT_SECONDS = 0.3
+"""More samples than a resampler holds: 0.16 s at 8 kHz and above, 0.23 s at 4 kHz."""
+_FILTER_SECONDS, _MOST_STEP_SECONDS = 0.02, 0.05
+"""Reach of its filter before the samples that it holds, and most seconds between common beats."""
 
 
 class Resampler:
@@ -125,12 +194,14 @@ class Resampler:
         if min(rate_in, rate_out) <= 0:
             raise UsageError(f"sample rates must be positive: {rate_in} to {rate_out} Hz")
         self._rates = rate_in, rate_out
+        self._step = rate_in // gcd(rate_in, rate_out)
         self._stream: soxr.ResampleStream | None = None
         if rate_in != rate_out:
             self._stream = soxr.ResampleStream(rate_in, rate_out, 1, dtype="float32", quality="HQ")
         self._given = self._made = 0  # samples
         self._recent = np.empty(0, np.float32)
         self._due = np.empty(0, np.float32)  # of a copy: what the first one had not made yet
+        self._surplus = 0  # samples to drop, which the first one had made
 
     def process(self, samples: FloatArray) -> FloatArray:
         """Resample further samples, shape (n,), as far as they allow: shape (m,), float32."""
@@ -149,16 +220,44 @@ class Resampler:
             resampler._due = soxr.resample(self._recent, *self._rates)[-missing:]
         return resampler
 
+    def kept(self) -> dict[str, object]:
+        """Return the attributes that a snapshot keeps: counts, and the samples it holds."""
+        rate_in, rate_out = self._rates
+        reach = round(_FILTER_SECONDS * rate_in) + min(
+            self._step, round(_MOST_STEP_SECONDS * rate_in)
+        )
+        held = self._given - self._made * rate_in // rate_out + reach
+        return {"_given": self._given, "_made": self._made, "_recent": self._recent[-held:]}
+
+    def resume(self) -> None:
+        """Continue from a snapshot's attributes, with the filter filled from the last samples."""
+        if self._stream is None or not self._given:
+            return
+        rate_in, rate_out = self._rates
+        first = self._given - len(self._recent)
+        # a sample of the output must begin with the first sample that is given again
+        start = -(-first // self._step) * self._step
+        if (
+            self._step > _MOST_STEP_SECONDS * rate_in and first
+        ):  # of rare rates: up to half a sample off
+            start = first
+        again = self._stream.resample_chunk(self._recent[start - first :])
+        early = max(self._made - round(start * rate_out / rate_in), 0)
+        self._surplus, self._due = max(early - len(again), 0), again[early:]
+
     def _feed(self, samples: FloatArray, *, last: bool) -> FloatArray:
         if self._stream is None:
             return samples
         resampled: FloatArray = self._stream.resample_chunk(samples, last=last)
+        if self._surplus:
+            count = min(self._surplus, len(resampled))
+            self._surplus, resampled = self._surplus - count, resampled[count:]
         self._given += len(samples)
-        self._made += len(resampled)
-        count = self._rates[0] // _RECENT
+        count = round(self._rates[0] * _RECENT_SECONDS)
         self._recent = np.append(self._recent, samples[-count:])[-count:]
         if self._due.size:
             resampled, self._due = np.append(self._due, resampled), self._due[:0]
+        self._made += len(resampled)
         return resampled
 
 
@@ -208,6 +307,11 @@ class Mixer:
         if self._open:
             self._compare(columns[:, :_MOST_COMPARED], mixed)
         return mixed
+
+    def kept(self) -> dict[str, object]:
+        """Return the attributes that a snapshot keeps; a level's samples become silence."""
+        rest = None if self._rest is None else np.zeros_like(self._rest)
+        return {**vars(self), "_rest": rest}
 
     def pop_notices(self) -> tuple[tuple[int, Notice], ...]:
         """Return the notices since the last call, as (tick, Notice): each once a recording."""
@@ -319,7 +423,7 @@ class Extractor:
         self._template = template
         self._ticks = 0
         self._skip = 0
-        self._current: _Recording | None = None
+        self._current: RecordingFeatures | None = None
 
     def process(self, block: Block) -> Frames:
         """Return the ticks and frames that a further block completes.
@@ -330,7 +434,7 @@ class Extractor:
         ended = None
         if self._current is None or self._current.key != (block.recording, block.rate):
             ended = self.flush()
-            self._current = _Recording(
+            self._current = RecordingFeatures(
                 self.features, block, self._ticks, self._skip, conditions=self._conditions
             )
             for skip in (getattr(feature, "skip_early", None) for feature in self.features):
@@ -369,7 +473,9 @@ class Extractor:
             self._current.skip_to(tick)
 
 
-class _Recording:
+class RecordingFeatures:
+    """All that processes one recording: from its samples to frames."""
+
     def __init__(
         self,
         features: Sequence[Feature],
@@ -402,12 +508,18 @@ class _Recording:
         self.skip_to(skip)
 
     def skip_to(self, tick: int) -> None:
+        """Skip frames complete by ``tick`` of the stream."""
         for feature in self._features:
             feature.skip_to(max(0, tick - self._first_tick))
         if self._conditions is not None:
             self._conditions.skip_to(max(0, tick - self._first_tick))
 
+    def kept(self) -> dict[str, object]:
+        """Return the attributes that a snapshot keeps; the extractor keeps the features."""
+        return {name: value for name, value in vars(self).items() if name != "_features"}
+
     def process(self, samples: FloatArray) -> Frames:
+        """Return what further samples, shape (n, channels), complete."""
         columns = self._bad_samples.silence(samples)
         mono = self._high_pass.process(self._mixer.mix(columns))
         self._source_samples += mono.size
@@ -426,6 +538,7 @@ class _Recording:
         return Frames(speech, tracks, losses, notices=notices)
 
     def flush(self) -> Frames:
+        """Return what only the end of the recording completes."""
         tail = self._leveller.flush()
         sounds = {
             rate: np.concatenate((resampler.process(tail), resampler.flush()))

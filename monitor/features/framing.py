@@ -65,6 +65,15 @@ class Framer:
         step = sound.itemsize
         return as_strided(sound, (count, self.length), (self.hop * step, step), writeable=False)
 
+    @property
+    def waits(self) -> int:
+        """Samples of an unfinished frame."""
+        return int(self._rest.size)
+
+    def kept(self) -> dict[str, object]:
+        """Return the attributes that a snapshot keeps: the samples of an unfinished frame."""
+        return {"_rest": self._rest}
+
     def reset(self) -> None:
         """Forget what was pushed: the next sample is the first of a stream."""
         self._rest = np.empty(0, np.float32)

@@ -61,6 +61,12 @@ class Landmarks:
     def skip_to(self, tick: int) -> None:
         """Skip nothing, since audio before a stop is needed after it."""
 
+    def kept(self) -> dict[str, object]:
+        """Return the attributes that a snapshot keeps: spectra in place of their samples."""
+        count = self._spectra
+        power = np.concatenate((self._power, _spectrum(self._sound, count)))
+        return {**vars(self), "_power": power, "_sound": self._sound[count * _STEP :]}
+
     @property
     def _spectra(self) -> int:
         """Count of spectra that can be made of the samples that wait."""

@@ -182,7 +182,28 @@ class Leveller:
         self._rises: list[tuple[int, float]] = []  # begin and loudness, before sound comes out
         self._first = 0  # tick at which what comes out begins
         self._loudest: deque[float] = deque(maxlen=_REMEMBERED_SECONDS)  # of each second
+        self._reference = -np.inf  # the largest of these
         self._gain = np.float32(0)  # at the last tick that came out
+        self._voicing = 0.0  # of a syllable that had begun at a snapshot
+        self._silent = 0, 0  # ticks of what was held there
+
+    def kept(self) -> dict[str, object]:
+        """Return the attributes that a snapshot keeps; what is held, but for 10 ms, is silent.
+
+        Before a first syllable up to 1.2 s of sound are lost by that.
+        """
+        voicing = 0.0
+        if self._syllables.goes_on and self._band:
+            voicing = max(self._voicing, measure_voicing(self._current_syllable(), self._rate))
+        left_out = "_held", "_band", "_ramp", "_sections"
+        kept = {name: value for name, value in vars(self).items() if name not in left_out}
+        return {**kept, "_silent": (len(self._held), len(self._band)), "_voicing": voicing}
+
+    def resume(self) -> None:
+        """Continue from a snapshot's attributes."""
+        held, band = (np.zeros((min(count, HELD_TICKS), self._size)) for count in self._silent)
+        self._held = held.astype(np.float32)
+        self._band.extend(band)
 
     def process(self, samples: FloatArray) -> FloatArray:
         """Level what further samples, shape (n,), complete, a whole number of ticks: float32."""
@@ -272,9 +293,9 @@ class Leveller:
         loudest, second = self._syllables.loudest_db, self._ticks // TICKS_PER_SECOND
         if self._is_open and second == self._second and loudest <= self._loudest[-1]:
             return
-        first = max(len(self._band) - (self._ticks - self._syllables.begin), 0)
-        sound = np.concatenate([*islice(self._band, first, None)])
-        if measure_voicing(sound, self._rate) < _LEAST_VOICING:
+        voicing = max(measure_voicing(self._current_syllable(), self._rate), self._voicing)
+        self._voicing = 0.0
+        if voicing < _LEAST_VOICING:
             if loudest < _WHISPERED_DB:
                 return
             self._whispered.append(self._ticks)
@@ -288,6 +309,10 @@ class Leveller:
         else:
             self._loudest.append(loudest)
         self._second, self._reference = second, max(self._loudest)
+
+    def _current_syllable(self) -> FloatArray:
+        first = max(len(self._band) - (self._ticks - self._syllables.begin), 0)
+        return np.concatenate([*islice(self._band, first, None)])
 
     def _opens(self, *, ends: bool = False) -> bool:
         """Return whether the level of the first syllables is known well enough, or all there is."""

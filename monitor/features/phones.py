@@ -20,6 +20,8 @@ __all__ = ["Codes", "Phones", "TimedPhone", "Tokens", "recognise_phones"]
 
 
 _TICK = RATE // TICKS_PER_SECOND
+MOST_KEPT_TICKS = 10
+"""Longest sound that a snapshot keeps, ticks."""
 
 
 class Codes(AudioFeature):
@@ -86,6 +88,12 @@ class Codes(AudioFeature):
         self._elapsed = 0  # ticks
         self._next = 0
         self._speech = np.empty(0, np.bool_)
+
+    def kept(self) -> dict[str, object]:
+        """Return the attributes that a snapshot keeps; UsageError where blocks are long."""
+        if self._block > _TICK * MOST_KEPT_TICKS:
+            raise UsageError(f"streams with {self.spec.name} cannot move: use other features")
+        return vars(self)
 
     def _decide(self, samples: FloatArray) -> None:
         """Decide whether frames are speech: where all of their ticks are."""

@@ -67,6 +67,10 @@ class Waveform:
         track = self.process(np.zeros(_BATCH * _EVERY + 2 * _AHEAD, np.float32))
         return track.some(slice(count))
 
+    def kept(self) -> dict[str, object]:
+        """Return the attributes that a snapshot keeps, with silence for the samples."""
+        return {**vars(self), "_sound": np.zeros_like(self._sound)}
+
     def skip_to(self, tick: int) -> None:
         """Skip nothing: audio before a stop is compared with audio after it."""
 

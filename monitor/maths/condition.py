@@ -72,14 +72,9 @@ def describe_seconds(columns: FloatArray, mono: FloatArray, rate: int) -> IntArr
     ``columns`` are the decoded samples, (n, rate, channels). ``mono`` are their means, (n, rate),
     without offset and hum (`monitor.features.framing.HighPass`).
     """
-    from scipy.fft import rfft  # slow to import
-
-    window, edges, last = _analysis(rate)
+    window, edges, _ = _analysis(rate)
     count = len(mono)
-    pieces = mono[:, : _FRAMES * window.size].reshape(-1, window.size) * window
-    spectrum = rfft(pieces)[:, :last]
-    power = spectrum.real**2 + spectrum.imag**2
-    bands = np.add.reduceat(power, edges, axis=1) + _SILENCE
+    bands = _bands_of(mono[:, : _FRAMES * window.size].reshape(-1, window.size), rate)
     by_band = np.full((len(bands), _BANDS), _LEAST_BAND, np.float32)
     by_band[:, : edges.size] = 10 * np.log10(bands)
     bins = np.clip((by_band - _LEAST_BAND) / _BAND_STEP, 0, _BAND_LEVELS - 1).astype(np.intp)
@@ -92,6 +87,49 @@ def describe_seconds(columns: FloatArray, mono: FloatArray, rate: int) -> IntArr
         _flat_tops(columns),
     )
     return np.concatenate(parts, axis=1, dtype=np.int32, casting="same_kind")
+
+
+def _bands_of(pieces: FloatArray, rate: int) -> FloatArray:
+    """Compute the power of frames, (n, rate / 50), in bands; of hidden ones as it was."""
+    from scipy.fft import rfft  # slow to import
+
+    window, edges, last = _analysis(rate)
+    hidden = pieces.min(axis=1, initial=np.inf) > _LEAST_HIDDEN
+    spectrum = rfft(np.where(hidden[:, None], np.float32(0), pieces) * window)[:, :last]
+    power = spectrum.real**2 + spectrum.imag**2
+    bands = np.asarray(np.add.reduceat(power, edges, axis=1) + _SILENCE)
+    bands[hidden] = pieces[hidden, : edges.size] / _HIDDEN
+    return bands
+
+
+_HIDDEN, _LEAST_HIDDEN = np.float32(2.0**100), 1e15
+_MOST_HIDDEN = np.float32(1e8)
+_KEPT_TOP = 0.8  # of the largest sample so far: fainter ones are no tops of their second
+
+
+def hide_second(columns: FloatArray, mono: FloatArray, rate: int) -> tuple[FloatArray, FloatArray]:
+    """Replace the sound of an unfinished second, so that `describe_seconds` finds the same.
+
+    Args:
+        columns: shape (n, channels). They are sorted, and those far from the extremes are averaged.
+        mono: shape (n,). Frames of 20 ms are replaced by the power in their bands, scaled beyond
+            all samples. Only the samples of the last frame remain, which is not complete.
+        rate: samples per second.
+    """
+    window, edges, _ = _analysis(rate)
+    columns, mono = np.sort(columns, axis=0), np.array(mono, np.float32)
+    for column in columns.T:
+        middle = column.mean()
+        high, low = column[-1] - middle, column[0] - middle
+        inner = (column < middle + _KEPT_TOP * high) & (column > middle + _KEPT_TOP * low)
+        if inner.any():
+            column[inner] = column[inner].mean()
+    count = len(mono) // window.size
+    pieces = mono[: count * window.size].reshape(count, window.size)
+    bands = np.minimum(_bands_of(pieces, rate), _MOST_HIDDEN) * _HIDDEN
+    pieces[:] = _HIDDEN
+    pieces[:, : edges.size] = bands
+    return columns, mono
 
 
 def _counts(bins: IntArray, size: int) -> IntArray:

@@ -39,13 +39,44 @@ def mel_decibels(sound: FloatArray) -> FloatArray:
     Equal to SpeechBrain's ``Fbank`` and its normalisation to 1e-3 dB: shape (1 + n // 160, 80),
     decibels, float32.
     """
-    padded = np.pad(np.asarray(sound, np.float32), POINTS // 2)
-    spectra = rfft(sliding_window_view(padded, POINTS)[::HOP] * _window())
-    energy = (spectra.real**2 + spectra.imag**2) @ _triangles()
-    decibels = 10 * np.log10(np.maximum(energy, _LEAST_ENERGY))
+    decibels = 10 * np.log10(np.maximum(_energies(sound), _LEAST_ENERGY))
     np.maximum(decibels, decibels.max() - _RANGE_DB, out=decibels)
     decibels -= decibels.mean(axis=0)
     return np.asarray(decibels, np.float32)
+
+
+def _energies(sound: FloatArray) -> FloatArray:
+    """Compute the energies of a window, (n,), in mel bands: shape (1 + n // 160, 80)."""
+    padded = np.pad(np.asarray(sound, np.float32), POINTS // 2)
+    ticks = padded[POINTS // 2 :][: sound.size // HOP * HOP].reshape(-1, HOP)
+    hidden = np.flatnonzero(ticks.min(axis=1, initial=np.inf) > _LEAST_HIDDEN)
+    known = ticks[hidden] / _HIDDEN
+    ticks[hidden] = 0
+    spectra = rfft(sliding_window_view(padded, POINTS)[::HOP] * _window())
+    energy: FloatArray = (spectra.real**2 + spectra.imag**2) @ _triangles()
+    energy[hidden] = known[:, :BANDS]
+    inside = hidden + 2 < len(energy)
+    energy[hidden[inside] + 2] = known[inside, BANDS:]
+    return energy
+
+
+_HIDDEN, _LEAST_HIDDEN = np.float32(2.0**100), 1e18
+_HEARD_TICKS = 3  # that frames to come have samples in
+
+
+def hide_sound(sound: FloatArray) -> FloatArray:
+    """Replace the samples of a window so far, (n,), by energies in mel bands, but for 30 ms.
+
+    Each tick has energies of two frames. They are scaled beyond all samples, so that
+    `mel_decibels` recognises them. It is (n,) as well, of whole ticks.
+    """
+    hidden = np.array(sound, np.float32)
+    count = len(sound) // HOP - _HEARD_TICKS
+    if count < _HEARD_TICKS:  # the beginning of a window
+        return hidden
+    energy = np.maximum(_energies(sound), _LEAST_ENERGY / 10) * _HIDDEN
+    hidden[: count * HOP] = np.concatenate((energy[:count], energy[2 : count + 2]), 1).ravel()
+    return hidden
 
 
 @cache

@@ -12,12 +12,14 @@ from monitor.errors import UsageError
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
+    from monitor.run.far_pool import FarPool
     from monitor.run.measuring import Measurement, MeasurementSettings, measure
     from monitor.run.parts import LedgerFile, LogFile, Protection
     from monitor.run.pool import Pool, PoolLimits, PoolStatistics
     from monitor.run.run import Run, RunSettings
 
 __all__ = [
+    "FarPool",
     "LedgerFile",
     "LogFile",
     "Measurement",
@@ -32,6 +34,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "far_pool": "FarPool",
     "measuring": "Measurement MeasurementSettings measure",
     "parts": "LedgerFile LogFile Protection",
     "pool": "Pool PoolLimits PoolStatistics",

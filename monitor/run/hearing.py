@@ -31,7 +31,7 @@ from monitor.stream.records import (
     placed,
     start_event,
 )
-from monitor.stream.stream import Event
+from monitor.stream.stream import Event, with_lag
 from monitor.types import Notice
 
 if TYPE_CHECKING:
@@ -138,11 +138,9 @@ class Hearing:
         for event in events:
             if self.split is None:
                 event = placed(event, labels, self.monitor.on_change)
-            if isinstance(event, Reading):
-                if isinstance(source, LiveSource):
-                    event = replace(event, lag=source.behind_seconds(event.seconds))
-                if self.declared is not None:
-                    event = replace(event, declared=self.declared.declare(event))
+            event = with_lag(event, source)
+            if isinstance(event, Reading) and self.declared is not None:
+                event = replace(event, declared=self.declared.declare(event))
             yield event
 
     def _prepare(self, jobs: int | None, stack: ExitStack) -> Source:

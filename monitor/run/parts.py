@@ -22,7 +22,6 @@ from monitor.protocols import AlertAction, ExplainedRule, LiveSource, Provenance
 from monitor.sinks.jsonl import JsonLines, has_barely_begun, refuse_overwrite, standing
 from monitor.stream.checkpoint import state_path
 from monitor.stream.monitor import Monitor
-from monitor.stream.records import fingerprint
 from monitor.types import Block, Notice
 
 if TYPE_CHECKING:
@@ -321,7 +320,7 @@ class ProtectedSide:
     def terms(self) -> ProtectedStart:
         """Return its part of the start of a run."""
         attackers = {
-            name: ProtectedAttacker(monitor.attacker.support_bits, fingerprint(monitor))
+            name: ProtectedAttacker(monitor.attacker.support_bits, monitor.plan.fingerprint)
             for name, monitor in self.pair.attackers.items()
         }
         return ProtectedStart(self.name, self.anonymiser.latency_seconds, attackers)

@@ -31,6 +31,7 @@ from monitor.run.pace import Shedder, Timed
 from monitor.sources.microphone import PAUSE_SECONDS, SoundClock
 from monitor.stream.monitor import Monitor
 from monitor.stream.plan import DEFAULTS, MonitorSettings, Plan
+from monitor.stream.snapshot import resume_snapshot, take_snapshot
 from monitor.stream.stream import Event
 from monitor.types import TICKS_PER_SECOND, Block, Frames, Gap, Item, Notice, Tracks, Words
 
@@ -98,6 +99,8 @@ class PooledStream:
         self.ends = self.is_ending = self.is_busy = self.is_over = False
         self.error: Exception | None = None
         self.lag: float | None = None
+        self.snapshot: bytes | Exception | None = None
+        self.is_wanted = self.is_settling = False  # a snapshot, before and in its round
         self.wakers: set[Callable[[], object]] = set()
         self._clock, self._last = SoundClock(), 0.0
         timed = [Timed(feature) for feature in monitor.front_end.make()]
@@ -126,12 +129,29 @@ class PooledStream:
         """Take the waiting items; neighbouring blocks of one recording become one."""
         items, self.waiting = list(self.waiting), deque()
         self.waiting_seconds, self.is_busy, self.is_ending = 0.0, True, self.ends
+        self.is_settling, self.is_wanted = self.is_wanted, False
         return list(_join_blocks(items))
 
     @property
     def is_due(self) -> bool:
         """True while something waits to be processed, or is."""
-        return self.is_busy or bool(self.waiting) or (self.ends and not self.is_over)
+        if self.is_busy or self.waiting or self.is_wanted:
+            return True
+        return self.ends and not self.is_over
+
+    def freeze(self) -> None:
+        """Take the snapshot that is wanted, after a round; or what it raises."""
+        if self.is_settling:
+            try:
+                self.snapshot = take_snapshot(self.monitor.plan, self.stream, self.rules)
+            except Exception as error:  # `snapshot` raises it, and the stream continues
+                self.snapshot = error
+
+    def resume(self, snapshot: bytes) -> float:
+        """Continue a snapshot; return the seconds of audio in it."""
+        plan = self.monitor.plan
+        self.came_seconds = resume_snapshot(plan, self.stream, snapshot, self.rules)
+        return self.came_seconds
 
     def complete(self, event: Event) -> Iterator[Event | Alert]:
         """Yield an event, a reading with its lag, and the alerts that it gives rise to."""
@@ -220,6 +240,32 @@ class Pool(Managed):
         """
         plan = self._get_plan(watch, step_seconds, on_change, settings)
         stream = PooledStream(Monitor(plan), rules)
+        self._add(key, stream)
+        return stream.monitor.notices
+
+    def restore(
+        self,
+        key: Key,
+        snapshot: bytes,
+        *,
+        watch: str | None = None,
+        rules: Sequence[AlertRule] = (),
+        step_seconds: float = 1.0,
+        on_change: str = "ignore",
+        settings: MonitorSettings = DEFAULTS,
+    ) -> float:
+        """Open a stream that continues a `snapshot` of another pool; arguments as of `open`.
+
+        Returns the seconds of audio in the snapshot. Push the audio after them. StoreError where it
+        is damaged, or of another version, population or settings.
+        """
+        plan = self._get_plan(watch, step_seconds, on_change, settings)
+        stream = PooledStream(Monitor(plan), rules)
+        seconds = stream.resume(snapshot)
+        self._add(key, stream)
+        return seconds
+
+    def _add(self, key: Key, stream: PooledStream) -> None:
         with self._lock:
             self._check()
             if key in self._streams:
@@ -232,7 +278,6 @@ class Pool(Managed):
                     "pool: forget a stream first"
                 )
             self._streams[key] = stream
-        return stream.monitor.notices
 
     def _get_plan(
         self, watch: str | None, step_seconds: float, on_change: str, settings: MonitorSettings
@@ -327,6 +372,24 @@ class Pool(Managed):
         with self._lock:
             self._find(key).ends = True
             self._wake()
+
+    def snapshot(self, key: Key) -> bytes:
+        """Return a stream as bytes without audio, which `restore` continues in another process.
+
+        It has all audio that was pushed before the call, and the state of the rules. The stream
+        continues here, too. UsageError where it cannot move: features of your own, or words beside
+        the audio.
+        """
+        with self._lock:
+            stream = self._find(key)
+            if stream.ends:
+                raise UsageError(f"stream {key!r} has ended: there is nothing to move")
+            stream.snapshot, stream.is_wanted = None, True
+            self._wake()
+        self._wait(lambda: stream.snapshot is not None or stream.is_over)
+        if not isinstance(stream.snapshot, bytes):
+            raise stream.snapshot or UsageError(f"stream {key!r} has ended while it was moved")
+        return stream.snapshot
 
     def forget(self, key: Key) -> None:
         """Drop a stream, with its waiting audio and its events."""
@@ -472,6 +535,7 @@ def _process_batch(batch: Sequence[tuple[PooledStream, Gap | None, list[Item]]])
         try:
             for event in extraction.advance():
                 events.extend(extraction.pooled.complete(event))
+            extraction.pooled.freeze()
         except Exception as error:  # of a rule as well: the thread serves the other streams
             extraction.error = error
         made.append((events, extraction.error))
@@ -492,6 +556,8 @@ class _Extraction:
                     self.parts.append((intake.arrived, item))
                 else:
                     self.parts += pooled.stream.take_in(item)
+            if pooled.is_settling:
+                self.parts += intake.complete_collected()
         except Exception as error:
             self.error = error
 

@@ -59,6 +59,13 @@ class BlocksToTicks:
         """Ticks of audio that went in: more than came out, as resampling takes its time."""
         return self.count_ticks(0)
 
+    @property
+    def seconds(self) -> float:
+        """Seconds of audio that went in."""
+        if self.key is None:
+            return self._ticks / TICKS_PER_SECOND
+        return self._began / TICKS_PER_SECOND + self._samples / self.key[1]
+
     def count_ticks(self, samples: int) -> int:
         """Count ``ticks`` as if this many further samples of the recording had come."""
         if self.key is None:

@@ -81,6 +81,16 @@ class Intake:
         return bool(self.ticks) or self._reader is not None or self._beside.begun
 
     @property
+    def block_reader(self) -> BlocksToTicks | None:
+        """Converter of the stream's audio; None before any."""
+        return self._reader
+
+    @property
+    def has_beside(self) -> bool:
+        """True once words or ready-made frames came beside the clock."""
+        return self._beside.begun
+
+    @property
     def arrived(self) -> int:
         """Ticks of all that came in, the place of a loss that comes now."""
         if self._reader is None:
@@ -101,11 +111,11 @@ class Intake:
         elif isinstance(item, Words | Tracks):
             yield from self._process_beside(item)
         elif not self._collect(item):
-            yield from self._read_collected()
+            yield from self.complete_collected()
             if not self._collect(item):
                 yield from self._read(item)
         elif self._is_due():
-            yield from self._read_collected()
+            yield from self.complete_collected()
 
     def _read(self, block: Block) -> Iterator[Frames]:
         """Yield the frames that audio completes."""
@@ -150,8 +160,8 @@ class Intake:
         is_due = self.arrived >= self.due + max(least, self._late - most)
         return is_due and ticks >= min(_RETRY_TICKS, self.arrived - self.due)
 
-    def _read_collected(self) -> Iterator[Frames]:
-        """Yield the frames that the blocks collected complete, if there are any."""
+    def complete_collected(self) -> Iterator[Frames]:
+        """Yield the frames that the collected blocks complete, if there are any."""
         if self._collected:
             blocks, self._collected = self._collected, []
             samples = np.concatenate([block.samples for block in blocks])
@@ -159,7 +169,7 @@ class Intake:
 
     def _process_beside(self, item: Words | Tracks) -> Iterator[Frames]:
         self._beside.check(item)
-        yield from self._read_collected()
+        yield from self.complete_collected()
         if self._reader is not None and (last := self._reader.complete_before(item.recording)):
             yield self._placed(last, self._recording)
         yield from self._begin_recording(item.recording)
@@ -169,7 +179,7 @@ class Intake:
 
     def finish(self) -> Iterator[Frames]:
         """Yield what only the end of the stream completes."""
-        yield from self._read_collected()
+        yield from self.complete_collected()
         if self._reader is not None:
             yield self._placed(self._reader.flush(), self._recording)
         if (last := self._beside.flush()) is not None:

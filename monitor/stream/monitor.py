@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
-from monitor.errors import UsageError
+from monitor.errors import StoreError, UsageError
 from monitor.events.reading import Reading
 from monitor.events.run import NoticeEvent
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
@@ -25,7 +25,7 @@ from monitor.stream.front_end import FrontEnd
 from monitor.stream.notices import log_notices, recording_notices, session_of, setup_notices
 from monitor.stream.plan import DEFAULTS, MonitorSettings, Plan
 from monitor.stream.speaker_changes import CopiedChanges
-from monitor.stream.stream import Event, Stream, StreamState
+from monitor.stream.stream import Event, Stream, StreamState, with_lag
 from monitor.stream.totals import FeatureTotals
 from monitor.types import AnyArray, Block, Frames, Item, Notice, Tracks, Words
 
@@ -130,6 +130,7 @@ class Monitor:
         self.bystanders, self.noticed = plan.bystanders, stream.noticed
         self.recordings, self.conditions = stream.observers.recordings, stream.observers.conditions
         self._logged = False
+        self._held: list[Reading] = []  # that a snapshot completed
         self._expect(StreamInfo())
 
     def _expect(self, info: StreamInfo) -> None:
@@ -313,7 +314,8 @@ class Monitor:
             raise UsageError(lack)
         self.fit_to(audio, allow_overlap=allow_overlap)
         self._log_setup()
-        yield from _log_events(self.listen(audio))
+        for event in _log_events(self.listen(audio)):
+            yield with_lag(event, audio)
         log_notices(recording_notices(self, self._labels))
 
     def fit_to(self, source: Source, *, allow_overlap: bool = False) -> None:
@@ -364,11 +366,37 @@ class Monitor:
     def _collect(self, events: Iterator[Event]) -> list[Reading]:
         """Return the readings among events; log the notices."""
         self._log_setup()
-        return [event for event in _log_events(events) if isinstance(event, Reading)]
+        held, self._held = self._held, []
+        return held + [event for event in _log_events(events) if isinstance(event, Reading)]
 
     def create_block_reader(self) -> BlocksToTicks:
         """Create what computes frames of the stream's audio."""
         return self._stream.intake.create_block_reader()
+
+    def snapshot(self) -> bytes:
+        """Return the running stream as bytes without audio, which `resume` continues elsewhere.
+
+        UsageError where it cannot move: features of your own, or words beside the audio. Readings
+        that fall due are returned by the next `push`.
+        """
+        from monitor.stream.snapshot import take_snapshot  # brings all features
+
+        self._held = self._collect(self._stream.alone(self._stream.settle()))
+        return take_snapshot(self.plan, self._stream)
+
+    def resume(self, snapshot: bytes) -> float:
+        """Continue a `snapshot`, in an unused monitor with the same settings.
+
+        Returns the seconds of audio in it. Push what came afterwards. StoreError where it is
+        damaged, or of another version, population or settings.
+        """
+        from monitor.stream.snapshot import resume_snapshot
+
+        try:
+            return resume_snapshot(self.plan, self._stream, snapshot)
+        except StoreError:  # a damaged one may have changed parts of the stream
+            self._begin(self.plan, self.front_end)
+            raise
 
     def state(self) -> tuple[StreamState, dict[str, AnyArray]]:
         """Return everything needed to resume after the last reading: plain values and arrays."""

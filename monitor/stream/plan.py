@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from monitor.features.registry import FeatureSetup, superseded
 from monitor.kinds import EMBEDDING, SPEAKER_PREFIX, FeatureSpec
 from monitor.population.false_alarms import FalseAlarms, false_alarms
 from monitor.population.population import Population
-from monitor.population.rank_model import RankModels
+from monitor.population.rank_model import RankModel, RankModels
 from monitor.protocols import Feature
 from monitor.safe_text import spelled
 from monitor.stream.attacker import Attacker
@@ -172,6 +173,12 @@ class Plan:
         level = self.settings.bystanders
         return None if level is None else self.attacker.create_bystanders(level)
 
+    @cached_property
+    def fingerprint(self) -> dict[str, str]:
+        """Hashes of population and rank model: equal ones, equal figures."""
+        models = self.attacker.rank_model, self.attacker.evidence_model
+        return {"population": self.population.fingerprint(), "rank_model": _hash_models(*models)}
+
     @property
     def mismatched(self) -> bool:
         """True where the rank model is of other people than those enrolled."""
@@ -327,6 +334,21 @@ def _create_attacker(
         template_seconds=settings.template_seconds,
         settings=settings,
     )
+
+
+def _hash_models(rank_model: RankModel, evidence_model: RankModel | None) -> str:
+    """Hash everything that a reading depends on."""
+    digest = hashlib.sha256(
+        repr((rank_model.features, rank_model.session, rank_model.similarities)).encode()
+    )
+    for name in ("lengths", "template_lengths", "alpha", "beta", "binomial", "weights", "floor"):
+        digest.update(getattr(rank_model, name).tobytes())
+    others = [] if evidence_model is None or evidence_model is rank_model else [evidence_model]
+    for evidence in (model.evidence for model in (rank_model, *others)):
+        if evidence is not None:
+            for name in ("intercept", "slopes", "support"):
+                digest.update(getattr(evidence, name).tobytes())
+    return digest.hexdigest()[:16]
 
 
 def _count_step_ticks(step_seconds: float) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -25,7 +24,6 @@ from monitor.events.run import (
     TranscriptStart,
 )
 from monitor.phrases import plural
-from monitor.population.rank_model import RankModel
 from monitor.protocols import Source
 from monitor.stream.monitor import Monitor
 from monitor.stream.notices import setup_notices
@@ -125,33 +123,9 @@ def start_event(monitor: Monitor, recordings: Sequence[str]) -> RunStart:
         on_change=monitor.on_change,
         conditions=templates,
         recordings=tuple(recordings),
-        fingerprint=fingerprint(monitor),
+        fingerprint=monitor.plan.fingerprint,
         notices=tuple(str(notice) for notice in setup_notices(monitor)),
     )
-
-
-def fingerprint(monitor: Monitor) -> dict[str, str]:
-    """Hash population and rank model: equal ones, equal figures."""
-    attacker = monitor.attacker
-    return {
-        "population": monitor.population.fingerprint(),
-        "rank_model": _fingerprint(attacker.rank_model, attacker.evidence_model),
-    }
-
-
-def _fingerprint(rank_model: RankModel, evidence_model: RankModel | None) -> str:
-    """Hash everything that a reading depends on."""
-    digest = hashlib.sha256(
-        repr((rank_model.features, rank_model.session, rank_model.similarities)).encode()
-    )
-    for name in ("lengths", "template_lengths", "alpha", "beta", "binomial", "weights", "floor"):
-        digest.update(getattr(rank_model, name).tobytes())
-    others = [] if evidence_model is None or evidence_model is rank_model else [evidence_model]
-    for evidence in (model.evidence for model in (rank_model, *others)):
-        if evidence is not None:
-            for name in ("intercept", "slopes", "support"):
-                digest.update(getattr(evidence, name).tobytes())
-    return digest.hexdigest()[:16]
 
 
 class RunTotals:

@@ -70,6 +70,13 @@ class RepeatFinder:
         self._pointers: list[tuple[int, list[float]]] = []  # ticks, and distances in ticks
         self._old: list[tuple[int, tuple[int, int]]] = []  # ticks, and intervals by landmarks alone
         self._looked = 0  # tick
+        self._since = 0  # tick from which on there is a waveform
+
+    def kept(self) -> dict[str, object]:
+        """Return the attributes that a snapshot keeps: landmarks, without the waveform."""
+        left_out = "_past", "_rows"
+        kept = {name: value for name, value in vars(self).items() if name not in left_out}
+        return {**kept, "_since": self._looked}
 
     def update(self, frames: Frames, arrived: int) -> list[Decision]:
         """Return the decisions that a further run of ticks brings, the last of them at its end."""
@@ -121,7 +128,8 @@ class RepeatFinder:
         """Look up the landmarks of the last ten seconds among all before them."""
         repeated, frames = self._own.find_repeats(times, pitches)
         distances = [distance * FRAME_TICKS for distance in frames]
-        if near := [distance for distance in distances if distance <= KEPT_TICKS]:
+        reach = min(KEPT_TICKS, tick - self._since)
+        if near := [distance for distance in distances if distance <= reach]:
             self._pointers.append((tick, near))
         elif distances and is_repetition(times, repeated):
             first, last = times[repeated][[0, -1]].tolist()
@@ -198,7 +206,7 @@ class Correction:
 
 
 @dataclass(slots=True)
-class _Log:
+class FrameLog:
     """Frames of one feature that came lately, which of them count, and by which values."""
 
     track: Track
@@ -207,6 +215,20 @@ class _Log:
     parts: dict[tuple[int, bytes], AnyArray] = field(default_factory=dict)  # of windows, embedded
     early: EarlyFrames | None = None
     ahead: Track | None = None  # of ticks that have not come
+
+    def kept(self) -> dict[str, object]:
+        """Return the attributes that a snapshot keeps; values that are the track's once."""
+        track, values = self.track, self.values
+        if track.windows is not None:
+            windows = tuple(replace(window, runs=None) for window in track.windows)
+            track = replace(track, windows=windows)
+        kept = {"counts": self.counts, "parts": self.parts, "early": self.early}
+        same = None if np.array_equal(values, track.values) else values
+        return {**kept, "ahead": self.ahead, "track": track, "values": same}
+
+    def resume(self) -> None:
+        """Continue from a snapshot's attributes."""
+        self.values = self.track.values if self.values is None else self.values
 
     @property
     def is_idle(self) -> bool:
@@ -228,7 +250,8 @@ class RepeatGate:
         none = {name: spec.no_frames() for name, spec in self._specs.items()}
         none[CONDITION] = Track(np.empty(0, np.intp), np.empty((0, ROW), np.int32))
         self._logs = {
-            name: _Log(track, np.empty(0, np.bool_), track.values) for name, track in none.items()
+            name: FrameLog(track, np.empty(0, np.bool_), track.values)
+            for name, track in none.items()
         }
         self._first = self._end = 0  # ticks before those that are remembered, and all
         self._status = np.empty(0, np.int8)
@@ -357,7 +380,12 @@ class RepeatGate:
         counts, values = np.ones(track.ticks.size, np.bool_), track.values.copy()
         for i, window in enumerate(track.windows):
             is_new = self._are_new(window.ticks)
-            if not is_new.all():
+            if not is_new.all() and not window.has_sound:  # from before a snapshot
+                counts[i], values[i] = (
+                    is_new.mean() >= _LEAST_WINDOW_SHARE,
+                    is_new.mean() * values[i],
+                )
+            elif not is_new.all():
                 embedded = self._embed_new(name, window, is_new)
                 counts[i], values[i] = len(embedded), embedded.sum(axis=0)
         return counts, values

@@ -337,7 +337,8 @@ class _Slots:
 
     def leave_runs(self) -> None:
         """Embed the sound of each run by itself: in the window, the other voice colours it."""
-        self._made.clear()
+        if self.window.has_sound:
+            self._made.clear()
 
     @property
     def end(self) -> int:

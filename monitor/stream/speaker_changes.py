@@ -399,6 +399,7 @@ class ChangeDetector:
             )
             self._voices[name] = kind.follow(np.asarray(followed[name].others), sensitivity)
         self._tick = 0
+        self._saved: tuple[DetectorState, dict[str, AnyArray]] | None = None  # a snapshot's
 
     def update(self, step: Mapping[str, AnyArray], tick: int) -> Change | None:
         """Add the frames of each feature since the last step, up to a tick."""
@@ -466,6 +467,16 @@ class ChangeDetector:
             "one_is_enough": self._one_is_enough,
         }
         return plain, arrays
+
+    def kept(self) -> dict[str, object]:
+        """Return the attributes that a snapshot keeps: its ``state``."""
+        return {"_saved": self.state()}
+
+    def resume(self) -> None:
+        """Continue from a snapshot's attributes."""
+        if self._saved is not None:
+            self.restore(*self._saved)
+            self._saved = None
 
     def restore(self, plain: DetectorState, arrays: Mapping[str, AnyArray]) -> None:
         """Restore a ``state`` of a detector made with the same arguments."""

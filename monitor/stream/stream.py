@@ -15,7 +15,7 @@ from monitor.errors import StoreError, UsageError
 from monitor.events.reading import Reading
 from monitor.events.run import Change, GapEvent, NoticeEvent
 from monitor.features.channel import CONDITION
-from monitor.protocols import StreamInfo
+from monitor.protocols import LiveSource, StreamInfo
 from monitor.stream.accumulator import AccumulatorState
 from monitor.stream.assessment import Assessment
 from monitor.stream.choice import find_pitch
@@ -40,6 +40,15 @@ from monitor.types import (
 )
 
 Event: TypeAlias = "Reading | GapEvent | NoticeEvent | Change"
+
+
+def with_lag(event: Event, source: object) -> Event:
+    """Return an event of a source; a reading of a live one with its delay."""
+    if isinstance(event, Reading) and isinstance(source, LiveSource):
+        return replace(event, lag=source.behind_seconds(event.seconds))
+    return event
+
+
 _RUNNING = "this Monitor is in the middle of a stream: make another one, or end it by reset()"
 _ENDED = "this Monitor has ended its stream: make another one, or reset() it"
 
@@ -160,6 +169,11 @@ class Stream:
         """Return the frames that one more item completes, run by run, for `advance`."""
         self.intake.due = self._read + self._step_ticks
         return self.intake.process(item)
+
+    def settle(self) -> Iterator[Event]:
+        """Yield what short blocks bring that were collected, before a snapshot."""
+        for frames in self.intake.complete_collected():
+            yield from self.advance(frames)
 
     def end(self) -> Iterator[Event]:
         """Yield what the end of the stream brings."""

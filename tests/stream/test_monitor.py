@@ -21,6 +21,7 @@ from monitor.features.registry import FeatureSetup
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.rank_model import RankModels
+from monitor.sources import AudioQueue
 from monitor.types import Block, Frames, Gap, Track
 from tests.contracts import KILOBYTE, growth
 from tests.population.rank_models import population as enrolled
@@ -584,3 +585,15 @@ def test_what_is_heard_where_nobody_chose(monkeypatch):
     assert chosen(*sets[:3], names) == (names, ())  # of more features only each and all
     there.remove("speaker_ab")
     assert chosen(*sets) == (("f0", "voice"), ("speaker_ab",))
+
+
+def test_readings_of_a_queue_have_their_delay_and_those_of_an_array_none():
+    queue = AudioQueue(RATE)
+    queue.put(sounds(2.0))
+    queue.stop()
+    lags = [reading.lag for reading in Monitor(reference()).stream(queue)]
+    assert len(lags) == 2
+    assert all(lag is not None and 0 <= lag < 60 for lag in lags)
+    assert [reading.lag for reading in Monitor(reference()).stream(sounds(1.0), rate=RATE)] == [
+        None
+    ]

@@ -19,7 +19,6 @@ from monitor.stream.choice import explain_missing_ratios
 from monitor.stream.monitor import Monitor
 from monitor.stream.notices import setup_notices
 from monitor.stream.posterior import LikelihoodRatioScorer
-from monitor.stream.records import fingerprint
 from monitor.stream.totals import RunningTotals
 from tests.population.rank_models import evidence_model, population, some_rank_model
 
@@ -269,7 +268,7 @@ def test_a_transcript_does_not_take_the_evidence_of_the_voice():
     mute = Monitor(changed(people, rank_models=own), names, "s2")
     assert mute.attacker.support_bits is None
     assert "no evidence" in [notice.kind for notice in setup_notices(mute)]
-    assert fingerprint(monitor)["rank_model"] != fingerprint(mute)["rank_model"]
+    assert monitor.plan.fingerprint != mute.plan.fingerprint
     # where words have evidence it counts
     people = of_voice_and_words(words_too=True)
     attacker = Attacker(people, names, "s2")

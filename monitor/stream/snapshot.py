@@ -1,0 +1,309 @@
+"""Snapshots: one running stream as bytes, which another process continues. They hold no audio.
+
+A snapshot has the attributes of the stream's parts. An object leaves out its sound, and what the
+plan gives it, by a method ``kept``; ``resume`` completes it afterwards. Bytes are decoded to plain
+values and arrays, which never choose a class of their own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import zlib
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from monitor.errors import StoreError, UsageError
+from monitor.events.reading import OpenChange
+from monitor.features.channel import Channel, ConditionRows
+from monitor.features.embeddings import SpeechWindows
+from monitor.features.extractor import (
+    Extractor,
+    Mixer,
+    RecordingFeatures,
+    Resampler,
+    VoiceActivity,
+    VoiceDetector,
+)
+from monitor.features.f0 import F0
+from monitor.features.framing import BadSamples, Framer
+from monitor.features.landmarks import Landmarks
+from monitor.features.level import HighPass, Leveller, Syllables
+from monitor.features.phones import Codes
+from monitor.features.waveform import Waveform
+from monitor.maths.condition import Condition
+from monitor.maths.landmarks import StreamLandmarks
+from monitor.maths.scores import EmbeddingSum, Histogram
+from monitor.networks.layers import BlockStream, FrameBuffer
+from monitor.protocols import Stateful
+from monitor.safe_text import printable
+from monitor.stream.clocks import BlocksToTicks
+from monitor.stream.conditions import StreamConditions
+from monitor.stream.copies import CopyFinder, LandmarkWindows
+from monitor.stream.event_order import EventOrder
+from monitor.stream.evidence import Evidence, Mark, PrefixSums
+from monitor.stream.intake import Intake
+from monitor.stream.observers import Observers
+from monitor.stream.plan import Plan
+from monitor.stream.reading_builder import ReadingBuilder
+from monitor.stream.repeats import Correction, FrameChange, FrameLog, RepeatFinder, RepeatGate
+from monitor.stream.second_voice import Mixture, SecondVoice, Turns
+from monitor.stream.segments import SpeakerSegments
+from monitor.stream.speaker_changes import ChangeDetector, Recordings, SpeakerChanges
+from monitor.stream.stream import Stream
+from monitor.stream.totals import FeatureTotals
+from monitor.types import AnyArray, Block, EarlyFrames, Gap, Notice, SpeechWindow, Track
+from monitor.version import __version__
+
+_MAGIC = b"monitor-stream-1"
+_MOST_BYTES = 64 << 20
+
+_PARTS = (
+    *(Stream, Intake, BlocksToTicks, Evidence, PrefixSums, EventOrder, ReadingBuilder, Observers),
+    *(CopyFinder, LandmarkWindows, RepeatFinder, RepeatGate, FrameLog, StreamLandmarks),
+    *(StreamConditions, Recordings, SpeakerChanges, ChangeDetector, SpeakerSegments, SecondVoice),
+    *(Extractor, RecordingFeatures, BadSamples, ConditionRows, Mixer, HighPass, Leveller),
+    *(Syllables, VoiceActivity, VoiceDetector, Framer, Resampler, F0, SpeechWindows, Codes),
+    *(Channel, Landmarks, Waveform, BlockStream, FrameBuffer, Histogram, EmbeddingSum),
+)
+"""Classes with a state, and their subclasses. A new stream has their objects already."""
+_VALUES: Mapping[str, type[Any]] = {
+    value.__name__: value
+    for value in (
+        *(Condition, Correction, EarlyFrames, FeatureTotals, FrameChange, Gap, Mark, Mixture),
+        *(Notice, OpenChange, SpeechWindow, Track, Turns),
+    )
+}
+"""Classes of values, which are made from their fields."""
+_SAME = ["same"]
+"""Mark of what a new stream already has: its settings, networks and templates."""
+
+
+def take_snapshot(plan: Plan, stream: Stream, rules: Sequence[Stateful] = ()) -> bytes:
+    """Return a running stream, and the state of its rules, as bytes.
+
+    UsageError where it cannot move: features of your own, words or ready-made frames beside audio.
+    """
+    _check_movable(plan, stream)
+    reader = stream.intake.block_reader
+    audio = None if reader is None else [*(reader.key or (0, 0)), reader.seconds]
+    content = msgspec.msgpack.encode(
+        {
+            "settings": _describe_settings(plan),
+            "rules": [rule.state() for rule in rules],
+            "audio": audio,
+            "stream": _encode(stream),
+        }
+    )
+    packed = zlib.compress(content, 1)
+    return _MAGIC + hashlib.sha256(packed).digest() + packed
+
+
+def resume_snapshot(
+    plan: Plan, stream: Stream, data: bytes, rules: Sequence[Stateful] = ()
+) -> float:
+    """Continue a snapshot in an unused stream; return the audio seconds that it has processed.
+
+    StoreError where it is damaged, or of another version, population or settings.
+    """
+    if stream.phase != "opened":
+        raise UsageError("a snapshot continues in a monitor without audio: make another one")
+    content = _read(data)
+    try:
+        _compare(content["settings"], _describe_settings(plan))
+        seconds = 0.0
+        if content["audio"] is not None:
+            recording, rate, seconds = content["audio"]
+            key = int(recording), int(rate) or 16_000
+            for _ in stream.intake.process(Block(np.empty(0, np.float32), key[1], key[0])):
+                pass  # it makes what processes a recording
+        _decode(content["stream"], stream)
+        for rule, state in zip(rules, content["rules"], strict=True):
+            rule.restore(state)
+        return float(seconds)
+    except StoreError:
+        raise
+    except Exception as error:  # bytes may be forged: whatever they lead to, they are refused
+        raise StoreError(f"the snapshot is damaged ({type(error).__name__})") from error
+
+
+def read_seconds(data: bytes) -> float:
+    """Return the audio seconds that a snapshot has processed; StoreError where it is damaged."""
+    audio = _read(data).get("audio")
+    return 0.0 if audio is None else float(audio[2])
+
+
+def _check_movable(plan: Plan, stream: Stream) -> None:
+    if plan.own_features:
+        raise UsageError("streams with features of your own cannot move: name built-in features")
+    if stream.intake.coverage is not None or stream.intake.has_beside:
+        raise UsageError("streams with words or frames beside the audio cannot move")
+    if stream.phase == "ended":
+        raise UsageError("the stream has ended: there is nothing to move")
+
+
+def _describe_settings(plan: Plan) -> dict[str, object]:
+    """Return what must be the same where a snapshot continues."""
+    return {
+        "version": __version__,
+        "features": list(plan.features),
+        "watch": plan.watch,
+        "session": plan.session,
+        "headline": plan.headline,
+        "template_seconds": plan.settings.template_seconds,
+        "second_voice": plan.settings.second_voice,
+        **plan.fingerprint,
+        **plan.configuration(),
+    }
+
+
+def _compare(saved: Mapping[str, object], now: Mapping[str, object]) -> None:
+    if differs := [name for name in {**now, **saved} if now.get(name) != saved.get(name)]:
+        what = printable(", ".join(differs)).replace("_", " ")
+        raise StoreError(
+            f"the snapshot is of another stream (not the same: {what}). Open it with the same "
+            "version, population and settings"
+        )
+
+
+def _read(data: bytes) -> dict[str, Any]:
+    """Decode bytes to plain values; StoreError of what is no snapshot."""
+    begin = len(_MAGIC) + hashlib.sha256().digest_size
+    if not data.startswith(_MAGIC):
+        raise StoreError("not a snapshot of a stream by this version of the program")
+    packed = data[begin:]
+    if hashlib.sha256(packed).digest() != data[len(_MAGIC) : begin]:
+        raise StoreError("the snapshot is damaged (checksum)")
+    try:
+        inflate = zlib.decompressobj()
+        content = inflate.decompress(packed, _MOST_BYTES)
+        if inflate.unconsumed_tail:
+            raise StoreError(f"the snapshot is larger than {_MOST_BYTES >> 20} MB")
+        decoded: dict[str, Any] = msgspec.msgpack.decode(content, type=dict[str, Any])
+    except (zlib.error, msgspec.DecodeError) as error:
+        raise StoreError(f"the snapshot is damaged ({type(error).__name__})") from error
+    return decoded
+
+
+def _encode(value: Any) -> Any:
+    """Return plain values, arrays as their bytes; `_SAME` for what a new stream has."""
+    if isinstance(value, np.ndarray | np.generic):
+        array = np.asarray(value)
+        return ["array", array.dtype.str, list(array.shape), array.tobytes()]
+    if value is None or isinstance(value, bool | int | float | str | bytes):
+        return value
+    if _VALUES.get(type(value).__name__) is type(value):
+        return ["value", type(value).__name__, _encode_value(value)]
+    if isinstance(value, list | tuple | deque | set | frozenset):
+        kind = "tuple" if isinstance(value, tuple) else "set" if isinstance(value, set) else "list"
+        return [kind, [_encode(each) for each in value]]
+    if isinstance(value, dict):
+        return ["dict", [[_encode(key), _encode(each)] for key, each in value.items()]]
+    feature = getattr(value, "feature", value)  # of one that measures its cost
+    if isinstance(feature, _PARTS):
+        return ["part", {name: _encode(each) for name, each in _attributes(feature).items()}]
+    return _SAME
+
+
+def _encode_value(value: Any) -> dict[str, Any]:
+    if isinstance(value, SpeechWindow):  # without its sound
+        nothing = np.empty((value.ticks.size, 0), np.float32)
+        value = SpeechWindow(value.ticks, nothing, value.runs)
+    names = [field.name for field in fields(value)] if is_dataclass(value) else value._fields
+    return {name: _encode(getattr(value, name)) for name in names}
+
+
+def _attributes(part: Any) -> dict[str, Any]:
+    if hasattr(part, "kept"):
+        return dict(part.kept())
+    if hasattr(part, "__dict__"):
+        attributes: dict[str, Any] = vars(part)
+        return attributes
+    slots = [name for base in type(part).__mro__ for name in getattr(base, "__slots__", ())]
+    return {name: getattr(part, name) for name in slots}
+
+
+def _decode(node: Any, now: Any) -> Any:
+    """Return the value of a node; parts, lists and dicts of ``now`` are changed in place."""
+    if not isinstance(node, list):
+        return node
+    kind, *content = node
+    if kind == "same":
+        return now
+    if kind == "array":
+        return _decode_array(*content)
+    if kind == "value":
+        value = _VALUES[content[0]]
+        return value(**{name: _decode(each, None) for name, each in content[1].items()})
+    if kind == "part":
+        return _decode_part(content[0], now)
+    if kind == "dict":
+        before = now if isinstance(now, dict) else {}
+        keys = [_decode(key, None) for key, _ in content[0]]
+        values = [
+            _decode(each, before.get(k)) for k, (_, each) in zip(keys, content[0], strict=True)
+        ]
+        before.clear()
+        before.update(zip(keys, values, strict=True))
+        return before
+    return _decode_series(kind, content[0], now)
+
+
+def _decode_series(kind: str, nodes: Sequence[Any], now: Any) -> Any:
+    is_alike = isinstance(now, list | tuple) and len(now) == len(nodes)
+    items = [_decode(node, now[i] if is_alike else None) for i, node in enumerate(nodes)]
+    if kind == "tuple":
+        return tuple(items)
+    if kind == "set":
+        return set(items)
+    if isinstance(now, deque):
+        now.clear()
+        now.extend(items)
+        return now
+    if isinstance(now, list):
+        now[:] = items
+        return now
+    return items
+
+
+def _decode_part(saved: Mapping[str, Any], now: Any) -> Any:
+    part = getattr(now, "feature", now)
+    if not isinstance(part, _PARTS):
+        raise ValueError("it has a part that this stream lacks")
+    before = _attributes(part)
+    if saved.keys() != before.keys():
+        raise ValueError(f"{type(part).__name__} has other attributes")
+    for name, node in saved.items():
+        value = _decode(node, getattr(part, name))
+        old = before[name]
+        if isinstance(old, int | float | np.generic | np.ndarray) and not _fits(value, old):
+            raise ValueError(f"{name} is of another kind")
+        setattr(part, name, value)
+    if hasattr(part, "resume"):
+        part.resume()
+    return now
+
+
+def _fits(value: Any, old: Any) -> bool:
+    """Return whether a value can replace that of a new stream."""
+    if isinstance(old, np.ndarray):
+        return isinstance(value, np.ndarray) and (value.dtype.kind, value.ndim) == (
+            old.dtype.kind,
+            old.ndim,
+        )
+    return isinstance(value, int | float | np.generic)
+
+
+def _decode_array(dtype: str, shape: Sequence[int], content: bytes) -> AnyArray:
+    kind = np.dtype(dtype)
+    if kind.kind not in "biuf" or min(shape, default=0) < 0:
+        raise ValueError("an array of another kind")
+    if math.prod(shape) * kind.itemsize != len(content):
+        raise ValueError("an array of another length")
+    array = np.frombuffer(content, kind).reshape(shape).copy()
+    return array if shape else array[()]
