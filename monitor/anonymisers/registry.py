@@ -16,8 +16,7 @@ from monitor.errors import UsageError
 from monitor.protocols import Anonymiser
 
 SCOREBOARD = Path(__file__).with_name("scoreboard.json")
-"""Bits measured by attackers on each method, as `monitor attack --scoreboard` writes them
-(benchmarks/voice_changers.py)."""
+"""Bits measured by attackers on each method (benchmarks/voice_changers.py)."""
 ANONYMISERS: dict[str, Callable[[str, Utterance], Anonymiser]] = {}  # factories by name
 
 

@@ -52,7 +52,7 @@ def test_any_recogniser_measures_word_errors(run, voices, tmp_path):
 
 def test_one_command_tests_an_anonymiser_and_goes_on_from_what_was_heard(run, voices, tmp_path):
     out, table = tmp_path / "out", tmp_path / "table.json"
-    asked = ("attack", voices, "-o", out, "--method", "noise:0", *TINY, "--scoreboard", table)
+    asked = ("attack", voices, "-o", out, "--method", "noise:0", *TINY, {"scoreboard": table})
     done = run(*asked)
     assert done.code == 0, done.err
     names = {path.name for path in out.iterdir()}

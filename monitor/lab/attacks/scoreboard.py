@@ -1,7 +1,8 @@
 """Is a voice changer enough? A table of the bits that attackers learn through common programs.
 
-`benchmarks/voice_changers.py` measured the shipped rows, and `monitor attack --scoreboard` adds
-yours. Each row names its corpus and number of people. Rows that differ in them are not comparable.
+`benchmarks/voice_changers.py` measured the shipped rows, and the setting `scoreboard` of `monitor
+attack` adds yours. Each row names its corpus and number of people. Rows that differ in them are
+not comparable.
 """
 
 from __future__ import annotations
@@ -281,7 +282,7 @@ class Scoreboard:
 def check_suffix(path: Path) -> None:
     """Raise UsageError unless the suffix is one of `SUFFIXES`."""
     if path.suffix.lower() not in SUFFIXES:
-        raise UsageError(f"invalid --scoreboard {file_name(path)}: use {', '.join(SUFFIXES)}")
+        raise UsageError(f"invalid scoreboard {file_name(path)}: use {', '.join(SUFFIXES)}")
 
 
 def format_delay(row: ScoreRow) -> str:

@@ -165,8 +165,8 @@ class AttackOptions:
         "wav.scp and trials, and enrolls there or in the folder beside it.",
     )
     fresh: bool = option("--fresh", "Delete the cache of an earlier run.")
-    scoreboard: Path | None = option(
-        "--scoreboard FILE",
+    scoreboard: Path | None = setting(
+        "scoreboard FILE",
         "Also write the table of common voice changers with your methods, as .html, .md or .json. "
         "An existing .json is extended. Otherwise the shipped rows are used.",
         type=click.Path(path_type=Path, dir_okay=False),
@@ -306,8 +306,8 @@ def _check_options(options: AttackOptions) -> tuple[int, ...]:
 
     if options.voiceprivacy and (options.attributes or options.scoreboard or options.asr_command):
         raise UsageError(
-            "--voiceprivacy prints a table of its own: leave out --attributes, --scoreboard and "
-            "--asr-command"
+            "--voiceprivacy prints a table of its own: leave out --attributes, --asr-command and "
+            "the setting scoreboard"
         )
     if options.asr_command is not None:
         check_recogniser(options.asr_command)
