@@ -268,7 +268,8 @@ def _protect_each(
 def _hold_to_budget(options: ProtectOptions, method: str | None) -> int:
     """Write the part of a recording that a budget of bits allows."""
     from monitor.population.population import Population
-    from monitor.run.scrubbing import ScrubSettings, scrub
+    from monitor.run.scrub_attackers import ScrubSettings
+    from monitor.run.scrubbing import scrub
 
     budget = options.budget
     _check_budget(options, method)

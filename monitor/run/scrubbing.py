@@ -11,290 +11,48 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import count, islice, pairwise
+from itertools import count
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 import soundfile
 
-from monitor.alerts.budgets import check_reach
 from monitor.anonymisers.recording import FORMATS, ProtectedBlocks, sound_file
-from monitor.errors import MonitorError, SourceError, StoreError, UsageError
-from monitor.events.reading import Reading
+from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.events.schema import compact
 from monitor.features.extractor import Extractor
 from monitor.features.framing import join_runs
-from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
+from monitor.features.registry import FeatureSetup
 from monitor.phrases import clock_time, plural
 from monitor.plots.recording import ScrubCurves
 from monitor.population.population import Population
-from monitor.protocols import Source
 from monitor.run.measuring import Measurement
 from monitor.run.run import Run
+from monitor.run.scrub_attackers import (
+    CHANGED,
+    CLEAR,
+    CUT,
+    LEFT,
+    SILENCE,
+    WHOLE,
+    DisclosureCurve,
+    ScrubSettings,
+    TriedAttacker,
+    TriedAttackers,
+)
+from monitor.run.stretches import SINGLES, CutStretch, choose_kept, divide_at_pauses
 from monitor.safe_text import file_name
 from monitor.sources.base import Samples, protection_tag
 from monitor.sources.file import File
 from monitor.stream.monitor import Monitor
-from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray
+from monitor.types import FloatArray
 
-# ---------------------------------------------------------------------------------------- stretches
-
-_PAUSE_TICKS = 20
-"""A pause in which may be cut."""
-_LEAST_SPEECH, _MOST_SPEECH = 0.6, 3.0  # seconds of a stretch, where pauses allow it
+_NAMED = 6  # stretches that a report names
 _FADE_SECONDS = 0.005
-_SINGLES = 2
-"""Beginnings of a single stretch."""
-
-
-@dataclass(frozen=True, slots=True)
-class CutStretch:
-    """A part of a recording from one pause to another."""
-
-    start: float  # start, end: seconds, from the end of the previous one
-    end: float
-    speech: float  # seconds of speech in it
-    is_kept: bool = True  # whether it is published as it was spoken
-
-
-def divide_at_pauses(speech: BoolArray) -> list[CutStretch]:
-    """Divide a recording, as its speech decisions (ticks,), in the middle of its pauses.
-
-    Stretches of less than 0.6 s of speech are joined with the next. Those of more than three are
-    divided at their longest shorter pause, or in the middle if they have none.
-
-    Example:
-        >>> speech = np.repeat([True, False, True, False, True], [200, 60, 30, 40, 150])
-        >>> [(cut.start, cut.end, cut.speech) for cut in divide_at_pauses(speech)]
-        [(0.0, 2.3, 2.0), (2.3, 4.8, 1.8)]
-    """
-    ticks = len(speech)
-    counts = np.concatenate([[0], np.cumsum(speech)])
-
-    def count_seconds(start: int, end: int) -> float:
-        return float(counts[end] - counts[start]) / TICKS_PER_SECOND
-
-    cuts = [0, *((a + b) // 2 for a, b in _pauses(speech, _PAUSE_TICKS)), ticks]
-    joined = [0]
-    for cut in cuts[1:-1]:
-        enough = count_seconds(joined[-1], cut) >= _LEAST_SPEECH
-        if enough and count_seconds(cut, ticks) >= _LEAST_SPEECH:
-            joined.append(cut)
-    stretches = []
-    for start, end in zip(joined, [*joined[1:], ticks], strict=True):
-        for a, b in pairwise(_divide(speech, start, end, count_seconds)):
-            seconds = count_seconds(a, b)
-            stretches.append(CutStretch(a / TICKS_PER_SECOND, b / TICKS_PER_SECOND, seconds))
-    return stretches
-
-
-def _pauses(speech: BoolArray, minimum: int) -> list[tuple[int, int]]:
-    """Return runs without speech within the recording, of at least this many ticks."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[True], speech, [True]]).astype(int)))
-    runs = [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
-    return [(a, b) for a, b in runs if a > 0 and b < len(speech) and b - a >= minimum]
-
-
-def _divide(
-    speech: BoolArray, start: int, end: int, count_seconds: Callable[[int, int], float]
-) -> list[int]:
-    if count_seconds(start, end) <= _MOST_SPEECH:
-        return [start, end]
-    inside = [
-        (b - a, start + (a + b) // 2)
-        for a, b in _pauses(speech[start:end], 1)
-        if min(count_seconds(start, start + a), count_seconds(start + b, end)) >= _LEAST_SPEECH
-    ]
-    spoken = np.cumsum(speech[start:end])
-    middle = max(inside)[1] if inside else start + int(np.searchsorted(spoken, spoken[-1] / 2))
-    first = _divide(speech, start, middle, count_seconds)
-    return [*first[:-1], *_divide(speech, middle, end, count_seconds)]
-
-
-# ------------------------------------------------------------------------------------------- search
-
-
-def choose_kept(
-    speech: Sequence[float],
-    order: Sequence[int],
-    is_allowed: Callable[[frozenset[int]], bool],
-    tries: int,
-) -> frozenset[int]:
-    """Choose stretches with as much speech as is allowed; empty where not one is.
-
-    There are several beginnings: the longest part of the order that is allowed, found by halving,
-    and the longest stretches that are by themselves. Beside each, this many of the others are
-    tested one by one, in order. The most speech wins.
-
-    Example:
-        >>> cost = [5, 1, 1, 3]
-        >>> def is_allowed(choice):
-        ...     return sum(cost[i] for i in choice) <= 5
-        >>> sorted(choose_kept([4.0, 2.0, 2.0, 3.0], [1, 2, 0, 3], is_allowed, 9))
-        [1, 2, 3]
-    """
-    if is_allowed(frozenset(order)):
-        return frozenset(order)
-    low, high = 0, len(order)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if is_allowed(frozenset(order[:middle])) else (low, middle)
-    longest = sorted(order, key=lambda i: -speech[i])
-    alone = (frozenset({i}) for i in longest[:tries] if is_allowed(frozenset({i})))
-    best: frozenset[int] = frozenset()
-    for choice in dict.fromkeys([frozenset(order[:low]), *islice(alone, _SINGLES)]):
-        for stretch in [i for i in order if i not in choice][:tries]:
-            if is_allowed(choice | {stretch}):
-                choice |= {stretch}
-        best = max(best, choice, key=lambda stretches: sum(speech[i] for i in stretches))
-    return best
-
-
-# ---------------------------------------------------------------------------------------- attackers
-
-CLEAR, PROTECTED = "clear", "protected"
-WHOLE, LEFT, CHANGED = "all of it", "what is left as it was", "what was changed"
-CUT, SILENCE = "cut", "silence"
-_TRIES = 24
-_TOLD = 6  # stretches that are named
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScrubSettings:
-    """Attackers, changes and search of `scrub`."""
-
-    features: Sequence[str] | None = None  # names; None for all that can be
-    silence: bool = False  # leave silence in the place of what is taken out
-    anonymiser: str | None = None  # protect stretches by this method instead of taking them out
-    protected: Population | None = None  # made of protected speech
-    seed: int | None = None  # seed of the method's draws; None for random
-    tries: int = _TRIES  # stretches that are tried one by one beside those that halving has found
-    setup: FeatureSetup = AS_ENVIRONMENT  # from where features are made
-
-    def __post_init__(self) -> None:
-        if self.protected is not None and self.anonymiser is None:
-            raise UsageError("templates of protected speech go with an anonymiser")
-
-    @property
-    def change(self) -> str:
-        """Change to what is not kept: ``"cut"``, ``"silence"``, or the method that protects."""
-        method = self.anonymiser
-        if method is None:
-            return SILENCE if self.silence else CUT
-        return "an anonymiser command" if method.startswith("command:") else method
-
-
-@dataclass(frozen=True, slots=True)
-class TriedAttacker:
-    """An attacker who is tried."""
-
-    hears: str  # which part of what is published
-    templates: str  # of clear speech, or of speech protected by the same method
-    features: tuple[str, ...]  # that are weighed together
-
-    @property
-    def name(self) -> str:
-        """Features, part and templates, for people."""
-        return f"{'+'.join(self.features)}, {self.hears}, {self.templates} templates"
-
-
-@dataclass(frozen=True, slots=True)
-class DisclosureCurve:
-    """Bits that an attacker has, second by second."""
-
-    seconds: FloatArray  # shape (k,), of the readings
-    bits: FloatArray
-    short: bool = False  # cut to what calibration supports, under the budget: it may be more
-
-    @property
-    def peak(self) -> float:
-        """Most bits at any reading; infinite where that is unknown."""
-        return math.inf if self.short else float(self.bits.max(initial=0.0))
-
-    @property
-    def peak_seconds(self) -> float:
-        """Seconds to the reading with most bits."""
-        return float(self.seconds[self.bits.argmax()]) if self.bits.size else 0.0
-
-    def __str__(self) -> str:
-        return f"{'at least ' if self.short else ''}{self.bits.max(initial=0.0):.1f} bits"
-
-
-class TriedAttackers:
-    """Attackers who are tried on a recording, by features and by what they have enrolled."""
-
-    def __init__(
-        self,
-        source: Source,
-        population: Population,
-        watch: str,
-        budget: float,
-        settings: ScrubSettings,
-    ) -> None:
-        first = Monitor.for_source(
-            source, population, settings.features, watch, on_change="note", setup=settings.setup
-        )
-        check_reach(budget, first.headline, first.attacker)
-        first.fit_to(source)
-        if first.session == "same":
-            raise UsageError(
-                f"another part of {source.label} is enrolled. The output hides that overlap, so "
-                "its bits would be wrong. Enrol another recording."
-            )
-        if first.front_end.audio_features != first.features:
-            raise UsageError(
-                "a budget changes sound alone: leave features of words out (--features)"
-            )
-        self.budget, self.first = budget, first
-        self.monitors: dict[TriedAttacker, Monitor] = {}  # from which fresh ones are made
-        sets = [first.features, *((name,) for name in first.features if len(first.features) > 1)]
-        portions = {CLEAR: (WHOLE,) if settings.change == CUT else (WHOLE, LEFT),
-                 PROTECTED: (WHOLE, CHANGED)}  # fmt: skip
-        for templates, people in ((CLEAR, population), (PROTECTED, settings.protected)):
-            if people is None:
-                continue
-            if {s.name for s in people.speakers} != {s.name for s in population.speakers}:
-                raise UsageError("the protected population holds other people than the clear one")
-            for features in sets:
-                try:
-                    monitor = Monitor(
-                        people, features, watch, session="cross", on_change="note",
-                        setup=settings.setup,
-                    )  # fmt: skip
-                except (StoreError, UsageError):
-                    if features == first.features:
-                        raise
-                    continue  # no rank model of this feature alone
-                if monitor.headline == first.headline:
-                    for portion in portions[templates]:
-                        self.monitors[TriedAttacker(portion, templates, features)] = monitor
-
-    def score_candidate(
-        self, portion: str, samples: FloatArray, rate: int
-    ) -> dict[TriedAttacker, DisclosureCurve]:
-        """Measure the attackers' bits on this part, samples (n, channels)."""
-        if not samples.size:
-            return {}
-        extractor = self.first.create_sibling().create_block_reader()
-        runs = [run for block in Samples(samples, rate) for run in extractor.process(block)]
-        frames = join_runs([*runs, extractor.flush()])
-        curves = {}
-        for attacker, monitor in self.monitors.items():
-            if attacker.hears == portion:
-                events = monitor.create_sibling().listen([frames])
-                readings = [e for e in events if isinstance(e, Reading) and e.bits is not None]
-                seconds, bits = np.array([(r.seconds, r.bits) for r in readings]).reshape(-1, 2).T
-                under = (b <= self.budget for b in bits)
-                short = any(r.at_least and low for r, low in zip(readings, under, strict=True))
-                curves[attacker] = DisclosureCurve(seconds, bits, short)
-        return curves
-
-
-# ---------------------------------------------------------------------------------------- scrubbing
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,9 +99,9 @@ class ScrubbedRecording:
         when = f", over the budget from {clock_time(over[0])} on" if over.size else ""
         retained = [stretch for stretch in self.stretches if stretch.is_kept]
         places = ", ".join(
-            f"{clock_time(s.start)} to {clock_time(s.end)}" for s in retained[:_TOLD]
+            f"{clock_time(s.start)} to {clock_time(s.end)}" for s in retained[:_NAMED]
         )
-        more = f" and {len(retained) - _TOLD} more" if len(retained) > _TOLD else ""
+        more = f" and {len(retained) - _NAMED} more" if len(retained) > _NAMED else ""
         fraction = self.kept_seconds / self.speech_seconds
         return [
             f"{self.recording}: {curve} of {self.watch} ({self.headline}) to the strongest of "
@@ -631,7 +389,7 @@ def _search(
     progress("measuring each stretch", 0.1)
     order = candidates.order_by_density()
     tries = settings.tries
-    steps = math.ceil(math.log2(max(len(order), 2))) + (2 + _SINGLES) * min(tries, len(order))
+    steps = math.ceil(math.log2(max(len(order), 2))) + (2 + SINGLES) * min(tries, len(order))
     done = count(1)
 
     def is_allowed(choice: frozenset[int]) -> bool:

@@ -18,16 +18,9 @@ from monitor.events.run import RunStart
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.run.measuring import MeasurementSettings, measure
-from monitor.run.scrubbing import (
-    CHANGED,
-    LEFT,
-    PROTECTED,
-    WHOLE,
-    ScrubSettings,
-    choose_kept,
-    divide_at_pauses,
-    scrub,
-)
+from monitor.run.scrub_attackers import CHANGED, LEFT, PROTECTED, WHOLE, ScrubSettings
+from monitor.run.scrubbing import scrub
+from monitor.run.stretches import choose_kept, divide_at_pauses
 from monitor.types import TICKS_PER_SECOND
 
 READER = "2035"

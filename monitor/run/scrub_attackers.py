@@ -1,0 +1,156 @@
+"""Attackers that are tried on every candidate of a scrubbed recording."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from monitor.alerts.budgets import check_reach
+from monitor.errors import StoreError, UsageError
+from monitor.events.reading import Reading
+from monitor.features.framing import join_runs
+from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
+from monitor.population.population import Population
+from monitor.protocols import Source
+from monitor.sources.base import Samples
+from monitor.stream.monitor import Monitor
+from monitor.types import FloatArray
+
+CLEAR, PROTECTED = "clear", "protected"
+WHOLE, LEFT, CHANGED = "all of it", "what is left as it was", "what was changed"
+CUT, SILENCE = "cut", "silence"
+_TRIES = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScrubSettings:
+    """Attackers, changes and search of `scrub`."""
+
+    features: Sequence[str] | None = None  # names; None for all that can be
+    silence: bool = False  # leave silence in the place of what is taken out
+    anonymiser: str | None = None  # protect stretches by this method instead of taking them out
+    protected: Population | None = None  # made of protected speech
+    seed: int | None = None  # seed of the method's draws; None for random
+    tries: int = _TRIES  # stretches that are tried one by one beside those that halving has found
+    setup: FeatureSetup = AS_ENVIRONMENT  # from where features are made
+
+    def __post_init__(self) -> None:
+        if self.protected is not None and self.anonymiser is None:
+            raise UsageError("templates of protected speech go with an anonymiser")
+
+    @property
+    def change(self) -> str:
+        """Change to what is not kept: ``"cut"``, ``"silence"``, or the method that protects."""
+        method = self.anonymiser
+        if method is None:
+            return SILENCE if self.silence else CUT
+        return "an anonymiser command" if method.startswith("command:") else method
+
+
+@dataclass(frozen=True, slots=True)
+class TriedAttacker:
+    """An attacker who is tried."""
+
+    hears: str  # which part of what is published
+    templates: str  # of clear speech, or of speech protected by the same method
+    features: tuple[str, ...]  # that are weighed together
+
+    @property
+    def name(self) -> str:
+        """Features, part and templates, for people."""
+        return f"{'+'.join(self.features)}, {self.hears}, {self.templates} templates"
+
+
+@dataclass(frozen=True, slots=True)
+class DisclosureCurve:
+    """Bits that an attacker has, second by second."""
+
+    seconds: FloatArray  # shape (k,), of the readings
+    bits: FloatArray
+    short: bool = False  # cut to what calibration supports, under the budget: it may be more
+
+    @property
+    def peak(self) -> float:
+        """Most bits at any reading; infinite where that is unknown."""
+        return math.inf if self.short else float(self.bits.max(initial=0.0))
+
+    @property
+    def peak_seconds(self) -> float:
+        """Seconds to the reading with most bits."""
+        return float(self.seconds[self.bits.argmax()]) if self.bits.size else 0.0
+
+    def __str__(self) -> str:
+        return f"{'at least ' if self.short else ''}{self.bits.max(initial=0.0):.1f} bits"
+
+
+class TriedAttackers:
+    """Attackers who are tried on a recording, by features and by what they have enrolled."""
+
+    def __init__(
+        self,
+        source: Source,
+        population: Population,
+        watch: str,
+        budget: float,
+        settings: ScrubSettings,
+    ) -> None:
+        first = Monitor.for_source(
+            source, population, settings.features, watch, on_change="note", setup=settings.setup
+        )
+        check_reach(budget, first.headline, first.attacker)
+        first.fit_to(source)
+        if first.session == "same":
+            raise UsageError(
+                f"another part of {source.label} is enrolled. The output hides that overlap, so "
+                "its bits would be wrong. Enrol another recording."
+            )
+        if first.front_end.audio_features != first.features:
+            raise UsageError(
+                "a budget changes sound alone: leave features of words out (--features)"
+            )
+        self.budget, self.first = budget, first
+        self.monitors: dict[TriedAttacker, Monitor] = {}  # from which fresh ones are made
+        sets = [first.features, *((name,) for name in first.features if len(first.features) > 1)]
+        portions = {CLEAR: (WHOLE,) if settings.change == CUT else (WHOLE, LEFT),
+                 PROTECTED: (WHOLE, CHANGED)}  # fmt: skip
+        for templates, people in ((CLEAR, population), (PROTECTED, settings.protected)):
+            if people is None:
+                continue
+            if {s.name for s in people.speakers} != {s.name for s in population.speakers}:
+                raise UsageError("the protected population holds other people than the clear one")
+            for features in sets:
+                try:
+                    monitor = Monitor(
+                        people, features, watch, session="cross", on_change="note",
+                        setup=settings.setup,
+                    )  # fmt: skip
+                except (StoreError, UsageError):
+                    if features == first.features:
+                        raise
+                    continue  # no rank model of this feature alone
+                if monitor.headline == first.headline:
+                    for portion in portions[templates]:
+                        self.monitors[TriedAttacker(portion, templates, features)] = monitor
+
+    def score_candidate(
+        self, portion: str, samples: FloatArray, rate: int
+    ) -> dict[TriedAttacker, DisclosureCurve]:
+        """Measure the attackers' bits on this part, samples (n, channels)."""
+        if not samples.size:
+            return {}
+        extractor = self.first.create_sibling().create_block_reader()
+        runs = [run for block in Samples(samples, rate) for run in extractor.process(block)]
+        frames = join_runs([*runs, extractor.flush()])
+        curves = {}
+        for attacker, monitor in self.monitors.items():
+            if attacker.hears == portion:
+                events = monitor.create_sibling().listen([frames])
+                readings = [e for e in events if isinstance(e, Reading) and e.bits is not None]
+                seconds, bits = np.array([(r.seconds, r.bits) for r in readings]).reshape(-1, 2).T
+                under = (b <= self.budget for b in bits)
+                short = any(r.at_least and low for r, low in zip(readings, under, strict=True))
+                curves[attacker] = DisclosureCurve(seconds, bits, short)
+        return curves
