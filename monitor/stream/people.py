@@ -21,6 +21,7 @@ from monitor.events.run import (
     RunEnd,
     RunStart,
 )
+from monitor.maths.assignment import one_to_one
 from monitor.phrases import format_names, plural
 from monitor.safe_text import printable
 from monitor.sources.base import SplitSource, Stretch
@@ -28,7 +29,7 @@ from monitor.stream.monitor import Monitor
 from monitor.stream.speaker_changes import are_different_people
 from monitor.stream.stream import Event
 from monitor.stream.totals import FeatureTotals
-from monitor.types import TICKS_PER_SECOND, AnyArray, Block, FloatArray, Gap, Notice
+from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Gap, Notice
 
 LEAST_SECONDS = 1.0
 """Least seconds of a person alone. With less there is no monitor and no figure."""
@@ -450,52 +451,3 @@ class _Stretches:
         nothing = self.latest - self.latest
         first = sum(self._stretches[:half], start=nothing)
         return first, sum(self._stretches[half:], start=nothing)
-
-
-# --------------------------------------------------------------------------------------- who is who
-# Voices matched to enrolled people, one to one.
-
-_LEAST = 1e-300
-
-
-def one_to_one(shares: FloatArray) -> list[tuple[int | None, float]]:
-    """Find the likeliest match of voices to people, each person to at most one voice.
-
-    The product of the probabilities is the largest (the assignment problem; H. W. Kuhn, Naval
-    Research Logistics Quarterly 1955). Any number of voices may match no person.
-
-    Args:
-        shares: shape (L, N), the probability that voice l is person j. The rest of a row to
-            1 is the probability that the voice is another person.
-
-    Returns:
-        for each voice its person, or None for no match, and the probability that this is right,
-        given that the other matches are.
-
-    Example:
-        >>> matches = one_to_one(np.array([[0.8, 0.1], [0.7, 0.2], [0.1, 0.0]]))
-        >>> [(person, round(probability, 2)) for person, probability in matches]
-        [(0, 0.89), (1, 0.67), (None, 1.0)]
-    """
-    from scipy.optimize import linear_sum_assignment
-
-    voices, people = shares.shape
-    nobody = np.clip(1.0 - shares.sum(axis=1), 0.0, 1.0)
-    cost = np.full((voices, people + voices), -np.log(_LEAST) * (voices + 1.0))
-    cost[:, :people] = -np.log(np.maximum(shares, _LEAST))
-    cost[np.arange(voices), people + np.arange(voices)] = -np.log(np.maximum(nobody, _LEAST))
-    chosen = linear_sum_assignment(cost)[1]
-    is_matched = np.zeros(people, np.bool_)
-    is_matched[chosen[chosen < people]] = True
-    matches: list[tuple[int | None, float]] = []
-    for voice, column in enumerate(chosen.tolist()):
-        is_enrolled = column < people
-        free = ~is_matched
-        if is_enrolled:
-            free[column] = True
-        of_all = float(shares[voice, free].sum() + nobody[voice])
-        probability = float(shares[voice, column] if is_enrolled else nobody[voice])
-        matches.append(
-            (column if is_enrolled else None, probability / of_all if of_all > 0 else 0.0)
-        )
-    return matches

@@ -20,16 +20,11 @@ from monitor.alerts import Threshold
 from monitor.errors import UsageError
 from monitor.events.schema import SCHEMA
 from monitor.features.f0 import F0
+from monitor.maths.assignment import one_to_one
 from monitor.run import LogFile, MeasurementSettings, Run, RunSettings, status_of
 from monitor.sources import Diarised, PerChannel, Samples
 from monitor.sources.base import Stretch
-from monitor.stream.people import (
-    _ALL_STRETCHES,
-    _MOST_PIECES,
-    MultiSpeakerMonitor,
-    _Voice,
-    one_to_one,
-)
+from monitor.stream.people import _ALL_STRETCHES, _MOST_PIECES, MultiSpeakerMonitor, _Voice
 from monitor.stream.totals import FeatureTotals
 from monitor.transcripts import Turn
 from monitor.types import Block, FloatArray
