@@ -353,8 +353,8 @@ def _describe_alert(alert: Alert) -> tuple[str, str]:
         title = "muted" if alert.way == "muted" else f"protected by {clean(alert.way, 24)}"
         reason = f"the next words could exceed {alert.threshold:g} bits"
         names = "spent", "requested", "left"
-        known = [(getattr(alert, f"{name}_bits"), name) for name in names]
-        parts = [f"{bits:.1f} {name}" for bits, name in known if bits is not None]
+        spent = [(getattr(alert, f"{name}_bits"), name) for name in names]
+        parts = [f"{bits:.1f} {name}" for bits, name in spent if bits is not None]
         return title, f"{reason} ({', '.join(parts) or f'{number(alert.value)} sent'})"
     rule, level = clean(alert.rule, 60), clean(alert.level, 10)
     if alert.state != "raised":

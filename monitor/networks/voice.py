@@ -157,7 +157,7 @@ class VoiceNetwork(StoredNetwork):
         """
         attended = self._attend([mel_decibels(window) for window in windows])
         runs = [self._weigh_runs(attention.copy(), x, slots) for attention, x in attended]
-        return np.stack([self._weigh(*each) for each in attended]), np.stack(runs)
+        return np.stack([self._weigh(*layers) for layers in attended]), np.stack(runs)
 
     def _attend(self, windows: list[FloatArray]) -> list[tuple[FloatArray, FloatArray]]:
         """Compute the logarithm of attention to the frames of each window, and the frames."""

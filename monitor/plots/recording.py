@@ -169,12 +169,12 @@ def _heading(curves: Sequence[PersonCurve]) -> str:
     measured = [curve for curve in curves if math.isfinite(curve.last)]
     if not measured:
         return f"No figures yet for {plural(len(curves), 'person', 'people')}"
-    most = max(measured, key=lambda curve: curve.last)
-    words = phrases.bits_now([r for r in most.readings if r.bits is not None][-1])
-    if len(curves) > 1 and all(most.last - curve.last < _SAME_BITS for curve in curves):
+    highest = max(measured, key=lambda curve: curve.last)
+    words = phrases.bits_now([r for r in highest.readings if r.bits is not None][-1])
+    if len(curves) > 1 and all(highest.last - curve.last < _SAME_BITS for curve in curves):
         return f"Each of {len(curves)} people: {words}"
     among = f", the most exposed of {len(curves)} people" if len(curves) > 1 else ""
-    return f"{short_name(most.label, 18)}{among}: {words}"
+    return f"{short_name(highest.label, 18)}{among}: {words}"
 
 
 def _draw_levels(axes: Axes, start: RunStart, *, evidence: bool) -> None:
@@ -204,10 +204,10 @@ def _draw_cap(axes: Axes, curves: Sequence[PersonCurve], speakers: int | None) -
     evidence = any(curve.evidence for curve in curves)
     readings = [reading for curve in curves for reading in curve.readings]
     caps = [reading.support_bits if evidence else reading.ceiling for reading in readings]
-    known = [cap for cap in caps if cap is not None and math.isfinite(cap)]
-    if not known:
+    finite_caps = [cap for cap in caps if cap is not None and math.isfinite(cap)]
+    if not finite_caps:
         return
-    most, top = max(known), axes.get_ylim()[1]
+    most, top = max(finite_caps), axes.get_ylim()[1]
     axes.axhspan(most, max(top, most), facecolor="none", edgecolor=HATCH, hatch="////",
                  linewidth=0, zorder=1)  # fmt: skip
     who = "calibration supports" if evidence else f"{speakers} people allow"

@@ -251,10 +251,10 @@ class TerminalSink:
         left = points[0][0] if points else 1.0
         last = max(points[-1][0], 4 * left) if points else 4.0
         x_range = (left, max(last, end or 2.0 ** math.ceil(math.log2(last))))
-        most = self.support_bits if self.evidence else high
+        ceiling = self.support_bits if self.evidence else high
         levels = [(0.0, CHANCE)] if low < 0 else []
         levels += [(bits, THRESHOLD) for bits in thresholds]
-        levels += [] if most is None else [(most, CEILING)]
+        levels += [] if ceiling is None else [(ceiling, CEILING)]
         drawing = draw_curve(
             points, width=columns, height=rows, x_range=x_range, y_range=y_range,
             levels=levels, breaks=self._curve.breaks,

@@ -349,8 +349,8 @@ def enrol_part(
 
 def _drop_session(voice: SpeakerSpeech, index: int) -> SpeakerSpeech:
     parts = ("sessions", "speech", "session_names", "sounds")
-    values = {part: getattr(voice, part) for part in parts}
-    return replace(voice, **{part: v[:index] + v[index + 1 :] for part, v in values.items()})
+    values = {field: getattr(voice, field) for field in parts}
+    return replace(voice, **{field: v[:index] + v[index + 1 :] for field, v in values.items()})
 
 
 def _cut_session(voice: SpeakerSpeech, index: int, start: int) -> SpeakerSpeech:

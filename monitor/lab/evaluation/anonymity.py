@@ -107,8 +107,8 @@ def _percentiles(
 ) -> Iterator[Figure]:
     means = np.bincount(matrix.owner, ranks) / tests
     chance = chance_mean_ranks(matrix.population, np.sort(tests))
-    fewest, most = tests.min(), tests.max()
-    tests_each = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+    fewest, maximum = tests.min(), tests.max()
+    tests_each = f"{fewest}" if fewest == maximum else f"{fewest} to {maximum}"
     population = float(matrix.population)
     for percent, floor, warning in (
         (50, (population + 1) / 2, "one first rank hides in an average, and half of the "

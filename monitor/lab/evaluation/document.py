@@ -226,15 +226,16 @@ class Evaluation:
         if len(self.reports) == 1:
             return next(iter(meaning(self.reports[0])), "")
         for key in main_keys(row.key for row in self.comparison.rows):
-            found = [(r.figures[key], r.name) for r in self.reports if key in r.figures]
-            if all(figure.value is not None for figure, _ in found) and len(found) > 1:
-                ranked = sorted(found, key=lambda each: each[0].value or 0.0)
-                (least, private), (most, exposed) = ranked[0], ranked[-1]
-                if least.shown == most.shown:
-                    return f"{most.label}: {most.shown} {most.shown_unit} with every system."
+            figures = [(r.figures[key], r.name) for r in self.reports if key in r.figures]
+            if all(figure.value is not None for figure, _ in figures) and len(figures) > 1:
+                ranked = sorted(figures, key=lambda pair: pair[0].value or 0.0)
+                (lowest, private), (highest, exposed) = ranked[0], ranked[-1]
+                if lowest.shown == highest.shown:
+                    figure = f"{highest.label}: {highest.shown} {highest.shown_unit}"
+                    return f"{figure} with every system."
                 return (
-                    f"{most.label}: {most.shown} {most.shown_unit}".rstrip()
-                    + f" with {exposed}, and {least.shown} with {private}."
+                    f"{highest.label}: {highest.shown} {highest.shown_unit}".rstrip()
+                    + f" with {exposed}, and {lowest.shown} with {private}."
                 )
         return ""
 

@@ -367,7 +367,7 @@ MODULES = "srd lid longitudinal among zebra verification linkage membership anon
 def families() -> tuple[Family, ...]:
     """List every family, in the order of reports."""
     modules = (import_module(f"monitor.lab.evaluation.{name}") for name in MODULES.split())
-    return tuple(sorted((module.FAMILY for module in modules), key=lambda each: each.position))
+    return tuple(sorted((module.FAMILY for module in modules), key=lambda family: family.position))
 
 
 def family_of(key: str) -> Family | None:

@@ -96,9 +96,9 @@ class ListedTrials:
                 )
             columns = np.array([speakers[speaker] for speaker, _ in pairs])
             values = scores[np.array([utterances[trial] for _, trial in pairs]), columns]
-            part = name.partition("_")[2] or parse_folder(self.folder.name)[1] or "all"
+            subset = name.partition("_")[2] or parse_folder(self.folder.name)[1] or "all"
             rate = eer(values[mated], values[~mated], "nearest")
-            yield ChallengeRow(network, self.dataset, part, sides, rate)
+            yield ChallengeRow(network, self.dataset, subset, sides, rate)
             enrolled = np.array([self.genders.get(speaker, "") for speaker, _ in pairs])
             spoken = np.array([self.genders.get(spoken_by[trial], "") for _, trial in pairs])
             for gender, rate in eers_by_gender(values, mated, spoken, enrolled):

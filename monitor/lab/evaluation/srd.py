@@ -284,9 +284,9 @@ def loss_fits(histogram: FloatArray) -> tuple[LossFit, ...]:
 def meaning(figures: Mapping[str, Figure], speakers: int) -> Iterator[str]:
     """Write a paragraph on MeanD, and one on first ranks and the most revealing trial."""
     means = (figures.get(f"srd.{key}") for key in ("mean_bits_model", "mean_bits"))
-    known = [figure for figure in means if figure is not None and figure.value is not None]
-    if known:
-        yield _crowd(figures, known[0], speakers)
+    measured = [figure for figure in means if figure is not None and figure.value is not None]
+    if measured:
+        yield _crowd(figures, measured[0], speakers)
     rank1 = finite_value(figures.get("srd.idr"))
     if rank1 is None:
         return

@@ -251,7 +251,7 @@ def _paint_roc(axes: Axes, systems: Systems) -> None:
 
 
 def _paint_det(axes: Axes, systems: Systems) -> None:
-    paint_det(axes, [(colour, drawn.det) for colour, drawn in systems if drawn.det is not None])
+    paint_det(axes, [(colour, curves.det) for colour, curves in systems if curves.det is not None])
 
 
 def paint_det(axes: Axes, lines: Iterable[tuple[str, Line]]) -> None:

@@ -441,9 +441,9 @@ def eers_by_gender(
         return
     is_cross = (spoken != enrolled) & (spoken != "") & (enrolled != "")
     parts = {kind: (spoken == kind) & (enrolled == kind) for kind in "fm"}
-    for name, part in (*parts.items(), ("cross", mated | is_cross)):
-        if (part & mated).any() and (part & ~mated).any():
-            yield name, eer(scores[part & mated], scores[part & ~mated], "nearest")
+    for name, selection in (*parts.items(), ("cross", mated | is_cross)):
+        if (selection & mated).any() and (selection & ~mated).any():
+            yield name, eer(scores[selection & mated], scores[selection & ~mated], "nearest")
 
 
 EVALUATOR, TRAINED = "ASV_eval", "ASV_eval^anon"
