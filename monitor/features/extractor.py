@@ -518,6 +518,12 @@ class RecordingFeatures:
         """Return the attributes that a snapshot keeps; the extractor keeps the features."""
         return {name: value for name, value in vars(self).items() if name != "_features"}
 
+    def resume(self) -> None:
+        """Continue from a snapshot's attributes."""
+        for feature in self._features:
+            if (resume_at := getattr(feature, "resume_at", None)) is not None:
+                resume_at(self._samples_in[_rate(feature)])
+
     def process(self, samples: FloatArray) -> Frames:
         """Return what further samples, shape (n, channels), complete."""
         columns = self._bad_samples.silence(samples)

@@ -171,6 +171,8 @@ class PooledStream:
             self.waiting.clear()
         self.is_over |= self.is_ending
         self.is_busy = False
+        if not self.waiting:
+            self.shedder.shed(0.0)  # it has caught up, and an idle stream has no further round
         while len(self.events) > MOST_EVENTS:
             oldest = next((each for each in self.events if isinstance(each, Reading)), None)
             if oldest is None:

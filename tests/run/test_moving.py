@@ -12,6 +12,7 @@ from monitor import Monitor, Pool, alerts
 from monitor.errors import SourceError, StoreError, UsageError
 from monitor.events.reading import Reading
 from monitor.events.run import Alert
+from monitor.run import pace
 from monitor.types import Block, FloatArray
 from tests.stream.streams import RATE, reference, sounds
 
@@ -55,6 +56,19 @@ def test_a_stream_moves_to_another_pool_and_goes_on_in_its_own():
         assert figures(events) + continue_elsewhere(snapshot) == expected()
         push_slowly(pool, "here", sounds(SECONDS)[CUT:], 4_001)
         assert figures(events + pool.finish("here")) == expected()
+
+
+def test_a_late_stream_skips_the_same_audio_after_a_move(monkeypatch):
+    monkeypatch.setattr(pace, "PATIENCE_SECONDS", 0.0)
+    with Pool(reference()) as pool, Pool(reference()) as other:
+        snapshot, _ = begin(pool)
+        other.restore("there", snapshot)
+        got = []
+        for each, key in ((pool, "here"), (other, "there")):
+            each.push(key, sounds(SECONDS)[CUT:])
+            got.append(figures(each.finish(key)))
+            assert each.measure().skipped_seconds == 4.0
+        assert got[0] == got[1]
 
 
 @pytest.mark.slow

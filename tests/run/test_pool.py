@@ -18,6 +18,7 @@ from monitor import Monitor, Pool, Population, alerts
 from monitor.errors import SourceError, UsageError
 from monitor.events.reading import Reading
 from monitor.events.run import Alert
+from monitor.run import pace
 from monitor.run.pool import PoolLimits
 from monitor.stream.stream import Event
 from monitor.types import Block, FloatArray, Gap
@@ -220,3 +221,14 @@ def test_late_streams_skip_audio_and_those_with_rules_last():
         kinds = {key: {e.reason for e in pool.poll(key) if e.type == "gap"} for key in pool.keys}
         assert kinds["other"] == {"thinned"}
         assert not kinds["ruled"]
+
+
+def test_two_bursts_with_a_pause_between_skip_nothing(monkeypatch):
+    monkeypatch.setattr(pace, "PATIENCE_SECONDS", 0.2)
+    with Pool(reference()) as pool:
+        pool.open("ann")
+        for _ in range(2):
+            pool.push("ann", sounds(3.0))
+            pool.drain()
+            time.sleep(0.3)
+        assert pool.measure().skipped_seconds == 0.0
