@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Thread
 from typing import Any
 
@@ -232,3 +234,30 @@ def test_two_bursts_with_a_pause_between_skip_nothing(monkeypatch):
             pool.drain()
             time.sleep(0.3)
         assert pool.measure().skipped_seconds == 0.0
+
+
+def test_what_waits_for_a_stream_ends_when_it_is_forgotten_or_the_pool_is_closed():
+    async def listen(pool: Pool) -> None:
+        async for _ in pool.events("ann"):
+            pass
+
+    async def listen_for_long(pool: Pool) -> None:
+        await asyncio.wait_for(listen(pool), 10.0)
+
+    with ThreadPoolExecutor(1) as thread, Pool(reference()) as pool:
+        pool.open("slow", rules=[SlowRule("bits", 1.0)])
+        pool.push("slow", sounds(1.0))
+        pool.end("slow")
+        time.sleep(0.3)  # the round of the slow one has begun
+        for waits, end in (
+            (partial(pool.snapshot, "ann"), partial(pool.forget, "ann")),
+            (partial(pool.finish, "ann"), partial(pool.forget, "ann")),
+            (partial(asyncio.run, listen_for_long(pool)), partial(pool.forget, "ann")),
+            (partial(asyncio.run, listen_for_long(pool)), pool.close),
+        ):
+            pool.open("ann")
+            waiting = thread.submit(waits)
+            time.sleep(0.1)
+            end()
+            with pytest.raises(UsageError):
+                waiting.result(timeout=10.0)
