@@ -121,6 +121,8 @@ class VoiceDetector:
             raise ValueError("the state of voice activity has another size")
         if not np.array_equal(self._adapted[fixed], state[fixed]):
             raise ValueError("the state of voice activity is another detector's")
+        if not np.isin(self._adapted[_VAD_HANGOVER].view(np.int16), range(100)).all():
+            raise ValueError("the state of voice activity is damaged")  # process would fail
         state[:] = self._adapted
 
     def decide(self, reader: object, frames: FloatArray) -> BoolArray:
@@ -150,6 +152,7 @@ class VoiceDetector:
 
 _VAD_BYTES = 736
 _VAD_SETTINGS = slice(708, _VAD_BYTES)  # its thresholds, and the mark of an initialised one
+_VAD_HANGOVER = slice(280, 284)  # frames of speech to add, and in a row: at most a few
 _FIRST_NOISE = slice(180, 204), (6738, 4892, 7065, 6715, 6771, 3369, 7646, 3863, 7820, 7266, 5020,
                                  4362)  # fmt: skip
 

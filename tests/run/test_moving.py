@@ -113,3 +113,15 @@ def test_what_cannot_be_moved_or_continued_is_refused():
         with pytest.raises(SourceError):
             pool.push("broken", [[[1.0]]])
         assert isinstance(pool.snapshot("broken"), bytes)
+
+
+def test_a_refused_restore_leaves_its_rules_unchanged():
+    def rules(*bits: float) -> list[alerts.Threshold]:
+        return [alerts.Threshold("bits", each, hold_seconds=0.5) for each in bits]
+
+    with Pool(reference()) as pool:
+        snapshot, _ = begin(pool, rules=rules(1.0, 1.1))
+        for wrong, reason in ((rules(1.0), "2 alert rules, not 1"), (rules(1.0, 9.0), "bits>9")):
+            with pytest.raises(StoreError, match=reason):
+                pool.restore("there", snapshot, rules=wrong)
+            assert not any(rule.raised for rule in wrong)
