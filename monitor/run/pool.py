@@ -180,11 +180,7 @@ class PooledStream:
         self.is_busy = False
         if not self.waiting:
             self.shedder.shed(0.0)  # it has caught up, and an idle stream has no further round
-        while len(self.events) > MOST_EVENTS:
-            oldest = next((each for each in self.events if isinstance(each, Reading)), None)
-            if oldest is None:
-                break
-            self.events.remove(oldest)
+        drop_oldest_readings(self.events)
 
 
 class Pool(Managed):
@@ -620,6 +616,15 @@ def seconds_of(item: Item) -> float:
     if isinstance(item, Block):
         return item.seconds
     return len(item.speech) / TICKS_PER_SECOND if isinstance(item, Frames) else 0.0
+
+
+def drop_oldest_readings(events: deque[Event | Alert]) -> None:
+    """Drop the oldest readings beyond `MOST_EVENTS` events."""
+    while len(events) > MOST_EVENTS:
+        oldest = next((each for each in events if isinstance(each, Reading)), None)
+        if oldest is None:
+            return
+        events.remove(oldest)
 
 
 def _join_blocks(items: Sequence[Item]) -> Iterator[Item]:
