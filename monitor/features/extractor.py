@@ -151,17 +151,17 @@ class VoiceDetector:
 
 
 _VAD_BYTES = 736
-_VAD_SETTINGS = slice(708, _VAD_BYTES)  # its thresholds, and the mark of an initialised one
+_VAD_SETTINGS = slice(708, _VAD_BYTES)  # thresholds, and the mark of an initialised detector
 _VAD_HANGOVER = slice(280, 284)  # frames of speech to add, and in a row: at most a few
 _FIRST_NOISE = slice(180, 204), (6738, 4892, 7065, 6715, 6771, 3369, 7646, 3863, 7820, 7266, 5020,
                                  4362)  # fmt: skip
 
 
 def _adapted_state(vad: object) -> AnyArray:
-    """Return the memory of a WebRTC detector, uint8, to be read and written.
+    """Return the memory of a WebRTC detector, (736,) uint8: a view, which writes to it.
 
-    It is one C structure without pointers. The library offers no access to it. UsageError where a
-    new detector's does not look as that of the versions that are known.
+    The library has no access to its state, one C structure without pointers or indices. So no value
+    in it leads outside of it. UsageError where a new detector's differs from the known layout.
     """
     new = _webrtcvad.create()
     _webrtcvad.init(new)

@@ -209,7 +209,8 @@ class FarPool(Managed):
         self._client = self._cluster.client
         self._client.direct_to_workers = True  # otherwise audio passes through the scheduler
         self._limits = limits or PoolLimits()
-        self._arguments = population, features, self._limits
+        backlog = self._limits.backlog_seconds + LOST_SECONDS  # with the audio of a lost worker
+        self._arguments = population, features, replace(self._limits, backlog_seconds=backlog)
         self._every = snapshot_seconds
         self._streams: dict[str, _FarStream] = {}
         self._actors: dict[str, Any] = {}
