@@ -121,6 +121,8 @@ class VoiceDetector:
             raise ValueError("the state of voice activity has another size")
         if not np.array_equal(self._adapted[fixed], state[fixed]):
             raise ValueError("the state of voice activity is another detector's")
+        if not np.isin(self._adapted[_VAD_HANGOVER].view(np.int16), range(100)).all():
+            raise ValueError("the state of voice activity is damaged")  # process would fail
         state[:] = self._adapted
 
     def decide(self, reader: object, frames: FloatArray) -> BoolArray:
@@ -149,16 +151,17 @@ class VoiceDetector:
 
 
 _VAD_BYTES = 736
-_VAD_SETTINGS = slice(708, _VAD_BYTES)  # its thresholds, and the mark of an initialised one
+_VAD_SETTINGS = slice(708, _VAD_BYTES)  # thresholds, and the mark of an initialised detector
+_VAD_HANGOVER = slice(280, 284)  # frames of speech to add, and in a row: at most a few
 _FIRST_NOISE = slice(180, 204), (6738, 4892, 7065, 6715, 6771, 3369, 7646, 3863, 7820, 7266, 5020,
                                  4362)  # fmt: skip
 
 
 def _adapted_state(vad: object) -> AnyArray:
-    """Return the memory of a WebRTC detector, uint8, to be read and written.
+    """Return the memory of a WebRTC detector, (736,) uint8: a view, which writes to it.
 
-    It is one C structure without pointers. The library offers no access to it. UsageError where a
-    new detector's does not look as that of the versions that are known.
+    The library has no access to its state, one C structure without pointers or indices. So no value
+    in it leads outside of it. UsageError where a new detector's differs from the known layout.
     """
     new = _webrtcvad.create()
     _webrtcvad.init(new)
@@ -517,6 +520,12 @@ class RecordingFeatures:
     def kept(self) -> dict[str, object]:
         """Return the attributes that a snapshot keeps; the extractor keeps the features."""
         return {name: value for name, value in vars(self).items() if name != "_features"}
+
+    def resume(self) -> None:
+        """Continue from a snapshot's attributes."""
+        for feature in self._features:
+            if (resume_at := getattr(feature, "resume_at", None)) is not None:
+                resume_at(self._samples_in[_rate(feature)])
 
     def process(self, samples: FloatArray) -> Frames:
         """Return what further samples, shape (n, channels), complete."""

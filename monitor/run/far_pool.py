@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from threading import Condition, RLock, Thread
-from typing import Any
+from threading import Condition, Lock, RLock, Thread
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +20,7 @@ from monitor.events.run import Alert
 from monitor.features.framing import columns_of
 from monitor.lazy import Managed
 from monitor.population.population import Population
-from monitor.run.pool import Pool, PoolLimits, seconds_of
+from monitor.run.pool import Pool, PoolLimits, drop_oldest_readings, seconds_of
 from monitor.stream.snapshot import read_seconds
 from monitor.stream.stream import Event
 from monitor.types import Block, Gap
@@ -36,6 +36,9 @@ _STORE = "monitor-streams"
 Item = Block | Gap
 
 
+Events: TypeAlias = "list[Event | Alert]"
+
+
 class PoolWorker:
     """Actor on a dask worker: a pool of its own. Errors are returned by key, never raised."""
 
@@ -47,62 +50,93 @@ class PoolWorker:
     ) -> None:
         self._pool = Pool(population(), features, limits=limits)
 
+    def __del__(self) -> None:
+        if hasattr(self, "_pool"):  # dask drops the actor of a sender that closed or died
+            self._pool.close()
+
     def exchange(
         self,
-        begins: Mapping[str, tuple[bytes | None, Mapping[str, Any]]],
+        forgotten: Sequence[str],
+        begins: Mapping[str, tuple[bytes | None, bytes]],
         items: Mapping[str, Sequence[Item]],
-        ends: Sequence[str],
-        keys: Sequence[str],
-    ) -> tuple[dict[str, list[Event | Alert]], dict[str, Exception]]:
-        """Begin or continue streams, push items, end streams; return the events of all by key."""
-        events: dict[str, list[Event | Alert]] = {}
+        ends: Collection[str],
+    ) -> tuple[dict[str, Events], dict[str, Exception]]:
+        """Forget streams, begin others by snapshot and pickled options, push items and end streams.
+
+        Returns events and errors by key. A stream that ends, or has an error, is forgotten.
+        """
+        self._forget(forgotten)
+        events: dict[str, Events] = {key: [] for key in items}
         errors: dict[str, Exception] = {}
-        pool = self._pool
-        for key in keys:
+        for key, waiting in items.items():
             try:
                 if key in begins:
-                    snapshot, options = begins[key]
-                    if snapshot is None:
-                        pool.open(key, **options)
-                    else:
-                        pool.restore(key, snapshot, **options)
-                for item in items.get(key, ()):
-                    pool.push(key, item)
-                events[key] = pool.finish(key) if key in ends else pool.poll(key)
-                if key in ends:
-                    pool.forget(key)
+                    self._begin(key, *begins[key])
+                for item in waiting:
+                    self._pool.push(key, item)
+                if key in ends:  # all of them before any is finished
+                    self._pool.end(key)
             except Exception as error:
-                errors[key] = error
+                errors[key] = _portable(error)
+        for key in items:
+            try:
+                if key in ends:
+                    events[key] += self._pool.finish(key)
+                events[key] += self._pool.poll(key)
+            except Exception as error:
+                errors.setdefault(key, _portable(error))
+        self._forget({*ends, *errors})
         return events, errors
 
-    def snapshot(self, keys: Sequence[str]) -> dict[str, tuple[bytes, list[Event | Alert]]]:
-        """Return snapshots by key, with the events before them; none of a stream that cannot move.
+    def snapshot(
+        self, keys: Sequence[str]
+    ) -> tuple[dict[str, tuple[bytes, Events]], dict[str, Exception]]:
+        """Return snapshots by key, with the events before them; and errors.
 
         A snapshot has all that was pushed. Without its events they would die with this worker.
         """
-        taken = {}
+        taken, errors = {}, {}
         for key in keys:
-            with suppress(MonitorError):
+            try:
                 taken[key] = self._pool.snapshot(key), self._pool.poll(key)
-        return taken
+            except Exception as error:
+                errors[key] = _portable(error)
+        return taken, errors
 
-    def forget(self, key: str) -> None:
-        """Drop a stream."""
-        if key in self._pool.keys:
-            self._pool.forget(key)
+    def _begin(self, key: str, snapshot: bytes | None, options: bytes) -> None:
+        from distributed.protocol.pickle import loads
+
+        if snapshot is None:
+            self._pool.open(key, **loads(options))
+        else:
+            self._pool.restore(key, snapshot, **loads(options))
+
+    def _forget(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            with suppress(UsageError):  # it was never opened here
+                self._pool.forget(key)
 
 
-@dataclass
+def _portable(error: Exception) -> Exception:
+    """Return an error that every sender can unpickle."""
+    if isinstance(error, MonitorError):
+        return error
+    return MonitorError(f"{type(error).__name__}: {error}")
+
+
+@dataclass(eq=False)
 class _FarStream:
     """One stream as its sender knows it."""
 
-    options: Mapping[str, Any]
+    key: str
+    options: bytes
     worker: str | None = None
     snapshot: bytes | None = None
     items: deque[Item] = field(default_factory=deque)  # since the snapshot
-    sent: int = 0  # of these, to the present worker
+    sent: int = 0  # of these, to the present worker; -1 before it has begun the stream
     events: deque[Event | Alert] = field(default_factory=deque)
     last_seconds: float = -1.0  # of the newest event
+    known_seconds: float = -1.0  # of the newest event from earlier workers
     ends: bool = False
     is_over: bool = False
     error: Exception | None = None
@@ -112,6 +146,15 @@ class _FarStream:
         """Seconds of audio in the snapshot."""
         return 0.0 if self.snapshot is None else read_seconds(self.snapshot)
 
+    @property
+    def unsent(self) -> list[Item]:
+        """Items that the present worker lacks."""
+        return list(self.items)[max(self.sent, 0) :]
+
+    def begin(self, worker: str) -> None:
+        """Continue from the snapshot on a worker, which makes the events since then again."""
+        self.worker, self.sent, self.known_seconds = worker, -1, self.last_seconds
+
     def advance(self, snapshot: bytes, count: int) -> None:
         """Take a snapshot, and drop the items that are in it."""
         self.snapshot = snapshot
@@ -119,13 +162,17 @@ class _FarStream:
             self.items.popleft()
         self.sent -= count
 
-    def keep(self, events: Sequence[Event | Alert]) -> None:
-        """Keep events that did not come from an earlier worker already."""
-        before = self.last_seconds
+    def keep(self, events: Iterable[Event | Alert]) -> None:
+        """Keep events, in order of time, except those that an earlier worker made already."""
         for event in events:
-            if event.seconds > before:
+            if event.seconds > self.known_seconds:
                 self.events.append(event)
-                self.last_seconds = max(self.last_seconds, event.seconds)
+                self.last_seconds = event.seconds
+        drop_oldest_readings(self.events)
+
+    def fail(self, error: Exception) -> None:
+        """End the stream by an error."""
+        self.error, self.ends, self.is_over = error, True, True
 
 
 class FarPool(Managed):
@@ -133,7 +180,8 @@ class FarPool(Managed):
 
     A worker holds a `Pool`; a stream goes to a worker by its key. Every ``snapshot_seconds`` each
     stream's snapshot goes to the scheduler. Audio since then waits here, in memory. If a worker
-    dies, another continues its streams from there: no speech is lost, and none counts twice.
+    dies, another continues its streams from there: no speech is lost, and none counts twice. A
+    stream that has no snapshot, such as one with features of your own, ends with an error.
 
     Args:
         where: the scheduler, as of `Cluster`. Anyone who reaches it can run code here and there.
@@ -161,13 +209,15 @@ class FarPool(Managed):
         self._client = self._cluster.client
         self._client.direct_to_workers = True  # otherwise audio passes through the scheduler
         self._limits = limits or PoolLimits()
-        self._arguments = population, features, self._limits
+        backlog = self._limits.backlog_seconds + LOST_SECONDS  # with the audio of a lost worker
+        self._arguments = population, features, replace(self._limits, backlog_seconds=backlog)
         self._every = snapshot_seconds
         self._streams: dict[str, _FarStream] = {}
         self._actors: dict[str, Any] = {}
         self._making: dict[str, Any] = {}
         self._dead: set[str] = set()
-        self._lock = RLock()
+        self._forgotten: list[tuple[str, str]] = []  # worker and key
+        self._lock, self._storing = RLock(), Lock()
         self._changed = Condition(self._lock)
         self._closed, self._looks = False, 0.0
         self.hop_seconds: deque[float] = deque(maxlen=1000)
@@ -180,13 +230,21 @@ class FarPool(Managed):
         ``resume`` continues the scheduler's snapshot of that key, which another sender left.
         Returns the seconds of audio in it, otherwise 0. Push the audio after them.
         """
-        snapshot = self._client.get_metadata([_STORE, key], None) if resume else None
-        stream = _FarStream(options, snapshot=snapshot)
+        from distributed.protocol.pickle import dumps
+
+        try:
+            stream = _FarStream(key, dumps(options))
+        except Exception as error:
+            raise UsageError(f"the options of stream {key!r} cannot be sent: {error}") from error
+        if resume:
+            stream.snapshot = self._client.get_metadata([_STORE, key], None)
+        seconds = stream.snapshot_seconds
         with self._lock:
+            self._check()
             if key in self._streams:
                 raise UsageError(f"stream {key!r} is open: forget it first")
             self._streams[key] = stream
-        return stream.snapshot_seconds
+        return seconds
 
     def push(self, key: str, samples: ArrayLike | Item, rate: int = 16_000) -> None:
         """Queue samples, (n,) or (n, channels), or a gap; returns at once.
@@ -201,40 +259,47 @@ class FarPool(Managed):
             stream = self._find(key)
             if stream.ends:
                 raise UsageError(f"stream {key!r} has ended: open another one")
-            waiting = sum(map(seconds_of, list(stream.items)[stream.sent :]))
-            if waiting and waiting + seconds_of(item) > self._limits.backlog_seconds:
-                raise SourceError(f"{waiting:.1f} s of stream {key!r} wait: no worker takes them")
+            waiting, most = sum(map(seconds_of, stream.unsent)), self._limits.backlog_seconds
+            if waiting and waiting + seconds_of(item) > most:
+                raise SourceError(
+                    f"{waiting:.1f} s of stream {key!r} wait for a worker (limit {most:g} s). Push "
+                    "a Gap for dropped audio, or start workers"
+                )
             stream.items.append(item)
 
-    def poll(self, key: str) -> list[Event | Alert]:
+    def poll(self, key: str) -> Events:
         """Return the events of a stream since the last call; raise what ended it, once."""
         with self._lock:
             stream = self._find(key)
             events = list(stream.events)
             stream.events.clear()
-            if not events and stream.error is not None:
+            if not events and stream.is_over and stream.error is not None:
                 error, stream.error = stream.error, None
                 raise error
             return events
 
-    def finish(self, key: str) -> list[Event | Alert]:
+    def finish(self, key: str) -> Events:
         """End a stream, wait until its audio is processed, and return its last events."""
+        self.end(key)
         with self._changed:
-            stream = self._find(key)
-            stream.ends = True
-            self._changed.wait_for(lambda: stream.is_over or self._closed)
+            self._changed.wait_for(lambda: self._find(key).is_over)
         return self.poll(key)
+
+    def end(self, key: str) -> None:
+        """End a stream after its waiting audio; returns at once."""
+        with self._lock:
+            self._find(key).ends = True
 
     def forget(self, key: str) -> None:
         """Drop a stream and its snapshot."""
-        with self._lock:
-            self._find(key)
-            stream = self._streams.pop(key)
-            actor = self._actors.get(stream.worker or "")
-        if actor is not None and not stream.is_over:
-            with self._client.as_current():
-                actor.forget(key)
-        self._client.set_metadata([_STORE, key], None)
+        with self._storing:
+            with self._changed:
+                stream = self._find(key)
+                del self._streams[key]
+                if stream.worker is not None and not stream.is_over:
+                    self._forgotten.append((stream.worker, key))
+                self._changed.notify_all()
+            self._client.set_metadata([_STORE, key], None)
 
     def snapshot_seconds_of(self, key: str) -> float:
         """Return the seconds of audio in the newest snapshot of a stream."""
@@ -258,9 +323,12 @@ class FarPool(Managed):
         self._actors.clear()
         self._cluster.close()
 
-    def _find(self, key: str) -> _FarStream:
+    def _check(self) -> None:
         if self._closed:
             raise UsageError("this FarPool is closed: open another one")
+
+    def _find(self, key: str) -> _FarStream:
+        self._check()
         try:
             return self._streams[key]
         except KeyError:
@@ -281,18 +349,18 @@ class FarPool(Managed):
         """Exchange with all workers, and store snapshots if they are due; return when they are."""
         try:
             self._find_workers()
-            with self._lock:
-                batches = self._assign()
-            self._exchange(batches)
+            self._exchange()
             if time.monotonic() >= due:
                 self._store()
                 return time.monotonic() + self._every
         except MonitorError as error:
             self._fail(error)
         except Exception as error:  # of dask, whatever it raises
-            gone = MonitorError(f"the scheduler is gone ({type(error).__name__})")
-            gone.__cause__ = error
-            self._fail(gone)
+            lost = MonitorError(
+                f"lost the scheduler ({type(error).__name__}): start it, and open the streams again"
+            )
+            lost.__cause__ = error
+            self._fail(lost)
         return due
 
     def _fail(self, error: Exception) -> None:
@@ -300,7 +368,7 @@ class FarPool(Managed):
         with self._changed:
             for stream in self._streams.values():
                 if not stream.is_over:
-                    stream.error, stream.ends, stream.is_over = error, True, True
+                    stream.fail(error)
             self._changed.notify_all()
 
     def _find_workers(self) -> None:
@@ -309,14 +377,15 @@ class FarPool(Managed):
             future = self._making.pop(address)
             if future.status == "finished":
                 self._actors[address] = future.result(timeout=LOST_SECONDS)
-            elif isinstance(error := future.exception(timeout=LOST_SECONDS), MonitorError):
-                raise error
+            elif future.status == "error":
+                self._refuse(address, future.exception(timeout=LOST_SECONDS))
             else:  # it has died meanwhile
                 self._dead.add(address)
         if time.monotonic() < self._looks:
             return
         self._looks = time.monotonic() + LOOK_SECONDS
         present = set(self._client.nthreads())
+        self._dead &= present  # another one may have the address later
         for address in set(self._actors) - present:
             self._lose(address)
         self._making = {name: each for name, each in self._making.items() if name in present}
@@ -325,80 +394,93 @@ class FarPool(Managed):
                 PoolWorker, *self._arguments, actor=True, workers=[address], pure=False
             )
 
-    def _assign(self) -> dict[str, list[str]]:
-        """Give streams without a worker one; return the keys of each worker."""
-        batches: dict[str, list[str]] = {}
-        for key, stream in self._streams.items():
+    def _refuse(self, address: str, error: BaseException) -> None:
+        """Raise the error of a worker that cannot make a pool, unless it has died."""
+        from distributed.scheduler import KilledWorker
+
+        if not isinstance(error, KilledWorker):
+            raise MonitorError(f"worker {address} has no pool: {error}") from error
+        self._dead.add(address)
+
+    def _assign(self) -> dict[str, list[_FarStream]]:
+        """Give streams without a worker one; return the streams of each worker."""
+        batches: dict[str, list[_FarStream]] = {address: [] for address, _ in self._forgotten}
+        for stream in self._streams.values():
             if stream.is_over:
                 continue
             if stream.worker is None and self._actors:
-                stream.worker, stream.sent = self._choose(key), -1
+                stream.begin(self._choose(stream.key))
             if stream.worker is not None:
-                batches.setdefault(stream.worker, []).append(key)
+                batches.setdefault(stream.worker, []).append(stream)
         return batches
 
     def _choose(self, key: str) -> str:
         """Choose a worker by a key; one that joins or leaves moves few others."""
         return max(self._actors, key=lambda name: hashlib.sha256(f"{key} {name}".encode()).digest())
 
-    def _exchange(self, batches: Mapping[str, Sequence[str]]) -> None:
+    def _exchange(self) -> None:
         """Send what is new to all workers at once, and keep their events."""
-        calls = []
-        for address, keys in batches.items():
-            begins, items, ends, counts = {}, {}, [], {}
-            with self._lock:
-                for key in keys:
-                    stream = self._streams[key]
-                    if stream.sent < 0:
-                        begins[key] = stream.snapshot, stream.options
-                    counts[key] = len(stream.items)
-                    items[key] = list(stream.items)[max(stream.sent, 0) :]
-                    if stream.ends:
-                        ends.append(key)
-            began = time.monotonic()
-            future = self._call(address, "exchange", begins, items, ends, list(keys))
-            calls.append((address, future, counts, ends, began))
-        for address, future, counts, ends, began in calls:
+        with self._lock:
+            batches = self._assign()
+            forgotten, self._forgotten = self._forgotten, []
+            orders = {a: self._compose(streams) for a, streams in batches.items()}
+            counts = {
+                address: [(stream, len(stream.items), stream.ends) for stream in streams]
+                for address, streams in batches.items()
+            }
+        began, calls = time.monotonic(), {}
+        for address, order in orders.items():
+            gone = [key for worker, key in forgotten if worker == address]
+            calls[address] = self._call(address, "exchange", gone, *order)
+        for address, future in calls.items():
             answer = self._answer(address, future)
             if answer is None:
                 continue
             self.hop_seconds.append(time.monotonic() - began)
+            events, errors = answer
             with self._changed:
-                self._keep(answer, counts, ends)
+                for stream, count, ends in counts[address]:
+                    stream.sent, stream.is_over = count, ends
+                    stream.keep(events[stream.key])
+                    if stream.key in errors:
+                        stream.fail(errors[stream.key])
                 self._changed.notify_all()
 
-    def _keep(
-        self,
-        answer: tuple[dict[str, list[Event | Alert]], dict[str, Exception]],
-        counts: Mapping[str, int],
-        ends: Sequence[str],
-    ) -> None:
-        events, errors = answer
-        for key, count in counts.items():
-            if (stream := self._streams.get(key)) is None:
-                continue
-            stream.sent = count
-            stream.keep(events.get(key, ()))
-            if key in errors:
-                stream.error, stream.ends = errors[key], True
-            stream.is_over = key in ends or key in errors
+    def _compose(self, streams: Sequence[_FarStream]) -> tuple[object, object, object]:
+        """Compose what a worker needs of its streams: beginnings, items and ends."""
+        begins = {each.key: (each.snapshot, each.options) for each in streams if each.sent < 0}
+        items = {each.key: each.unsent for each in streams}
+        return begins, items, {each.key for each in streams if each.ends}
 
     def _store(self) -> None:
         """Take snapshots of all streams, and drop the audio before them."""
+        batches: dict[str, list[tuple[_FarStream, int]]] = {}
         with self._lock:
-            batches: dict[str, dict[str, int]] = {}
-            for key, stream in self._streams.items():
-                if stream.worker is not None and not stream.is_over and stream.sent > 0:
-                    batches.setdefault(stream.worker, {})[key] = stream.sent
-        futures = {a: self._call(a, "snapshot", list(keys)) for a, keys in batches.items()}
-        for address, counts in batches.items():
-            answer = self._answer(address, futures[address])
-            for key, (snapshot, events) in (answer or {}).items():
-                self._client.set_metadata([_STORE, key], snapshot)
-                with self._lock:
-                    if (sender := self._streams.get(key)) is not None:
-                        sender.advance(snapshot, counts[key])
-                        sender.keep(events)
+            for stream in self._streams.values():
+                if stream.worker is not None and not stream.ends and stream.sent > 0:
+                    batches.setdefault(stream.worker, []).append((stream, stream.sent))
+        calls = {
+            address: self._call(address, "snapshot", [stream.key for stream, _ in batch])
+            for address, batch in batches.items()
+        }
+        for address, batch in batches.items():
+            if (answer := self._answer(address, calls[address])) is None:
+                continue
+            taken, errors = answer
+            for stream, count in batch:
+                if stream.key in taken:
+                    self._store_one(stream, count, *taken[stream.key])
+                else:  # the next exchange brings its last events, and its own error if it had one
+                    with self._lock:
+                        stream.error, stream.ends = errors[stream.key], True
+
+    def _store_one(self, stream: _FarStream, count: int, snapshot: bytes, events: Events) -> None:
+        with self._storing:
+            if self._streams.get(stream.key) is stream:  # it may be forgotten
+                self._client.set_metadata([_STORE, stream.key], snapshot)
+        with self._lock:
+            stream.keep(events)
+            stream.advance(snapshot, count)
 
     def _call(self, address: str, method: str, *arguments: Any) -> Any:
         """Call a worker's pool; return the future of its answer, None where it has died."""

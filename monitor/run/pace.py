@@ -205,6 +205,10 @@ class Timed:
         """Skip to a tick with the feature."""
         self.feature.skip_to(tick)
 
+    def resume_at(self, samples: int) -> None:
+        """Count from this sample of the recording, where a snapshot continues."""
+        self._samples = samples
+
     def reset(self) -> None:
         """Reset the feature; it sheds nothing any more."""
         self._samples, self._until = 0, 0.0

@@ -7,6 +7,8 @@ import os
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from itertools import groupby
 from pathlib import Path
@@ -99,8 +101,8 @@ class PooledStream:
         self.ends = self.is_ending = self.is_busy = self.is_over = False
         self.error: Exception | None = None
         self.lag: float | None = None
-        self.snapshot: bytes | Exception | None = None
-        self.is_wanted = self.is_settling = False  # a snapshot, before and in its round
+        self.requests: list[Future[bytes]] = []  # snapshots for the next round
+        self.settling: list[Future[bytes]] = []  # and for this one
         self.wakers: set[Callable[[], object]] = set()
         self._clock, self._last = SoundClock(), 0.0
         timed = [Timed(feature) for feature in monitor.front_end.make()]
@@ -129,23 +131,28 @@ class PooledStream:
         """Take the waiting items; neighbouring blocks of one recording become one."""
         items, self.waiting = list(self.waiting), deque()
         self.waiting_seconds, self.is_busy, self.is_ending = 0.0, True, self.ends
-        self.is_settling, self.is_wanted = self.is_wanted, False
+        self.settling, self.requests = self.requests, []
         return list(_join_blocks(items))
 
     @property
     def is_due(self) -> bool:
         """True while something waits to be processed, or is."""
-        if self.is_busy or self.waiting or self.is_wanted:
+        if self.is_busy or self.waiting or self.requests:
             return True
         return self.ends and not self.is_over
 
     def freeze(self) -> None:
-        """Take the snapshot that is wanted, after a round; or what it raises."""
-        if self.is_settling:
-            try:
-                self.snapshot = take_snapshot(self.monitor.plan, self.stream, self.rules)
-            except Exception as error:  # `snapshot` raises it, and the stream continues
-                self.snapshot = error
+        """Take the snapshot that was requested for this round."""
+        if not self.settling:
+            return
+        try:
+            data = take_snapshot(self.monitor.plan, self.stream, self.rules)
+        except Exception as error:  # `snapshot` raises it, and the stream continues
+            for request in self.settling:
+                request.set_exception(error)
+        else:
+            for request in self.settling:
+                request.set_result(data)
 
     def resume(self, snapshot: bytes) -> float:
         """Continue a snapshot; return the seconds of audio in it."""
@@ -171,11 +178,9 @@ class PooledStream:
             self.waiting.clear()
         self.is_over |= self.is_ending
         self.is_busy = False
-        while len(self.events) > MOST_EVENTS:
-            oldest = next((each for each in self.events if isinstance(each, Reading)), None)
-            if oldest is None:
-                break
-            self.events.remove(oldest)
+        if not self.waiting:
+            self.shedder.shed(0.0)  # it has caught up, and an idle stream has no further round
+        drop_oldest_readings(self.events)
 
 
 class Pool(Managed):
@@ -345,10 +350,12 @@ class Pool(Managed):
         loop, woken = asyncio.get_running_loop(), asyncio.Event()
 
         def wake() -> None:
-            loop.call_soon_threadsafe(woken.set)
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(woken.set)
 
-        stream = self._find(key)
-        stream.wakers.add(wake)
+        with self._lock:
+            stream = self._find(key)
+            stream.wakers.add(wake)
         try:
             while True:
                 woken.clear()
@@ -359,7 +366,8 @@ class Pool(Managed):
                     return
                 await woken.wait()
         finally:
-            stream.wakers.discard(wake)
+            with self._lock:
+                stream.wakers.discard(wake)
 
     def finish(self, key: Key) -> list[Event | Alert]:
         """End a stream, wait until its audio is processed, and return its last events."""
@@ -381,21 +389,26 @@ class Pool(Managed):
         the audio.
         """
         with self._lock:
-            stream = self._find(key)
+            stream, request = self._find(key), Future[bytes]()
             if stream.ends:
                 raise UsageError(f"stream {key!r} has ended: there is nothing to move")
-            stream.snapshot, stream.is_wanted = None, True
+            stream.requests.append(request)
             self._wake()
-        self._wait(lambda: stream.snapshot is not None or stream.is_over)
-        if not isinstance(stream.snapshot, bytes):
-            raise stream.snapshot or UsageError(f"stream {key!r} has ended while it was moved")
-        return stream.snapshot
+        self._wait(lambda: request.done() or stream.is_over)
+        if not request.done():
+            raise UsageError(f"stream {key!r} has ended while it was moved")
+        return request.result()
 
     def forget(self, key: Key) -> None:
         """Drop a stream, with its waiting audio and its events."""
         with self._lock:
-            self._find(key)
+            stream = self._find(key)
             del self._streams[key]
+            stream.is_over = True  # for those that wait for it
+            self._done.notify_all()
+            wakers = list(stream.wakers)
+        for wake in wakers:
+            wake()
 
     def drain(self) -> None:
         """Wait until all audio that was pushed has been processed."""
@@ -445,6 +458,9 @@ class Pool(Managed):
             self._closed = True
             for condition in (self._arrived, self._hurried, self._done):
                 condition.notify_all()
+            wakers = [wake for stream in self._streams.values() for wake in stream.wakers]
+        for wake in wakers:
+            wake()
         if self._thread.is_alive():
             self._thread.join()
         self._streams.clear()
@@ -556,7 +572,7 @@ class _Extraction:
                     self.parts.append((intake.arrived, item))
                 else:
                     self.parts += pooled.stream.take_in(item)
-            if pooled.is_settling:
+            if pooled.settling:
                 self.parts += intake.complete_collected()
         except Exception as error:
             self.error = error
@@ -600,6 +616,15 @@ def seconds_of(item: Item) -> float:
     if isinstance(item, Block):
         return item.seconds
     return len(item.speech) / TICKS_PER_SECOND if isinstance(item, Frames) else 0.0
+
+
+def drop_oldest_readings(events: deque[Event | Alert]) -> None:
+    """Drop the oldest readings beyond `MOST_EVENTS` events."""
+    while len(events) > MOST_EVENTS:
+        oldest = next((each for each in events if isinstance(each, Reading)), None)
+        if oldest is None:
+            return
+        events.remove(oldest)
 
 
 def _join_blocks(items: Sequence[Item]) -> Iterator[Item]:

@@ -39,7 +39,8 @@ from monitor.features.waveform import Waveform
 from monitor.maths.condition import Condition
 from monitor.maths.landmarks import StreamLandmarks
 from monitor.maths.scores import EmbeddingSum, Histogram
-from monitor.networks.layers import BlockStream, FrameBuffer
+from monitor.networks.layers import RATE, BlockStream, FrameBuffer
+from monitor.phrases import plural
 from monitor.protocols import Stateful
 from monitor.safe_text import printable
 from monitor.stream.clocks import BlocksToTicks
@@ -84,6 +85,15 @@ _SAME = ["same"]
 """Mark of what a new stream already has: its settings, networks and templates."""
 
 
+class _Content(msgspec.Struct):
+    """Plain values of a snapshot; ``audio`` is the recording, its rate and the stream's seconds."""
+
+    settings: dict[str, Any]
+    rules: list[Any]
+    audio: tuple[int, int, float] | None
+    stream: list[Any]
+
+
 def take_snapshot(plan: Plan, stream: Stream, rules: Sequence[Stateful] = ()) -> bytes:
     """Return a running stream, and the state of its rules, as bytes.
 
@@ -91,16 +101,10 @@ def take_snapshot(plan: Plan, stream: Stream, rules: Sequence[Stateful] = ()) ->
     """
     _check_movable(plan, stream)
     reader = stream.intake.block_reader
-    audio = None if reader is None else [*(reader.key or (0, 0)), reader.seconds]
-    content = msgspec.msgpack.encode(
-        {
-            "settings": _describe_settings(plan),
-            "rules": [rule.state() for rule in rules],
-            "audio": audio,
-            "stream": _encode(stream),
-        }
-    )
-    packed = zlib.compress(content, 1)
+    audio = None if reader is None else (*(reader.key or (0, 0)), reader.seconds)
+    states = [rule.state() for rule in rules]
+    content = _Content(_describe_settings(plan), states, audio, _encode(stream))
+    packed = zlib.compress(msgspec.msgpack.encode(content), 1)
     return _MAGIC + hashlib.sha256(packed).digest() + packed
 
 
@@ -114,28 +118,38 @@ def resume_snapshot(
     if stream.phase != "opened":
         raise UsageError("a snapshot continues in a monitor without audio: make another one")
     content = _read(data)
+    _compare(content.settings, _describe_settings(plan))
+    if len(rules) != len(content.rules):
+        raise StoreError(
+            f"the snapshot has {plural(len(content.rules), 'alert rule')}, not {len(rules)}: "
+            "restore it with the same rules"
+        )
+    before = [rule.state() for rule in rules]
     try:
-        _compare(content["settings"], _describe_settings(plan))
         seconds = 0.0
-        if content["audio"] is not None:
-            recording, rate, seconds = content["audio"]
-            key = int(recording), int(rate) or 16_000
-            for _ in stream.intake.process(Block(np.empty(0, np.float32), key[1], key[0])):
+        if content.audio is not None:
+            recording, rate, seconds = content.audio
+            for _ in stream.intake.process(Block(np.empty(0, np.float32), rate or RATE, recording)):
                 pass  # it makes what processes a recording
-        _decode(content["stream"], stream)
-        for rule, state in zip(rules, content["rules"], strict=True):
-            rule.restore(state)
-        return float(seconds)
-    except StoreError:
-        raise
+        _decode(content.stream, stream)
+        _restore(rules, content.rules)
+        return seconds
     except Exception as error:  # bytes may be forged: whatever they lead to, they are refused
+        _restore(rules, before)
+        if isinstance(error, UsageError):  # of a rule
+            raise StoreError(f"the snapshot is of another stream: {error}") from error
         raise StoreError(f"the snapshot is damaged ({type(error).__name__})") from error
+
+
+def _restore(rules: Sequence[Stateful], states: Sequence[Any]) -> None:
+    for rule, state in zip(rules, states, strict=True):
+        rule.restore(state)
 
 
 def read_seconds(data: bytes) -> float:
     """Return the audio seconds that a snapshot has processed; StoreError where it is damaged."""
-    audio = _read(data).get("audio")
-    return 0.0 if audio is None else float(audio[2])
+    audio = _read(data).audio
+    return 0.0 if audio is None else audio[2]
 
 
 def _check_movable(plan: Plan, stream: Stream) -> None:
@@ -171,8 +185,8 @@ def _compare(saved: Mapping[str, object], now: Mapping[str, object]) -> None:
         )
 
 
-def _read(data: bytes) -> dict[str, Any]:
-    """Decode bytes to plain values; StoreError of what is no snapshot."""
+def _read(data: bytes) -> _Content:
+    """Decode bytes to plain values; StoreError where they are not a snapshot."""
     begin = len(_MAGIC) + hashlib.sha256().digest_size
     if not data.startswith(_MAGIC):
         raise StoreError("not a snapshot of a stream by this version of the program")
@@ -184,10 +198,9 @@ def _read(data: bytes) -> dict[str, Any]:
         content = inflate.decompress(packed, _MOST_BYTES)
         if inflate.unconsumed_tail:
             raise StoreError(f"the snapshot is larger than {_MOST_BYTES >> 20} MB")
-        decoded: dict[str, Any] = msgspec.msgpack.decode(content, type=dict[str, Any])
-    except (zlib.error, msgspec.DecodeError) as error:
+        return msgspec.msgpack.decode(content, type=_Content)
+    except (zlib.error, msgspec.DecodeError, RecursionError) as error:
         raise StoreError(f"the snapshot is damaged ({type(error).__name__})") from error
-    return decoded
 
 
 def _encode(value: Any) -> Any:
@@ -234,6 +247,8 @@ def _decode(node: Any, now: Any) -> Any:
         return node
     kind, *content = node
     if kind == "same":
+        if now is None:
+            raise ValueError("it has an object that this stream lacks")
         return now
     if kind == "array":
         return _decode_array(*content)

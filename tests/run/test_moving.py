@@ -12,6 +12,7 @@ from monitor import Monitor, Pool, alerts
 from monitor.errors import SourceError, StoreError, UsageError
 from monitor.events.reading import Reading
 from monitor.events.run import Alert
+from monitor.run import pace
 from monitor.types import Block, FloatArray
 from tests.stream.streams import RATE, reference, sounds
 
@@ -57,6 +58,19 @@ def test_a_stream_moves_to_another_pool_and_goes_on_in_its_own():
         assert figures(events + pool.finish("here")) == expected()
 
 
+def test_a_late_stream_skips_the_same_audio_after_a_move(monkeypatch):
+    monkeypatch.setattr(pace, "PATIENCE_SECONDS", 0.0)
+    with Pool(reference()) as pool, Pool(reference()) as other:
+        snapshot, _ = begin(pool)
+        other.restore("there", snapshot)
+        got = []
+        for each, key in ((pool, "here"), (other, "there")):
+            each.push(key, sounds(SECONDS)[CUT:])
+            got.append(figures(each.finish(key)))
+            assert each.measure().skipped_seconds == 4.0
+        assert got[0] == got[1]
+
+
 @pytest.mark.slow
 def test_a_stream_moves_to_another_process():
     with Pool(reference()) as pool, ProcessPoolExecutor(1, get_context("spawn")) as process:
@@ -99,3 +113,15 @@ def test_what_cannot_be_moved_or_continued_is_refused():
         with pytest.raises(SourceError):
             pool.push("broken", [[[1.0]]])
         assert isinstance(pool.snapshot("broken"), bytes)
+
+
+def test_a_refused_restore_leaves_its_rules_unchanged():
+    def rules(*bits: float) -> list[alerts.Threshold]:
+        return [alerts.Threshold("bits", each, hold_seconds=0.5) for each in bits]
+
+    with Pool(reference()) as pool:
+        snapshot, _ = begin(pool, rules=rules(1.0, 1.1))
+        for wrong, reason in ((rules(1.0), "2 alert rules, not 1"), (rules(1.0, 9.0), "bits>9")):
+            with pytest.raises(StoreError, match=reason):
+                pool.restore("there", snapshot, rules=wrong)
+            assert not any(rule.raised for rule in wrong)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Thread
 from typing import Any
 
@@ -18,6 +20,7 @@ from monitor import Monitor, Pool, Population, alerts
 from monitor.errors import SourceError, UsageError
 from monitor.events.reading import Reading
 from monitor.events.run import Alert
+from monitor.run import pace
 from monitor.run.pool import PoolLimits
 from monitor.stream.stream import Event
 from monitor.types import Block, FloatArray, Gap
@@ -220,3 +223,41 @@ def test_late_streams_skip_audio_and_those_with_rules_last():
         kinds = {key: {e.reason for e in pool.poll(key) if e.type == "gap"} for key in pool.keys}
         assert kinds["other"] == {"thinned"}
         assert not kinds["ruled"]
+
+
+def test_two_bursts_with_a_pause_between_skip_nothing(monkeypatch):
+    monkeypatch.setattr(pace, "PATIENCE_SECONDS", 0.2)
+    with Pool(reference()) as pool:
+        pool.open("ann")
+        for _ in range(2):
+            pool.push("ann", sounds(3.0))
+            pool.drain()
+            time.sleep(0.3)
+        assert pool.measure().skipped_seconds == 0.0
+
+
+def test_what_waits_for_a_stream_ends_when_it_is_forgotten_or_the_pool_is_closed():
+    async def listen(pool: Pool) -> None:
+        async for _ in pool.events("ann"):
+            pass
+
+    async def listen_for_long(pool: Pool) -> None:
+        await asyncio.wait_for(listen(pool), 10.0)
+
+    with ThreadPoolExecutor(1) as thread, Pool(reference()) as pool:
+        pool.open("slow", rules=[SlowRule("bits", 1.0)])
+        pool.push("slow", sounds(1.0))
+        pool.end("slow")
+        time.sleep(0.3)  # the round of the slow one has begun
+        for waits, end in (
+            (partial(pool.snapshot, "ann"), partial(pool.forget, "ann")),
+            (partial(pool.finish, "ann"), partial(pool.forget, "ann")),
+            (partial(asyncio.run, listen_for_long(pool)), partial(pool.forget, "ann")),
+            (partial(asyncio.run, listen_for_long(pool)), pool.close),
+        ):
+            pool.open("ann")
+            waiting = thread.submit(waits)
+            time.sleep(0.1)
+            end()
+            with pytest.raises(UsageError):
+                waiting.result(timeout=10.0)

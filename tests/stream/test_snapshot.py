@@ -21,7 +21,9 @@ from benchmarks.readers import read
 from monitor import Monitor, MonitorSettings, Population
 from monitor.errors import MonitorError, StoreError, UsageError
 from monitor.events.reading import Reading
+from monitor.features.extractor import VoiceDetector
 from monitor.features.f0 import F0
+from monitor.stream.snapshot import read_seconds
 from monitor.types import Block, FloatArray, Words
 from tests.stream.streams import RATE, reference, sounds, told
 
@@ -174,6 +176,49 @@ def test_another_stream_version_or_setting_is_refused_in_one_line():
     begun.push(Block(sounds(3.0), RATE))
     with pytest.raises(UsageError):
         begun.resume(data)
+
+
+def test_sealed_bytes_of_another_form_are_refused():
+    monitor = Monitor(reference(), ["f0"])
+    pushed(monitor, sounds(1.0), RATE, 0)
+    taken = monitor.snapshot()
+    content = content_of(taken)
+    for change in ({"audio": [1]}, {"audio": "x"}, {"audio": [0, 0, "x"]}, {"stream": 5}, {}):
+        bad = sealed({**content, **change} if change else {}, taken)
+        for read_bytes in (Monitor(reference(), ["f0"]).resume, read_seconds):
+            with pytest.raises(StoreError, match="damaged"):
+                read_bytes(bad)
+    for part in (["part", {}], ["part", {**content["stream"][1], "_peak": "x"}]):
+        with pytest.raises(StoreError, match="damaged"):
+            Monitor(reference(), ["f0"]).resume(sealed({**content, "stream": part}, taken))
+    nested = msgspec.msgpack.encode(content).replace(
+        msgspec.msgpack.encode(content["stream"]), b"\x91" * 100_000 + b"\xc0"
+    )
+    packed = zlib.compress(nested)
+    with pytest.raises(StoreError, match="damaged"):
+        read_seconds(taken[:16] + hashlib.sha256(packed).digest() + packed)
+
+
+@given(st.binary(min_size=708, max_size=708), st.integers(0, 2**32 - 1))
+def test_no_forged_state_of_voice_activity_ends_the_process(forged, seed):
+    detector, reader = VoiceDetector(), object()
+    detector.at[reader] = 0
+    state = detector.kept()["_adapted"]
+    assert isinstance(state, np.ndarray)
+    extremes = np.random.default_rng(seed).choice([-32768, -1, 0, 1, 100, 32767], 354)
+    noise = np.random.default_rng(seed).normal(0, 0.3, (8, 160)).astype(np.float32)
+    for memory in (np.frombuffer(forged, np.uint8), extremes.astype(np.int16).view(np.uint8)):
+        for hangover in (b"\0\0\0\0", bytes(memory[280:284])):
+            detector._adapted = state.copy()
+            detector._adapted[:708] = memory
+            detector._adapted[280:284] = np.frombuffer(hangover, np.uint8)
+            with suppress(ValueError):
+                detector.resume()
+                assert detector.decide(reader, noise).shape == (8,)
+    detector._adapted = state.copy()
+    detector._adapted[280:282] = 0xFF, 0x7F  # the library would report an error much later
+    with pytest.raises(ValueError, match="damaged"):
+        detector.resume()
 
 
 BOOMS: list[str] = []
