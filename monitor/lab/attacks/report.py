@@ -263,7 +263,7 @@ def write_results(results: AttackResults, folder: Path) -> None:
     write_text(render_html(build_report(results)), folder / "index.html")
 
 
-_MARKS = ("o", "s", "D", "^")
+_MARKS = ("o", "s", "D", "^", "v")
 _ROW_INCHES, _FOOT_INCHES = 0.3, 1.5
 _MUCH = 0.75
 """Fraction of all bits that a method should not leave."""
