@@ -316,18 +316,18 @@ def _select_able(
 
 
 def select_attackers(attackers: Sequence[ThreatModel], method: str) -> list[ThreatModel]:
-    """Return the attackers that differ on a method: on clear speech, knowledge does not help."""
+    """Return the attackers that differ on a method.
+
+    On clear speech, knowledge of the method does not help. Features of its own and a fitted map of
+    embeddings do, because the map also centres them.
+    """
     if method != CLEAR:
         return list(attackers)
-    equals = [
-        attacker
-        for attacker in attackers
-        if attacker.features is None and not attacker.only_embeddings
-    ]
-    others = [
-        attacker for attacker in attackers if attacker.features is not None and not attacker.trains
-    ]
-    return [*equals[:1], *others] or [ATTACKERS["ignorant"]]
+    equals = [each for each in attackers if each.features is None and not each.only_embeddings]
+    own_features = [each for each in attackers if each.features is not None and not each.trains]
+    fitted = [each for each in attackers if each.fits is not None]
+    first = equals[:1] if equals or own_features else [ATTACKERS["ignorant"]]
+    return [*first, *own_features, *fitted]
 
 
 def attack(

@@ -129,6 +129,12 @@ def test_who_aligns_undoes_a_rotation(bench):
     assert aligned.bits > aligned.figures[CONTROL].high
 
 
+def test_clear_speech_is_aligned_with_itself(bench):
+    aligned = attacked(bench, CLEAR, "aligned")
+    assert aligned.bits > attacked(bench, CLEAR, "ignorant").bits - 0.2
+    assert aligned.bits > aligned.figures[CONTROL].high
+
+
 @pytest.mark.parametrize("attacker", ["ignorant", "aligned", "lazy-informed", "simulating"])
 def test_the_control_attack_refuses_where_nothing_links(bench, attacker):
     """Protected trials of one person are alike, but like nobody who is enrolled."""
