@@ -31,6 +31,7 @@ from monitor.lab.attacks.attackers import (
     NETWORKS,
     AttackContext,
     Background,
+    FittedMap,
     ThreatModel,
     check_background,
     check_readers,
@@ -471,16 +472,19 @@ def attack_method(
     if attacker.only_embeddings:
         specs = {name: spec for name, spec in specs.items() if spec.kind.pointed}
     sides = _collect_sides(context, attacker, method, features, specs)
-    speech = sides[0]
+    speech, *outside = sides
 
     def measure(
         feature: str, scores: Sequence[FloatArray], count: int, scoring: str, silent: BoolArray,
         rank_model: str = "",
     ) -> AttackRow:  # fmt: skip
         figures = dict(speech.measure(scores[0], feature, replicates, context.seed))
-        for outside, outside_scores in zip(sides[1:], scores[1:], strict=True):
+        if outside:
+            outsiders = np.concatenate([side.target for side in outside])
             counts = np.bincount(speech.target)
-            figures[CONTROL] = measure_control(outside_scores, outside.target, counts, context.seed)
+            figures[CONTROL] = measure_control(
+                np.concatenate(scores[1:]), outsiders, counts, context.seed
+            )
         complete = sum(segments >= count for segments in speech.counts)
         return AttackRow(
             method, attacker.name, feature, count, scoring,
@@ -512,7 +516,11 @@ def _collect_sides(
     context: AttackContext, attacker: ThreatModel, method: str,
     features: Sequence[str | Feature], specs: Mapping[str, FeatureSpec],
 ) -> list[AttackSpeech]:  # fmt: skip
-    """Return the speech to compare, and with outsiders' trials for the control attack, if any."""
+    """Return the speech to compare, and with outsiders' trials for the control attack, if any.
+
+    No outsider's trials are mapped by what was fitted to that outsider, because the judged readers'
+    trials are not either.
+    """
     pieces = context.judged.pieces("enrolment")
     published = context.extract_trials(method, features)
     own = [context.extract_own(pieces, attacker, method, features)]
@@ -524,16 +532,22 @@ def _collect_sides(
         collect_speech(context.judged, context.amounts, specs, enrolment, published)
         for enrolment in own
     )
-    sides = [reduce(AttackSpeech.add_segments, others, first)]
-    outsiders = context.extract_outsiders(attacker, method, features)
-    if outsiders is not None:
-        readers, extracted = outsiders
-        trials = [collect_trials(reader, extracted, specs, context.amounts)
-                  for reader in readers.everybody]  # fmt: skip
-        if len(usable := [each for each in trials if each is not None]) > 1:
-            sides.append(sides[0].with_trials(usable))
-    fitted = None if attacker.fits is None else attacker.fits(context, method, specs)
-    return sides if fitted is None else list(map(fitted, sides))
+    judged = reduce(AttackSpeech.add_segments, others, first)
+    maps = attacker.fits(context, method, specs) if attacker.fits else [FittedMap(lambda s: s)]
+    sides = [maps[0].apply(judged)]
+    readers, extracted = context.extract_outsiders(attacker, method, features)
+    trials = {
+        reader.name: speech
+        for reader in readers
+        if (speech := collect_trials(reader, extracted, specs, context.amounts)) is not None
+    }
+    number = {name: i for i, name in enumerate(trials)}
+    for fitted in maps[1:] or maps:
+        names = [name for name in trials if name not in fitted.readers]
+        if names and len(trials) > 1:
+            outsiders = {number[name]: trials[name] for name in names}
+            sides.append(fitted.apply(judged.with_trials(outsiders)))
+    return sides
 
 
 def _choose_weighting(
