@@ -44,7 +44,7 @@ from monitor.lab.attacks.attributes import (
     judge_attributes,
     prepare_attributes,
 )
-from monitor.lab.attacks.challenge import choose_embedding, choose_listed
+from monitor.lab.attacks.challenge import CHALLENGE, choose_embedding, choose_listed
 from monitor.lab.attacks.control import CONTROL, measure_control
 from monitor.lab.attacks.readers import PARTS, Amounts, Reader, Readers, choose_readers
 from monitor.lab.attacks.results import FIGURES, AttackResults, AttackRow, Settings, method_name
@@ -174,7 +174,9 @@ def prepare(
                             jobs=config.jobs, progress=progress)
     )  # fmt: skip
     others = _prepare_background(background, judged, config, progress) if background else None
-    attackers, unable = _select_able(chosen, others, make_features(features, config.setup))
+    attackers, unable = _select_able(
+        chosen, others, make_features(features, config.setup), CHALLENGE if listed else ATTACKERS
+    )
     problems = (*judged.problems, *(others.problems if others else ()), *unable)
     _check_programs(config, judged)
     attribute_test = None
@@ -233,6 +235,12 @@ def _check_config(
     """Raise UsageError for invalid settings, before anything is extracted."""
     for method in config.methods:
         make(method, Utterance(_ANY_RATE, "name", "speaker"))
+    others = [a.name for a in chosen if a.name not in CHALLENGE]
+    if config.voiceprivacy and others:
+        raise UsageError(
+            f"--voiceprivacy has no table for {others[0]}: use {', '.join(CHALLENGE)}, or leave "
+            "out --voiceprivacy"
+        )
     missing = [a.name for a in chosen if a.needs_background and not has_background]
     if missing:
         raise UsageError(f"{missing[0]} needs speech of background speakers: add --background")
@@ -287,15 +295,17 @@ def _prepare_background(
 
 
 def _select_able(
-    chosen: Sequence[ThreatModel], background: Background | None, features: Sequence[Feature]
-) -> tuple[tuple[ThreatModel, ...], list[str]]:
-    """Return the requested attackers, or all that can run, and why others cannot.
+    chosen: Sequence[ThreatModel], background: Background | None, features: Sequence[Feature],
+    possible: Collection[str],
+) -> tuple[tuple[ThreatModel, ...], list[str]]:  # fmt: skip
+    """Return the requested attackers, or all possible ones that can run, and why others cannot.
 
     Those with several draws take long, and run only on request.
     """
     has_embedding = any(feature.spec.kind.pointed for feature in features)
     able, unable = [], []
-    for attacker in chosen or (each for each in ATTACKERS.values() if each.draws == 1):
+    available = [ATTACKERS[name] for name in possible if ATTACKERS[name].draws == 1]
+    for attacker in chosen or available:
         if attacker.needs_background and background is None:
             continue
         if attacker.only_embeddings and not has_embedding:
@@ -324,9 +334,9 @@ def select_attackers(attackers: Sequence[ThreatModel], method: str) -> list[Thre
     """
     if method != CLEAR:
         return list(attackers)
-    equals = [each for each in attackers if each.features is None and not each.only_embeddings]
-    own_features = [each for each in attackers if each.features is not None and not each.trains]
-    fitted = [each for each in attackers if each.fits is not None]
+    equals = [a for a in attackers if a.features is None and not a.only_embeddings]
+    own_features = [a for a in attackers if a.features is not None and not a.trains]
+    fitted = [a for a in attackers if a.fits is not None]
     first = equals[:1] if equals or own_features else [ATTACKERS["ignorant"]]
     return [*first, *own_features, *fitted]
 

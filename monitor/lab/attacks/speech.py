@@ -390,9 +390,9 @@ class AttackSpeech:
 
     def with_trials(self, trials: Mapping[int, Mapping[str, AnyArray]]) -> AttackSpeech:
         """Compare with the trials of numbered outsiders; ``target`` is the outsider."""
-        each_of = trials.values()
-        totals = {name: np.concatenate([each[name] for each in each_of]) for name in self.trials}
-        sizes = [len(next(iter(each.values()))) for each in each_of]
+        rows = trials.values()
+        totals = {name: np.concatenate([of[name] for of in rows]) for name in self.trials}
+        sizes = [len(next(iter(of.values()))) for of in rows]
         return replace(
             self,
             trials=totals,

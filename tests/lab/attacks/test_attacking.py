@@ -215,6 +215,10 @@ def test_a_program_that_fails_on_everything_is_no_result(corpora, tmp_path):
         ),
         ({"attributes": ("gender",)}, "add voice to --features"),
         ({"attackers": ("simulating",)}, "add voice to --features"),
+        (
+            {"attackers": ("simulating",), "features": ("voice",), "voiceprivacy": True},
+            "no table for simulating",
+        ),
     ],
 )
 def test_what_an_attack_lacks_is_said_before_anything_is_heard(corpora, tmp_path, change, said):
