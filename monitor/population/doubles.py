@@ -96,13 +96,24 @@ def _compute_probabilities(cosines: FloatArray, usual: FloatArray, people: int) 
 
 
 def name_once(doubles: Iterable[Double]) -> dict[str, str]:
-    """Return the name to keep by each name to give up."""
-    kept: dict[str, str] = {}
+    """Return the name to keep by each second name, from pairs with the likeliest first.
+
+    Each second name goes to its likeliest first one. So a new name like two enrolled people does
+    not make them one.
+
+    Example:
+        >>> pairs = [("ann", "new"), ("bob", "new"), ("new", "newer")]
+        >>> name_once([Double(*pair, 0.9, 0.8) for pair in pairs])
+        {'new': 'ann', 'newer': 'ann'}
+    """
+    firsts: dict[str, str] = {}
     for double in doubles:
-        first, second = (kept.get(name, name) for name in (double.first, double.second))
-        kept = {name: first if name == second else final for name, final in kept.items()}
-        if second != first:
-            kept[second] = first
+        firsts.setdefault(double.second, double.first)
+    kept: dict[str, str] = {}
+    for name, first in firsts.items():
+        while first in firsts:  # ends, because a first name is always before its second
+            first = firsts[first]
+        kept[name] = first
     return kept
 
 
@@ -121,8 +132,9 @@ def drop_doubles(population: Population, doubles: Iterable[Double]) -> Populatio
     return population.chosen(name for name in population.names if name not in gone)
 
 
-def describe_doubles(doubles: Iterable[Double], response: str) -> Iterator[str]:
+def describe_doubles(doubles: Sequence[Double], response: str) -> Iterator[str]:
     """Format a line for each pair; ``response`` is note, merge or drop."""
+    kept = name_once(doubles)
     done = {
         "merge": "The speech of {1} was given to {0}.",
         "drop": "{1} was left out.",
@@ -133,5 +145,5 @@ def describe_doubles(doubles: Iterable[Double], response: str) -> Iterator[str]:
         pair = double.first, double.second
         yield (
             f"{pair[0]} and {pair[1]} sound like one person (probability "
-            f"{min(double.probability, 0.999):.1%}). {done.format(*pair)}"
+            f"{min(double.probability, 0.999):.1%}). {done.format(kept[double.second], pair[1])}"
         )
