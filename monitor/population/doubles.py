@@ -25,6 +25,7 @@ _LEAST_SPREAD = 0.12  # of the cosines of different people: few people show too 
 _FREEDOM = 30  # degrees of freedom of Student's t: the tail of different people's cosines
 _MOST_PEOPLE = 20_000  # each is compared with all others
 _SAMPLED_PEOPLE = 1000  # whose pairs show what is usual here
+_ROWS = 256  # people compared at a time
 _SHARE = 0.01  # prior share of people with a second name
 
 
@@ -72,24 +73,34 @@ def doubles_among(
     is_new = np.array([chosen is None or names[i] in chosen for i in enough.tolist()])
     sample = directions[:: -(-enough.size // _SAMPLED_PEOPLE)]
     usual = (sample @ sample.T)[np.triu_indices(len(sample), 1)]
+    centre = median(usual)
+    spread = max(1.4826 * median(np.abs(usual - centre)), _LEAST_SPREAD)
+    new_rows = np.flatnonzero(is_new)
     doubles = []
-    for row, direction in enumerate(directions[:-1]):
-        later = row + 1 + np.flatnonzero(is_new[row] | is_new[row + 1 :])
-        cosines = directions[later] @ direction
-        probabilities = _compute_probabilities(cosines, usual, enough.size)
+    for rows in np.array_split(new_rows, -(-new_rows.size // _ROWS) or 1):
+        cosines = directions[rows] @ directions.T
+        # two new people are one pair; below two spreads no pair is likely
+        is_other = ~is_new | (np.arange(enough.size) > rows[:, None])
+        row, other = np.nonzero(is_other & (cosines > centre + 2 * spread))
+        values = cosines[row, other]
+        probabilities = _compute_probabilities(values, centre, spread, enough.size)
         for i in np.flatnonzero(probabilities > LIKELY).tolist():
-            pair = names[enough[row]], names[enough[later[i]]]
-            doubles.append(Double(*pair, float(probabilities[i]), float(cosines[i])))
+            first, second = sorted((int(rows[row[i]]), int(other[i])))
+            pair = names[enough[first]], names[enough[second]]
+            doubles.append(Double(*pair, float(probabilities[i]), float(values[i])))
     return sorted(doubles, key=lambda double: -double.cosine)
 
 
-def _compute_probabilities(cosines: FloatArray, usual: FloatArray, people: int) -> FloatArray:
-    """Compute the posterior probability that each pair is one person, given all pairs' cosines."""
+def _compute_probabilities(
+    cosines: FloatArray, centre: float, spread: float, people: int
+) -> FloatArray:
+    """Compute the posterior probability that each pair is one person.
+
+    The centre and spread are those of different people's cosines.
+    """
     from scipy.special import expit, logit
     from scipy.stats import norm, t
 
-    centre = median(usual)
-    spread = max(1.4826 * median(np.abs(usual - centre)), _LEAST_SPREAD)
     mates = norm.logpdf(np.minimum(cosines, _MATES[0]), *_MATES)
     others = t.logpdf(cosines, _FREEDOM, centre, spread)
     return np.asarray(expit(mates - others + logit(_SHARE / (people - 1))))
