@@ -126,7 +126,7 @@ def test_dialogues_may_be_numbered_over_a_corpus(tmp_path):
     draws = np.random.default_rng(0)
     speaker, dialogue = np.repeat(np.arange(12), 20), np.tile(np.repeat([1, 2], 10), 12)
     states = draws.standard_normal((12, 8))[speaker] + draws.standard_normal((240, 8))
-    told = []
+    told: list[str] = []
     for numbers in (dialogue, dialogue + 2 * speaker):
         path = tmp_path / f"{len(told)}.npz"
         np.savez(path, states=states, speaker=speaker, dialogue=numbers, turn=np.ones(240, int))
