@@ -41,10 +41,14 @@ def make_file(path: Path, speakers: int = 40, dialogues: int = 3, size: int = 64
 
 
 def attack(file: dict[str, np.ndarray], turns: list[int]) -> ScoreMatrix:
-    """Compare these turns of each later dialogue with every speaker's first dialogue."""
+    """Compare these turns of each later dialogue with every speaker's first dialogue.
+
+    Attackers that train on such states may learn more than these cosines of means.
+    """
     names, who = np.unique(file["speaker"], return_inverse=True)
     states = file["states"] - file["states"].mean(axis=0)
-    first = file["dialogue"] == file["dialogue"].min()
+    firsts = np.stack([np.sort(file["dialogue"][who == i])[0] for i in range(len(names))])
+    first = file["dialogue"] == firsts[who]
     templates = np.stack([states[first & (who == i)].mean(axis=0) for i in range(len(names))])
     inside = ~first & np.isin(file["turn"], turns)
     trials = sorted({*zip(who[inside].tolist(), file["dialogue"][inside].tolist(), strict=True)})

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import httpx
+import numpy as np
 import pytest
 import soundfile
 import yaml
@@ -117,6 +118,21 @@ def test_an_example_shows_what_it_says(name, told, tmp_path):
     for form in told:
         assert [line for line in lines if re.fullmatch(form, line)], (form, lines)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_dialogues_may_be_numbered_over_a_corpus(tmp_path):
+    """Each speaker's first dialogue enrols them, whatever its number."""
+    draws = np.random.default_rng(0)
+    speaker, dialogue = np.repeat(np.arange(12), 20), np.tile(np.repeat([1, 2], 10), 12)
+    states = draws.standard_normal((12, 8))[speaker] + draws.standard_normal((240, 8))
+    told: list[str] = []
+    for numbers in (dialogue, dialogue + 2 * speaker):
+        path = tmp_path / f"{len(told)}.npz"
+        np.savez(path, states=states, speaker=speaker, dialogue=numbers, turn=np.ones(240, int))
+        told.append(output(tmp_path, sys.executable, EXAMPLES / "14_bits_by_turn.py", path))
+    assert told[0] == told[1]
+    assert "nan" not in told[0]
 
 
 @pytest.mark.slow

@@ -25,6 +25,7 @@ _LEAST_SPREAD = 0.12  # of the cosines of different people: few people show too 
 _FREEDOM = 30  # degrees of freedom of Student's t: the tail of different people's cosines
 _MOST_PEOPLE = 20_000  # each is compared with all others
 _SAMPLED_PEOPLE = 1000  # whose pairs show what is usual here
+_ROWS = 256  # people compared at a time
 _SHARE = 0.01  # prior share of people with a second name
 
 
@@ -72,37 +73,58 @@ def doubles_among(
     is_new = np.array([chosen is None or names[i] in chosen for i in enough.tolist()])
     sample = directions[:: -(-enough.size // _SAMPLED_PEOPLE)]
     usual = (sample @ sample.T)[np.triu_indices(len(sample), 1)]
+    centre = median(usual)
+    spread = max(1.4826 * median(np.abs(usual - centre)), _LEAST_SPREAD)
+    new_rows = np.flatnonzero(is_new)
     doubles = []
-    for row, direction in enumerate(directions[:-1]):
-        later = row + 1 + np.flatnonzero(is_new[row] | is_new[row + 1 :])
-        cosines = directions[later] @ direction
-        probabilities = _compute_probabilities(cosines, usual, enough.size)
+    for rows in np.array_split(new_rows, -(-new_rows.size // _ROWS) or 1):
+        cosines = directions[rows] @ directions.T
+        # two new people are one pair; below two spreads no pair is likely
+        is_other = ~is_new | (np.arange(enough.size) > rows[:, None])
+        row, other = np.nonzero(is_other & (cosines > centre + 2 * spread))
+        values = cosines[row, other]
+        probabilities = _compute_probabilities(values, centre, spread, enough.size)
         for i in np.flatnonzero(probabilities > LIKELY).tolist():
-            pair = names[enough[row]], names[enough[later[i]]]
-            doubles.append(Double(*pair, float(probabilities[i]), float(cosines[i])))
+            first, second = sorted((int(rows[row[i]]), int(other[i])))
+            pair = names[enough[first]], names[enough[second]]
+            doubles.append(Double(*pair, float(probabilities[i]), float(values[i])))
     return sorted(doubles, key=lambda double: -double.cosine)
 
 
-def _compute_probabilities(cosines: FloatArray, usual: FloatArray, people: int) -> FloatArray:
-    """Compute the posterior probability that each pair is one person, given all pairs' cosines."""
+def _compute_probabilities(
+    cosines: FloatArray, centre: float, spread: float, people: int
+) -> FloatArray:
+    """Compute the posterior probability that each pair is one person.
+
+    The centre and spread are those of different people's cosines.
+    """
     from scipy.special import expit, logit
     from scipy.stats import norm, t
 
-    centre = median(usual)
-    spread = max(1.4826 * median(np.abs(usual - centre)), _LEAST_SPREAD)
     mates = norm.logpdf(np.minimum(cosines, _MATES[0]), *_MATES)
     others = t.logpdf(cosines, _FREEDOM, centre, spread)
     return np.asarray(expit(mates - others + logit(_SHARE / (people - 1))))
 
 
 def name_once(doubles: Iterable[Double]) -> dict[str, str]:
-    """Return the name to keep by each name to give up."""
-    kept: dict[str, str] = {}
+    """Return the name to keep by each second name, from pairs with the likeliest first.
+
+    Each second name goes to its likeliest first one. So a new name like two enrolled people does
+    not make them one.
+
+    Example:
+        >>> pairs = [("ann", "new"), ("bob", "new"), ("new", "newer")]
+        >>> name_once([Double(*pair, 0.9, 0.8) for pair in pairs])
+        {'new': 'ann', 'newer': 'ann'}
+    """
+    firsts: dict[str, str] = {}
     for double in doubles:
-        first, second = (kept.get(name, name) for name in (double.first, double.second))
-        kept = {name: first if name == second else final for name, final in kept.items()}
-        if second != first:
-            kept[second] = first
+        firsts.setdefault(double.second, double.first)
+    kept: dict[str, str] = {}
+    for name, first in firsts.items():
+        while first in firsts:  # ends, because a first name is always before its second
+            first = firsts[first]
+        kept[name] = first
     return kept
 
 
@@ -121,8 +143,9 @@ def drop_doubles(population: Population, doubles: Iterable[Double]) -> Populatio
     return population.chosen(name for name in population.names if name not in gone)
 
 
-def describe_doubles(doubles: Iterable[Double], response: str) -> Iterator[str]:
+def describe_doubles(doubles: Sequence[Double], response: str) -> Iterator[str]:
     """Format a line for each pair; ``response`` is note, merge or drop."""
+    kept = name_once(doubles)
     done = {
         "merge": "The speech of {1} was given to {0}.",
         "drop": "{1} was left out.",
@@ -133,5 +156,5 @@ def describe_doubles(doubles: Iterable[Double], response: str) -> Iterator[str]:
         pair = double.first, double.second
         yield (
             f"{pair[0]} and {pair[1]} sound like one person (probability "
-            f"{min(double.probability, 0.999):.1%}). {done.format(*pair)}"
+            f"{min(double.probability, 0.999):.1%}). {done.format(kept[double.second], pair[1])}"
         )

@@ -9,6 +9,8 @@ from monitor.kinds import EMBEDDING, FeatureSpec
 from monitor.population import Population, Speaker
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.doubles import (
+    Double,
+    describe_doubles,
     doubles_among,
     drop_doubles,
     find_doubles,
@@ -88,3 +90,16 @@ def test_three_names_of_one_person_become_one() -> None:
     assert merged.features["voice"].slices.sum() == pytest.approx(
         population.features["voice"].slices.sum()
     )
+
+
+def test_a_new_name_like_two_people_does_not_make_them_one() -> None:
+    """It goes to the likelier of them, and neither enrolled person is lost."""
+    vectors = voices(20)
+    population = enrolled(np.vstack([vectors, vectors[3] + vectors[5]]))
+    pairs = [Double("p3", "p20", 0.9, 0.8), Double("p5", "p20", 0.8, 0.7)]
+    assert drop_doubles(population, pairs).names == population.names[:-1]
+    merged = merge_doubles(population, pairs)
+    assert merged.names == population.names[:-1]
+    assert merged.template_seconds[[3, 5]].tolist() == [40, 20]
+    lines = list(describe_doubles(pairs, "merge"))
+    assert all("The speech of p20 was given to p3." in line for line in lines)

@@ -10,11 +10,10 @@ attacker that can train may also use no training.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from monitor.kinds import FeatureSpec
 from monitor.lab.adapting import adapt, check_torch
 from monitor.lab.adapting.training import TrainingPlan
 from monitor.lab.attacks.alignment import WAYS, Alignment, fit_alignment
-from monitor.lab.attacks.readers import PARTS, Amounts, Piece, Readers
+from monitor.lab.attacks.readers import PARTS, Amounts, Piece, Reader, Readers
 from monitor.lab.attacks.speech import (
     CLEAR,
     AttackSpeech,
@@ -61,8 +60,8 @@ class ThreatModel:
     trains: bool = False  # on some background readers; models are fitted to the others
     features: Callable[[AttackContext, str], Mapping[str, str | Feature]] | None = None
     """Function from context and method to its features by name; None for those requested."""
-    fits: Callable[[AttackContext, str, Mapping[str, FeatureSpec]], SpeechMap] | None = None
-    """Function that fits a map of the speech it compares, to background readers."""
+    fits: Callable[[AttackContext, str, Mapping[str, FeatureSpec]], list[FittedMap]] | None = None
+    """Function that fits maps of the speech it compares, to all background readers and to parts."""
     draws: int = 1
     """Protections of each enrolled recording, which it averages."""
 
@@ -173,16 +172,17 @@ class AttackContext:
 
     def extract_outsiders(
         self, attacker: ThreatModel, method: str, features: Sequence[str | Feature]
-    ) -> tuple[Readers, dict[Piece, ExtractedPiece]] | None:
-        """Extract protected trials of background readers for the control attack, if there are two.
+    ) -> tuple[tuple[Reader, ...], dict[Piece, ExtractedPiece]]:
+        """Extract protected trials of background readers, if any, for the control attack.
 
         None of them trained the attacker's network.
         """
         readers = self.get_calibration_readers(attacker)
-        if readers is None or len(readers) < 2:
-            return None
+        if readers is None:
+            return (), {}
         pieces = readers.pieces("trials")
-        return readers, self.extractor.extract(pieces, method, self.attacker_seed, features)
+        extracted = self.extractor.extract(pieces, method, self.attacker_seed, features)
+        return readers.everybody, extracted
 
     def list_requests(
         self, methods: Mapping[str, Sequence[ThreatModel]]
@@ -212,7 +212,13 @@ class AttackContext:
         return list(requests)
 
 
-SpeechMap: TypeAlias = Callable[[AttackSpeech], AttackSpeech]
+@dataclass(frozen=True, slots=True)
+class FittedMap:
+    """A map of the speech to compare, and the readers to whom it was fitted."""
+
+    apply: Callable[[AttackSpeech], AttackSpeech]
+    readers: Set[str] = frozenset()
+
 
 # VoxGuard section 4.2: the template is the mean of L segments (average scoring), or the nearest of
 # the L segments (max scoring).
@@ -362,11 +368,13 @@ def check_readers(background: Background | None) -> Readers:
 
 def fit_alignments(
     context: AttackContext, method: str, specs: Mapping[str, FeatureSpec]
-) -> SpeechMap:
+) -> list[FittedMap]:
     """Fit a rotation of protected embeddings onto clear ones, to background readers.
 
-    Each half of the readers judges each of the `WAYS`, fitted to the other half. All readers then
-    fit the best one.
+    Each half of the readers judges each of the `WAYS`, fitted to the other half.
+
+    Returns:
+        the best way, fitted to all readers, and to each half for the control attack on the other.
     """
     readers = check_readers(context.background)
     clear, protected = (
@@ -387,24 +395,30 @@ def fit_alignments(
     halves = [Readers(tuple(order[i::2]), readers.session) for i in (0, 1)]
     pairs = [(collect(half, clear), collect(half, protected)) for half in halves]
     whole = collect(readers, clear), collect(readers, protected)
-    maps: dict[str, Alignment] = {}
+    maps: list[dict[str, Alignment]] = [{}, {}, {}]
     for name, spec in specs.items():
-        apartness = {}
-        for way in WAYS:
-            fitted = [_fit_rotation(context, *both, name, way) for both in pairs]
-            apartness[way] = sum(
+        fitted = {way: [_fit_rotation(context, *both, name, way) for both in pairs] for way in WAYS}
+        apartness = {
+            way: sum(
                 _measure_apartness(
                     align_speech(ignorant, {name: alignment}).score(
                         name, spec.kind.similarity(), context.amounts.least_segments
                     ),
                     ignorant.target,
                 )
-                for alignment, (ignorant, _) in zip(reversed(fitted), pairs, strict=True)
+                for alignment, (ignorant, _) in zip(reversed(fitted[way]), pairs, strict=True)
             )
+            for way in WAYS
+        }
         way = max(apartness, key=apartness.__getitem__)
-        maps[name] = _fit_rotation(context, *whole, name, way)
+        rotations = (_fit_rotation(context, *whole, name, way), *fitted[way])
+        for alignments, rotation in zip(maps, rotations, strict=True):
+            alignments[name] = rotation
         context.notes.append(f"{method}: aligned uses {way} for {name} ({len(readers)} readers)")
-    return partial(align_speech, maps=maps)
+    return [
+        FittedMap(partial(align_speech, maps=alignments), {r.name for r in some.everybody})
+        for alignments, some in zip(maps, (readers, *halves), strict=True)
+    ]
 
 
 def _fit_rotation(

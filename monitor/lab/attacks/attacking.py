@@ -31,6 +31,7 @@ from monitor.lab.attacks.attackers import (
     NETWORKS,
     AttackContext,
     Background,
+    FittedMap,
     ThreatModel,
     check_background,
     check_readers,
@@ -43,7 +44,7 @@ from monitor.lab.attacks.attributes import (
     judge_attributes,
     prepare_attributes,
 )
-from monitor.lab.attacks.challenge import choose_embedding, choose_listed
+from monitor.lab.attacks.challenge import CHALLENGE, choose_embedding, choose_listed
 from monitor.lab.attacks.control import CONTROL, measure_control
 from monitor.lab.attacks.readers import PARTS, Amounts, Reader, Readers, choose_readers
 from monitor.lab.attacks.results import FIGURES, AttackResults, AttackRow, Settings, method_name
@@ -173,7 +174,9 @@ def prepare(
                             jobs=config.jobs, progress=progress)
     )  # fmt: skip
     others = _prepare_background(background, judged, config, progress) if background else None
-    attackers, unable = _select_able(chosen, others, make_features(features, config.setup))
+    attackers, unable = _select_able(
+        chosen, others, make_features(features, config.setup), CHALLENGE if listed else ATTACKERS
+    )
     problems = (*judged.problems, *(others.problems if others else ()), *unable)
     _check_programs(config, judged)
     attribute_test = None
@@ -232,6 +235,12 @@ def _check_config(
     """Raise UsageError for invalid settings, before anything is extracted."""
     for method in config.methods:
         make(method, Utterance(_ANY_RATE, "name", "speaker"))
+    others = [a.name for a in chosen if a.name not in CHALLENGE]
+    if config.voiceprivacy and others:
+        raise UsageError(
+            f"--voiceprivacy has no table for {others[0]}: use {', '.join(CHALLENGE)}, or leave "
+            "out --voiceprivacy"
+        )
     missing = [a.name for a in chosen if a.needs_background and not has_background]
     if missing:
         raise UsageError(f"{missing[0]} needs speech of background speakers: add --background")
@@ -286,15 +295,17 @@ def _prepare_background(
 
 
 def _select_able(
-    chosen: Sequence[ThreatModel], background: Background | None, features: Sequence[Feature]
-) -> tuple[tuple[ThreatModel, ...], list[str]]:
-    """Return the requested attackers, or all that can run, and why others cannot.
+    chosen: Sequence[ThreatModel], background: Background | None, features: Sequence[Feature],
+    possible: Collection[str],
+) -> tuple[tuple[ThreatModel, ...], list[str]]:  # fmt: skip
+    """Return the requested attackers, or all possible ones that can run, and why others cannot.
 
     Those with several draws take long, and run only on request.
     """
     has_embedding = any(feature.spec.kind.pointed for feature in features)
     able, unable = [], []
-    for attacker in chosen or (each for each in ATTACKERS.values() if each.draws == 1):
+    available = [ATTACKERS[name] for name in possible if ATTACKERS[name].draws == 1]
+    for attacker in chosen or available:
         if attacker.needs_background and background is None:
             continue
         if attacker.only_embeddings and not has_embedding:
@@ -316,18 +327,18 @@ def _select_able(
 
 
 def select_attackers(attackers: Sequence[ThreatModel], method: str) -> list[ThreatModel]:
-    """Return the attackers that differ on a method: on clear speech, knowledge does not help."""
+    """Return the attackers that differ on a method.
+
+    On clear speech, knowledge of the method does not help. Features of its own and a fitted map of
+    embeddings do, because the map also centres them.
+    """
     if method != CLEAR:
         return list(attackers)
-    equals = [
-        attacker
-        for attacker in attackers
-        if attacker.features is None and not attacker.only_embeddings
-    ]
-    others = [
-        attacker for attacker in attackers if attacker.features is not None and not attacker.trains
-    ]
-    return [*equals[:1], *others] or [ATTACKERS["ignorant"]]
+    equals = [a for a in attackers if a.features is None and not a.only_embeddings]
+    own_features = [a for a in attackers if a.features is not None and not a.trains]
+    fitted = [a for a in attackers if a.fits is not None]
+    first = equals[:1] if equals or own_features else [ATTACKERS["ignorant"]]
+    return [*first, *own_features, *fitted]
 
 
 def attack(
@@ -471,16 +482,19 @@ def attack_method(
     if attacker.only_embeddings:
         specs = {name: spec for name, spec in specs.items() if spec.kind.pointed}
     sides = _collect_sides(context, attacker, method, features, specs)
-    speech = sides[0]
+    speech, *outside = sides
 
     def measure(
         feature: str, scores: Sequence[FloatArray], count: int, scoring: str, silent: BoolArray,
         rank_model: str = "",
     ) -> AttackRow:  # fmt: skip
         figures = dict(speech.measure(scores[0], feature, replicates, context.seed))
-        for outside, outside_scores in zip(sides[1:], scores[1:], strict=True):
+        if outside:
+            outsiders = np.concatenate([side.target for side in outside])
             counts = np.bincount(speech.target)
-            figures[CONTROL] = measure_control(outside_scores, outside.target, counts, context.seed)
+            figures[CONTROL] = measure_control(
+                np.concatenate(scores[1:]), outsiders, counts, context.seed
+            )
         complete = sum(segments >= count for segments in speech.counts)
         return AttackRow(
             method, attacker.name, feature, count, scoring,
@@ -512,7 +526,11 @@ def _collect_sides(
     context: AttackContext, attacker: ThreatModel, method: str,
     features: Sequence[str | Feature], specs: Mapping[str, FeatureSpec],
 ) -> list[AttackSpeech]:  # fmt: skip
-    """Return the speech to compare, and with outsiders' trials for the control attack, if any."""
+    """Return the speech to compare, and with outsiders' trials for the control attack, if any.
+
+    No outsider's trials are mapped by what was fitted to that outsider, because the judged readers'
+    trials are not either.
+    """
     pieces = context.judged.pieces("enrolment")
     published = context.extract_trials(method, features)
     own = [context.extract_own(pieces, attacker, method, features)]
@@ -524,16 +542,22 @@ def _collect_sides(
         collect_speech(context.judged, context.amounts, specs, enrolment, published)
         for enrolment in own
     )
-    sides = [reduce(AttackSpeech.add_segments, others, first)]
-    outsiders = context.extract_outsiders(attacker, method, features)
-    if outsiders is not None:
-        readers, extracted = outsiders
-        trials = [collect_trials(reader, extracted, specs, context.amounts)
-                  for reader in readers.everybody]  # fmt: skip
-        if len(usable := [each for each in trials if each is not None]) > 1:
-            sides.append(sides[0].with_trials(usable))
-    fitted = None if attacker.fits is None else attacker.fits(context, method, specs)
-    return sides if fitted is None else list(map(fitted, sides))
+    judged = reduce(AttackSpeech.add_segments, others, first)
+    maps = attacker.fits(context, method, specs) if attacker.fits else [FittedMap(lambda s: s)]
+    sides = [maps[0].apply(judged)]
+    readers, extracted = context.extract_outsiders(attacker, method, features)
+    trials = {
+        reader.name: speech
+        for reader in readers
+        if (speech := collect_trials(reader, extracted, specs, context.amounts)) is not None
+    }
+    number = {name: i for i, name in enumerate(trials)}
+    for fitted in maps[1:] or maps:
+        names = [name for name in trials if name not in fitted.readers]
+        if names and len(trials) > 1:
+            outsiders = {number[name]: trials[name] for name in names}
+            sides.append(fitted.apply(judged.with_trials(outsiders)))
+    return sides
 
 
 def _choose_weighting(

@@ -20,6 +20,7 @@ from monitor.features.registry import make as make_features
 from monitor.kinds import FeatureSpec
 from monitor.lab.attacks.attackers import ATTACKERS, AttackContext, ThreatModel
 from monitor.lab.attacks.readers import Piece, Reader, Readers
+from monitor.lab.attacks.results import method_name
 from monitor.lab.attacks.speech import CLEAR, ExtractedPiece, join_speech
 from monitor.lab.evaluation.listed import ListedTrials
 from monitor.lab.evaluation.voiceprivacy import EVALUATOR, TRAINED, ChallengeRow, format_rows
@@ -112,7 +113,7 @@ def try_lists(
     for method, attackers in methods.items():
         rows = list(clear)
         for attacker in attackers:
-            if method == CLEAR or attacker.name not in CHALLENGE:
+            if method == CLEAR:
                 continue
             on_progress(f"{method}, {attacker.name}")
             rows += _attack_lists(context, listed, method, attacker, CHALLENGE[attacker.name])
@@ -143,6 +144,8 @@ def _attack_lists(
         raise CorpusError("too few utterances could be protected and extracted")
     means = unit_vectors(np.stack(list(templates.values())))
     scores = np.stack(list(trials.values())) @ means.T
+    for note in listed.notes(templates, trials):
+        context.notes.append(f"{method_name(method)}, {attacker.name}: {note}")
     yield from listed.rows(
         *section, scores,
         {name: column for column, name in enumerate(templates)},

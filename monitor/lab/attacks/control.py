@@ -5,6 +5,8 @@ An attack shows something only if it beats this, as in anonymeter (M. Giomi et a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from monitor.lab.report.model import Figure
@@ -20,14 +22,16 @@ _REPLICATES = 200
 def measure_control(
     scores: FloatArray, speaker: IntArray, counts: IntArray, seed: int = 0
 ) -> Figure:
-    """Compute MeanD of the attack on outsiders, each of whom is taken for a judged reader.
+    """Compute MeanD of the attack on outsiders, who are taken for the judged readers.
 
-    In each of 200 replicates every judged reader gets an outsider, with replacement, and one of the
-    templates at random, without. The outsider's trials weigh as many as the reader's.
+    In each of 200 replicates every judged reader gets a random template, without replacement, and
+    outsiders, with replacement. There are several if an outsider has fewer trials, so that the
+    variance of mean ranks is the same. Their number depends on how alike the ranks of one person
+    are (Kish's design effect). Their trials weigh as many as the reader's.
 
     Args:
         scores: of the outsiders' trials with the judged readers' templates, shape (m, N).
-        speaker: outsider of each trial, from 0, shape (m,).
+        speaker: number of the outsider of each trial, shape (m,).
         counts: number of trials of each judged reader, shape (R,) with R <= N.
         seed: of the replicates.
 
@@ -40,14 +44,27 @@ def measure_control(
     generator = np.random.default_rng(seed)
     trials, templates = scores.shape
     better, tied = all_rank_bounds(scores)
-    own = [np.flatnonzero(speaker == i) for i in range(int(speaker.max()) + 1)]
+    own = [np.flatnonzero(speaker == who) for who in np.unique(speaker)]
+    alike, size = _correlate(better + (tied - 1) / 2, own), trials / len(own)
+    needed = counts / size * (1 + (size - 1) * alike) / (1 + (counts - 1) * alike)
     histograms = []
     for _ in range(_REPLICATES):
-        outsiders = generator.integers(len(own), size=len(counts))
-        columns = generator.permutation(templates)[: len(counts)]
-        rows = np.concatenate([own[outsider] for outsider in outsiders])
-        sizes = np.array([own[outsider].size for outsider in outsiders])
-        column, weights = (np.repeat(values, sizes) for values in (columns, counts / sizes))
+        outsiders = np.floor(np.maximum(needed, 1.0) + generator.random(len(counts))).astype(int)
+        reader = np.repeat(np.arange(len(counts)), outsiders)
+        chosen = [own[i] for i in generator.integers(len(own), size=reader.size)]
+        chosen = [
+            rows if rows.size <= count else generator.choice(rows, count, replace=False)
+            for rows, count in zip(chosen, counts[reader], strict=True)
+        ]
+        sizes = np.array([rows.size for rows in chosen])
+        column, weights = (
+            np.repeat(values, sizes)
+            for values in (
+                generator.permutation(templates)[reader],
+                counts[reader] / (outsiders[reader] * sizes),
+            )
+        )
+        rows = np.concatenate(chosen)
         histograms.append(
             rank_histogram(
                 better[rows, column], tied[rows, column], templates, weights=weights[None]
@@ -58,3 +75,21 @@ def measure_control(
     note = f"The same attack on {len(own)} speakers outside the data, {trials} trials."
     return Figure(CONTROL, "MeanD of outsiders", float(bits.mean()), "bits", bits, low=low,
                   high=high, note=note)  # fmt: skip
+
+
+def _correlate(ranks: FloatArray, own: Sequence[IntArray]) -> float:
+    """Compute the intraclass correlation of ranks, shape (m, N), by the rows of each person.
+
+    It is at least 0. With one row per person it is unknown, and 1.
+    """
+    people, sizes = len(own), np.array([rows.size for rows in own])
+    total = int(sizes.sum())
+    if not 1 < people < total:
+        return 1.0
+    means = np.stack([ranks[rows].mean(axis=0) for rows in own])
+    squares = sum(((ranks[rows] - m) ** 2).sum(axis=0) for rows, m in zip(own, means, strict=True))
+    within = float(np.mean(squares)) / (total - people)
+    between = float(np.mean(sizes @ (means - ranks.mean(axis=0)) ** 2)) / (people - 1)
+    size = (total - float(sizes @ sizes) / total) / (people - 1)
+    spread = between + (size - 1) * within
+    return float(np.clip((between - within) / spread, 0.0, 1.0)) if spread > 0 else 1.0

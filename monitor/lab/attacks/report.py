@@ -263,7 +263,7 @@ def write_results(results: AttackResults, folder: Path) -> None:
     write_text(render_html(build_report(results)), folder / "index.html")
 
 
-_MARKS = ("o", "s", "D", "^")
+_MARKS = ("o", "s", "D", "^", "v")
 _ROW_INCHES, _FOOT_INCHES = 0.3, 1.5
 _MUCH = 0.75
 """Fraction of all bits that a method should not leave."""
@@ -297,14 +297,15 @@ def format_finding(methods: Sequence[MethodBits], ceiling: float) -> str:
     """Format how many methods leave most bits to their strongest attacker.
 
     Example:
-        >>> some = [MethodBits("none", [(4, 3, 4), None]),
+        >>> some = [MethodBits("none", [(4, 3, 4), (4, 3, 4)]),
         ...         MethodBits("mcadams", [(1, 0, 2), (3.5, 3, 4)])]
         >>> format_finding(some, 4.0)
         '1 of 1 methods leaves an attacker more than 3 of 4 bits'
     """
-    found = [[bits[0] for bits in method.bits if bits is not None] for method in methods]
+    protected = [method for method in methods if method.name != CLEAR] or methods
+    found = [[bits[0] for bits in method.bits if bits is not None] for method in protected]
     tried = max(map(len, found), default=0)
-    # speech without protection has one attacker alone
+    # where others have several attackers, one alone is not the strongest
     most = [max(bits) for bits in found if len(bits) > 1 or len(bits) == tried > 0]
     many = sum(bits > _MUCH * ceiling for bits in most)
     leave = "leaves" if many == 1 else "leave"

@@ -19,6 +19,7 @@ from monitor.errors import StoreError, UsageError
 from monitor.events.declaration import declared, from_json, key, to_json
 from monitor.events.keys import TEXTS, list_of, misfit, object_of
 from monitor.files import write_text
+from monitor.lab.attacks.attackers import ATTACKERS as THREAT_MODELS
 from monitor.lab.attacks.attackers import BITS, get_attacker
 from monitor.lab.attacks.report import MethodBits, attacks_svg
 from monitor.lab.attacks.results import AttackResults, method_name
@@ -29,7 +30,7 @@ from monitor.phrases import plural
 from monitor.safe_text import file_name, printable
 
 SCHEMA = 1
-ATTACKERS = ("ignorant", "lazy-informed", "semi-informed")
+ATTACKERS = ("ignorant", "lazy-informed", "semi-informed")  # of the shipped rows
 UNCHANGED = "nothing"  # setting of the row without a method
 SUFFIXES = (".html", ".json", ".md")
 _Limited: TypeAlias = tuple[float, float | None, float | None]
@@ -43,13 +44,14 @@ NOTES = (
     "phones, voice, or their joint score. Strongest: the largest figure of the row, with its "
     "attacker. Judge the method by this figure. A dash marks an attacker that was not tried and "
     "may be stronger.",
-    "Ignorant attackers have enrolled clear speech. Lazy-informed ones have enrolled speech from "
-    "the same program, with random draws of their own. Semi-informed ones have also trained the "
-    "voice network on other people's speech from the program. The percentage beside their figure "
-    "compares their network with the shipped one, by the bits that each gets from unprotected "
-    "speech. Below 90 % it is undertrained, and its figure does not measure the method. Shipped "
-    "network: their own got fewer bits from other people's protected speech, so they did not use "
-    "it.",
+    "Ignorant attackers have enrolled clear speech. Aligned ones also rotate protected embeddings "
+    "onto clear ones. Lazy-informed ones have enrolled speech from the same program, with random "
+    "draws of their own, and simulating ones the mean of four draws. Semi-informed ones have also "
+    "trained the voice network on other people's speech from the program. The percentage beside "
+    "their figure compares their network with the shipped one, by the bits that each gets from "
+    "unprotected speech. Below 90 % it is undertrained, and its figure does not measure the "
+    "method. Shipped network: their own got fewer bits from other people's protected speech, so "
+    "they did not use it.",
     "Phone error: fraction of phones that our recogniser recognises differently than before, which "
     'is the program\'s cost in intelligibility. The column "6 bits after" has the speech seconds '
     "until half of the speakers have disclosed 6 bits of voice evidence to the strongest attacker "
@@ -186,7 +188,7 @@ class Scoreboard:
     def attackers(self) -> tuple[str, ...]:
         """Attackers tried in at least one row."""
         return tuple(
-            attacker for attacker in ATTACKERS if any(attacker in row.bits for row in self.rows)
+            attacker for attacker in THREAT_MODELS if any(attacker in row.bits for row in self.rows)
         )
 
     def json(self) -> str:

@@ -388,15 +388,16 @@ class AttackSpeech:
         }
         return replace(self, segments={**self.segments, **segments})
 
-    def with_trials(self, trials: Sequence[Mapping[str, AnyArray]]) -> AttackSpeech:
-        """Compare with the trials of outsiders, by feature; ``target`` is the outsider."""
-        totals = {name: np.concatenate([each[name] for each in trials]) for name in self.trials}
-        sizes = [len(next(iter(each.values()))) for each in trials]
+    def with_trials(self, trials: Mapping[int, Mapping[str, AnyArray]]) -> AttackSpeech:
+        """Compare with the trials of numbered outsiders; ``target`` is the outsider."""
+        rows = trials.values()
+        totals = {name: np.concatenate([of[name] for of in rows]) for name in self.trials}
+        sizes = [len(next(iter(of.values()))) for of in rows]
         return replace(
             self,
             trials=totals,
             has_frames={name: np.any(rows, axis=1) for name, rows in totals.items()},
-            target=np.repeat(np.arange(len(sizes)), sizes),
+            target=np.repeat(list(trials), sizes),
             trial_names=(),
         )
 

@@ -292,7 +292,7 @@ def _write_tables(tables: dict[str, str], prepared: Preparation, path: Path) -> 
     missing = prepared.context.extractor.missing.values()
     for problem in (*prepared.problems, *dict.fromkeys(missing)):
         say(f"monitor: note: {problem}")
-    for note in prepared.context.notes:
+    for note in dict.fromkeys(prepared.context.notes):
         say(f"monitor: {note}")
     say(f"{path} has the table. {path.parent / 'kept'} is biometric: keep it private")
     return INCOMPLETE if missing else 0

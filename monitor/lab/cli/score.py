@@ -339,6 +339,8 @@ def _format_eers(
     scores, names, spoken_by = score_utterances(
         voices, population, embeddings[-1], _normalisation(options, voices, specs)
     )
+    for line in listed.notes(population.names, names):
+        say(f"monitor: note: {line}")
     return format_rows(
         listed.rows(
             EVALUATOR, "aa" if listed.is_anonymised else "oo", scores,

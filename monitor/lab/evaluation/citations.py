@@ -13,7 +13,7 @@ _SRD = (
 _LID = (
     "@article{sterns2026lid, author={{\\v S}terns, D. and Drossos, K. and Fernandes, N. and "
     'B{\\"a}ckstr{\\"o}m, T. and Palamidessi, C.}, title={Goodbye Equal Error Rate, Hello Local '
-    "Information Disclosure: Evaluating Voice Anonymisation against 1-to-N Linkage Threats}, "
+    "Information Disclosure: Evaluating Voice Anonymisation against {1-to-N} Linkage Threats}, "
     "journal={arXiv:2607.06259}, year={2026}}"
 )
 CITATIONS = {
@@ -24,7 +24,8 @@ CITATIONS = {
         "@inproceedings{nautsch2020zebra, author={Nautsch, A. and Patino, J. and Tomashenko, N. "
         "and Yamagishi, J. and No{\\'e}, P.-G. and Bonastre, J.-F. and Todisco, M. and Evans, N.}, "
         "title={The Privacy {ZEBRA}: Zero Evidence Biometric Recognition Assessment}, "
-        "booktitle={Interspeech}, year={2020}, doi={10.21437/Interspeech.2020-1815}}",
+        "booktitle={Interspeech}, pages={1698--1702}, year={2020}, "
+        "doi={10.21437/Interspeech.2020-1815}}",
     ),
     "verification": (
         "@article{tomashenko2024voiceprivacy, author={Tomashenko, N. and Miao, X. and Champion, P. "

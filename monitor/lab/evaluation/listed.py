@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,6 +67,16 @@ class ListedTrials:
     def is_anonymised(self) -> bool:
         """Whether the name of the folder has a suffix, as those of anonymised data do."""
         return bool(parse_folder(self.folder.name)[2])
+
+    def notes(self, speakers: Container[str], utterances: Container[str]) -> Iterator[str]:
+        """Yield a line for each list with pairs that lack an enrolled speaker or a trial."""
+        for name, listed in self.lists.listed.items():
+            lost = sum(who not in speakers or trial not in utterances for who, trial in listed)
+            if lost:
+                yield (
+                    f"{lost} of {len(listed)} pairs in {name} have no speech and are not in the "
+                    "EERs. The challenge scores them"
+                )
 
     def rows(
         self, network: str, sides: str, scores: FloatArray, speakers: Mapping[str, int],

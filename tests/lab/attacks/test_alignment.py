@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,18 @@ import pytest
 
 from monitor.errors import UsageError
 from monitor.lab.attacks.alignment import WAYS, find_rotation, fit_alignment, match_sets
-from monitor.lab.attacks.attackers import ATTACKERS, AttackContext, Background, fit_alignments
+from monitor.lab.attacks.attackers import (
+    ATTACKERS,
+    AttackContext,
+    Background,
+    FittedMap,
+    fit_alignments,
+)
 from monitor.lab.attacks.attacking import attack_method
 from monitor.lab.attacks.control import CONTROL, measure_control
 from monitor.lab.attacks.readers import Amounts, Piece, Reader, Readers
 from monitor.lab.attacks.results import format_headline, list_caveats, read_results, results_json
-from monitor.lab.attacks.speech import CLEAR, ExtractedPiece, PieceExtractor
+from monitor.lab.attacks.speech import CLEAR, AttackSpeech, ExtractedPiece, PieceExtractor
 from monitor.networks.voice import SIZE
 from monitor.training.feature_extraction import SpeechFrames, SpeechTrack
 from monitor.types import FloatArray
@@ -78,7 +86,7 @@ class Planted(PieceExtractor):
         return {piece: self._extract(piece, method, seed) for piece in pieces}
 
     def _extract(self, piece: Piece, method: str, seed: int) -> ExtractedPiece:
-        number = int(piece.speaker) + (1000 + 7 * seed + len(piece.name) if method == "null" else 0)
+        number = int(piece.speaker) + (2000 + 7 * seed + len(piece.name) if method == "null" else 0)
         person = np.random.default_rng(number).standard_normal(RANK)
         noise = np.random.default_rng([number, len(piece.name), seed]).standard_normal(
             (SECONDS // 3, RANK)
@@ -129,6 +137,12 @@ def test_who_aligns_undoes_a_rotation(bench):
     assert aligned.bits > aligned.figures[CONTROL].high
 
 
+def test_clear_speech_is_aligned_with_itself(bench):
+    aligned = attacked(bench, CLEAR, "aligned")
+    assert aligned.bits > attacked(bench, CLEAR, "ignorant").bits - 0.2
+    assert aligned.bits > aligned.figures[CONTROL].high
+
+
 @pytest.mark.parametrize("attacker", ["ignorant", "aligned", "lazy-informed", "simulating"])
 def test_the_control_attack_refuses_where_nothing_links(bench, attacker):
     """Protected trials of one person are alike, but like nobody who is enrolled."""
@@ -168,6 +182,42 @@ def test_a_control_has_a_known_level():
         assert own.replicates is not None
         beaten += int(own.replicates[0] > (control.high or 0.0))
     assert beaten <= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", [0.3, 1.0, 4.0])
+def test_a_control_allows_for_fewer_trials(noise):
+    """Two trials per outsider give the limit of readers with ten, alike or not."""
+    draws = np.random.default_rng(0)
+    templates = draws.standard_normal((20, 10))
+
+    def limit(people: int, trials: int, seed: int) -> float:
+        points = np.repeat(draws.standard_normal((people, 10)), trials, axis=0)
+        points += noise * draws.standard_normal(points.shape)
+        speaker = np.repeat(np.arange(people), trials)
+        return measure_control(points @ templates.T, speaker, np.full(20, 10), seed).high or 0.0
+
+    few, many, single = (np.mean([limit(40, n, s) for s in range(6)]) for n in (2, 10, 20))
+    assert few == pytest.approx(many, rel=0.35)
+    assert single == pytest.approx(many, rel=0.25)
+
+
+def test_no_outsider_is_aligned_by_a_fit_to_them(bench):
+    fits, aligned = [], {}
+
+    def fit(*args: Any) -> list[FittedMap]:
+        fits.extend(fit_alignments(*args))
+        return [replace(each, apply=partial(note, i, each)) for i, each in enumerate(fits)]
+
+    def note(which: int, fitted: FittedMap, speech: AttackSpeech) -> AttackSpeech:
+        aligned[which] = {str(100 + i) for i in speech.target}
+        return fitted.apply(speech)
+
+    attacker = replace(ATTACKERS["aligned"], fits=fit)
+    next(attack_method(bench, "turned", attacker, [], replicates=20))
+    whole, *halves = (each.readers for each in fits)
+    assert set.union(*map(set, halves)) == whole == {str(n) for n in range(100, 120)}
+    assert [aligned[1], aligned[2]] == [halves[1], halves[0]]
 
 
 def test_few_readers_fit_no_rotation(bench):

@@ -177,6 +177,15 @@ def test_own_rows_stand_among_the_others_and_survive_a_file(mine, tmp_path: Path
     assert page.index("mine leaves 0.2 of 3.0 bits, the least. 12 of 14") < page.index("<svg")
 
 
+def test_a_picture_and_a_table_have_the_strongest_attacker(mine):
+    bits = {**mine.bits, "aligned": (2.0, 1.5, 2.5), "simulating": (0.3, 0.2, 0.4)}
+    board = Scoreboard((replace(mine, bits=bits),))
+    assert board.attackers == ("ignorant", "aligned", "lazy-informed", "simulating")
+    (method,), attackers, _ = board.pictured()
+    assert dict(zip(attackers, method.bits, strict=True)) == bits
+    assert "bits, aligned" in board.markdown()
+
+
 def test_what_is_no_table_is_said_to_be_none(mine, tmp_path: Path):
     with pytest.raises(UsageError, match=r"table\.csv: use \.html, \.json, \.md"):
         Scoreboard((mine,)).save(tmp_path / "table.csv")
