@@ -112,7 +112,8 @@ class AttackOptions:
     training_steps: int | None = setting(
         "training-steps N",
         "Training steps of the semi-informed attacker's network, two or three seconds of a core "
-        "each. Equal seeds give equal networks. [default: 200]",
+        "each. Equal seeds give equal networks on one kind of device (CPU or CUDA). "
+        "[default: 200]",
         minimum=1,
     )
     training_minutes: float | None = setting(
