@@ -30,7 +30,7 @@ from monitor.lab.adapting.training import (
     turn_last_layer,
 )
 from monitor.lab.result_cache import ResultCache
-from monitor.networks.voice import BANDS, GROUPS, LEAST_VARIANCE, SIZE
+from monitor.networks.voice import BANDS, GROUPS, LEAST_VARIANCE, SIZE, shipped
 from monitor.types import AnyArray, FloatArray, IntArray
 
 _FIXED = (".gain", ".shift")  # suffixes of the batch norm's parameters, which are not trained
@@ -330,6 +330,20 @@ def fine_tune(
     crop_voices = np.repeat(speech.voices, [len(rows) for rows in windows])
     turn, centre = fit_normalisation(np.concatenate(windows), crop_voices, speech.corpora)
     return turn_last_layer(student.plain(), turn, centre)
+
+
+def measure_step(settings: FineTuning, threads: int) -> float:
+    """Return the wall seconds of a training step, measured on noise."""
+    noise = np.random.default_rng(0).normal(-30, 10, (8, _LONGEST, BANDS)).astype(np.float16)
+    voices = np.arange(len(noise)) % 4
+    corpora = np.zeros(4, np.int64)
+    speech = ProtectedSpeech(tuple(noise), tuple(noise), voices, tuple("abcd"), corpora, ())
+    times: list[float] = []
+    fine_tune(
+        speech, shipped().weights, Length(steps=2), settings, threads=threads,
+        progress=lambda *_: times.append(time.monotonic()),
+    )  # fmt: skip
+    return times[1] - times[0]
 
 
 def embed_clear(speech: ProtectedSpeech, weights: Mapping[str, AnyArray]) -> FloatArray:
