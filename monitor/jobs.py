@@ -119,6 +119,11 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+def threads_here(jobs: Jobs) -> int:
+    """Return the number of threads for work that stays on this machine."""
+    return jobs if isinstance(jobs, int) else cores()
+
+
 def worthwhile(lengths: Iterable[float], enough: float) -> int:
     """Return the number of processes that have ``enough`` work each, at most one a core."""
     maximum, total = cores(), 0.0

@@ -27,6 +27,18 @@ def clock_time(seconds: float) -> str:
     return f"{total // 3600}:{total % 3600 // 60:02}:{total % 60:02}"
 
 
+def rough_time(seconds: float) -> str:
+    """Format a predicted duration.
+
+    Example:
+        >>> rough_time(20), rough_time(700), rough_time(9000)
+        ('less than 1 min', 'about 12 min', 'about 2.5 h')
+    """
+    if seconds < 60:
+        return "less than 1 min"
+    return f"about {seconds / 60:.0f} min" if seconds < 5400 else f"about {seconds / 3600:.1f} h"
+
+
 def plural(count: int, singular: str, several: str | None = None) -> str:
     """Format a count with its noun: ``1 speaker``, ``1,200 trials``."""
     return f"{count:,} {singular if count == 1 else several or f'{singular}s'}"

@@ -35,7 +35,7 @@ LAYERS = [
     {"cli"},
     {"lab/report", "lab/result_cache"},
     {"lab/adapting", "lab/evaluation", "lab/normalisation"},
-    {"lab/scoring", "lab/utility"},
+    {"lab/durations", "lab/scoring", "lab/utility"},
     {"lab/attacks", "lab/experiment"},
     {"lab/audit"},
     {"lab/cli"},

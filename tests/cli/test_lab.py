@@ -55,6 +55,7 @@ def test_one_command_tests_an_anonymiser_and_goes_on_from_what_was_heard(run, vo
     asked = ("attack", voices, "-o", out, "--method", "noise:0", *TINY, {"scoreboard": table})
     done = run(*asked)
     assert done.code == 0, done.err
+    assert "plan: less than 1 min, 1 process\n" in done.err
     names = {path.name for path in out.iterdir()}
     assert names == {"index.html", "results.json", "results.csv", "bits.svg", "bits.png", "kept"}
     for path in (out, *out.rglob("*")):
@@ -175,6 +176,7 @@ def test_a_folder_becomes_a_page(run, people, tmp_path):
     done = run("experiment", people, "-o", out, *QUICK, *LENGTHS)
     assert (done.code, done.out) == (0, "")
     assert "cross session, sweep: 12 speakers, 12 tested, 2 cells" in done.err
+    assert "plan: less than 1 min to measure, 1 process\n" in done.err
     first = json.loads((out / "results.json").read_text())
     assert {cell["session"] for cell in first["cells"]} == {"cross", "same"}
     assert {cell["systems"]["f0"]["tested"] for cell in first["cells"]} == {12}

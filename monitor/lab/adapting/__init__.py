@@ -14,7 +14,7 @@ import numpy as np
 
 from monitor.corpus import Recording
 from monitor.errors import CorpusError, UsageError
-from monitor.jobs import Jobs
+from monitor.jobs import Jobs, threads_here
 from monitor.lab.adapting.training import Protect, ProtectedSpeech, TrainingPlan, draw_speech
 from monitor.lab.result_cache import ResultCache, result_key
 from monitor.networks.layers import weights_of
@@ -24,7 +24,7 @@ from monitor.types import FloatArray
 
 # A network is not a template, but it was trained on people's voices, so its files are private.
 
-_VERSION = 1  # of cached results: raise it when training, features or anonymisers change
+_VERSION = 2  # of cached results: raise it when training, features or anonymisers change
 _FEWEST_VOICES = 2
 _PROBLEMS = "problems"
 
@@ -96,6 +96,7 @@ def adapt(
             teacher=_embed_teacher(speech, cache),
             checkpoint=(cache, unfinished),
             progress=lambda done, _: progress("training", done),
+            threads=threads_here(jobs),
         )
         file = io.BytesIO()
         arrays = {**weights, _PROBLEMS: np.array(json.dumps(speech.problems))}

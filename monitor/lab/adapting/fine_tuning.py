@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 
 import numpy as np
@@ -29,7 +30,7 @@ from monitor.lab.adapting.training import (
     turn_last_layer,
 )
 from monitor.lab.result_cache import ResultCache
-from monitor.networks.voice import BANDS, GROUPS, LEAST_VARIANCE, SIZE
+from monitor.networks.voice import BANDS, GROUPS, LEAST_VARIANCE, SIZE, shipped
 from monitor.types import AnyArray, FloatArray, IntArray
 
 _FIXED = (".gain", ".shift")  # suffixes of the batch norm's parameters, which are not trained
@@ -57,7 +58,7 @@ class TrainableVoice(nn.Module):  # type: ignore[misc]  # torch is not type-chec
 
     def plain(self) -> dict[str, FloatArray]:
         """Return the weights by name, float32, for `VoiceNetwork`."""
-        return {name: self._of(name).detach().numpy().copy() for name in self.names}
+        return {name: self._of(name).detach().cpu().numpy().copy() for name in self.names}
 
     def forward(self, bands: Tensor) -> Tensor:
         """Embed windows, shape (b, t, 80), as vectors of any length, shape (b, 192)."""
@@ -198,6 +199,11 @@ def _mask_bands(bands: FloatArray, generator: np.random.Generator) -> None:
             crop[begin : begin + long] = mean
 
 
+def choose_device() -> torch.device:
+    """Return the device to train on: a CUDA one if torch has it."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
 _SCALE = 15.0
 _DISTILLED = 10.0
 _NEVER = -1e4
@@ -227,6 +233,35 @@ def _compute_loss(
     return among + _DISTILLED * (1 - (student * target).sum(dim=1).mean())
 
 
+_SHARDS = 8  # of a batch; a gradient is their sum in order, whatever the number of threads
+
+
+def _set_gradients(
+    student: TrainableVoice, bands: FloatArray, voices: IntArray, targets: tuple[Tensor, Tensor],
+    settings: FineTuning, pool: ThreadPoolExecutor,
+) -> Tensor:  # fmt: skip
+    """Set the student's gradients for a batch, and return its loss.
+
+    ``targets`` are the teacher's embeddings and the corpus of each voice, on the student's device.
+    """
+    parameters, (teacher, corpora) = list(student.parameters()), targets
+    device = teacher.device
+
+    def learn(bands: Tensor, voices: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        with torch.autocast(device.type, torch.bfloat16, enabled=settings.bfloat16):
+            embeddings = student(bands.to(device))
+        loss = _compute_loss(embeddings.float(), voices.to(device), teacher, corpora)
+        loss = loss * (len(voices) / settings.batch)
+        return loss.detach(), torch.autograd.grad(loss, parameters)
+
+    shards = _SHARDS if device.type == "cpu" else 1
+    parts = (torch.from_numpy(array).chunk(shards) for array in (bands, voices))
+    losses, gradients = zip(*pool.map(learn, *parts), strict=True)
+    for parameter, shares in zip(parameters, zip(*gradients, strict=True), strict=True):
+        parameter.grad = sum(shares[1:], shares[0])
+    return torch.stack(losses).sum()
+
+
 _MOST_GRADIENT = 5.0
 
 
@@ -240,11 +275,13 @@ def fine_tune(
     checkpoint: tuple[ResultCache, str] | None = None,
     every_seconds: float = 30.0,
     progress: Callable[[float, float], None] = lambda _done, _loss: None,
+    threads: int = 1,
 ) -> dict[str, FloatArray]:
-    """Continue training the network, with one thread.
+    """Continue training the network, on a CUDA device if there is one.
 
-    A length in steps gives equal weights for equal seeds, even if the training was interrupted. For
-    a length in seconds the learning rate follows the time spent.
+    A length in steps gives equal weights for equal seeds on one kind of device, with any number of
+    threads, even if the training was interrupted. For a length in seconds the learning rate follows
+    the time spent.
 
     The ``teacher`` is the result of `embed_clear` for the same weights and speech, or None to
     compute it here. The state is stored in the cache of ``checkpoint``, under its key, to resume
@@ -253,10 +290,12 @@ def fine_tune(
     Returns:
         the weights, float32, for `monitor.networks.voice.VoiceNetwork`.
     """
-    with one_torch_thread():
-        student = TrainableVoice(weights)
-        targets = torch.from_numpy(embed_clear(speech, weights) if teacher is None else teacher)
-        corpora = torch.from_numpy(speech.corpora)
+    device = choose_device()
+    with one_torch_thread(), ThreadPoolExecutor(threads) as pool:
+        student = TrainableVoice(weights).to(device)
+        clear = embed_clear(speech, weights) if teacher is None else teacher
+        targets = torch.from_numpy(clear).to(device)
+        corpora = torch.from_numpy(speech.corpora).to(device)
         optimizer = torch.optim.AdamW(
             student.parameters(), lr=settings.highest, weight_decay=settings.decay
         )
@@ -264,7 +303,7 @@ def fine_tune(
         step, spent = 0, 0.0
         setting = {**asdict(settings), "voices": len(speech.names), "stretches": len(speech.bands)}
         if checkpoint is not None and (content := checkpoint[0].read(checkpoint[1])):
-            state = torch.load(io.BytesIO(content), weights_only=True)
+            state = torch.load(io.BytesIO(content), map_location=device, weights_only=True)
             if state["setting"] == setting:  # otherwise of another training
                 student.load_state_dict(state["student"])
                 optimizer.load_state_dict(state["optimizer"])
@@ -274,13 +313,9 @@ def fine_tune(
             for group in optimizer.param_groups:
                 group["lr"] = compute_rate(done, settings.highest, settings.lowest)
             bands, voices = batches.create_batch(step, settings.batch)
-            with torch.autocast("cpu", torch.bfloat16, enabled=settings.bfloat16):
-                embeddings = student(torch.from_numpy(bands))
-            loss = _compute_loss(embeddings.float(), torch.from_numpy(voices), targets, corpora)
+            loss = _set_gradients(student, bands, voices, (targets, corpora), settings, pool)
             if not torch.isfinite(loss):
                 raise CorpusError("the training diverged: its loss is NaN or infinite")
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
             nn.utils.clip_grad_norm_(student.parameters(), _MOST_GRADIENT)
             optimizer.step()
             now = time.monotonic()
@@ -297,6 +332,20 @@ def fine_tune(
     return turn_last_layer(student.plain(), turn, centre)
 
 
+def measure_step(settings: FineTuning, threads: int) -> float:
+    """Return the wall seconds of a training step, measured on noise."""
+    noise = np.random.default_rng(0).normal(-30, 10, (8, _LONGEST, BANDS)).astype(np.float16)
+    voices = np.arange(len(noise)) % 4
+    corpora = np.zeros(4, np.int64)
+    speech = ProtectedSpeech(tuple(noise), tuple(noise), voices, tuple("abcd"), corpora, ())
+    times: list[float] = []
+    fine_tune(
+        speech, shipped().weights, Length(steps=2), settings, threads=threads,
+        progress=lambda *_: times.append(time.monotonic()),
+    )  # fmt: skip
+    return times[1] - times[0]
+
+
 def embed_clear(speech: ProtectedSpeech, weights: Mapping[str, AnyArray]) -> FloatArray:
     """Embed each voice's clear speech with a network, as vectors of length 1, shape (v, 192).
 
@@ -304,7 +353,7 @@ def embed_clear(speech: ProtectedSpeech, weights: Mapping[str, AnyArray]) -> Flo
     describes a room, not a voice.
     """
     with one_torch_thread():
-        embeddings = _embed(TrainableVoice(weights), speech.clear)
+        embeddings = _embed(TrainableVoice(weights).to(choose_device()), speech.clear)
     sums = np.zeros((len(speech.names), SIZE))
     for voice, windows in zip(speech.voices, embeddings, strict=True):
         sums[voice] += (windows / np.linalg.norm(windows, axis=1, keepdims=True)).sum(axis=0)
@@ -316,11 +365,12 @@ def embed_clear(speech: ProtectedSpeech, weights: Mapping[str, AnyArray]) -> Flo
 
 def _embed(student: TrainableVoice, bands: Iterable[FloatArray]) -> list[FloatArray]:
     """Embed windows of three seconds of each stretch, shape (windows, 192) each."""
-    embeddings = []
+    embeddings, device = [], next(student.parameters()).device
     with torch.inference_mode():
         for stretch in bands:
             windows = max(1, len(stretch) // _LONGEST)
             crop = stretch[: windows * _LONGEST].astype(np.float32)
             crops = crop.reshape(windows, -1, crop.shape[1])
-            embeddings.append(np.asarray(student(torch.from_numpy(crops)).double().numpy()))
+            vectors = student(torch.from_numpy(crops).to(device)).double().cpu()
+            embeddings.append(np.asarray(vectors.numpy()))
     return embeddings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -10,6 +11,7 @@ from itertools import zip_longest
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +24,7 @@ from monitor.errors import CalibrationError, CorpusError, SourceError, UsageErro
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, caveats, defaults, takes
 from monitor.features.registry import make as make_features
 from monitor.files import make_folder, not_written
-from monitor.jobs import Jobs
+from monitor.jobs import Jobs, in_order, one_thread, threads_here
 from monitor.kinds import FeatureSpec
 from monitor.lab.adapting import check_torch
 from monitor.lab.adapting.training import TrainingPlan
@@ -503,23 +505,39 @@ def attack_method(
         )  # fmt: skip
 
     main = context.amounts.least_segments
-    for count in sorted({main, *counts}):
-        if count > max(speech.counts):
-            continue
-        for scoring in ("average", "max") if count > 1 else ("average",):
+
+    def score() -> Iterator[tuple[Any, ...]]:
+        for count, scoring in list_enrolments(main, counts, max(speech.counts)):
             ways = select_similarities(specs, scoring)
             scores = [{name: side.score(name, way, count) for name, way in ways.items()}
                       for side in sides]  # fmt: skip
             for name in ways:
                 silent = ~speech.has_frames[name]
-                yield measure(names[name], [of[name] for of in scores], count, scoring, silent)
+                yield names[name], [of[name] for of in scores], count, scoring, silent
             if count == main and scoring == "average" and len(specs) > 1:
                 joint, origin = _choose_weighting(context, attacker, method, features, specs)
                 if joint is not None:
                     joined = [joint.add(of, side.has_frames, context.amounts.seconds)
                               for of, side in zip(scores, sides, strict=True)]  # fmt: skip
                     silent = ~np.any([speech.has_frames[name] for name in joint.features], 0)
-                    yield measure("joint", joined, count, scoring, silent, origin)
+                    yield "joint", joined, count, scoring, silent, origin
+
+    threads = threads_here(context.extractor.jobs)
+    with one_thread(), ThreadPoolExecutor(threads) as pool:
+        yield from in_order(
+            score(), lambda task: pool.submit(measure, *task), lambda row, _: row.result(),
+            lambda: threads, None,
+        )  # fmt: skip
+
+
+def list_enrolments(main: int, counts: Sequence[int], maximum: int) -> list[tuple[int, str]]:
+    """List numbers of enrolled segments, each with its scorings."""
+    return [
+        (count, scoring)
+        for count in sorted({main, *counts})
+        if count <= maximum
+        for scoring in (("average", "max") if count > 1 else ("average",))
+    ]
 
 
 def _collect_sides(

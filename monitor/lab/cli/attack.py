@@ -112,7 +112,8 @@ class AttackOptions:
     training_steps: int | None = setting(
         "training-steps N",
         "Training steps of the semi-informed attacker's network, two or three seconds of a core "
-        "each. Equal seeds give equal networks. [default: 200]",
+        "each. Equal seeds give equal networks on one kind of device (CPU or CUDA). "
+        "[default: 200]",
         minimum=1,
     )
     training_minutes: float | None = setting(
@@ -221,6 +222,7 @@ def command(options: AttackOptions) -> int:
 
     counts = _check_options(options)
     check_folder(options.output)
+    resumes = (options.output / KEPT).exists() and not options.fresh
     board = _read_board(options.scoreboard)
     corpus_path, *background = map(options.workers.path, (options.corpus, *options.background))
     corpora = [find(corpus_path, columns=options.columns)]
@@ -235,6 +237,7 @@ def command(options: AttackOptions) -> int:
                 corpus_path, config, folder=options.output / KEPT, background=background,
                 fresh=options.fresh, progress=lambda name: step(name, 1),
             )  # fmt: skip
+        _say_plan(prepared, resumes=resumes)
         with progress_over(prepared.seconds / 60, "hearing", "min") as step:
             label = ""
 
@@ -271,6 +274,18 @@ def command(options: AttackOptions) -> int:
     )
     tried = len(results.settings.methods) == len(prepared.config.methods)
     return 0 if tried and not prepared.context.extractor.missing else INCOMPLETE
+
+
+def _say_plan(prepared: Preparation, *, resumes: bool) -> None:
+    """Say how long the test takes, and where."""
+    from monitor.jobs import threads_here
+    from monitor.lab.attacks.durations import describe_device, predict_seconds
+    from monitor.phrases import plural, rough_time
+
+    processes = plural(threads_here(prepared.config.jobs), "process", "processes")
+    parts = [rough_time(predict_seconds(prepared)), processes, describe_device(prepared)]
+    parts += ["less if an earlier run left results"] if resumes else []
+    say(f"plan: {', '.join(filter(None, parts))}")
 
 
 def _write_tables(tables: dict[str, str], prepared: Preparation, path: Path) -> int:

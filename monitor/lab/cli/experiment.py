@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +12,7 @@ import click
 
 from monitor.cli.help import HelpCommand
 from monitor.cli.options import (
+    UNKNOWN_SECONDS,
     FiniteRange,
     JobOptions,
     Numbers,
@@ -20,6 +23,7 @@ from monitor.cli.options import (
     option,
     progress_over,
     say,
+    seconds_of,
     setting,
     shared,
     trained_by_feature,
@@ -30,6 +34,7 @@ from monitor.lab.cli import MeasureOptions
 
 if TYPE_CHECKING:
     from monitor.lab.experiment.material import ExperimentSettings, Material
+    from monitor.virtual_files import Readable
 
 
 @dataclass(slots=True)
@@ -115,6 +120,7 @@ def command(options: ExperimentOptions) -> int:
     them. The page contains no names. Broken files are skipped and named (exit status 4).
     """
     from monitor.jobs import cores
+    from monitor.lab.experiment.cells import predict_measuring
     from monitor.lab.experiment.material import choose_panels
     from monitor.lab.experiment.running import check_folder, run_experiment
     from monitor.phrases import plural
@@ -131,6 +137,10 @@ def command(options: ExperimentOptions) -> int:
             f"{len(panel.tested)} tested, {plural(len(panel.cells), 'cell')}"
         )
     total = sum(len(panel.cells) for panel in panels)
+    resumes = (options.output / "cache").exists() and not options.fresh
+    jobs = options.workers.processes or cores()
+    seconds = predict_measuring(panels, len(material.systems), settings) / jobs
+    _say_plan("measure", seconds, jobs, resumes=resumes)
     try:
         with progress_over(total, "measuring") as step:
             results = run_experiment(
@@ -139,7 +149,7 @@ def command(options: ExperimentOptions) -> int:
                 options.output,
                 settings,
                 fresh=options.fresh,
-                jobs=options.workers.processes or cores(),
+                jobs=jobs,
                 progress=lambda c: step(f"T={c.test_seconds:g} D={c.template_seconds:g}", 1),
             )
     except KeyboardInterrupt:
@@ -158,7 +168,9 @@ def command(options: ExperimentOptions) -> int:
 def _read_material(options: ExperimentOptions, settings: ExperimentSettings) -> Material:
     """Read scores, or extract speech."""
     from monitor.cli.inputs import check_two, load_speaker_model, plan_of
+    from monitor.jobs import threads_here
     from monitor.lab.experiment.material import read_scores, read_speech
+    from monitor.sources.registry import is_frames
 
     scores = read_scores(options.corpus, settings)
     if scores is not None:
@@ -169,16 +181,42 @@ def _read_material(options: ExperimentOptions, settings: ExperimentSettings) -> 
     check_two(recordings)
     files = [recording.path for recording in recordings.recordings]
     load_speaker_model(settings.features, files)
+    lengths = [0.0 if is_frames(file) else seconds_of(file) or UNKNOWN_SECONDS for file in files]
+    jobs, frames = options.workers.for_lengths(lengths), options.output / "frames"
+    if any(lengths):
+        seconds = sum(lengths) * _measure_rate(files, settings) / threads_here(jobs)
+        _say_plan("listen", seconds, threads_here(jobs), resumes=frames.exists())
     try:
         with progress_over(len(files), "listening") as step:
             return read_speech(
-                options.corpus, recordings, options.output / "frames", settings,
-                options.workers.for_recordings(files), lambda progress: step(progress.path.name, 1),
-                feature_setup(),
+                options.corpus, recordings, frames, settings, jobs,
+                lambda progress: step(progress.path.name, 1), feature_setup(),
             )  # fmt: skip
     except KeyboardInterrupt:
         say("monitor: progress is kept. To continue, run the same command again")
         raise
+
+
+def _measure_rate(files: Sequence[Readable], settings: ExperimentSettings) -> float:
+    """Return the seconds that a core takes for a second of the first file that can be read."""
+    from monitor.errors import SourceError
+    from monitor.features.registry import defaults
+    from monitor.lab.durations import measure_extraction
+
+    setup = feature_setup()
+    for file in files:
+        with suppress(SourceError):
+            return measure_extraction(file, settings.features or defaults(setup=setup), setup)
+    return 0.0
+
+
+def _say_plan(work: str, seconds: float, processes: int, *, resumes: bool) -> None:
+    """Say how long a part of the work takes."""
+    from monitor.phrases import plural, rough_time
+
+    less = ", less if an earlier run left results" if resumes else ""
+    workers = plural(processes, "process", "processes")
+    say(f"plan: {rough_time(seconds)} to {work}, {workers}{less}")
 
 
 def _read_trainers(options: ExperimentOptions, material: Material) -> dict[str, frozenset[str]]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from monitor.files import finite
 from monitor.jobs import each_in_order
+from monitor.lab.durations import measure_evaluation
 from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
@@ -269,6 +270,18 @@ def make_orders(
             key = result_key({**inputs, "T": test, "D": template})
             orders.append(MeasuredCell(panel, test, template, key=key))
     return orders
+
+
+def predict_measuring(panels: Sequence[Panel], systems: int, settings: ExperimentSettings) -> float:
+    """Return the seconds that a core takes to measure all cells, from random scores."""
+    total = 0.0
+    for panel in panels:
+        only = ("srd", "verification") if panel.purpose == "tables" else ("srd",)
+        sample = EvaluationSettings(settings.replicates, settings.seed, only=only)
+        trials = settings.trials * len(panel.tested)
+        each = measure_evaluation(len(panel.speakers), trials, sample)
+        total += len(panel.cells) * (systems + (systems > 1)) * each
+    return total
 
 
 def make_cells(

@@ -85,7 +85,7 @@ def test_a_stopped_training_goes_on_as_if_it_had_not_been(few, tmp_path):
     whole = train(progress=lambda _, x: losses.append(x))
     with pytest.raises(KeyboardInterrupt):
         train(**kept, every_seconds=0, progress=stop)
-    again = train(**kept, progress=lambda _, x: rest.append(x))
+    again = train(**kept, progress=lambda _, x: rest.append(x), threads=3)
     assert rest == losses[2:]
     assert all(np.array_equal(again[name], whole[name]) for name in whole)
     # to a training of another seed that state is nothing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from monitor.lab.attacks.attacking import (
     select_attackers,
     try_methods,
 )
+from monitor.lab.attacks.durations import predict_seconds
 from monitor.lab.attacks.readers import choose_readers
 from monitor.lab.attacks.speech import CLEAR, PieceExtractor
 from monitor.lab.evaluation import ScoreMatrix, evaluate
@@ -203,6 +205,26 @@ def test_a_program_that_fails_on_everything_is_no_result(corpora, tmp_path):
     prepared = prepare(corpora(), config, folder=tmp_path / "kept")
     with pytest.raises(CorpusError, match=r"once.sh.* could be protected.*exit status 1"):
         try_methods(prepared)
+
+
+@pytest.mark.slow
+def test_a_method_that_waits_makes_the_prediction_longer(corpora, tmp_path):
+    class Waiting(OneVoice):
+        def flush(self):
+            time.sleep(0.3)
+            return super().flush()
+
+    register("waiting", lambda _, utterance: Waiting(utterance.rate))
+    config = replace(WISHES, methods=("waiting",), attackers=("ignorant",), features=("f0",))
+    try:
+        prepared = prepare(corpora(), config, folder=tmp_path / "kept")
+        seconds = predict_seconds(prepared)
+    finally:
+        del ANONYMISERS["waiting"]
+    waits = [r for r in prepared.context.list_requests(prepared.tried) if r.method == "waiting"]
+    longest = max(request.piece.seconds for request in waits)
+    assert seconds > sum(0.3 * request.piece.seconds / longest for request in waits)
+    assert not list((tmp_path / "kept" / "heard").iterdir())  # nothing was done yet
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from monitor.errors import UsageError
 from monitor.lab.evaluation.comparisons import natural
 from monitor.lab.evaluation.input.enrolments import SCORINGS
 from monitor.lab.evaluation.input.files import Progress, Rows, arrays_at, kind_of, text_lines
+from monitor.lab.evaluation.input.kaldi import SUFFIXES, read_archive
 from monitor.lab.evaluation.input.lists import SPEAKER, RawScores, role_of
 from monitor.lab.evaluation.input.matching import EvaluationInput, check_matrix
 from monitor.lab.evaluation.memory import scratch
@@ -65,8 +66,11 @@ def read_vectors(path: Path) -> Vectors:
 
     One format is an ``.npz`` with ``embeddings`` (n, d) and ``speakers`` (n,). Another is JSON
     lines ``{"speaker": "ann", "session": "1", "embedding": [0.1, ...]}``. The third is a table with
-    a column ``speaker`` and d columns of numbers. Sessions are optional in each.
+    a column ``speaker`` and d columns of numbers. Sessions are optional in each. The fourth is an
+    archive of Kaldi (``.ark``, ``.scp``), with ``utt2spk`` beside it.
     """
+    if path.suffix.lower() in SUFFIXES:
+        return Vectors(path.name, *read_archive(path))
     kind = kind_of(path)
     if kind == "npy":
         raise UsageError(f"{path.name} has no speakers; save them with the embeddings as .npz")

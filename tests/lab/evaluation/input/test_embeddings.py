@@ -352,3 +352,53 @@ def test_another_folder_is_refused(tmp_path, folder):
     (tmp_path / "results" / folder).mkdir(parents=True)
     with pytest.raises(UsageError, match="emb_xvect"):
         VoicePrivacyResults.find(tmp_path / "results")
+
+
+def write_archive(path, rows: dict[str, Any], owners: dict[str, str]) -> None:
+    kaldiio = pytest.importorskip("kaldiio", reason="needs kaldiio")
+    path.parent.mkdir()
+    kaldiio.save_ark(str(path), rows, scp=str(path.with_suffix(".scp")))
+    (path.parent / "utt2spk").write_text("".join(f"{u} {s}\n" for u, s in owners.items()))
+
+
+@pytest.mark.parametrize("suffix", [".ark", ".scp"])
+def test_archives_of_kaldi_are_embeddings(tmp_path, suffix):
+    enrolled = {f"e{i}": row for i, row in enumerate(ENROLMENT)}
+    tested = {f"t{i}": row[None].astype(np.float32) for i, row in enumerate(TRIALS)}  # (1, d)
+    write_archive(tmp_path / "enrol" / "x.ark", enrolled, dict(zip(enrolled, OWNERS, strict=True)))
+    write_archive(tmp_path / "test" / "x.ark", tested, dict(zip(tested, SPOKEN, strict=True)))
+    read = read_embeddings(tmp_path / f"test/x{suffix}", tmp_path / f"enrol/x{suffix}")
+    assert read.matrix.scores == pytest.approx(expected("average"), abs=1e-6)
+    assert read.matrix.target.tolist() == [0, 1, 2, 0]
+
+
+def test_keys_of_an_archive_may_be_speakers(tmp_path):
+    means = dict(zip(("ann", "bob"), TRIALS, strict=False))
+    write_archive(tmp_path / "a" / "spk.ark", means, {"u1": "ann", "u2": "bob"})
+    assert read_embeddings(*[tmp_path / "a" / "spk.ark"] * 2).matrix.speakers == ("ann", "bob")
+
+
+@pytest.mark.parametrize(
+    ("rows", "owners", "change", "said"),
+    [
+        ({"u": np.ones((300, 8))}, {"u": "ann"}, None, r"u has shape \(300, 8\)"),
+        ({"u": np.ones(8)}, {"v": "ann"}, None, "u has no speaker in utt2spk"),
+        ({"u": np.ones(8)}, {"u": "ann"}, lambda whole: whole[:-3], "damaged or cut short"),
+        ({"u": np.ones(8)}, {"u": "ann"}, lambda _: b"u PKL\x80\x04N.", "no vector"),
+    ],
+)
+def test_other_archives_are_refused(tmp_path, rows, owners, change, said):
+    path = tmp_path / "a" / "x.ark"
+    write_archive(path, rows, owners)
+    if change is not None:
+        path.write_bytes(change(path.read_bytes()))
+    with pytest.raises(MonitorError, match=said):
+        read_embeddings(path, path)
+
+
+def test_a_command_in_a_list_is_never_run(tmp_path):
+    write_archive(tmp_path / "a" / "x.ark", {"u": np.ones(8)}, {"u": "ann"})
+    (tmp_path / "a" / "x.scp").write_text(f"u touch {tmp_path}/ran |\n")
+    with pytest.raises(UsageError, match=r"line 1: use KEY FILE\.ark:OFFSET"):
+        read_embeddings(*[tmp_path / "a" / "x.scp"] * 2)
+    assert not (tmp_path / "ran").exists()
