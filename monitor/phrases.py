@@ -225,11 +225,13 @@ def stretches_in_words(voice: str, seconds: float, bits: float) -> str:
 def budget_in_words(
     budget_bits: float, sent_bits: float, kept_bits: float, held_bits: float, *, is_muted: bool
 ) -> str:
-    """Format what a relay has sent of its budget, what it keeps back, and what it held.
+    """Format what a relay has sent of its budget, what it keeps back, and why it is muted.
 
     Example:
         >>> budget_in_words(8.0, 5.0, 1.5, 0.0, is_muted=False)
         'sent 5.0 of 8 bits; 1.5 kept back'
+        >>> budget_in_words(8.0, 5.0, 1.5, 0.0, is_muted=True)
+        'muted: sent 5.0 of 8 bits; 1.5 kept back'
         >>> budget_in_words(8.0, 5.0, 1.5, 7.2, is_muted=True)
         'muted: the next words could exceed your 8 bits (5.0 sent, 2.2 requested, 1.5 left)'
     """
@@ -239,7 +241,8 @@ def budget_in_words(
             f"{held_bits - sent_bits:.1f} requested, "
             f"{max(0.0, budget_bits - kept_bits - sent_bits):.1f} left)"
         )
-    return f"sent {sent_bits:.1f} of {budget_bits:g} bits; {kept_bits:g} kept back"
+    muted = "muted: " if is_muted else ""
+    return f"{muted}sent {sent_bits:.1f} of {budget_bits:g} bits; {kept_bits:g} kept back"
 
 
 def mismatch_in_words(

@@ -85,7 +85,8 @@ class Gate:
 
     Attributes:
         bits: maximum over attackers, for the sound sent, in earlier sessions of a ledger too.
-        held_bits: maximum over attackers, had the sound held back been sent; 0 before.
+        held_bits: maximum over attackers, had the sound held back been sent; 0 where the budget has
+            not closed the last way.
         closings: ways closed so far.
         muted: whether a person has muted it for now. Silence discloses nothing.
         uncharged_seconds: sound that was silenced because it could not be charged.
@@ -115,7 +116,7 @@ class Gate:
         self.uncharged_seconds = 0.0
         self._charge = charge
         self._ways = list(ways)
-        self._windows = {id(m): WindowEvidence(m) for way in ways for m in way.monitors}
+        self._windows = {m: WindowEvidence(m) for way in ways for m in way.monitors}
         self._closing = False
         self._key = (0, 0)  # rate and recording
         self._sent_seconds = 0.0
@@ -159,7 +160,7 @@ class Gate:
             self._begin_way()
             lead = Block(np.zeros(LEAD_STEPS * self._step_size, np.float32), *key)
             for monitor in (m for way in self._ways for m in way.monitors):
-                self._windows[id(monitor)].reset()
+                self._windows[monitor].reset()
                 self._hear(monitor, lead)
         sound = columns_of(block, None).mean(axis=1).astype(np.float32)
         sound[~np.isfinite(sound)] = 0
@@ -177,6 +178,7 @@ class Gate:
 
     def _leave_way(self, requested_bits: float | None) -> None:
         self._ways.pop(0)
+        self.held_bits = 0.0
         left = max(0.0, self.budget_bits - MARGIN_BITS - self.bits)
         figures = not self._closing, self.bits, requested_bits, left
         self.closings.append(Closing(self._sent_seconds, self.way, *figures))
@@ -209,15 +211,14 @@ class Gate:
             if sum(map(len, self._step)) < size:
                 break
             silence = Block(np.zeros(round(TAIL_SECONDS * key[0]), np.float32), *key)
-            bits += [self._windows[id(m)].bits(silence) for m in way.monitors]
+            bits += [self._windows[m].bits(silence) for m in way.monitors]
             if self._exceeds(bits):
                 most = max(value or 0.0 for value in bits)
                 requested = max(0.0, most - self.bits)
                 if at_once:  # it is out
                     self.bits = max(self.bits, most)
-                else:
-                    self.held_bits = most
                 self._leave_way(requested)
+                self.held_bits = 0.0 if at_once else most
                 return False
             self.bits = max(self.bits, *(value or 0.0 for value in bits))
             step = np.concatenate(self._step)
@@ -237,16 +238,16 @@ class Gate:
         """Return totals of the sound sent, without another voice that would hide the watched."""
         if monitor.core.is_of_stretches:
             return monitor.own_totals
-        return self._windows[id(monitor)].totals
+        return self._windows[monitor].totals
 
     def _hear(self, monitor: Monitor, block: Block) -> list[Reading]:
-        self._windows[id(monitor)].take(block)
+        self._windows[monitor].take(block)
         return monitor.push(block)
 
     def _silence(self, sent: list[Block]) -> None:
         """Send silence in place of the sound held back."""
         if self._held.size:
-            self._count(Block(np.zeros_like(self._held), *self._key), sent)
+            self._put_out(Block(np.zeros_like(self._held), *self._key), sent)
 
     def _release(self, sound: FloatArray, sent: list[Block]) -> None:
         """Send sound, and give it to later ways' attackers too."""
@@ -254,9 +255,9 @@ class Gate:
         for later in self._ways[1:]:
             for monitor in later.attackers:
                 self._hear(monitor, block)
-        self._count(block, sent)
+        self._put_out(block, sent)
 
-    def _count(self, block: Block, sent: list[Block]) -> None:
+    def _put_out(self, block: Block, sent: list[Block]) -> None:
         self._held = self._held[len(block.samples) :]
         self._sent_seconds += block.seconds
         sent.append(block)

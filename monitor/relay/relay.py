@@ -63,8 +63,8 @@ class RelaySettings:
     def __post_init__(self) -> None:
         if self.delay_seconds and self.delay_seconds < LEAST_DELAY_SECONDS:
             raise UsageError(
-                f"a delay of {self.delay_seconds:g} s is too short to measure speech in: give "
-                f"{LEAST_DELAY_SECONDS:g} or more, or 0 for none (closes one reading late)"
+                f"invalid delay {self.delay_seconds:g} s: use {LEAST_DELAY_SECONDS:g} or more, or "
+                "0 to send at once and mute one reading late"
             )
         if self.budget_bits is not None and self.protected and not self.delay_seconds:
             raise UsageError("protected sound waits until it is measured: leave out --delay 0")
@@ -215,8 +215,8 @@ class Relay(BaseRule):
         )
         if protect.latency_seconds is None:
             raise UsageError(
-                f"{settings.then} gives nothing before a recording is over: choose a method that "
-                "works live, such as mcadams:random, or mute"
+                f"invalid method {settings.then}: it needs the whole recording. Use one that works "
+                "live, such as mcadams:random, or mute"
             )
         alone = [fresh()]
         if settings.protected_population is not None:
@@ -279,17 +279,17 @@ class Relay(BaseRule):
         """Explain what goes out, for how long, and what the figures are of."""
         settings = self.settings
         late = f"{1000 * settings.delay_seconds:.0f} ms late" if settings.holds else "at once"
-        text = f"your voice goes out at {self.outlet.name}, {late}"
+        text = f"your voice is sent to {self.outlet.name}, {late}"
         if settings.budget_bits is not None:
             then = "muted" if settings.then == MUTE else f"protected by {settings.then}"
             promise = (
-                f"speech that would exceed it is not sent; {MARGIN_BITS:g} bits are kept back"
+                f"Speech that would exceed them is not sent. {MARGIN_BITS:g} bits are kept back"
                 if settings.holds
-                else "it closes one reading late, and what that reading adds exceeds the budget"
+                else "One reading is sent before that, and may exceed the budget"
             )
             text += (
-                f", until {settings.budget_bits:g} bits are disclosed: then it is {then} "
-                f"({promise}). The figures are of what went out"
+                f", until it discloses {settings.budget_bits:g} bits. Then it is {then}. "
+                f"{promise}. The figures describe what was sent"
             )
         return text + self._describe_attacked()
 
@@ -320,8 +320,8 @@ class Relay(BaseRule):
         lines = [self._moved] if self._moved else []
         if lost := self.outlet.lost_seconds:
             lines.append(
-                f"{lost:.1f} s of what went out at {self.outlet.name} came too late to be of use, "
-                "and was left out; the figures count it"
+                f"{lost:.1f} s of sound came too late for {self.outlet.name} and was dropped. The "
+                "figures include it"
             )
         if self.gate is not None and (silent := self.gate.uncharged_seconds):
             lines.append(f"{silent:.1f} s were muted because the ledger could not be written")

@@ -124,10 +124,14 @@ class LiveView(TerminalSink):
 
     def _budget(self) -> str:
         relay = self._relay
-        if relay is None or relay.budget_bits is None:
+        if relay is None:
             return ""
-        bits = relay.budget_bits, relay.sent_bits, relay.kept_bits, relay.held_bits
-        return budget_in_words(*bits, is_muted=relay.way == MUTED and not relay.muted)
+        is_muted = relay.way == MUTED
+        if relay.budget_bits is None:
+            return "muted" if is_muted else ""
+        held_bits = 0.0 if relay.muted else relay.held_bits
+        bits = relay.budget_bits, relay.sent_bits, relay.kept_bits, held_bits
+        return budget_in_words(*bits, is_muted=is_muted)
 
     def _lag(self) -> str:
         lag = self.reading.lag

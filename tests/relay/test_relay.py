@@ -185,6 +185,20 @@ def test_a_rule_may_close_it(monitor, voice):
     assert not sent_by(gate, voice[RATE : 3 * RATE]).any()
 
 
+def test_what_a_rule_mutes_later_is_no_word_held_back(monitor, voice):
+    gate = gate_of(monitor, "noise:0", budget=5.2)
+    at = 0
+    while not gate.closings:
+        gate.take(Block(voice[at : at + RATE // 2], RATE))
+        at += RATE // 2
+    assert gate.way == "noise:0"
+    assert gate.held_bits > 5.2 - MARGIN_BITS
+    gate.close_way()
+    gate.take(Block(voice[at : at + RATE], RATE))
+    assert gate.way == MUTED
+    assert gate.held_bits == 0.0
+
+
 def test_what_earlier_sessions_spent_counts(monitor, voice):
     earlier, now = monitor.fresh(), monitor.fresh()
     earlier.push(Block(voice[: 5 * RATE], RATE))
@@ -389,7 +403,7 @@ def test_clear_sound_is_never_passed_on_where_it_is_protected(output):
         ({"budget_bits": -1.0}, "invalid budget -1"),
         ({"budget_bits": 30.0}, "invalid budget"),
         ({"budget_bits": 4.0, "then": "mcadams:"}, "mcadams"),
-        ({"budget_bits": 4.0, "delay_seconds": 0.1}, "too short"),
+        ({"budget_bits": 4.0, "delay_seconds": 0.1}, "invalid delay 0.1 s: use 0.36"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(monitor, output, settings, message):

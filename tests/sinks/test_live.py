@@ -3,6 +3,7 @@
 import io
 import math
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from monitor.alerts import Forecast
 from monitor.anonymisers.laplace import DeclaredGuarantee
 from monitor.events.declaration import to_json
 from monitor.events.reading import DeclaredReading
-from monitor.protocols import Sink
+from monitor.protocols import MUTED, Sink
 from monitor.sinks.live import LiveView
 from monitor.sinks.progress import MOST_SHOWN, PeopleProgress, ReplayProgress
 from monitor.sinks.terminal import TerminalSink
@@ -68,6 +69,16 @@ def promised(epsilon: float, windows: int) -> dict[str, Any]:
     return to_json(
         DeclaredReading.from_guarantee(DeclaredGuarantee("usc:1", epsilon, 0.04).compose(windows))
     )
+
+
+@dataclass
+class MutedRelay:
+    """What a relay shows while nothing is sent."""
+
+    muted: bool
+    budget_bits: float | None
+    held_bits: float
+    way, left_bits, sent_bits, kept_bits = MUTED, 0.0, 5.0, 1.5
 
 
 class Ahead:
@@ -350,6 +361,19 @@ def test_a_line_without_a_terminal(records, said):
     view.close()
     assert said in screen.lines[0]
     assert "\x1b" not in screen.text
+
+
+@pytest.mark.parametrize(
+    ("muted", "budget", "held", "said"),
+    [
+        (True, 8.0, 0.0, "muted: sent 5.0 of 8 bits"),  # by a person, an alert, or without delay
+        (True, 8.0, 7.2, "muted: sent 5.0 of 8 bits"),  # by a person, after a way was spent
+        (False, 8.0, 7.2, "muted: the next words could exceed your 8 bits"),
+        (True, None, 0.0, "muted"),
+    ],
+)
+def test_a_muted_relay_says_so(muted, budget, held, said):
+    assert said in seen(START, reading(10.0), relay=MutedRelay(muted, budget, held))
 
 
 def test_those_with_most_bits_have_a_line_and_the_line_is_of_whom_says_most():
