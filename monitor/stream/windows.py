@@ -7,7 +7,7 @@ a later listener cuts the speech at other places. So windows that overlap stand 
 from __future__ import annotations
 
 from copy import copy, deepcopy
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -29,9 +29,11 @@ CLOSE_SECONDS = 6.0
 """Seconds of speech. Parts up to here are also cut as a listener cuts them, in every phase."""
 RATE = 16_000
 _TICK = RATE // TICKS_PER_SECOND
-_GRID = 50  # ticks of speech from one window to the next
+_GRID = 51  # ticks of speech from one window to the next: odd, as the network takes every other
+_HALF = 50  # ticks for which a window counts beside others that overlap
 _SHORT = 100  # ticks of a short window: of less the network makes little
 _LEAST = 70  # ticks that another recording may count as a second
+_SHORTER = 25  # ticks by which another recording may count less of the silence after a word
 _EARLY_WINDOWS = 2
 _UNBROKEN = 0  # length by which a short window that keeps its pauses is known
 
@@ -77,6 +79,10 @@ class _Start(NamedTuple):
     totals: FeatureTotals
 
 
+_Row: TypeAlias = tuple[int, FeatureTotals, dict[str, tuple[FloatArray, int]]]
+"""A part: its ticks of speech, its totals, and the sum and number of each feature's windows."""
+
+
 class _Sound:
     """A recording so far: its totals, and the speech of its last part."""
 
@@ -87,12 +93,12 @@ class _Sound:
         self._accumulator = FrameAccumulator(specs)
         self._ticks = np.empty((0, _TICK), np.float32)
         self._speech: IntArray = np.empty(0, np.intp)  # where speech is among these
-        self._first = 0  # ticks of speech that were forgotten
+        self.first = 0  # ticks of speech that were forgotten
 
     @property
     def spoken(self) -> int:
         """Ticks of speech so far."""
-        return self._first + len(self._speech)
+        return self.first + len(self._speech)
 
     @property
     def tick(self) -> int:
@@ -116,18 +122,18 @@ class _Sound:
 
     def forget(self, spoken: int) -> None:
         """Forget sound before this tick of speech."""
-        speech = self._speech[spoken - self._first :]
+        speech = self._speech[spoken - self.first :]
         begin = int(speech[0]) if len(speech) else len(self._ticks)
-        self._first, self._speech, self._ticks = spoken, speech - begin, self._ticks[begin:].copy()
+        self.first, self._speech, self._ticks = spoken, speech - begin, self._ticks[begin:].copy()
 
     def window(self, begin: int, length: int) -> FloatArray:
         """Return speech from a tick of it on, shape (n,)."""
-        begin -= self._first
+        begin -= self.first
         return self._ticks[self._speech[begin : begin + length]].reshape(-1)
 
     def unbroken(self, begin: int, length: int) -> FloatArray:
         """Return sound from a tick of speech on, pauses included, shape (n,); less at the end."""
-        index = begin - self._first
+        index = begin - self.first
         first = self._speech[index] if index < len(self._speech) else len(self._ticks)
         return self._ticks[first : first + length].reshape(-1)
 
@@ -180,6 +186,11 @@ class WindowEvidence:
     def _size(self, name: str) -> int:
         return self._monitor.population.features[name].spec.size
 
+    def _share(self, name: str) -> float:
+        """Return the share of a second in a window, with which it is embedded."""
+        seconds = self._monitor.population.features[name].spec.frame_seconds
+        return _SHORT / TICKS_PER_SECOND / seconds
+
     def take(self, block: Block) -> None:
         """Process further sound, one channel."""
         self._sound.take(block)
@@ -217,6 +228,7 @@ class WindowEvidence:
         for start in self._starts:
             if end.totals.speech > start.totals.speech and end.spoken > start.spoken:
                 rows += self._rows(start, end)
+        rows += self._last_seconds(end)
         self._end = self._whole(end)
         earlier = self._carried + self.before
         if earlier.speech:
@@ -246,9 +258,25 @@ class WindowEvidence:
             },
         )
 
-    def _rows(
-        self, start: _Start, end: _Sound
-    ) -> list[tuple[int, FeatureTotals, dict[str, tuple[FloatArray, int]]]]:
+    def _last_seconds(self, end: _Sound) -> list[_Row]:
+        """Return the last second of speech as a part, with all silence that counts, and with less.
+
+        A listener who begins there has no other window.
+        """
+        if not self._embedders:
+            return []
+        rows, last = list[_Row](), end.spoken - _SHORT
+        for begin in (last - _SHORTER, last) if end.spoken > self._sound.spoken else (last,):
+            if begin >= self._sound.first:
+                *_, start = (start for start in self._starts if start.spoken <= begin)
+                embedded = {
+                    name: (self._embed(name, end, begin, _SHORT) / self._share(name), 1)
+                    for name in self._embedders
+                }
+                rows.append((_SHORT, end.totals - start.totals, embedded))
+        return rows
+
+    def _rows(self, start: _Start, end: _Sound) -> list[_Row]:
         totals = end.totals - start.totals
         rows = []
         begin = -(-start.spoken // _GRID) * _GRID
@@ -287,10 +315,8 @@ class WindowEvidence:
         for begin_tick in at:
             total += self._embed(name, end, begin_tick, _SHORT)
             count += 1
-        seconds = self._monitor.population.features[name].spec.frame_seconds
-        window = _SHORT / TICKS_PER_SECOND / seconds  # embedded with this share
-        step = _GRID / TICKS_PER_SECOND / seconds
-        return total * (step / window), int(np.ceil(count * step))
+        share = _HALF / _SHORT
+        return total * share, int(np.ceil(count * share * self._share(name)))
 
     def _chain(
         self, name: str, begin: int, end: _Sound, *, is_early: bool
@@ -318,7 +344,7 @@ class WindowEvidence:
             value = self._embed(name, end, begin, remaining)
             total += value if count else value * (window / remaining)
             return total, count + 1, window * count + remaining
-        remaining = remaining // _GRID * _GRID
+        remaining = remaining // _HALF * _HALF
         if remaining >= _SHORT:
             total, count = total + self._embed(name, end, begin, remaining), count + 1
         return (total, count, end.spoken) if count else None
@@ -341,8 +367,7 @@ class WindowEvidence:
 
         In another recording, noise after a word may count as speech.
         """
-        seconds = self._monitor.population.features[name].spec.frame_seconds
-        weight = seconds * TICKS_PER_SECOND / _SHORT
+        weight = 1 / self._share(name)
         sound = end.unbroken(begin, _SHORT)
         if end.spoken >= begin + _SHORT and np.array_equal(sound, end.window(begin, _SHORT)):
             return self._embed(name, end, begin, _SHORT) * weight
@@ -352,10 +377,8 @@ class WindowEvidence:
             self._cache[key] = np.asarray(value, np.float64)
         return self._cache[key] * weight
 
-    def _most(
-        self, rows: list[tuple[int, FeatureTotals, dict[str, tuple[FloatArray, int]]]]
-    ) -> float | None:
-        """Weigh rows of ticks of speech, totals and embeddings; return the most bits."""
+    def _most(self, rows: list[_Row]) -> float | None:
+        """Weigh parts; return the most bits."""
         running = {}
         for name in self._monitor.features:
             seconds = self._monitor.population.features[name].spec.frame_seconds

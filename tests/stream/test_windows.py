@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from monitor import Monitor, Population
+from monitor import Monitor, Population, enrol
 from monitor.networks.voice import VoiceNetwork
 from monitor.relay.gate import MARGIN_BITS
 from monitor.stream.windows import BACK_SECONDS, WindowEvidence
@@ -98,3 +98,21 @@ def test_no_listener_reads_more_than_the_margin_beyond_it(shared):
         starts = np.random.default_rng(end).integers(0, len(said) - RATE // 4, 4).tolist()
         most = max(heard(monitor, said[at:]) for at in (0, *starts))
         assert most <= max(bits[:end]) + MARGIN_BITS
+
+
+@pytest.mark.slow
+def test_a_listener_of_the_last_second_reads_no_more_than_the_margin_beyond_it(shared, tmp_path):
+    # 0.6 s of another voice, then 0.6 s of the watched one, and little of the silence that follows
+    other, watched = (
+        soundfile.read(shared / f"nonnative/{name}.opus", dtype="float32")[0]
+        for name in ("0560", "0563")
+    )
+    (tmp_path / "0563").mkdir()
+    soundfile.write(tmp_path / "0563/a.wav", watched[: 30 * RATE], RATE)
+    people = Population.reference().joined(enrol(tmp_path).population)
+    monitor = Monitor(people, watch="0563", on_change="note")
+    turns = other[round(32.4 * RATE) : 33 * RATE], watched[30 * RATE : round(30.6 * RATE)]
+    said = np.concatenate(turns)
+    most = max(heard(monitor, said[round(start * RATE) :]) for start in (0.25, 0.28))
+    assert most > 4.0
+    assert most <= max(figures(monitor, said)) + MARGIN_BITS
