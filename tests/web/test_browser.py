@@ -648,6 +648,7 @@ def test_an_evaluation_fits_and_can_be_read(visit, tmp_path, reports, size, sche
     assert tab.evaluate("document.documentElement.scrollWidth") <= size[0]
     assert EVIL in text(tab, "body")
     assert tab.locator("svg").count() == 9
+    tab.click("text=More curves")
     for picture in tab.locator("svg").all():
         box = picture.bounding_box()
         assert box["width"] > 250
