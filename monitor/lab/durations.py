@@ -27,7 +27,7 @@ def measure_seconds(work: Callable[[], object]) -> float:
 
 
 def measure_evaluation(speakers: int, trials: int, settings: EvaluationSettings) -> float:
-    """Return the wall seconds of an evaluation of so many trials, on random scores."""
+    """Return the wall seconds of an evaluation of random scores."""
     target = np.arange(trials) % speakers
     scores = np.random.default_rng(0).normal(size=(trials, speakers))
     scores[np.arange(trials), target] += 2.0  # standard deviations

@@ -279,9 +279,9 @@ def fine_tune(
 ) -> dict[str, FloatArray]:
     """Continue training the network, on a CUDA device if there is one.
 
-    A length in steps gives equal weights for equal seeds on one kind of device, with any number of
-    threads, even if the training was interrupted. For a length in seconds the learning rate follows
-    the time spent.
+    A length in steps gives equal weights for equal seeds on one kind of device, even if the
+    training was interrupted. The number of threads changes nothing. For a length in seconds the
+    learning rate follows the time spent.
 
     The ``teacher`` is the result of `embed_clear` for the same weights and speech, or None to
     compute it here. The state is stored in the cache of ``checkpoint``, under its key, to resume

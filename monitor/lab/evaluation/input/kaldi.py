@@ -41,7 +41,7 @@ def read_archive(path: Path) -> tuple[FloatArray, tuple[str, ...]]:
         vector = array[0] if array.ndim == 2 and len(array) == 1 else array
         if vector.ndim != 1:
             raise UsageError(
-                f"{path.name}: {key} has shape {array.shape}: write one vector for each utterance"
+                f"{path.name}: {key} has shape {array.shape}, not (d,). Write one vector"
             )
         keys.append(key)
         vectors.append(vector)
