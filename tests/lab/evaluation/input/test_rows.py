@@ -69,7 +69,7 @@ def test_embeddings_of_a_speaker_that_is_written_in_two_ways(tmp_path):
 
 
 FLOORS = [
-    "files", "pairs", "lists", "groups", "tables", "enrolments", "matching", "score_file",
+    "files", "kaldi", "pairs", "lists", "groups", "tables", "enrolments", "matching", "score_file",
     "scores", "embeddings",
 ]  # fmt: skip
 
