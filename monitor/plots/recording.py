@@ -62,7 +62,7 @@ class PersonCurve:
 
     @property
     def evidence(self) -> bool:
-        """Whether any reading has evidence."""
+        """True if any reading has evidence."""
         return any(reading.is_evidence for reading in self.readings)
 
     @property

@@ -54,7 +54,7 @@ class Frame:
 
     @property
     def is_narrow(self) -> bool:
-        """Whether the picture is for a phone."""
+        """True if the picture is for a phone."""
         return self.width < _NARROW
 
     @property

@@ -24,7 +24,7 @@ _MATES = 0.85, 0.1  # mean and spread of the cosine of one person's two template
 _LEAST_SPREAD = 0.12  # of the cosines of different people: few people show too little of it
 _FREEDOM = 30  # degrees of freedom of Student's t: the tail of different people's cosines
 _MOST_PEOPLE = 20_000  # each is compared with all others
-_SAMPLED_PEOPLE = 1000  # whose pairs show what is usual here
+_SAMPLED_PEOPLE = 1000  # their pairs show what is usual here
 _ROWS = 256  # people compared at a time
 _SHARE = 0.01  # prior share of people with a second name
 
@@ -43,8 +43,8 @@ def find_doubles(population: Population, new: Iterable[str] | None = None) -> li
     """Find people who are probably enrolled under two names, likeliest first.
 
     The cosine of each pair's voice templates is compared with the cosines of all pairs here, which
-    are nearly all of different people. If everybody shares a room and a microphone, different
-    people sound alike too, and no pair stands out.
+    are nearly all of different people. If all people share a room and a microphone, they
+    sound alike, and no pair stands out.
 
     Args:
         population: templates with the feature voice; without it none is found, nor among more than

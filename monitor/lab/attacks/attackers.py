@@ -67,17 +67,17 @@ class ThreatModel:
 
     @property
     def only_embeddings(self) -> bool:
-        """Whether it compares speaker embeddings alone."""
+        """True if it compares speaker embeddings alone."""
         return self.fits is not None or self.draws > 1
 
     @property
     def needs_background(self) -> bool:
-        """Whether it needs speech of background readers."""
+        """True if it needs speech of background readers."""
         return self.trains or self.fits is not None
 
     @property
     def informed(self) -> bool:
-        """Whether it knows of the protection, so that its bits measure it."""
+        """True if it knows of the protection, so that its bits measure it."""
         return self.protects or self.fits is not None
 
 

@@ -65,7 +65,7 @@ class ListedTrials:
 
     @property
     def is_anonymised(self) -> bool:
-        """Whether the name of the folder has a suffix, as those of anonymised data do."""
+        """True if the name of the folder has a suffix, as those of anonymised data do."""
         return bool(parse_folder(self.folder.name)[2])
 
     def notes(self, speakers: Container[str], utterances: Container[str]) -> Iterator[str]:
