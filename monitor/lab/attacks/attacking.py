@@ -476,10 +476,8 @@ def attack_method(
     """
     features_by_name = context.get_features(attacker, method)
     features = tuple(features_by_name.values())
-    specs = {
-        feature.spec.name: feature.spec
-        for feature in make_features(features, context.extractor.setup)
-    }
+    made = make_features(features, context.extractor.setup)
+    specs = {feature.spec.name: feature.spec for feature in made}
     names = dict(zip(specs, features_by_name, strict=True))
     if attacker.only_embeddings:
         specs = {name: spec for name, spec in specs.items() if spec.kind.pointed}
@@ -504,9 +502,8 @@ def attack_method(
             len(speech.names), len(speech.target), complete, int(silent.sum()), rank_model,
         )  # fmt: skip
 
-    main = context.amounts.least_segments
-
     def score() -> Iterator[tuple[Any, ...]]:
+        main = context.amounts.least_segments
         for count, scoring in list_enrolments(main, counts, max(speech.counts)):
             ways = select_similarities(specs, scoring)
             scores = [{name: side.score(name, way, count) for name, way in ways.items()}

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from monitor.virtual_files import Readable
 
 _WIDE = 100
+_AGAIN = "To continue, run the same command again"
 
 
 def print_attacks(results: AttackResults) -> None:
@@ -231,8 +232,7 @@ def command(options: AttackOptions) -> int:
     load_speaker_model(options.features, files)
     config = _make_config(options, counts, files)
     try:
-        speakers = sum(len(corpus.speakers) for corpus in corpora)
-        with progress_over(speakers, "looking for speech") as step:
+        with progress_over(sum(len(c.speakers) for c in corpora), "looking for speech") as step:
             prepared = prepare(
                 corpus_path, config, folder=options.output / KEPT, background=background,
                 fresh=options.fresh, progress=lambda name: step(name, 1),
@@ -256,8 +256,7 @@ def command(options: AttackOptions) -> int:
                 return _write_tables(tables, prepared, options.output / TABLES)
             results = try_methods(prepared, on_progress=show, on_seconds=count)
     except KeyboardInterrupt:
-        fresh = ", without --fresh" * options.fresh
-        say(f"monitor: progress is kept. To continue, run the same command again{fresh}")
+        say(f"monitor: progress is kept. {_AGAIN}{', without --fresh' * options.fresh}")
         raise
     write_results(results, options.output)
     print_attacks(results)
