@@ -87,7 +87,6 @@ def read_trial_lists(folder: Path) -> TrialLists | None:
     if not lists:
         return None
     spoken_by: dict[str, str] = {}
-    pairs: dict[tuple[str, str], None] = {}
     listed: dict[str, dict[tuple[str, str], bool]] = {path.name: {} for path in lists}
     for path in lists:
         for number, line in enumerate(full_lines(path), 1):
@@ -95,7 +94,6 @@ def read_trial_lists(folder: Path) -> TrialLists | None:
                 case [speaker, utterance, "target" | "nontarget" as label] if is_printable(
                     f"{speaker} {utterance}"
                 ):
-                    pairs[speaker, utterance] = None
                     listed[path.name][speaker, utterance] = label == "target"
                 case _:
                     raise CorpusError(
@@ -106,6 +104,7 @@ def read_trial_lists(folder: Path) -> TrialLists | None:
                     f"{path.name} line {number}: {utterance} is a target of {spoken_by[utterance]} "
                     f"and of {speaker}"
                 )
+    pairs = dict.fromkeys(pair for table in listed.values() for pair in table)
     return TrialLists(
         read_enrolment(folder),
         tuple(dict.fromkeys(speaker for speaker, _ in pairs)),

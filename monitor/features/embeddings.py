@@ -11,7 +11,7 @@ import numpy as np
 
 from monitor.errors import UsageError
 from monitor.features.extractor import VoiceActivity
-from monitor.features.framing import AudioFeature, join_tracks
+from monitor.features.framing import AudioFeature, attributes_without, join_tracks
 from monitor.kinds import EMBEDDING, FeatureSpec, Sensitivity
 from monitor.networks.voice import SHA256, SIZE, VoiceNetwork, hide_sound, shipped
 from monitor.protocols import Embedder, MarkedEmbedder, RunEmbedder
@@ -111,9 +111,8 @@ class SpeechWindows(AudioFeature):
             raise UsageError(
                 f"streams with {self.spec.name} cannot move: its network needs the sound so far"
             )
-        left_out = "_encoder", "spec", "defers"
-        kept = {name: value for name, value in vars(self).items() if name not in left_out}
-        return {**kept, "_window": hide_sound(self._window[: self._filled])}
+        attributes = attributes_without(self, "_encoder", "spec", "defers")
+        return {**attributes, "_window": hide_sound(self._window[: self._filled])}
 
     def resume(self) -> None:
         """Continue from a snapshot's attributes."""

@@ -19,7 +19,14 @@ from scipy.fft import rfft
 
 from monitor.errors import UsageError
 from monitor.features.channel import CONDITION, ConditionRows
-from monitor.features.framing import BadSamples, Framer, columns_of, join_frames, join_tracks
+from monitor.features.framing import (
+    BadSamples,
+    Framer,
+    attributes_without,
+    columns_of,
+    join_frames,
+    join_tracks,
+)
 from monitor.features.level import HighPass, Leveller
 from monitor.jobs import one_thread
 from monitor.protocols import Feature
@@ -519,7 +526,7 @@ class RecordingFeatures:
 
     def kept(self) -> dict[str, object]:
         """Return the attributes that a snapshot keeps; the extractor keeps the features."""
-        return {name: value for name, value in vars(self).items() if name != "_features"}
+        return attributes_without(self, "_features")
 
     def resume(self) -> None:
         """Continue from a snapshot's attributes."""

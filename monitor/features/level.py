@@ -9,6 +9,7 @@ from itertools import islice
 import numpy as np
 from scipy.fft import irfft, rfft
 
+from monitor.features.framing import attributes_without
 from monitor.types import TICKS_PER_SECOND, FloatArray
 
 LEVEL_DB = -16.0  # of the loudest syllable, of full scale: what the shipped readers have
@@ -195,9 +196,8 @@ class Leveller:
         voicing = 0.0
         if self._syllables.goes_on and self._band:
             voicing = max(self._voicing, measure_voicing(self._current_syllable(), self._rate))
-        left_out = "_held", "_band", "_ramp", "_sections"
-        kept = {name: value for name, value in vars(self).items() if name not in left_out}
-        return {**kept, "_silent": (len(self._held), len(self._band)), "_voicing": voicing}
+        attributes = attributes_without(self, "_held", "_band", "_ramp", "_sections")
+        return {**attributes, "_silent": (len(self._held), len(self._band)), "_voicing": voicing}
 
     def resume(self) -> None:
         """Continue from a snapshot's attributes."""

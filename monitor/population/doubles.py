@@ -19,7 +19,7 @@ FEATURE = "voice"
 LEAST_SECONDS = 15.0  # speech of each template: shorter ones of one person differ too much
 LIKELY = 0.5  # probability above which a pair is reported
 # Chosen on 120 people at their own microphones and 160 in one room; judged on 20 others
-# (docs/people.md).
+# (benchmarks/results/doubles.md).
 _MATES = 0.85, 0.1  # mean and spread of the cosine of one person's two templates
 _LEAST_SPREAD = 0.12  # of the cosines of different people: few people show too little of it
 _FREEDOM = 30  # degrees of freedom of Student's t: the tail of different people's cosines

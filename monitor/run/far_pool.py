@@ -11,16 +11,20 @@ from dataclasses import dataclass, field, replace
 from threading import Condition, Lock, RLock, Thread
 from typing import Any, TypeAlias
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from monitor.cluster import Cluster
 from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.events.run import Alert
-from monitor.features.framing import columns_of
-from monitor.lazy import Managed
 from monitor.population.population import Population
-from monitor.run.pool import Pool, PoolLimits, drop_oldest_readings, seconds_of
+from monitor.run.pool import (
+    KeyedStreams,
+    Pool,
+    PoolLimits,
+    copy_block,
+    drop_oldest_readings,
+    seconds_of,
+)
 from monitor.stream.snapshot import read_seconds
 from monitor.stream.stream import Event
 from monitor.types import Block, Gap
@@ -175,7 +179,7 @@ class _FarStream:
         self.error, self.ends, self.is_over = error, True, True
 
 
-class FarPool(Managed):
+class FarPool(KeyedStreams[str, _FarStream]):
     """Live streams on the workers of a dask scheduler, each by a key.
 
     A worker holds a `Pool`; a stream goes to a worker by its key. Every ``snapshot_seconds`` each
@@ -205,6 +209,7 @@ class FarPool(Managed):
             raise UsageError(
                 f"invalid snapshot_seconds={snapshot_seconds:g}: use above 0, up to 60"
             )
+        super().__init__()
         self._cluster = Cluster(where)
         self._client = self._cluster.client
         self._client.direct_to_workers = True  # otherwise audio passes through the scheduler
@@ -212,14 +217,13 @@ class FarPool(Managed):
         backlog = self._limits.backlog_seconds + LOST_SECONDS  # with the audio of a lost worker
         self._arguments = population, features, replace(self._limits, backlog_seconds=backlog)
         self._every = snapshot_seconds
-        self._streams: dict[str, _FarStream] = {}
         self._actors: dict[str, Any] = {}
         self._making: dict[str, Any] = {}
         self._dead: set[str] = set()
         self._forgotten: list[tuple[str, str]] = []  # worker and key
         self._lock, self._storing = RLock(), Lock()
         self._changed = Condition(self._lock)
-        self._closed, self._looks = False, 0.0
+        self._looks = 0.0
         self.hop_seconds: deque[float] = deque(maxlen=1000)
         self._thread = Thread(target=self._work, daemon=True)
         self._thread.start()
@@ -240,9 +244,7 @@ class FarPool(Managed):
             stream.snapshot = self._client.get_metadata([_STORE, key], None)
         seconds = stream.snapshot_seconds
         with self._lock:
-            self._check()
-            if key in self._streams:
-                raise UsageError(f"stream {key!r} is open: forget it first")
+            self._check_new(key)
             self._streams[key] = stream
         return seconds
 
@@ -251,10 +253,7 @@ class FarPool(Managed):
 
         SourceError for invalid samples, and where more waits than the limit of a pool.
         """
-        item = samples if isinstance(samples, Block | Gap) else Block(np.asarray(samples), rate)
-        if isinstance(item, Block):
-            columns_of(item, None)
-            item = replace(item, samples=np.array(item.samples, np.float32))
+        item = samples if isinstance(samples, Gap) else copy_block(samples, rate)
         with self._lock:
             stream = self._find(key)
             if stream.ends:
@@ -322,17 +321,6 @@ class FarPool(Managed):
         self._thread.join()
         self._actors.clear()
         self._cluster.close()
-
-    def _check(self) -> None:
-        if self._closed:
-            raise UsageError("this FarPool is closed: open another one")
-
-    def _find(self, key: str) -> _FarStream:
-        self._check()
-        try:
-            return self._streams[key]
-        except KeyError:
-            raise UsageError(f"no open stream {key!r}") from None
 
     # ------------------------------------------------------------------------ the sender's thread
 

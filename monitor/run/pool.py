@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import groupby
 from pathlib import Path
 from threading import Condition, RLock, Thread
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,6 +45,8 @@ MOST_BLOCK_SECONDS = 30.0
 """Longest run of waiting audio that is processed at once."""
 
 Key = Hashable
+_Key = TypeVar("_Key", bound=Hashable)
+_Stream = TypeVar("_Stream")
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +185,31 @@ class PooledStream:
         drop_oldest_readings(self.events)
 
 
-class Pool(Managed):
+class KeyedStreams(Managed, Generic[_Key, _Stream]):
+    """Base of pools: the open streams by key."""
+
+    def __init__(self) -> None:
+        self._streams: dict[_Key, _Stream] = {}
+        self._closed = False
+
+    def _check(self) -> None:
+        if self._closed:
+            raise UsageError(f"this {type(self).__name__} is closed: open another one")
+
+    def _check_new(self, key: _Key) -> None:
+        self._check()
+        if key in self._streams:
+            raise UsageError(f"stream {key!r} is open: forget it first")
+
+    def _find(self, key: _Key) -> _Stream:
+        self._check()
+        try:
+            return self._streams[key]
+        except KeyError:
+            raise UsageError(f"no open stream {key!r}") from None
+
+
+class Pool(KeyedStreams[Key, PooledStream]):
     """Pool of live streams, each opened by a key and with its own settings.
 
     Streams share the population, the networks and all tables. `push` may be called from any thread
@@ -217,15 +243,15 @@ class Pool(Managed):
         setup: FeatureSetup = AS_ENVIRONMENT,
         limits: PoolLimits | None = None,
     ) -> None:
+        super().__init__()
         self.population, self.limits = population, limits or PoolLimits()
         self._features: Sequence[str | Feature | FeatureSpec] | None = features
         self._setup = setup
         self._plans: dict[tuple[object, ...], Plan] = {}
-        self._streams: dict[Key, PooledStream] = {}
         self._lock = RLock()
         self._arrived, self._hurried, self._done = (Condition(self._lock) for _ in range(3))
         self._process, self._thread = os.getpid(), Thread(target=self._work, daemon=True)
-        self._closed = self._has_arrived = False
+        self._has_arrived = False
         self._urgent = 0  # callers that wait for results
         self._skipped, self._readings, self._alerts = 0.0, 0, 0
 
@@ -272,9 +298,7 @@ class Pool(Managed):
 
     def _add(self, key: Key, stream: PooledStream) -> None:
         with self._lock:
-            self._check()
-            if key in self._streams:
-                raise UsageError(f"stream {key!r} is open: forget it first")
+            self._check_new(key)
             if len(self._streams) >= self.limits.streams:
                 raise UsageError(f"{len(self._streams)} streams are open, the limit of this pool")
             if self.limits.memory_mb is not None and _memory_mb() > self.limits.memory_mb:
@@ -311,13 +335,10 @@ class Pool(Managed):
         SourceError for invalid samples, and where too much audio of the stream waits. UsageError
         for an unknown key, or a stream that has ended.
         """
-        if isinstance(samples, Block | Gap | Frames | Words | Tracks):
+        if isinstance(samples, Gap | Frames | Words | Tracks):
             item: Item = samples
         else:
-            item = Block(np.asarray(samples), rate)
-        if isinstance(item, Block):
-            columns_of(item, None)
-            item = replace(item, samples=np.array(item.samples, np.float32))
+            item = copy_block(samples, rate)
         with self._lock:
             stream = self._find(key)
             if stream.ends:
@@ -466,17 +487,9 @@ class Pool(Managed):
         self._streams.clear()
 
     def _check(self) -> None:
-        if self._closed:
-            raise UsageError("this Pool is closed: open another one")
+        super()._check()
         if os.getpid() != self._process:
             raise UsageError("this Pool was opened before a fork: open it in the child")
-
-    def _find(self, key: Key) -> PooledStream:
-        self._check()
-        try:
-            return self._streams[key]
-        except KeyError:
-            raise UsageError(f"no open stream {key!r}") from None
 
     def _wake(self) -> None:
         """Start the thread, or wake it; the lock is held."""
@@ -616,6 +629,13 @@ def seconds_of(item: Item) -> float:
     if isinstance(item, Block):
         return item.seconds
     return len(item.speech) / TICKS_PER_SECOND if isinstance(item, Frames) else 0.0
+
+
+def copy_block(samples: ArrayLike | Block, rate: int) -> Block:
+    """Return samples, (n,) or (n, channels), as a block of its own; SourceError if invalid."""
+    block = samples if isinstance(samples, Block) else Block(np.asarray(samples), rate)
+    columns_of(block, None)
+    return replace(block, samples=np.array(block.samples, np.float32))
 
 
 def drop_oldest_readings(events: deque[Event | Alert]) -> None:

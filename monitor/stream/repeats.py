@@ -13,7 +13,7 @@ from functools import reduce
 import numpy as np
 
 from monitor.features.channel import CONDITION
-from monitor.features.framing import join_tracks
+from monitor.features.framing import attributes_without, join_tracks
 from monitor.kinds import EMBEDDING, FeatureSpec
 from monitor.maths.condition import ROW
 from monitor.maths.landmarks import FRAME_TICKS, FRAMES_PER_SECOND, StreamLandmarks
@@ -74,9 +74,7 @@ class RepeatFinder:
 
     def kept(self) -> dict[str, object]:
         """Return the attributes that a snapshot keeps: landmarks, without the waveform."""
-        left_out = "_past", "_rows"
-        kept = {name: value for name, value in vars(self).items() if name not in left_out}
-        return {**kept, "_since": self._looked}
+        return {**attributes_without(self, "_past", "_rows"), "_since": self._looked}
 
     def update(self, frames: Frames, arrived: int) -> list[Decision]:
         """Return the decisions that a further run of ticks brings, the last of them at its end."""

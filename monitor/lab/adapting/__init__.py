@@ -72,7 +72,7 @@ def adapt(
     content = cache.read(key)
     if content is None:
         check_torch()
-        from monitor.lab.adapting.fine_tuning import fine_tune
+        from monitor.lab.adapting.fine_tuning import Checkpoint, fine_tune
 
         speakers = sum(len({recording.speaker for recording in corpus}) for corpus in corpora)
         finished = itertools.count(1)
@@ -94,7 +94,7 @@ def adapt(
             plan.length,
             plan.fine_tuning,
             teacher=_embed_teacher(speech, cache),
-            checkpoint=(cache, unfinished),
+            checkpoint=Checkpoint(cache, unfinished),
             progress=lambda done, _: progress("training", done),
             threads=threads_here(jobs),
         )

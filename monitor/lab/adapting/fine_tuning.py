@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -265,6 +266,14 @@ def _set_gradients(
 _MOST_GRADIENT = 5.0
 
 
+class Checkpoint(NamedTuple):
+    """Place of the state of an unfinished training."""
+
+    cache: ResultCache
+    key: str
+    every_seconds: float = 30.0  # from one state to the next
+
+
 def fine_tune(
     speech: ProtectedSpeech,
     weights: Mapping[str, AnyArray],
@@ -272,8 +281,7 @@ def fine_tune(
     settings: FineTuning,
     *,
     teacher: FloatArray | None = None,
-    checkpoint: tuple[ResultCache, str] | None = None,
-    every_seconds: float = 30.0,
+    checkpoint: Checkpoint | None = None,
     progress: Callable[[float, float], None] = lambda _done, _loss: None,
     threads: int = 1,
 ) -> dict[str, FloatArray]:
@@ -284,8 +292,8 @@ def fine_tune(
     learning rate follows the time spent.
 
     The ``teacher`` is the result of `embed_clear` for the same weights and speech, or None to
-    compute it here. The state is stored in the cache of ``checkpoint``, under its key, to resume
-    from. After each step ``progress`` is called with the fraction done, 0 to 1, and the loss.
+    compute it here. The state is stored in ``checkpoint``, to resume from. After each step
+    ``progress`` is called with the fraction done, 0 to 1, and the loss.
 
     Returns:
         the weights, float32, for `monitor.networks.voice.VoiceNetwork`.
@@ -302,7 +310,7 @@ def fine_tune(
         batches = Batches(speech, settings.seed)
         step, spent = 0, 0.0
         setting = {**asdict(settings), "voices": len(speech.names), "stretches": len(speech.bands)}
-        if checkpoint is not None and (content := checkpoint[0].read(checkpoint[1])):
+        if checkpoint is not None and (content := checkpoint.cache.read(checkpoint.key)):
             state = torch.load(io.BytesIO(content), map_location=device, weights_only=True)
             if state["setting"] == setting:  # otherwise of another training
                 student.load_state_dict(state["student"])
@@ -320,11 +328,11 @@ def fine_tune(
             optimizer.step()
             now = time.monotonic()
             step, spent, before = step + 1, spent + now - before, now
-            if checkpoint is not None and now - written >= every_seconds:
+            if checkpoint is not None and now - written >= checkpoint.every_seconds:
                 written, file = now, io.BytesIO()
                 states = {"student": student.state_dict(), "optimizer": optimizer.state_dict()}
                 torch.save({"setting": setting, **states, "step": step, "seconds": spent}, file)
-                checkpoint[0].write(checkpoint[1], file.getvalue())
+                checkpoint.cache.write(checkpoint.key, file.getvalue())
             progress(length.done(step, spent), loss.item())
         windows = _embed(student, speech.bands)
     crop_voices = np.repeat(speech.voices, [len(rows) for rows in windows])

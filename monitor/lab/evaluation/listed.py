@@ -10,8 +10,9 @@ import numpy as np
 
 from monitor.corpus.trials import TrialLists, find_enrolment_folder, parse_folder, read_trial_lists
 from monitor.errors import UsageError
+from monitor.lab.evaluation.input.files import read_map
 from monitor.lab.evaluation.verification import eer
-from monitor.lab.evaluation.voiceprivacy import ChallengeRow, eers_by_gender, read_map
+from monitor.lab.evaluation.voiceprivacy import ChallengeRow, eers_by_gender
 from monitor.types import FloatArray
 
 _GENDERS = "spk2gender"

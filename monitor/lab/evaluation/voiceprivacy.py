@@ -19,7 +19,7 @@ from monitor.errors import StoreError, UsageError
 from monitor.lab.evaluation.comparisons import Comparisons, ScoreList, natural
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
-from monitor.lab.evaluation.input.files import Rows, array_at
+from monitor.lab.evaluation.input.files import Rows, array_at, read_map
 from monitor.lab.evaluation.input.matching import EvaluationInput, check_list
 from monitor.lab.evaluation.input.pairs import places
 from monitor.lab.evaluation.srd import is_undertrained
@@ -43,16 +43,6 @@ _TRIALS = re.compile(
 _CLEAR = ("asv_orig", "asv_ssl")
 _NEAR = 1e-3
 _WAV = ".wav"  # suffix of utterance names in some files of 2026
-
-
-def read_map(path: Path) -> dict[str, str]:
-    """Read lines of a name and a word, such as ``utt2spk``."""
-    words_by_name: dict[str, str] = {}
-    rows = Rows.from_file(path, blanks=True)
-    for number, (name, word) in rows.read(width=2, shape="a name and a word"):
-        if words_by_name.setdefault(name, word) != word:
-            raise rows.refuse(number, f"{name} is listed twice")
-    return words_by_name
 
 
 def read_trials(path: Path) -> tuple[tuple[str, str, bool], ...]:

@@ -14,7 +14,7 @@ pytest.importorskip("torch", reason="needs the extra training")
 import torch
 
 from monitor.errors import CorpusError, StoreError
-from monitor.lab.adapting.fine_tuning import TrainableVoice, fine_tune
+from monitor.lab.adapting.fine_tuning import Checkpoint, TrainableVoice, fine_tune
 from monitor.lab.adapting.training import (
     FineTuning,
     Length,
@@ -81,10 +81,11 @@ def test_a_stopped_training_goes_on_as_if_it_had_not_been(few, tmp_path):
 
     losses: list[float] = []
     rest: list[float] = []
-    kept = {"checkpoint": (ResultCache(tmp_path), result_key("state"))}
+    kept = {"checkpoint": Checkpoint(ResultCache(tmp_path), result_key("state"))}
+    often = kept["checkpoint"]._replace(every_seconds=0)
     whole = train(progress=lambda _, x: losses.append(x))
     with pytest.raises(KeyboardInterrupt):
-        train(**kept, every_seconds=0, progress=stop)
+        train(checkpoint=often, progress=stop)
     again = train(**kept, progress=lambda _, x: rest.append(x), threads=3)
     assert rest == losses[2:]
     assert all(np.array_equal(again[name], whole[name]) for name in whole)

@@ -291,3 +291,13 @@ def check_names(label: str, names: Mapping[str, Collection[str]]) -> None:
             )
         if twin := find_decimal_twin(of_role):
             raise UsageError(f"{label}: {describe_twin(twin, role)}")
+
+
+def read_map(path: Path) -> dict[str, str]:
+    """Read lines of a name and a word, such as ``utt2spk``."""
+    words_by_name: dict[str, str] = {}
+    rows = Rows.from_file(path, blanks=True)
+    for number, (name, word) in rows.read(width=2, shape="a name and a word"):
+        if words_by_name.setdefault(name, word) != word:
+            raise rows.refuse(number, f"{name} is listed twice")
+    return words_by_name

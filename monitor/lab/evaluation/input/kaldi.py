@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
-from monitor.lab.evaluation.input.files import opening, text_lines
+from monitor.lab.evaluation.input.files import opening, read_map, text_lines
 from monitor.tables import need
 from monitor.types import FloatArray
 
@@ -55,8 +55,7 @@ def _speakers(path: Path, keys: list[str]) -> tuple[str, ...]:
     table = path.with_name("utt2spk")
     if not table.is_file():
         raise UsageError(f"{path.name} has no speakers: add Kaldi's utt2spk to its folder")
-    lines = (line.split() for _, line in text_lines(table))
-    owners = {fields[0]: fields[1] for fields in lines if len(fields) == 2}
+    owners = read_map(table)
     if not set(keys) & owners.keys() and set(keys) <= set(owners.values()):
         return tuple(keys)  # a mean for each speaker
     if unknown := next((key for key in keys if key not in owners), None):

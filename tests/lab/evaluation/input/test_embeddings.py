@@ -12,14 +12,10 @@ import pytest
 from monitor.errors import MonitorError, StoreError, UsageError
 from monitor.lab.evaluation import memory as room
 from monitor.lab.evaluation.input.embeddings import read_embeddings
+from monitor.lab.evaluation.input.files import read_map
 from monitor.lab.evaluation.srd import is_undertrained
 from monitor.lab.evaluation.verification import eer
-from monitor.lab.evaluation.voiceprivacy import (
-    SpeakerVectors,
-    VoicePrivacyResults,
-    read_map,
-    read_trials,
-)
+from monitor.lab.evaluation.voiceprivacy import SpeakerVectors, VoicePrivacyResults, read_trials
 from monitor.maths.scores import unit_vectors
 from tests.lab.evaluation import kits
 from tests.lab.evaluation.lists import speechbrain_eer

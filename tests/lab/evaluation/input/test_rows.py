@@ -14,9 +14,10 @@ import pytest
 
 from monitor.errors import UsageError
 from monitor.lab.evaluation.input.embeddings import read_vectors
+from monitor.lab.evaluation.input.files import read_map
 from monitor.lab.evaluation.input.groups import read_attribute, read_conditions
 from monitor.lab.evaluation.input.scores import read_labels, read_scores
-from monitor.lab.evaluation.voiceprivacy import read_map, read_trials
+from monitor.lab.evaluation.voiceprivacy import read_trials
 from tests.test_layers import MODULES, imported
 
 KINDS: dict[str, tuple[Callable[[Path], object], str]] = {
