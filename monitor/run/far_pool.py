@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from monitor.cluster import Cluster
 from monitor.errors import MonitorError, SourceError, UsageError
+from monitor.events.reading import Reading
 from monitor.events.run import Alert
 from monitor.population.population import Population
 from monitor.run.pool import (
@@ -35,6 +36,8 @@ LOOK_SECONDS = 1.0
 """Wall seconds from one look for new workers to the next."""
 LOST_SECONDS = 60.0
 """Wall seconds without an answer, after which a worker counts as dead."""
+QUIET_SECONDS = 30.0
+"""Seconds of audio without speech, after which a stream's first snapshot is taken anyway."""
 _STORE = "monitor-streams"
 
 Item = Block | Gap
@@ -141,6 +144,7 @@ class _FarStream:
     events: deque[Event | Alert] = field(default_factory=deque)
     last_seconds: float = -1.0  # of the newest event
     known_seconds: float = -1.0  # of the newest event from earlier workers
+    has_spoken: bool = False  # before, a snapshot would lose sound held for the first syllable
     ends: bool = False
     is_over: bool = False
     error: Exception | None = None
@@ -149,6 +153,11 @@ class _FarStream:
     def snapshot_seconds(self) -> float:
         """Seconds of audio in the snapshot."""
         return 0.0 if self.snapshot is None else read_seconds(self.snapshot)
+
+    @property
+    def is_storable(self) -> bool:
+        """True if a snapshot loses no speech, or if too much audio waits for the first word."""
+        return self.has_spoken or sum(map(seconds_of, self.items)) >= QUIET_SECONDS
 
     @property
     def unsent(self) -> list[Item]:
@@ -171,6 +180,7 @@ class _FarStream:
         for event in events:
             if event.seconds > self.known_seconds:
                 self.events.append(event)
+                self.has_spoken |= isinstance(event, Reading) and event.speech > 0
                 self.last_seconds = event.seconds
         drop_oldest_readings(self.events)
 
@@ -445,7 +455,12 @@ class FarPool(KeyedStreams[str, _FarStream]):
         batches: dict[str, list[tuple[_FarStream, int]]] = {}
         with self._lock:
             for stream in self._streams.values():
-                if stream.worker is not None and not stream.ends and stream.sent > 0:
+                if (
+                    stream.worker is not None
+                    and not stream.ends
+                    and stream.sent > 0
+                    and stream.is_storable
+                ):
                     batches.setdefault(stream.worker, []).append((stream, stream.sent))
         calls = {
             address: self._call(address, "snapshot", [stream.key for stream, _ in batch])
