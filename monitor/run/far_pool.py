@@ -156,7 +156,9 @@ class _FarStream:
 
     @property
     def is_storable(self) -> bool:
-        """True if a snapshot loses no speech, or if too much audio waits for the first word."""
+        """True if there is something to store, and no first syllable waits to be complete."""
+        if self.ends or self.sent <= 0:
+            return False
         return self.has_spoken or sum(map(seconds_of, self.items)) >= QUIET_SECONDS
 
     @property
@@ -455,12 +457,7 @@ class FarPool(KeyedStreams[str, _FarStream]):
         batches: dict[str, list[tuple[_FarStream, int]]] = {}
         with self._lock:
             for stream in self._streams.values():
-                if (
-                    stream.worker is not None
-                    and not stream.ends
-                    and stream.sent > 0
-                    and stream.is_storable
-                ):
+                if stream.worker is not None and stream.is_storable:
                     batches.setdefault(stream.worker, []).append((stream, stream.sent))
         calls = {
             address: self._call(address, "snapshot", [stream.key for stream, _ in batch])
