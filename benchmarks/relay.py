@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 import soundfile
+import soxr
 
 from benchmarks.page import Page, benchmark
 from benchmarks.readers import FEATURES, read
@@ -21,6 +22,8 @@ from monitor.population.population import Population
 from monitor.relay import CLEAR, DELAY_SECONDS, Gate, RelayPath, RelaySettings
 from monitor.relay.gate import MARGIN_BITS
 from monitor.types import Block, FloatArray, IntArray
+from recipes.sounds import coded
+from recipes.voice.conditions import telephone
 from tests.virtual_microphone import DEVICE, VirtualMicrophone
 
 DEVICE_RATE = 48_000
@@ -40,56 +43,65 @@ def relay(
     starts: int = 10,
     cuts: int = 5,
     seconds: float = 8.0,
+    lines: tuple[str, ...] = ("none",),
+    rate: int = RATE,
 ) -> None:
     """Does any part of what a gate lets out read more than the budget?
 
     A person is a recording, or a folder of them. Each is enrolled beside the shipped readers from
     the first 30 s, and speaks so many seconds of the rest, once alone and once in turns with the
-    person before. What went out is replayed from its beginning, from random starts, and as random
-    parts, after silence of random length.
+    person before, into a device of this rate. What went out is replayed from its beginning, from
+    random starts, and as random parts, after silence of random length. On each line (none, opus or
+    telephone) all of that is heard once.
     """
     talks, enrolled = talks_of(speech, people, skip, seconds)
     population = Population.reference().joined(enrolled)
     step = RelaySettings(max(budgets), delay_seconds=DELAY_SECONDS).step_seconds
     voices = ("one", "two in turns")
     sent: dict[tuple[float, str], list[float]] = {(b, v): [] for b in budgets for v in voices}
-    beyond: dict[tuple[float, str], list[float]] = {key: [] for key in sent}
+    beyond: dict[tuple[float, str, str], list[float]] = {
+        (*key, line): [] for key in sent for line in lines
+    }
     processor = heard = 0.0
     for index, name in enumerate(talks):
         monitor = Monitor(population, watch=name, on_change="note")
         for voice in voices:
             other = talks[list(talks)[index - 1]]
             sound = talks[name] if voice == "one" else in_turns(other, talks[name])
+            sound = np.asarray(soxr.resample(sound, RATE, rate))
             began = time.process_time()
-            figures = gate_figures(monitor, sound, step)
-            processor, heard = processor + time.process_time() - began, heard + len(sound) / RATE
+            figures = gate_figures(monitor, sound, step, rate)
+            processor, heard = processor + time.process_time() - began, heard + len(sound) / rate
             for budget in budgets:
                 spent = [figure > budget - MARGIN_BITS for figure in figures]
                 count = spent.index(True) if any(spent) else len(spent)
                 sent[budget, voice].append(count * step)
-                part = sound[: round(count * step * RATE)]
+                part = sound[: round(count * step * rate)]
                 generator = np.random.default_rng([int(budget), skip + index])
-                for recording in recordings(part, starts, cuts, generator):
-                    beyond[budget, voice].append(peak(monitor.fresh(), recording) - budget)
+                for recording in recordings(part, rate, starts, cuts, generator):
+                    for line in lines:
+                        most = peak(monitor.fresh(), *LINES[line](recording, rate))
+                        beyond[budget, voice, line].append(most - budget)
         worst = max(max(each, default=0.0) for each in beyond.values())
         over = sum(np.sum(np.array(each) > 0) for each in beyond.values())
         page.note(f"{index + 1} of {len(talks)}: {over} over the budget, by at most {worst:.1f}")
     page.table(
-        "budget, bits | voices | people | sound let out | recordings over the budget | "
+        "budget, bits | voices | line | people | sound let out | recordings over the budget | "
         "by at most, bits",
         (
             [
                 f"{budget:g}",
                 voice,
+                line,
                 f"{len(talks)}",
                 f"{np.median(sent[budget, voice]):.1f} s ({min(sent[budget, voice]):.1f} to "
                 f"{max(sent[budget, voice]):.1f})",
                 f"{np.sum(np.array(excess) > 0)} of {len(excess)}",
                 f"{max(0.0, *excess):.1f}",
             ]
-            for (budget, voice), excess in beyond.items()
+            for (budget, voice, line), excess in beyond.items()
         ),
-        keys=2,
+        keys=3,
     )
     page.note(f"{processor / heard:.2f} s of processor a second of sound")
 
@@ -126,33 +138,52 @@ def in_turns(first: FloatArray, second: FloatArray) -> FloatArray:
     return np.concatenate(turns)
 
 
-def gate_figures(monitor: Monitor, sound: FloatArray, step_seconds: float) -> list[float]:
+def gate_figures(
+    monitor: Monitor, sound: FloatArray, step_seconds: float, rate: int = RATE
+) -> list[float]:
     """Bits that a gate has counted after each step, were nothing ever held back."""
     gate = Gate(1e6, [RelayPath(CLEAR, [monitor.fresh(step_seconds=step_seconds)])], step_seconds)
-    size, figures = round(step_seconds * RATE), []
+    size, figures = round(step_seconds * rate), []
     for at in range(0, len(sound) - size + 1, size):
-        gate.take(Block(np.asarray(sound[at : at + size], np.float32), RATE))
+        gate.take(Block(np.asarray(sound[at : at + size], np.float32), rate))
         figures.append(gate.bits)
     return figures
 
 
 def recordings(
-    sound: FloatArray, starts: int, cuts: int, generator: np.random.Generator
+    sound: FloatArray, rate: int, starts: int, cuts: int, generator: np.random.Generator
 ) -> Iterator[FloatArray]:
     """What others record of a sound: all of it, from random starts on, random parts; 16 bits."""
-    last = max(len(sound) - RATE // 4, 1)
+    last = max(len(sound) - rate // 4, 1)
     parts = [(at, len(sound)) for at in (0, *generator.integers(0, last, starts - 1).tolist())]
     for at in generator.integers(0, last, cuts).tolist():
         parts.append((at, int(generator.integers(at, len(sound) + 1))))
     for begin, end in parts if len(sound) else ():
-        silence = np.zeros(generator.integers(0, round(LEAD_SECONDS * RATE)))
-        whole = np.concatenate([silence, sound[begin:end], np.zeros(RATE)])
+        silence = np.zeros(generator.integers(0, round(LEAD_SECONDS * rate)))
+        whole = np.concatenate([silence, sound[begin:end], np.zeros(rate)])
         yield np.asarray(np.round(whole * 32767) / 32767, np.float32)
 
 
-def peak(monitor: Monitor, recording: FloatArray) -> float:
+def _through_opus(sound: FloatArray, rate: int) -> tuple[FloatArray, int]:
+    """Through a meeting's codec, 24 kb/s."""
+    return coded(soxr.resample(sound, rate, RATE), "opus", 24).astype(np.float32), RATE
+
+
+def _through_telephone(sound: FloatArray, rate: int) -> tuple[FloatArray, int]:
+    return telephone(np.asarray(soxr.resample(sound, rate, RATE), np.float32)), RATE
+
+
+LINES: dict[str, Callable[[FloatArray, int], tuple[FloatArray, int]]] = {
+    "none": lambda sound, rate: (sound, rate),
+    "opus": _through_opus,
+    "telephone": _through_telephone,
+}
+"""Ways of what was sent to who listens."""
+
+
+def peak(monitor: Monitor, recording: FloatArray, rate: int = RATE) -> float:
     """The most bits that any second of a recording reads."""
-    readings = monitor.stream(recording, rate=RATE)
+    readings = monitor.stream(recording, rate=rate)
     return max((reading.bits or 0.0 for reading in readings), default=0.0)
 
 

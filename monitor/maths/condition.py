@@ -47,6 +47,8 @@ _ABOVE_NOISE = 3.0
 _ACTIVE_BELOW = 15.9  # decibels below the level of speech at which it counts as speech (ITU-T P.56)
 _LOUD_SHARE, _DROP, _EDGE = 0.95, 18.0, 10.0
 """Share of a band's sounds below its loud level; decibels that it falls at an edge, and there."""
+_LEAST_EDGE = round(2000 / _BAND_HZ)
+"""First band that may end a line. Between 1.5 and 2 kHz many voices fall as steeply themselves."""
 _STEEP_SHARE, _DECAY, _FASTEST, _LONGEST = 0.9, 0.933, 2.02, 3.0
 """RT60 of a slope: fitted to rooms by the image method (benchmarks/conditions.py)."""
 _LEAST_SNR, _LEAST_DECAYS = 13.0, 25
@@ -298,7 +300,7 @@ def _bandwidth(bands: AnyArray) -> float:
     """Find where every band's loud sounds fall by 18 dB within 1 kHz and nothing follows, in Hz."""
     below = np.cumsum(bands, axis=1)
     loud = _LEAST_BAND + _BAND_STEP * np.argmax(below >= _LOUD_SHARE * below[:, -1:], axis=1)
-    places = np.arange(6, _BANDS - 1)
+    places = np.arange(_LEAST_EDGE, _BANDS - 1)
     # the median of the four bands before
     inside = np.sort(sliding_window_view(loud, 4)[places - 4], axis=1)[:, 1:3].mean(axis=1)
     beyond = np.maximum.accumulate(loud[::-1])[::-1][np.minimum(places + 2, _BANDS - 1)]

@@ -378,7 +378,16 @@ class WindowEvidence:
         return self._cache[key] * weight
 
     def _most(self, rows: list[_Row]) -> float | None:
-        """Weigh parts; return the most bits."""
+        """Weigh parts; return the most bits.
+
+        A listener who begins later does not know what this sounded like before: short parts are
+        also weighed as if the conditions were still unknown.
+        """
+        now = self._monitor.conditions.now
+        sounds: list[Condition | None] = [now] * len(rows)
+        if now is not None:
+            short = [row for row in rows if row[0] <= CLOSE_SECONDS * TICKS_PER_SECOND]
+            rows, sounds = rows + short, sounds + [Condition()] * len(short)
         running = {}
         for name in self._monitor.features:
             seconds = self._monitor.population.features[name].spec.frame_seconds
@@ -392,7 +401,6 @@ class WindowEvidence:
                 usable = np.array([part_totals.usable[name] for _, part_totals, _ in rows])
                 running[name] = RunningTotals(totals, frames, usable / TICKS_PER_SECOND)
         speech = np.array([speech for speech, _, _ in rows]) / TICKS_PER_SECOND
-        sounds: list[Condition | None] = [self._monitor.conditions.now] * len(rows)
         attacker = self._monitor.attacker
         figures = attacker.figures(running, speech, {}, sounds)
         name = "evidence_bits" if self._monitor.headline == "evidence" else "closed_set_bits"

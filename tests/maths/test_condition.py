@@ -50,6 +50,12 @@ def test_a_codec_that_ends_at_6_khz_is_seen_and_is_no_telephone(shared):
     assert not list_mismatches(found, Condition(bandwidth_hz=WIDEST_HZ))
 
 
+@pytest.mark.parametrize("speaker", ["0036", "2441", "9643"])
+def test_a_voice_that_falls_steeply_is_no_narrow_line(shared, speaker):
+    sound = cut(shared / f"nonnative/{speaker}.opus", start=30.0, seconds=10.0)
+    assert described(sound).bandwidth_hz > 7000.0  # type: ignore[operator]
+
+
 @pytest.mark.parametrize("rate", [8000, 16000, 44100])
 def test_a_telephone_is_seen_whatever_the_rate_of_the_file(voice, rate):
     import soxr
