@@ -445,7 +445,7 @@ class LedgerOptions:
     budget: BudgetTerms | None = option(
         "--budget BITS[/30d]",
         "Alert at BITS over all sessions in the ledger. With a period, as in 8bits/30d, those that "
-        "ended before it do not count. With --through, mute 1.5 bits before BITS.",
+        "ended before it do not count. With --through, mute 2 bits before BITS.",
         type=PeriodicBits(),
     )
     listener: str | None = option(

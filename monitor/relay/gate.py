@@ -17,7 +17,7 @@ from monitor.stream.totals import FeatureTotals
 from monitor.stream.windows import WindowEvidence
 from monitor.types import Block, FloatArray
 
-MARGIN_BITS = 1.5
+MARGIN_BITS = 2.0
 """Bits that another recording of the same sound may add, because its windows are placed
 differently."""
 TAIL_SECONDS = 0.35
@@ -206,10 +206,11 @@ class Gate:
         while sound.size:
             piece, sound = np.split(sound, [size - sum(map(len, self._step))])
             self._step.append(piece)
-            block = Block(piece, *key)
-            bits = [reading.bits for m in way.monitors for reading in self._hear(m, block)]
             if sum(map(len, self._step)) < size:
                 break
+            step = np.concatenate(self._step)
+            heard = Block(step, *key)  # as a whole, so that no cutting changes a figure
+            bits = [reading.bits for m in way.monitors for reading in self._hear(m, heard)]
             silence = Block(np.zeros(round(TAIL_SECONDS * key[0]), np.float32), *key)
             bits += [self._windows[m].bits(silence) for m in way.monitors]
             if self._exceeds(bits):
@@ -221,7 +222,6 @@ class Gate:
                 self.held_bits = 0.0 if at_once else most
                 return False
             self.bits = max(self.bits, *(value or 0.0 for value in bits))
-            step = np.concatenate(self._step)
             if self._charge and not self._charge(self._total_sent(way.attackers[0])):
                 self.uncharged_seconds += self.step_seconds
                 step = np.zeros_like(step)

@@ -2,11 +2,15 @@
 
 The totals of a part are those at its end less those at its start. An embedding cannot be split, and
 a later listener cuts the speech at other places. So windows that overlap stand for theirs.
+
+What counts as speech depends on where a recording begins, down to a part of a tick. In a second or
+two of speech this changes many bits. So listeners who begin at each step are followed for as long.
 """
 
 from __future__ import annotations
 
 from copy import copy, deepcopy
+from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -33,8 +37,13 @@ _GRID = 51  # ticks of speech from one window to the next: odd, as the network t
 _HALF = 50  # ticks for which a window counts beside others that overlap
 _SHORT = 100  # ticks of a short window: of less the network makes little
 _LEAST = 70  # ticks that another recording may count as a second
-_SHORTER = 25  # ticks by which another recording may count less of the silence after a word
 _EARLY_WINDOWS = 2
+_FRESH_TICKS, _FRESH_SPEECH = 600, 200  # for which a listener who begins later is followed
+_SHORTER = 25  # ticks by which another recording may count less of the silence after a word
+_UNOPENED_TICKS = 200  # without speech: one who begins later is alike
+_KNOWN_TICKS, _QUIET_DB = 250, 40.0  # of speech after which a listener may know that it is quiet
+_PHASES = 0.33, 0.67  # of a tick, at which listeners to the whole begin
+_PHASE_STEP = 0.44  # of a tick, from one later listener to the next
 _UNBROKEN = 0  # length by which a short window that keeps its pauses is known
 
 
@@ -86,7 +95,16 @@ _Row: TypeAlias = tuple[int, FeatureTotals, dict[str, tuple[FloatArray, int]]]
 class _Sound:
     """A recording so far: its totals, and the speech of its last part."""
 
-    def __init__(self, monitor: Monitor, names: list[str]) -> None:
+    def __init__(
+        self,
+        monitor: Monitor,
+        names: list[str],
+        *,
+        silent_ticks: float = 0.0,
+        is_whole: bool = False,
+    ) -> None:
+        self._silent_ticks = silent_ticks  # before its first sample
+        self.is_whole = is_whole  # begins with the recording
         specs = {name: monitor.population.features[name].spec for name in names}
         features: list[Feature] = [*make(names, monitor.front_end.setup), _Ticks()]
         self._reader = BlocksToTicks(features, None, 0)
@@ -94,6 +112,7 @@ class _Sound:
         self._ticks = np.empty((0, _TICK), np.float32)
         self._speech: IntArray = np.empty(0, np.intp)  # where speech is among these
         self.first = 0  # ticks of speech that were forgotten
+        self.embedded: dict[tuple[str, int, int], FloatArray] = {}  # windows, by begin and length
 
     @property
     def spoken(self) -> int:
@@ -108,7 +127,20 @@ class _Sound:
     def totals(self) -> FeatureTotals:
         return self._accumulator.totals
 
+    @property
+    def is_fresh(self) -> bool:
+        """Whether windows of the whole recording do not stand for this one yet."""
+        if self.is_whole:
+            return max(self.tick / BACK_SECONDS, self.spoken / CLOSE_SECONDS) < TICKS_PER_SECOND
+        most = _FRESH_TICKS if self.spoken else _UNOPENED_TICKS
+        return self.tick < most and self.spoken < _FRESH_SPEECH
+
     def take(self, block: Block) -> None:
+        """Process further sound, one channel."""
+        if self._silent_ticks:
+            silence = np.zeros(round(self._silent_ticks / TICKS_PER_SECOND * block.rate))
+            samples = np.concatenate((silence, block.samples), dtype=np.float32)
+            block, self._silent_ticks = replace(block, samples=samples), 0.0
         for frames in self._reader.process(block):
             self._learn(frames)
 
@@ -125,6 +157,16 @@ class _Sound:
         speech = self._speech[spoken - self.first :]
         begin = int(speech[0]) if len(speech) else len(self._ticks)
         self.first, self._speech, self._ticks = spoken, speech - begin, self._ticks[begin:].copy()
+        self.embedded = {key: value for key, value in self.embedded.items() if key[1] >= spoken}
+
+    def keep_real(self) -> None:
+        """Forget windows that had silence which was foreseen."""
+        self.embedded = {key: v for key, v in self.embedded.items() if self._has(*key[1:])}
+
+    def _has(self, begin: int, length: int) -> bool:
+        if length == _UNBROKEN:
+            return self.unbroken(begin, _SHORT).size == _SHORT * _TICK
+        return begin + length <= self.spoken
 
     def window(self, begin: int, length: int) -> FloatArray:
         """Return speech from a tick of it on, shape (n,)."""
@@ -179,7 +221,11 @@ class WindowEvidence:
         self.before, self._end = self.totals, None
         self._sound = _Sound(self._monitor, self._summed)
         self._starts = [_Start(0, 0, self._sound.totals)]
-        self._cache: dict[tuple[str, int, int], FloatArray] = {}
+        self._listeners = [  # that began lately
+            _Sound(self._monitor, self._summed, silent_ticks=phase, is_whole=True)
+            for phase in _PHASES
+            if self._embedders
+        ]
         self._sums = {name: np.zeros(self._size(name)) for name in self._embedders}
         self._counted = 0  # windows of the grid in these sums
 
@@ -193,7 +239,8 @@ class WindowEvidence:
 
     def take(self, block: Block) -> None:
         """Process further sound, one channel."""
-        self._sound.take(block)
+        for sound in (self._sound, *self._listeners):
+            sound.take(block)
 
     def mark(self) -> None:
         """Let a part begin here: a listener may begin here."""
@@ -208,13 +255,10 @@ class WindowEvidence:
                 self._sums[name] += self._embed(name, sound, self._counted * _GRID, _SHORT)
             self._counted += 1
         sound.forget(first)
-        self._cache = {key: value for key, value in self._cache.items() if key[1] >= first}
-
-    def _has(self, begin: int, length: int) -> bool:
-        """Return whether a window is real: silence was foreseen for the rest of the others."""
-        if length == _UNBROKEN:
-            return self._sound.unbroken(begin, _SHORT).size == _SHORT * _TICK
-        return begin + length <= self._sound.spoken
+        self._listeners = [each for each in self._listeners if each.is_fresh]
+        if self._embedders:
+            phase = sound.tick * _PHASE_STEP % 1.0
+            self._listeners.append(_Sound(self._monitor, self._summed, silent_ticks=phase))
 
     @property
     def _next(self) -> int:
@@ -229,6 +273,10 @@ class WindowEvidence:
             if end.totals.speech > start.totals.speech and end.spoken > start.spoken:
                 rows += self._rows(start, end)
         rows += self._last_seconds(end)
+        for listener in self._listeners:
+            heard = listener.ended(silence)
+            rows += self._chains(heard.totals, heard, 0, is_fine=True)
+            listener.keep_real()
         self._end = self._whole(end)
         earlier = self._carried + self.before
         if earlier.speech:
@@ -237,7 +285,7 @@ class WindowEvidence:
                 name: (totals.totals[name], totals.frames[name]) for name in self._embedders
             }
             rows.append((totals.speech, totals, embedded))
-        self._cache = {key: value for key, value in self._cache.items() if self._has(*key[1:])}
+        self._sound.keep_real()
         return self._most(rows) if rows else None
 
     def _whole(self, end: _Sound) -> FeatureTotals:
@@ -288,16 +336,27 @@ class WindowEvidence:
         if totals.speech <= 2 * _SHORT and end.unbroken(begin, _SHORT).size == _SHORT * _TICK:
             embedded = {n: (self._embed_unbroken(n, begin, end), 1) for n in self._embedders}
             rows.append((_SHORT, totals, embedded))
-        if totals.speech <= CLOSE_SECONDS * TICKS_PER_SECOND:
-            for is_early in (False, True):
-                chains = {}
-                for name in self._embedders:
-                    if (chain := self._chain(name, begin, end, is_early=is_early)) is not None:
-                        chains[name] = chain
-                if len(chains) == len(self._embedders):
-                    speech = min(totals.speech, *(ticks for _, _, ticks in chains.values()))
-                    embedded = {name: (total, count) for name, (total, count, _) in chains.items()}
-                    rows.append((speech, totals, embedded))
+        is_fresh = end.tick - start.tick <= _FRESH_TICKS and totals.speech <= _FRESH_SPEECH
+        is_close = totals.speech <= CLOSE_SECONDS * TICKS_PER_SECOND
+        if is_close and begin >= end.first and not (start.tick and is_fresh):
+            rows += self._chains(totals, end, begin, is_fine=not start.tick)
+        return rows
+
+    def _chains(
+        self, totals: FeatureTotals, end: _Sound, begin: int, *, is_fine: bool
+    ) -> list[_Row]:
+        """Return a part of these totals, cut into windows from a tick of speech on."""
+        rows = list[_Row]()
+        for is_early in (False, True):
+            chains = {}
+            for name in self._embedders:
+                chain = self._chain(name, begin, end, is_early=is_early, is_fine=is_fine)
+                if chain is not None:
+                    chains[name] = chain
+            if len(chains) == len(self._embedders):
+                speech = min(totals.speech, *(ticks for _, _, ticks in chains.values()))
+                embedded = {name: (total, count) for name, (total, count, _) in chains.items()}
+                rows.append((speech, totals, embedded))
         return rows
 
     def _overlapping(
@@ -319,7 +378,7 @@ class WindowEvidence:
         return total * share, int(np.ceil(count * share * self._share(name)))
 
     def _chain(
-        self, name: str, begin: int, end: _Sound, *, is_early: bool
+        self, name: str, begin: int, end: _Sound, *, is_early: bool, is_fine: bool
     ) -> tuple[FloatArray, int, int] | None:
         """Return the sum of successive windows with the part at the end, or None.
 
@@ -337,30 +396,31 @@ class WindowEvidence:
             remaining = (
                 remaining // _SHORT * _SHORT
                 if remaining >= _SHORT
-                else _SHORT * (remaining >= _LEAST and not count)
+                else _SHORT * (remaining >= _LEAST)
             )
             if count == _EARLY_WINDOWS or not remaining:
                 return None
             value = self._embed(name, end, begin, remaining)
             total += value if count else value * (window / remaining)
             return total, count + 1, window * count + remaining
-        remaining = remaining // _HALF * _HALF
+        step = _HALF if is_fine else _SHORT
+        remaining = (remaining + _SHORT - _LEAST) // step * step
         if remaining >= _SHORT:
             total, count = total + self._embed(name, end, begin, remaining), count + 1
-        return (total, count, end.spoken) if count else None
+        return (total, count, max(end.spoken, begin + remaining)) if count else None
 
     def _embed(self, name: str, sound: _Sound, begin: int, length: int) -> FloatArray:
         """Embed a window of speech by its length; less than a second as if it came again."""
         key = name, begin, length
-        if key in self._cache:
-            return self._cache[key]
+        if key in sound.embedded:
+            return sound.embedded[key]
         speech = sound.window(begin, length)
         missing = length * _TICK - speech.size
         if missing:
             speech = np.concatenate((speech, speech[-missing:]))
         (value,) = self._embedders[name].embed_part(speech)
-        self._cache[key] = np.asarray(value, np.float64)
-        return self._cache[key]
+        sound.embedded[key] = np.asarray(value, np.float64)
+        return sound.embedded[key]
 
     def _embed_unbroken(self, name: str, begin: int, end: _Sound) -> FloatArray:
         """Embed a second as if all of it were speech, as a window.
@@ -372,22 +432,24 @@ class WindowEvidence:
         if end.spoken >= begin + _SHORT and np.array_equal(sound, end.window(begin, _SHORT)):
             return self._embed(name, end, begin, _SHORT) * weight
         key = name, begin, _UNBROKEN
-        if key not in self._cache:
+        if key not in end.embedded:
             (value,) = self._embedders[name].embed_part(sound)
-            self._cache[key] = np.asarray(value, np.float64)
-        return self._cache[key] * weight
+            end.embedded[key] = np.asarray(value, np.float64)
+        return end.embedded[key] * weight
 
     def _most(self, rows: list[_Row]) -> float | None:
         """Weigh parts; return the most bits.
 
         A listener who begins later does not know what this sounded like before: short parts are
-        also weighed as if the conditions were still unknown.
+        also weighed as if the conditions were still unknown, or as if their noise were known.
         """
-        now = self._monitor.conditions.now
-        sounds: list[Condition | None] = [now] * len(rows)
-        if now is not None:
-            short = [row for row in rows if row[0] <= CLOSE_SECONDS * TICKS_PER_SECOND]
-            rows, sounds = rows + short, sounds + [Condition()] * len(short)
+        unknown = Condition()
+        now = self._monitor.conditions.now or unknown
+        short = [row for row in rows if row[0] <= CLOSE_SECONDS * TICKS_PER_SECOND]
+        long = [row for row in short if row[0] >= _KNOWN_TICKS and now.snr_db is None]
+        quiet = replace(now, snr_db=_QUIET_DB)
+        sounds = [now] * len(rows) + [unknown] * len(short) + [quiet] * len(long)
+        rows = rows + short + long
         running = {}
         for name in self._monitor.features:
             seconds = self._monitor.population.features[name].spec.frame_seconds

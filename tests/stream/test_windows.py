@@ -116,3 +116,17 @@ def test_a_listener_of_the_last_second_reads_no_more_than_the_margin_beyond_it(s
     most = max(heard(monitor, said[round(start * RATE) :]) for start in (0.25, 0.28))
     assert most > 4.0
     assert most <= max(figures(monitor, said)) + MARGIN_BITS
+
+
+@pytest.mark.slow
+def test_a_listener_who_begins_within_the_first_word_is_followed(shared, tmp_path):
+    # before a first syllable the recording has no speech yet; one that begins within it has
+    said, _ = soundfile.read(shared / "nonnative/1029.opus", dtype="float32", frames=32 * RATE)
+    (tmp_path / "1029").mkdir()
+    soundfile.write(tmp_path / "1029/a.wav", said[: 30 * RATE], RATE)
+    people = Population.reference().joined(enrol(tmp_path).population)
+    monitor = Monitor(people, watch="1029", on_change="note")
+    said = said[30 * RATE : round(31.2 * RATE)]
+    later = np.concatenate([np.zeros(7107), said[3623:], np.zeros(RATE // 2)])
+    assert heard(monitor, later) > 10.0
+    assert max(figures(monitor, said)) > 10.0 - MARGIN_BITS
