@@ -229,9 +229,9 @@ def budget_in_words(
 
     Example:
         >>> budget_in_words(8.0, 5.0, 1.5, 0.0, is_muted=False)
-        'sent 5.0 of 8 bits; 2 kept back'
+        'sent 5.0 of 8 bits; 1.5 kept back'
         >>> budget_in_words(8.0, 5.0, 1.5, 0.0, is_muted=True)
-        'muted: sent 5.0 of 8 bits; 2 kept back'
+        'muted: sent 5.0 of 8 bits; 1.5 kept back'
         >>> budget_in_words(8.0, 5.0, 1.5, 7.2, is_muted=True)
         'muted: the next words could exceed your 8 bits (5.0 sent, 2.2 requested, 1.5 left)'
     """
