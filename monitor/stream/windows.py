@@ -3,8 +3,8 @@
 The totals of a part are those at its end less those at its start. An embedding cannot be split, and
 a later listener cuts the speech at other places. So windows that overlap stand for theirs.
 
-What counts as speech depends on where a recording begins, down to a part of a tick. In a second or
-two of speech this changes many bits. So listeners who begin at each step are followed for as long.
+Speech detection depends on where a recording begins, down to a part of a tick. In the first seconds
+of speech this changes many bits. So listeners who begin at each step are followed for as long.
 """
 
 from __future__ import annotations
@@ -440,8 +440,8 @@ class WindowEvidence:
     def _most(self, rows: list[_Row]) -> float | None:
         """Weigh parts; return the most bits.
 
-        A listener who begins later does not know what this sounded like before: short parts are
-        also weighed as if the conditions were still unknown, or as if their noise were known.
+        A listener who begins later estimates other conditions. Short parts are also weighed under
+        unknown conditions, and as if their noise were known to be low.
         """
         unknown = Condition()
         now = self._monitor.conditions.now or unknown
