@@ -22,8 +22,11 @@ from monitor.types import FloatArray
 from recipes.voice import export, train
 from recipes.voice.clips import Clips, people, unlabelled
 from recipes.voice.compress import compress
+from recipes.voice.targets import joined, targets
 from recipes.voice.teacher import read_teacher
 from recipes.voice.windows import bands_of
+from tests.features.networks import of_energies
+from tests.weights import onnx_extra
 
 
 @pytest.fixture(autouse=True)
@@ -158,6 +161,40 @@ def test_only_the_published_weights_are_compressed(tmp_path):
         read_teacher(tmp_path)
 
 
+def test_two_teachers_say_together_what_each_says_of_half():
+    rng = np.random.default_rng(6)
+    voices = rng.standard_normal((60, 6))
+    first = units(1 + voices @ rng.standard_normal((6, 24)))
+    second = units(voices @ rng.standard_normal((6, 10)))
+    both = joined(first, second)
+    assert both.shape == first.shape
+
+    def cosines(vectors: FloatArray) -> FloatArray:
+        around = units(vectors - vectors.mean(axis=0))
+        return around @ around.T
+
+    meant = (cosines(first) + cosines(second)) / 2
+    assert np.abs(cosines(both) - meant).max() < 0.1
+    assert np.abs(cosines(first) - meant).max() > 0.3
+    # a teacher that says the same as the first leaves its embeddings where they were
+    assert (joined(first, first) * first).sum(axis=1).min() > 0.98
+
+
+def test_a_second_teacher_is_asked_once_and_kept_apart(tmp_path, noise, monkeypatch):
+    onnx_extra()
+    clips = prepared(tmp_path, np.arange(8))
+    np.save(tmp_path / "teacher.npy", first := units(np.random.default_rng(7).normal(size=(8, 12))))
+    also = tmp_path / "also.onnx"
+    also.write_bytes(of_energies())
+    alone = targets(clips, noise, tmp_path)
+    assert np.array_equal(alone, first)
+    both = targets(clips, noise, tmp_path, also)
+    assert both.shape == alone.shape
+    assert not np.allclose(both, alone)
+    monkeypatch.setattr("recipes.voice.targets.Network", None)
+    assert np.array_equal(targets(clips, noise, tmp_path, also), both)
+
+
 @pytest.mark.slow
 def test_factors_are_trained_and_ship(tmp_path, noise, uncompressed, sounds, monkeypatch):
     clips = prepared(tmp_path, np.repeat([0, 1, 2, 3, -1], 4))
@@ -172,7 +209,7 @@ def test_factors_are_trained_and_ship(tmp_path, noise, uncompressed, sounds, mon
         (tmp_path / out).mkdir(exist_ok=True)
         return argparse.Namespace(
             cache=tmp_path, noise=noise, begun=begun, out=tmp_path / out, steps=steps, rate=3e-3,
-            clean=1.0, seed=1,
+            clean=1.0, seed=1, also=None,
         )  # fmt: skip
 
     first = options(tmp_path / "begun.npz", "one", 40)
