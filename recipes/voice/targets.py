@@ -1,4 +1,4 @@
-"""What the student is to say of every clip: the embedding of one teacher, or of two together."""
+"""Targets of every clip: the embedding of one teacher, or of two together."""
 
 from __future__ import annotations
 

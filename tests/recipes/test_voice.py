@@ -19,7 +19,7 @@ from monitor.errors import StoreError
 from monitor.jobs import one_torch_thread
 from monitor.networks.voice import BANDS, GROUPS, VoiceNetwork
 from monitor.types import FloatArray
-from recipes.voice import export, train
+from recipes.voice import export, teachers, train
 from recipes.voice.clips import Clips, people, unlabelled
 from recipes.voice.compress import compress
 from recipes.voice.targets import joined, targets
@@ -193,6 +193,31 @@ def test_a_second_teacher_is_asked_once_and_kept_apart(tmp_path, noise, monkeypa
     assert not np.allclose(both, alone)
     monkeypatch.setattr("recipes.voice.targets.Network", None)
     assert np.array_equal(targets(clips, noise, tmp_path, also), both)
+
+
+def test_teachers_are_judged_by_whole_tests_and_by_their_windows():
+    towards = np.eye(4, 6) + 1  # a centre that all voices share
+    trials: teachers.Trials = [
+        (np.tile(one, (2, 1)), [np.stack([one, other])])
+        for one, other in zip(towards, np.roll(towards, 1, axis=0), strict=True)
+    ]
+    scores, target = teachers._scores(trials, parts=True)
+    assert target.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert scores.argmax(axis=1).tolist() == [0, 3, 1, 0, 2, 1, 3, 2]
+    assert scores[0] == pytest.approx([1, -1 / 3, -1 / 3, -1 / 3], abs=0.01)
+    whole, target = teachers._scores(trials, parts=False)
+    assert target.tolist() == [0, 1, 2, 3]
+    assert whole[0, 0] == pytest.approx(whole[0, 3], abs=1e-6)
+
+
+def test_pauses_are_no_speech_and_a_short_test_is_repeated(tmp_path):
+    tone = sung(2, 1)
+    soundfile.write(tmp_path / "call.wav", np.concatenate([tone[::2], np.zeros(16000)]), 8000)
+    heard = teachers._heard(tmp_path / "call.wav")
+    assert len(heard) == pytest.approx(len(tone), abs=3200)
+    assert teachers._windows(heard, 4).shape == (1, 48000)
+    assert teachers._windows(heard[:8000], 4).shape == (0, 48000)
+    assert teachers._windows(np.tile(heard, 5), 2).shape == (2, 48000)
 
 
 @pytest.mark.slow
