@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -29,8 +28,8 @@ from monitor.types import FloatArray
 from recipes.stages import stage
 from recipes.training import keep, kept, log
 from recipes.voice.clips import Clips
-from recipes.voice.teacher import read_teacher
-from recipes.voice.windows import Windows, bands_of, made_beside
+from recipes.voice.targets import targets
+from recipes.voice.windows import made_beside
 
 BATCH, CLEAN = 16, 0.3
 _SCALE, _COSINE = 15.0, 10.0
@@ -38,12 +37,13 @@ _RATE, _WARM_UP, _LEAST = 2e-4, 50, 0.02
 _FADING = 0.995
 _MOST_GRADIENT = 2.0
 _EVERY = 250
-TEACHER, WEIGHTS = "teacher.npy", "weights.npz"
+WEIGHTS = "weights.npz"
 
 
 def main() -> None:
     parser = stage("Train the factors of the voice network.", "cache", "noise", "begun", "out")
     parser.add_argument("--ecapa", type=Path, required=True)
+    parser.add_argument("--also", type=Path, metavar="FILE.onnx", help="a second teacher")
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--rate", type=float, default=_RATE)
     parser.add_argument("--clean", type=float, default=CLEAN, help="share of clean windows")
@@ -51,28 +51,9 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)
     clips = Clips(given.cache)
-    teacher = said_by_teacher(clips, given.noise, given.ecapa)
+    teacher = targets(clips, given.noise, given.ecapa, given.also)
     given.out.mkdir(parents=True, exist_ok=True, mode=0o700)
     train(clips, teacher, given)
-
-
-def said_by_teacher(clips: Clips, noise: Path, ecapa: Path) -> FloatArray:
-    """Embed the window of every clip once, clean: shape (n, 192), of length 1."""
-    path = clips.folder / TEACHER
-    if path.exists():
-        return np.asarray(np.load(path))
-    windows, network = Windows(clips, noise, 0), TrainableVoice(read_teacher(ecapa))
-    said = []
-    with torch.inference_mode():
-        for first in range(0, len(clips), 8):
-            some = range(first, min(first + 8, len(clips)))
-            bands = torch.from_numpy(bands_of([windows.clean(clip) for clip in some]))
-            said.append(normalize(network(bands)).numpy())
-            print(f"\r{some[-1] + 1} of {len(clips)} taught", end="", file=sys.stderr)
-    made = np.concatenate(said)
-    with atomic_write(path) as file:
-        np.save(file, made)
-    return made
 
 
 def train(clips: Clips, teacher: FloatArray, given: argparse.Namespace) -> None:
@@ -81,6 +62,8 @@ def train(clips: Clips, teacher: FloatArray, given: argparse.Namespace) -> None:
         "begun": given.begun.name, "steps": given.steps, "rate": given.rate,
         "clean": given.clean, "seed": given.seed,
     }  # fmt: skip
+    if given.also is not None:
+        setting["also"] = given.also.name
     torch.manual_seed(given.seed)
     with np.load(given.begun) as arrays:
         network, mean = (TrainableVoice(dict(arrays)) for _ in range(2))

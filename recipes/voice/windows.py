@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections.abc import Generator, Iterator
+from functools import cached_property
 from pathlib import Path
 from queue import Empty
 from typing import Any
@@ -37,11 +38,15 @@ class Windows:
     """
 
     def __init__(self, clips: Clips, noise: Path, seed: int) -> None:
-        self._clips, self.rng = clips, np.random.default_rng(seed)
+        self._clips, self._noise, self.rng = clips, noise, np.random.default_rng(seed)
         begins = np.random.default_rng(0).random(len(clips))
         self._begins = (begins * np.maximum(clips.samples - WINDOW + 1, 1)).astype(int)
-        self._conditions = Conditions.simulated(
-            noise, lambda rng: clips.sound(int(rng.integers(len(clips)))), rooms=_ROOMS
+
+    @cached_property
+    def _conditions(self) -> Conditions:
+        clips = self._clips
+        return Conditions.simulated(
+            self._noise, lambda rng: clips.sound(int(rng.integers(len(clips)))), rooms=_ROOMS
         )
 
     def __len__(self) -> int:

@@ -99,9 +99,7 @@ def _readers(speech: Path, embed: Embed) -> list[dict[str, float | str]]:
         )
         said = np.stack([_mean(heard(sound, seed), embed) for _, sound, seed in tests])
         found.append(
-            _row(
-                f"{first} -> {second}", said @ templates.T, np.array([c for c, *_ in tests]), names
-            )
+            row(f"{first} -> {second}", said @ templates.T, np.array([c for c, *_ in tests]), names)
         )
     return found
 
@@ -146,7 +144,7 @@ def _microphones(voices: Path, embed: Embed) -> dict[str, float | str]:
             tests.append(_mean(_joined(rest, TEST), embed))
             columns.append(column)
     scores = np.stack(tests) @ np.stack(templates).T
-    return _row("own microphone, another session", scores, np.array(columns),
+    return row("own microphone, another session", scores, np.array(columns),
                 [each.name for each in several])  # fmt: skip
 
 
@@ -162,10 +160,10 @@ def _clips(
         np.stack([_mean(_joined([longest[name][at]], CLIP), embed) for name in names])
         for at in (0, -1)
     )
-    return _row(f"another clip, people {whose}", last @ first.T, np.arange(len(names)), names)
+    return row(f"another clip, people {whose}", last @ first.T, np.arange(len(names)), names)
 
 
-def _row(
+def row(
     name: str, scores: FloatArray, target: IntArray, names: list[str]
 ) -> dict[str, float | str]:
     matrix = ScoreMatrix(np.asarray(scores, float), target, tuple(names))

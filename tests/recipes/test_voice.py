@@ -19,11 +19,14 @@ from monitor.errors import StoreError
 from monitor.jobs import one_torch_thread
 from monitor.networks.voice import BANDS, GROUPS, VoiceNetwork
 from monitor.types import FloatArray
-from recipes.voice import export, train
+from recipes.voice import export, teachers, train
 from recipes.voice.clips import Clips, people, unlabelled
 from recipes.voice.compress import compress
+from recipes.voice.targets import joined, targets
 from recipes.voice.teacher import read_teacher
 from recipes.voice.windows import bands_of
+from tests.features.networks import of_energies
+from tests.weights import onnx_extra
 
 
 @pytest.fixture(autouse=True)
@@ -158,6 +161,65 @@ def test_only_the_published_weights_are_compressed(tmp_path):
         read_teacher(tmp_path)
 
 
+def test_two_teachers_say_together_what_each_says_of_half():
+    rng = np.random.default_rng(6)
+    voices = rng.standard_normal((60, 6))
+    first = units(1 + voices @ rng.standard_normal((6, 24)))
+    second = units(voices @ rng.standard_normal((6, 10)))
+    both = joined(first, second)
+    assert both.shape == first.shape
+
+    def cosines(vectors: FloatArray) -> FloatArray:
+        around = units(vectors - vectors.mean(axis=0))
+        return around @ around.T
+
+    meant = (cosines(first) + cosines(second)) / 2
+    assert np.abs(cosines(both) - meant).max() < 0.1
+    assert np.abs(cosines(first) - meant).max() > 0.3
+    # a teacher that says the same as the first leaves its embeddings where they were
+    assert (joined(first, first) * first).sum(axis=1).min() > 0.98
+
+
+def test_a_second_teacher_is_asked_once_and_kept_apart(tmp_path, noise, monkeypatch):
+    onnx_extra()
+    clips = prepared(tmp_path, np.arange(8))
+    np.save(tmp_path / "teacher.npy", first := units(np.random.default_rng(7).normal(size=(8, 12))))
+    also = tmp_path / "also.onnx"
+    also.write_bytes(of_energies())
+    alone = targets(clips, noise, tmp_path)
+    assert np.array_equal(alone, first)
+    both = targets(clips, noise, tmp_path, also)
+    assert both.shape == alone.shape
+    assert not np.allclose(both, alone)
+    monkeypatch.setattr("recipes.voice.targets.Network", None)
+    assert np.array_equal(targets(clips, noise, tmp_path, also), both)
+
+
+def test_teachers_are_judged_by_whole_tests_and_by_their_windows():
+    towards = np.eye(4, 6) + 1  # a centre that all voices share
+    trials: teachers.Trials = [
+        (np.tile(one, (2, 1)), [np.stack([one, other])])
+        for one, other in zip(towards, np.roll(towards, 1, axis=0), strict=True)
+    ]
+    scores, target = teachers._scores(trials, parts=True)
+    assert target.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert scores.argmax(axis=1).tolist() == [0, 3, 1, 0, 2, 1, 3, 2]
+    assert scores[0] == pytest.approx([1, -1 / 3, -1 / 3, -1 / 3], abs=0.01)
+    whole, target = teachers._scores(trials, parts=False)
+    assert target.tolist() == [0, 1, 2, 3]
+    assert whole[0, 0] == pytest.approx(whole[0, 3], abs=1e-6)
+
+
+def test_pauses_are_no_speech_and_a_short_test_is_repeated(tmp_path):
+    tone = sung(2, 1)
+    soundfile.write(tmp_path / "call.wav", np.concatenate([tone[::2], np.zeros(16000)]), 8000)
+    heard = teachers._heard(tmp_path / "call.wav")
+    assert len(heard) == pytest.approx(len(tone), abs=3200)
+    assert teachers._windows(heard, 4).shape == (1, 48000)
+    assert teachers._windows(heard[:8000], 4).shape == (0, 48000)
+    assert teachers._windows(np.tile(heard, 5), 2).shape == (2, 48000)
+
+
 @pytest.mark.slow
 def test_factors_are_trained_and_ship(tmp_path, noise, uncompressed, sounds, monkeypatch):
     clips = prepared(tmp_path, np.repeat([0, 1, 2, 3, -1], 4))
@@ -172,7 +234,7 @@ def test_factors_are_trained_and_ship(tmp_path, noise, uncompressed, sounds, mon
         (tmp_path / out).mkdir(exist_ok=True)
         return argparse.Namespace(
             cache=tmp_path, noise=noise, begun=begun, out=tmp_path / out, steps=steps, rate=3e-3,
-            clean=1.0, seed=1,
+            clean=1.0, seed=1, also=None,
         )  # fmt: skip
 
     first = options(tmp_path / "begun.npz", "one", 40)

@@ -1,0 +1,94 @@
+"""Targets of every clip: the embedding of one teacher, or of two together."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from monitor.features.own_network import Network, network_bytes
+from monitor.files import atomic_write
+from monitor.lab.adapting.fine_tuning import TrainableVoice
+from monitor.types import FloatArray
+from recipes.voice.clips import Clips
+from recipes.voice.teacher import read_teacher
+from recipes.voice.windows import Windows, bands_of
+
+_Embed = Callable[[FloatArray], FloatArray]
+_TEACHER = "teacher{}.npy"
+_BATCH = 8
+
+
+def targets(clips: Clips, noise: Path, ecapa: Path, also: Path | None = None) -> FloatArray:
+    """Embed the window of every clip, clean: shape (n, 192), of length 1.
+
+    Args:
+        clips: that train.
+        noise: a folder of recordings of noise.
+        ecapa: the folder of the first teacher.
+        also: the ONNX file of a second one, as ``--speaker-model`` takes it.
+    """
+    first = _said(clips, noise, "", lambda: _ecapa(ecapa))
+    if also is None:
+        return first
+    data = network_bytes(also)
+    digest = "-" + hashlib.sha256(data).hexdigest()[:16]
+    return joined(first, _said(clips, noise, digest, lambda: Network(data, also.name).embed))
+
+
+def joined(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Join the embeddings of two teachers, each of length 1, in the size of the first.
+
+    Cosines around the centre are nearly the mean of the two teachers'. The concatenation is reduced
+    by PCA and turned towards the first teacher (Procrustes), whose centre it keeps: there the
+    student begins.
+
+    Args:
+        first: shape (n, a).
+        second: shape (n, b).
+
+    Returns:
+        Shape (n, a), of length 1.
+    """
+    centre = first.mean(axis=0)
+    ours, theirs = (_unit(each - each.mean(axis=0)) for each in (first, second))
+    both = np.concatenate([ours, theirs], axis=1)
+    reduced = both @ np.linalg.svd(both, full_matrices=False)[2][: ours.shape[1]].T
+    left, _, right = np.linalg.svd(reduced.T @ ours, full_matrices=False)
+    around = np.sqrt(1 - centre @ centre)  # root mean square length of the first less its centre
+    return _unit(centre + around * _unit(reduced @ left @ right))
+
+
+def _unit(vectors: FloatArray) -> FloatArray:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / lengths, np.float32)
+
+
+def _ecapa(folder: Path) -> _Embed:
+    network = TrainableVoice(read_teacher(folder))
+
+    def embed(windows: FloatArray) -> FloatArray:
+        with torch.inference_mode():
+            return _unit(network(torch.from_numpy(bands_of(list(windows)))).numpy())
+
+    return embed
+
+
+def _said(clips: Clips, noise: Path, name: str, teacher: Callable[[], _Embed]) -> FloatArray:
+    """What a teacher says, asked once and kept in the cache."""
+    path = clips.folder / _TEACHER.format(name)
+    if path.exists():
+        return np.asarray(np.load(path))
+    windows, embed, said = Windows(clips, noise, 0), teacher(), []
+    for first in range(0, len(clips), _BATCH):
+        some = range(first, min(first + _BATCH, len(clips)))
+        said.append(embed(np.stack([windows.clean(clip) for clip in some])))
+        print(f"\r{some[-1] + 1} of {len(clips)} taught", end="", file=sys.stderr)
+    made = np.concatenate(said)
+    with atomic_write(path) as file:
+        np.save(file, made)
+    return made
