@@ -342,16 +342,12 @@ def _log_at_small(a: DoubleArray, b: DoubleArray, last: int, j: DoubleArray) -> 
     # for small parameters
     from scipy.special import gammaln
 
+    log_choose = gammaln(last + 1.0) - gammaln(j + 1.0) - gammaln(last - j + 1.0)
     log_beta = gammaln(a + j) - gammaln(a) + gammaln(b + (last - j)) - gammaln(b)
-    log_beta += gammaln(a + b) - gammaln(a + b + last)
-    return np.asarray(_log_choose(last, j) + log_beta)
+    return np.asarray(log_choose + log_beta + gammaln(a + b) - gammaln(a + b + last))
 
 
 def _log_choose(last: int, j: DoubleArray) -> DoubleArray:
-    if last < _LARGE:
-        from scipy.special import gammaln
-
-        return np.asarray(gammaln(last + 1.0) - gammaln(j + 1.0) - gammaln(last - j + 1.0))
     smaller = np.minimum(j, last - j)
     return np.asarray(rise(last - smaller + 1.0, smaller) - rise(np.float64(1.0), smaller))
 
