@@ -136,13 +136,12 @@ def embedded(
             str(folder), savedir=cache, overrides={"pretrained_path": str(folder)}
         )
         assert encoder is not None
-        windows = np.stack(sounds(paths, count, seconds)).reshape(
-            count, -1, round(PEER_SECONDS * RATE)
-        )
+        sound = np.stack(sounds(paths, count, seconds // PEER_SECONDS * PEER_SECONDS))
+        windows = sound.reshape(count, -1, round(PEER_SECONDS * RATE))
         with torch.no_grad():
             encoder.encode_batch(torch.from_numpy(windows[:1, 0]))
             memory, began = memory_mb(), time.process_time()
             for k in range(windows.shape[1]):
                 encoder.encode_batch(torch.from_numpy(windows[:, k]))
             spent = time.process_time() - began
-    return spent / seconds, memory_mb("VmHWM") - memory
+    return spent * RATE / sound.shape[1], memory_mb("VmHWM") - memory

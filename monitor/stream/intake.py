@@ -19,7 +19,7 @@ from monitor.types import TICKS_PER_SECOND, Block, Frames, Tracks, Words
 _FIRST_SECONDS = 2.0
 _COLLECTED_TICKS = 120  # longest audio that waits for more; each block costs as much as 0.1 s
 _COLLECTED_VALUES = 1 << 18  # samples of all channels; of hundreds of thousands a second few wait
-_LATE_TICKS = 12  # after which resampling has completed a tick, in bursts
+_LATE_TICKS = 10  # after which resampling has completed a tick as a rule, and 12 at most
 _RETRY_TICKS = 4  # audio collected at least, while a reading is due
 _TWO_CLOCKS = (
     "a stream is of audio or of ready-made frames, not of both, as each keeps the clock: give "
