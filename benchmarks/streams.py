@@ -29,7 +29,7 @@ PEER_SECONDS = 3.0
 @benchmark()
 def streams(
     page: Page, speech: Path,
-    *, seconds: float = 60.0, counts: tuple[int, ...] = (1, 10, 30, 60),
+    *, seconds: float = 30.0, counts: tuple[int, ...] = (1, 10, 30, 60),
     features: tuple[str, ...] = (), peer: Path | None = None,
 ) -> None:  # fmt: skip
     """What do live streams cost in one process: in a pool, in separate monitors, and in a peer?
