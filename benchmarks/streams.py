@@ -1,10 +1,16 @@
-"""Many live streams in one process: a pool against a monitor for each stream."""
+"""Many live streams in one process: a pool against separate monitors, and against a peer."""
 
 from __future__ import annotations
 
+import os
+import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
+from itertools import islice
 from pathlib import Path
+
+import numpy as np
 
 from benchmarks.page import Page, benchmark
 from benchmarks.readers import read
@@ -17,34 +23,46 @@ FRAME_SECONDS = 0.02
 WARM_SECONDS = 6.0
 
 
+PEER_SECONDS = 3.0
+
+
 @benchmark()
 def streams(
     page: Page, speech: Path,
-    *, seconds: float = 20.0, counts: tuple[int, ...] = (1, 10, 30, 60),
-    features: tuple[str, ...] = (),
+    *, seconds: float = 30.0, counts: tuple[int, ...] = (1, 10, 30, 60),
+    features: tuple[str, ...] = (), peer: Path | None = None,
 ) -> None:  # fmt: skip
-    """What do live streams cost in one process, in a pool and in separate monitors?
+    """What do live streams cost in one process: in a pool, in separate monitors, and in a peer?
 
     Frames of 20 ms, one reading per second, each stream with another watched reader and another
-    recording. Processor time is that of the whole process. Memory is resident memory beyond that
-    of one stream, which is in the process before.
+    recording, start and end included. Processor time is that of the whole process. Memory is
+    resident memory beyond that of one stream, which is in the process before. PEER is a folder with
+    SpeechBrain's ECAPA-TDNN: the whole network, on each three seconds of each stream.
     """
     paths = sorted(speech.glob("dev-clean/*/*.opus"))
-    rows = []
+    works = {"pool": pooled, "monitors": separate}
+    if peer is not None:
+        works["SpeechBrain's ECAPA-TDNN alone"] = partial(embedded, peer)
+    what, rows = "+".join(features) or "all", []
     for count in counts:
-        for name, work in (("pool", pooled), ("monitors", separate)):
+        for name, work in works.items():
+            load = os.getloadavg()[0]
             share, more = in_own_process(work, paths, count, seconds, list(features) or None)
+            each = share / count
             rows.append([
-                name, str(count), f"{100 * share / count:.2f} %", f"{100 * share:.0f} %",
-                f"{more / max(count - 1, 1):.1f} MB" if count > 1 else "",
+                name, "" if "alone" in name else what, f"{seconds:g} s", str(count),
+                f"{100 * each:.2f} %", f"{1 / each:.0f}",
+                f"{more / (count - 1):.1f} MB" if count > 1 else "", f"{load:.1f}",
             ])  # fmt: skip
             page.note(" | ".join(rows[-1]))
-    page.table("in | streams | of a core, each | of a core, all | memory, each further one", rows)
+    heads = "in | features | of | streams | of a core, each | a core holds"
+    page.table(f"{heads} | memory, each further one | load before", rows, keys=4)
 
 
 def sounds(paths: list[Path], count: int, seconds: float) -> list[FloatArray]:
-    """Read a recording for each stream; in a circle where they are too few."""
-    some = [read(path, seconds) for path in paths[: min(count, len(paths))]]
+    """Read a recording of this length for each stream; in a circle where they are too few."""
+    long = (sound for path in paths if len(sound := read(path, seconds)) == round(seconds * RATE))
+    some = list(islice(long, count))
     return [some[k % len(some)] for k in range(count)]
 
 
@@ -103,3 +121,27 @@ def separate(
         monitor.finish()
     spent = time.process_time() - began
     return spent / seconds, memory_mb("VmHWM") - memory
+
+
+def embedded(
+    folder: Path, paths: list[Path], count: int, seconds: float, _features: object
+) -> tuple[float, float]:
+    """Processor share and MB of SpeechBrain's network: all streams in one batch, no readings."""
+    import torch
+    from speechbrain.inference.speaker import EncoderClassifier
+
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as cache:
+        encoder = EncoderClassifier.from_hparams(
+            str(folder), savedir=cache, overrides={"pretrained_path": str(folder)}
+        )
+        assert encoder is not None
+        sound = np.stack(sounds(paths, count, seconds // PEER_SECONDS * PEER_SECONDS))
+        windows = sound.reshape(count, -1, round(PEER_SECONDS * RATE))
+        with torch.no_grad():
+            encoder.encode_batch(torch.from_numpy(windows[:1, 0]))
+            memory, began = memory_mb(), time.process_time()
+            for k in range(windows.shape[1]):
+                encoder.encode_batch(torch.from_numpy(windows[:, k]))
+            spent = time.process_time() - began
+    return spent * RATE / sound.shape[1], memory_mb("VmHWM") - memory

@@ -155,6 +155,7 @@ def sum_nodes(
 _FEW = 8
 _LARGE = 1e5  # differences of log-gammas above this lose digits that matter: error 1e-10 here
 _SHIFT = 16
+_TABLED = 4096  # impostors
 _THIN_FROM = 2048
 _CHUNK = 1 << 19  # most numbers worked on at once, so that memory stays small
 _ROWS = 32
@@ -195,7 +196,10 @@ def binomial_log_pmf_at(p: ArrayLike, speakers: int, rank: ArrayLike) -> DoubleA
     chance = np.asarray(p, dtype=np.float64)
     if not ((chance >= 0) & (chance <= 1)).all():
         raise UsageError("p of the binomial rank model is a probability: give a number from 0 to 1")
-    return _binomial_log(chance, _impostors(speakers), _beaten_by(rank, speakers))
+    last, j = _impostors(speakers), _beaten_by(rank, speakers)
+    if last > _TABLED:
+        return _binomial_log(chance, last, j)
+    return _binomial_log(chance, last, j, _log_choose_table(last)[j.astype(np.intp)])
 
 
 def mean_disclosure_bits(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> DoubleArray:
@@ -383,14 +387,22 @@ def _log_product(x: DoubleArray) -> DoubleArray:
     return np.asarray(np.log(product))
 
 
-def _binomial_log(p: DoubleArray, last: int, j: DoubleArray) -> DoubleArray:
+@lru_cache(maxsize=4)
+def _log_choose_table(last: int) -> DoubleArray:
+    return _log_choose(last, np.arange(last + 1.0))
+
+
+def _binomial_log(
+    p: DoubleArray, last: int, j: DoubleArray, log_choose: DoubleArray | None = None
+) -> DoubleArray:
     # nothing times minus infinity: nothing
     def times(count: DoubleArray, log: DoubleArray) -> DoubleArray:
         return np.asarray(count * np.where((count == 0) & np.isinf(log), 0.0, log))
 
     with np.errstate(divide="ignore"):
         won, lost = np.log(p), np.log1p(-p)
-    return np.asarray(_log_choose(last, j) + times(j, won) + times(last - j, lost))
+    log_choose = _log_choose(last, j) if log_choose is None else log_choose
+    return np.asarray(log_choose + times(j, won) + times(last - j, lost))
 
 
 def _entropy(a: DoubleArray, b: DoubleArray, last: int, *, coarse: bool) -> DoubleArray:

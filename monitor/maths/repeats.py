@@ -144,17 +144,15 @@ class WaveformPast:
         if last - first <= 2 * _REACH:
             return None
         past = self._part(start - last, end - first)
-        points = 1 << int(np.ceil(np.log2(past.size + 1)))
-        spectrum = rfft(past, points) * np.conj(rfft(window, points))
-        products = irfft(spectrum, points)[: last - first + 1][::-1]  # by distance, from first on
-        sums = np.concatenate(([0.0], np.cumsum(past.astype(np.float64) ** 2)))
-        power = (sums[window.size :] - sums[: -window.size])[::-1]
+        products = _correlate(past, window)[::-1]  # by distance, from first on
+        sums = np.concatenate(([0], np.cumsum(past * past, dtype=np.int32)))  # of whole numbers
+        power = (sums[window.size :] - sums[: -window.size])[::-1].astype(np.float32)
         scale = np.sqrt(np.maximum(power, _FAINT * window.size) * np.sum(window * window))
         inner = slice(_REACH, products.size - _REACH)
         coarse = (products / scale)[inner]
         best, lag = LEAST_CORRELATION, None
         # peaks between two samples are up to two fifths higher
-        for peak in np.flatnonzero(_peaks(coarse) & (coarse > LEAST_CORRELATION / 2)).tolist():
+        for peak in _find_peaks(coarse, LEAST_CORRELATION / 2).tolist():
             around = products[peak : peak + 2 * _REACH + 1]
             between = _BETWEEN @ around / scale[peak + _REACH]
             fraction = int(np.argmax(between))
@@ -203,9 +201,22 @@ _HALF = _SMOOTHED_TICKS // 2
 _SMOOTH = np.ones(_SMOOTHED_TICKS, np.float32)
 
 
-def _peaks(values: FloatArray) -> BoolArray:
+def _correlate(past: FloatArray, window: FloatArray) -> FloatArray:
+    """Compute the products of a window with each part of the past, by overlap-save."""
+    points = 4 << (window.size - 1).bit_length()  # these stay in a processor's cache
+    step, count = points - window.size + 1, past.size - window.size + 1
+    padded = np.pad(past, (0, -count % step))
+    spectra = rfft(np.lib.stride_tricks.sliding_window_view(padded, points)[::step])
+    spectra *= np.conj(rfft(window, points))
+    return np.asarray(irfft(spectra, points)[:, :step].reshape(-1)[:count])
+
+
+def _find_peaks(values: FloatArray, least: float) -> IntArray:
+    """Find the values above a least one that are no smaller than those beside them."""
+    places = np.flatnonzero(values > least)
     padded = np.pad(values, 1, constant_values=-np.inf)
-    return np.asarray((values >= padded[:-2]) & (values >= padded[2:]))
+    is_peak = (values[places] >= padded[places]) & (values[places] >= padded[places + 2])
+    return places[is_peak]
 
 
 def _runs(marked: BoolArray) -> list[tuple[int, int]]:

@@ -8,7 +8,7 @@ after the first runs at 50 frames a second.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 
@@ -156,8 +156,8 @@ class VoiceNetwork(StoredNetwork):
             Shape (b, size), and (b, r, size).
         """
         attended = self._attend([mel_decibels(window) for window in windows])
-        runs = [self._weigh_runs(attention.copy(), x, slots) for attention, x in attended]
-        return np.stack([self._weigh(*layers) for layers in attended]), np.stack(runs)
+        values, runs = zip(*(self._weigh_runs(*layers, slots) for layers in attended), strict=True)
+        return np.stack(values), np.stack(runs)
 
     def _attend(self, windows: list[FloatArray]) -> list[tuple[FloatArray, FloatArray]]:
         """Compute the logarithm of attention to the frames of each window, and the frames."""
@@ -218,27 +218,30 @@ class VoiceNetwork(StoredNetwork):
 
     def _weigh(self, attention: FloatArray, x: FloatArray) -> FloatArray:
         """Embed a window by the logarithm of attention to its frames, which is overwritten."""
-        np.exp(attention, out=attention)
-        total = attention.sum(axis=0)
-        attention *= x
-        mean = attention.sum(axis=0) / total
-        attention *= x
-        deviation = _deviation(attention.sum(axis=0) / total, mean)
+        sums = [moment.sum(axis=0) for moment in _moments(attention, x)]
+        return self._embed_sums(sums, len(x))
+
+    def _embed_sums(self, sums: Sequence[FloatArray], count: int) -> FloatArray:
+        """Embed a window by the sums of `_moments` over its frames."""
+        total, first, second = sums
+        mean = first / total
+        deviation = _deviation(second / total, mean)
         embedding = self._product(mean, "embed.mean") + self._product(deviation, "embed.deviation")
         embedding += self.weights["embed.bias"]
         attention_weight = (
-            np.exp(np.log(total / np.float32(len(x))).mean()) / self.weights["attention"]
+            np.exp(np.log(total / np.float32(count)).mean()) / self.weights["attention"]
         )
         return np.asarray(attention_weight * embedding / np.linalg.norm(embedding), np.float32)
 
-    def _weigh_runs(self, attention: FloatArray, x: FloatArray, slots: int) -> FloatArray:
-        """Embed runs of the slots of a window as `_weigh`: shape (r, size)."""
+    def _weigh_runs(
+        self, attention: FloatArray, x: FloatArray, slots: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Embed a window, and runs of its slots, as `_weigh`: shape (size,) and (r, size)."""
         edges = np.linspace(0, len(x), slots + 1).astype(int)
-        np.exp(attention, out=attention)
-        sums = [_sum_slots(attention, edges)]
-        for _ in range(2):
-            attention *= x
-            sums.append(_sum_slots(attention, edges))
+        whole, sums = [], []
+        for moment in _moments(attention, x):
+            whole.append(moment.sum(axis=0))
+            sums.append(_sum_slots(moment, edges))
         begins, ends = np.array(list_runs(slots)).T
         zero = np.zeros((1, x.shape[1]), np.float32)
         sums = [np.cumsum(np.concatenate((zero, part)), axis=0) for part in sums]
@@ -251,7 +254,8 @@ class VoiceNetwork(StoredNetwork):
         frames = (edges[ends] - edges[begins])[:, None]
         drawn = np.exp(np.log(total / frames).mean(axis=1)) / self.weights["attention"]
         scale = drawn / np.linalg.norm(embeddings, axis=1)
-        return np.asarray(embeddings * scale[:, None], np.float32)
+        runs = np.asarray(embeddings * scale[:, None], np.float32)
+        return self._embed_sums(whole, len(x)), runs
 
     def _product(self, x: FloatArray, name: str) -> FloatArray:
         return np.asarray(x @ self._matrices[name])
@@ -312,6 +316,14 @@ class _Stack:
                 np.arange(last + 1)[:, None] + steps
             ))  # fmt: skip
         return places
+
+
+def _moments(attention: FloatArray, x: FloatArray) -> Iterator[FloatArray]:
+    """Yield attention, by its logarithm, then times x, then times x again; all in its place."""
+    yield np.exp(attention, out=attention)
+    for _ in range(2):
+        attention *= x
+        yield attention
 
 
 def _sum_slots(rows: FloatArray, edges: IntArray) -> FloatArray:

@@ -43,22 +43,18 @@ class RankModelPoint:
         """Compute the mean probability of ``tied`` ranks after ``better``, with floor; (rows,)."""
         ranks = better + np.arange(1, tied + 1)[:, None]
         gamma = np.zeros(self.alpha[0, row].shape)
-        for c in range(self.mixture.shape[0]):
-            alpha, beta, binomial = self.alpha[c, row], self.beta[c, row], self.binomial[c, row]
-            if binomial.any():
-                p, a, b = (
-                    np.where(binomial, alpha, 0.5),
-                    np.where(binomial, 1.0, alpha),
-                    np.where(binomial, 1.0, beta),
-                )
-                logs = np.where(
-                    binomial,
-                    betabinomial.binomial_log_pmf_at(p, speakers, ranks),
-                    betabinomial.log_pmf_at(a, b, speakers, ranks),
-                )
-            else:
-                logs = betabinomial.log_pmf_at(alpha, beta, speakers, ranks)
-            gamma += self.mixture[c, row] * np.exp(logs).mean(axis=0)
+        for parts in zip(self.mixture, self.alpha, self.beta, self.binomial, strict=True):
+            weight, alpha, beta, binomial = (part[row] for part in parts)
+            for is_binomial in (False, True):
+                at = (weight > 0) & (binomial == is_binomial)
+                if not at.any():
+                    continue
+                of_each = ranks if ranks.shape[1] == 1 else ranks[:, at]
+                if is_binomial:
+                    logs = betabinomial.binomial_log_pmf_at(alpha[at], speakers, of_each)
+                else:
+                    logs = betabinomial.log_pmf_at(alpha[at], beta[at], speakers, of_each)
+                gamma[at] += weight[at] * np.exp(logs).mean(axis=0)
         spread = self.uniform_share[row]
         # N times gamma first: with nothing but the floor left this is exactly 1 / N
         return np.asarray(((1.0 - spread) * (speakers * gamma) + spread) / speakers)

@@ -17,9 +17,9 @@ from monitor.stream.word_coverage import WordCoverage
 from monitor.types import TICKS_PER_SECOND, Block, Frames, Tracks, Words
 
 _FIRST_SECONDS = 2.0
-_COLLECTED_TICKS = 50  # longest audio that waits for more; each block costs as much as 0.1 s of it
+_COLLECTED_TICKS = 120  # longest audio that waits for more; each block costs as much as 0.1 s
 _COLLECTED_VALUES = 1 << 18  # samples of all channels; of hundreds of thousands a second few wait
-_LATE_TICKS = 2, 12  # from which, and up to which, resampling completes a tick after its audio
+_LATE_TICKS = 10  # after which resampling has completed a tick as a rule, and 12 at most
 _RETRY_TICKS = 4  # audio collected at least, while a reading is due
 _TWO_CLOCKS = (
     "a stream is of audio or of ready-made frames, not of both, as each keeps the clock: give "
@@ -30,7 +30,7 @@ _TWO_CLOCKS = (
 class Intake:
     """Converter of items to frames: audio keeps the clock, or ready-made frames do.
 
-    Words and other frames lie beside that clock. Short blocks are collected, up to half a second,
+    Words and other frames lie beside that clock. Short blocks are collected, up to 1.2 s,
     until the next reading is due.
 
     Args:
@@ -156,8 +156,7 @@ class Intake:
         ticks = self.arrived - self._reader.ticks
         if ticks >= _COLLECTED_TICKS:
             return True
-        least, most = _LATE_TICKS
-        is_due = self.arrived >= self.due + max(least, self._late - most)
+        is_due = self.arrived >= self.due + max(_LATE_TICKS, self._late - _LATE_TICKS)
         return is_due and ticks >= min(_RETRY_TICKS, self.arrived - self.due)
 
     def complete_collected(self) -> Iterator[Frames]:

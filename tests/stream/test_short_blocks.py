@@ -9,7 +9,8 @@ from benchmarks.readers import read
 from monitor import Monitor, Population
 from monitor.errors import SourceError
 from monitor.events.reading import Reading
-from monitor.types import Block, FloatArray, Gap, Item
+from monitor.features.f0 import F0
+from monitor.types import Block, FloatArray, Gap, Item, Track
 from tests.stream.streams import RATE, Listed, reference, sounds, told
 
 
@@ -31,6 +32,18 @@ def test_short_blocks_bring_each_reading_within_a_fifth_of_a_second():
     assert max(late[1:]) <= 0.2  # the first waits until the level of the voice is known
     whole = Monitor(reference()).push(Block(sound, RATE))
     assert told(readings) == told(whole)[: len(readings)]
+
+
+def test_features_get_short_blocks_hardly_more_than_once_a_reading():
+    calls = []
+
+    class Counted(F0):
+        def process(self, samples: FloatArray) -> Track:
+            calls.append(samples.size)
+            return super().process(samples)
+
+    readings = push(Monitor(reference(), [Counted()]), sounds(12.0), 0.02)
+    assert len(calls) <= 1.5 * len(readings)
 
 
 def test_an_invalid_short_block_changes_nothing():
