@@ -74,7 +74,9 @@ class AttackRow:
 
     method: str = key("", 'method of protection; "none" is the baseline')
     attacker: str = key()
-    feature: str = key("", 'feature of the attacker; "joint" is the weighted score of all')
+    feature: str = key(
+        "", 'feature; "joint" is the weighted score of all, "voice-znorm" a normalised score'
+    )
     segments: int = key("count", "L, segments per template")
     scoring: str = key("", '"average" or "max"')
     figures: Mapping[str, Figure] = key(

@@ -11,7 +11,7 @@ import io
 import json
 import shlex
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -368,14 +368,19 @@ class AttackSpeech:
         A similarity compares with the sum of L segments, or with each if it is ``by_slice``. A
         reader with fewer than L segments is compared by all of them.
         """
-        first = [rows[:count, columns] for rows in self.segments[feature]]
+        templates = self.sum_segments(feature, count)[:, columns]
         if similarity.by_slice:
+            first = [rows[:count, columns] for rows in self.segments[feature]]
             longest = max(map(len, first))
             # repeating a segment does not change the maximum
             first = [np.concatenate([s, s[:1].repeat(longest - len(s), 0)]) for s in first]
-        templates = np.stack(first if similarity.by_slice else [s.sum(axis=0) for s in first])
+            templates = np.stack(first)
         prepared = similarity.prepare(templates)
         return similarity.score_each(prepared, self.trials[feature][:, columns])
+
+    def sum_segments(self, feature: str, count: int) -> AnyArray:
+        """Return the sum of every reader's first segments, shape (N, M)."""
+        return np.stack([rows[:count].sum(axis=0) for rows in self.segments[feature]])
 
     def add_segments(self, other: AttackSpeech) -> AttackSpeech:
         """Add the segments of another draw of the same readers; ignore one that lost a reader."""
@@ -387,6 +392,19 @@ class AttackSpeech:
             if name in other.segments
         }
         return replace(self, segments={**self.segments, **segments})
+
+    def select(self, names: Collection[str]) -> AttackSpeech:
+        """Return the speech of these readers."""
+        chosen = [i for i, name in enumerate(self.names) if name in names]
+        rows = np.flatnonzero(np.isin(self.target, chosen))
+        return AttackSpeech(
+            tuple(self.names[i] for i in chosen),
+            {name: tuple(own[i] for i in chosen) for name, own in self.segments.items()},
+            {name: totals[rows] for name, totals in self.trials.items()},
+            {name: flags[rows] for name, flags in self.has_frames.items()},
+            np.searchsorted(chosen, self.target[rows]),
+            tuple(self.trial_names[i] for i in rows),
+        )
 
     def with_trials(self, trials: Mapping[int, Mapping[str, AnyArray]]) -> AttackSpeech:
         """Compare with the trials of numbered outsiders; ``target`` is the outsider."""
