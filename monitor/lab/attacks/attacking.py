@@ -46,7 +46,7 @@ from monitor.lab.attacks.attributes import (
 )
 from monitor.lab.attacks.challenge import CHALLENGE, choose_embedding, choose_listed
 from monitor.lab.attacks.control import CONTROL, measure_control
-from monitor.lab.attacks.readers import PARTS, Amounts, Reader, Readers, choose_readers
+from monitor.lab.attacks.readers import PARTS, Amounts, Piece, Reader, Readers, choose_readers
 from monitor.lab.attacks.results import FIGURES, AttackResults, AttackRow, Settings, method_name
 from monitor.lab.attacks.sides import Side, choose_normalisation, collect_sides, describe_choice
 from monitor.lab.attacks.speech import CLEAR, PieceExtractor, extract_protected, join_speech
@@ -54,9 +54,9 @@ from monitor.lab.evaluation.listed import ListedTrials
 from monitor.lab.report.model import Figure
 from monitor.lab.result_cache import ResultCache
 from monitor.lab.scoring import JointScores, find_joint, select_similarities
-from monitor.lab.utility import MEASURES, PROGRAM, get_measure
+from monitor.lab.utility import FAILURE, MEASURES, PROGRAM, get_measure
 from monitor.maths.statistics import REPLICATES
-from monitor.phrases import plural
+from monitor.phrases import format_names, plural
 from monitor.population.population import Population
 from monitor.protocols import Feature
 from monitor.sources.base import hash_of_whole
@@ -67,6 +67,7 @@ from monitor.types import BoolArray, FloatArray
 _ANY_RATE = 16_000
 _MOST_READERS = 30
 """Background readers for models, alternating between corpora; more do not improve the weights."""
+_WORDS_SECONDS = 10.0  # of a trial, enough for words
 _LEARNING_TRIALS = 2  # of each background reader
 
 
@@ -208,17 +209,20 @@ def _list_measures(config: AttackConfig) -> tuple[str, ...]:
 
 
 def _check_programs(config: AttackConfig, judged: Readers) -> None:
-    """Run each program on a second of speech, before hours of work."""
+    """Run each program on seconds of speech, before hours of work."""
     piece = judged.pieces("trials")[0]
-    piece = replace(piece, end_seconds=min(piece.end_seconds, piece.start_seconds + 1.0))
+
+    def shorten(seconds: float) -> Piece:
+        return replace(piece, end_seconds=min(piece.end_seconds, piece.start_seconds + seconds))
+
     for method in config.methods:
         if method.startswith("command:"):
-            extract_protected(piece, method, config.seed, [])
+            extract_protected(shorten(1.0), method, config.seed, [])
     if config.asr_command:
         name = PROGRAM + config.asr_command
-        counts = extract_protected(piece, CLEAR, config.seed, [], [name]).measured[name]
-        if "problem" in counts:
-            raise SourceError(counts["problem"])
+        counts = extract_protected(shorten(_WORDS_SECONDS), CLEAR, 0, [], [name]).measured[name]
+        if FAILURE in counts:
+            raise SourceError(f"{piece.name}: {counts[FAILURE]}")
 
 
 def _check_config(
@@ -409,7 +413,7 @@ def try_methods(
                     )  # fmt: skip
                     for name, row in judged:
                         attributes.setdefault(name, []).append(row)
-            measured[method] = _measure_utility(context, method)
+            measured[method] = measure_utility(context, method)
         except CorpusError as error:
             problems.append(f"{method_name(method)}: {error}")
     problems += [f"excluded: {reason}" for reason in dict.fromkeys(extractor.missing.values())]
@@ -430,7 +434,7 @@ def try_methods(
     )
 
 
-def _measure_utility(context: AttackContext, method: str) -> list[Figure]:
+def measure_utility(context: AttackContext, method: str) -> list[Figure]:
     """Measure utility on the published trials."""
     if not context.measures:
         return []
@@ -442,12 +446,15 @@ def _measure_utility(context: AttackContext, method: str) -> list[Figure]:
             for reader in context.judged.everybody
         }
         figures += get_measure(name).figures(measurements)
-        problems = [each["problem"] for pieces in measurements.values() for each in pieces
-                    if "problem" in each]  # fmt: skip
-        if problems:
+        failures = [
+            f"{p.name} ({trials[p].measured[name][FAILURE]})"
+            for p in context.judged.pieces("trials")
+            if p in trials and FAILURE in trials[p].measured[name]
+        ]
+        if failures:
             context.notes.append(
-                f"{method_name(method)}: {plural(len(problems), 'recording')} without word error "
-                f"({problems[0]})"
+                f"{method_name(method)}: the word error excludes "
+                f"{plural(len(failures), 'recording')}: {format_names(failures, 3)}"
             )
     return figures
 

@@ -35,7 +35,7 @@ from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.report.model import Figure
 from monitor.lab.result_cache import ResultCache, result_key
-from monitor.lab.utility import PROGRAM, get_measure
+from monitor.lab.utility import FAILURE, PROGRAM, get_measure
 from monitor.maths.scores import Similarity
 from monitor.npz import read_arrays
 from monitor.protocols import Feature
@@ -65,6 +65,11 @@ class ExtractedPiece:
 
     frames: SpeechFrames
     measured: Mapping[str, Record] = field(default_factory=dict)
+
+    @property
+    def is_measured(self) -> bool:
+        """False if a measure failed."""
+        return not any(FAILURE in record for record in self.measured.values())
 
 
 def extract_protected(
@@ -224,6 +229,7 @@ class PieceExtractor:
     setup: FeatureSetup = AS_ENVIRONMENT
     progress: Callable[[float], None] = lambda _: None  # called with seconds of audio done
     missing: dict[str, str] = field(default_factory=dict)  # reason of each failure, by piece
+    unmeasured: dict[str, bytes] = field(default_factory=dict)  # results with a failed measure
     seconds: ExtractedSeconds = field(default_factory=ExtractedSeconds)  # counts each piece once
     _failed: dict[str, str] = field(default_factory=dict)
     _counted: set[str] = field(default_factory=set)
@@ -263,7 +269,7 @@ class PieceExtractor:
             except SourceError as error:
                 self.missing[request.piece.name] = str(error)
                 continue
-            content = self.cache.read(key) if self.cache else None
+            content = self.unmeasured.get(key) or (self.cache.read(key) if self.cache else None)
             if content is None:
                 todo.setdefault(request.piece, {})[key] = request
                 continue
@@ -272,12 +278,14 @@ class PieceExtractor:
                 contents[request] = content
 
         def store(results: Sequence[_Extracted]) -> None:
-            for key, request, outcome in results:
+            for key, request, outcome, is_measured in results:
                 self.seconds.computed += self._count(key, request.piece)
                 if isinstance(outcome, str):
                     self._failed[key] = self.missing[request.piece.name] = outcome
                     continue
-                if self.cache:
+                if not is_measured:
+                    self.unmeasured[key] = outcome
+                elif self.cache:
                     self.cache.write(key, outcome)
                 if give:
                     contents[request] = outcome
@@ -301,21 +309,21 @@ class PieceExtractor:
         return piece.seconds
 
 
-_Extracted: TypeAlias = tuple[str, ExtractionRequest, bytes | str]
+_Extracted: TypeAlias = tuple[str, ExtractionRequest, bytes | str, bool]
 _Task: TypeAlias = tuple[tuple[str, ExtractionRequest], ...]
 
 
 def _extract_task(
     features: Sequence[str | Feature], setup: FeatureSetup, task: _Task
 ) -> list[_Extracted]:
-    """Return the key and request of each result of a task, with its content or failure reason."""
+    """Return key, request, content or failure reason, and success of measures, by result."""
     outcomes: list[_Extracted] = []
     for key, r in task:
         try:
             piece = extract_protected(r.piece, r.method, r.seed, features, r.measures, setup)
-            outcomes.append((key, r, pack(piece)))
+            outcomes.append((key, r, pack(piece), piece.is_measured))
         except SourceError as error:
-            outcomes.append((key, r, str(error)))
+            outcomes.append((key, r, str(error), False))
     return outcomes
 
 

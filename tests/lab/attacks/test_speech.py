@@ -16,7 +16,16 @@ from monitor.errors import CorpusError, SourceError
 from monitor.features.extractor import Extractor
 from monitor.features.framing import join_runs
 from monitor.features.registry import make
-from monitor.lab.attacks.readers import SEGMENT_SECONDS, Amounts, Piece, choose_readers
+from monitor.lab.attacks.attackers import AttackContext
+from monitor.lab.attacks.attacking import measure_utility
+from monitor.lab.attacks.readers import (
+    SEGMENT_SECONDS,
+    Amounts,
+    Piece,
+    Reader,
+    Readers,
+    choose_readers,
+)
 from monitor.lab.attacks.speech import (
     CLEAR,
     ExtractedPiece,
@@ -215,3 +224,30 @@ def test_a_program_that_fails_is_named_and_another_of_that_name_is_heard_anew(pi
     program.write_text("#!/bin/sh\nfalse\n")
     assert ears.extract(pieces, f"command:{program}", 1, ["f0"]) == {}
     assert all("exit status 1" in why for why in ears.missing.values())
+
+
+@pytest.mark.parametrize("failure", ["exit 3", "exit 0"])
+def test_a_failed_recogniser_is_named_and_runs_again(pieces, tmp_path, failure):
+    """It fails, or prints no words, for one of the recordings."""
+    program, log = tmp_path / "asr.sh", tmp_path / "log"
+    program.write_text(f"#!/bin/sh\ncat > {log}.wav; echo >> {log}\n"
+                       f"test -e {log}.done || {{ touch {log}.done; {failure}; }}\n"
+                       "echo one two\n")  # fmt: skip
+    program.chmod(0o700)
+    measures = [f"command:{program}"]
+    for failed in (1, 0):  # the second is another run of the attack
+        extractor = PieceExtractor(ResultCache(tmp_path / "heard"))
+        for _ in range(2):
+            found = extractor.extract(pieces, CLEAR, 0, ["f0"], measures)
+        assert len(found) == len(pieces)
+        assert [piece.is_measured for piece in found.values()].count(False) == failed
+        assert len(extractor.unmeasured) == failed
+        assert len(list((tmp_path / "heard").iterdir())) == len(pieces) - failed
+        readers = Readers((Reader("r", (), (), tuple(pieces)),), "cross")
+        context = AttackContext(readers, None, ("f0",), tuple(measures), AMOUNTS, extractor, 0,
+                                tmp_path)  # fmt: skip
+        (figure,) = measure_utility(context, CLEAR)
+        assert figure.value == 0.0
+        named = [note for note in context.notes if pieces[0].name in note]
+        assert len(named) == len(context.notes) == failed
+    assert len(log.read_text()) == len(pieces) + 1
