@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from monitor.corpus import find
 from monitor.corpus.tables import read_speaker_attributes
-from monitor.corpus.trials import read_trial_lists
+from monitor.corpus.trials import find_enrolment_folder, parse_folder, read_trial_lists
 from monitor.errors import CorpusError, SourceError, UnnamedSpeakerError
 from monitor.sources.file import File
 
@@ -374,3 +374,16 @@ def test_archives_of_vectors_are_refused_with_what_reads_them(tmp_path, name):
     if name != ".":
         with pytest.raises(SourceError, match=advice):
             File(tmp_path / name)
+
+
+@pytest.mark.parametrize("suffix", ["", "_b2", "_mcadams-0.8", "_b2.1"])
+@pytest.mark.parametrize("part", ["", "_f", "_m_common", "_mixed"])
+def test_a_suffix_of_voiceprivacy_may_be_any_text(tmp_path, part, suffix):
+    make(tmp_path, f"libri_dev_enrolls{suffix}/wav.scp", f"libri_dev_trials{part}{suffix}/wav.scp")
+    enrolment = tmp_path / f"libri_dev_enrolls{suffix}"
+    (enrolment / "enrolls").write_text("u1\n")
+    trials = tmp_path / f"libri_dev_trials{part}{suffix}"
+    assert parse_folder(trials.name) == ("libri_dev", part[1:], suffix, False)
+    assert parse_folder(enrolment.name) == ("libri_dev", "", suffix, True)
+    assert find_enrolment_folder(trials) == enrolment
+    assert find_enrolment_folder(enrolment) is None
