@@ -454,7 +454,7 @@ def measure_utility(context: AttackContext, method: str) -> list[Figure]:
         if failures:
             context.notes.append(
                 f"{method_name(method)}: the word error excludes "
-                f"{plural(len(failures), 'recording')}: {format_names(failures, 3)}"
+                f"{plural(len(failures), 'recording')}, {format_names(failures, 3)}"
             )
     return figures
 

@@ -50,12 +50,22 @@ from monitor.training.feature_extraction import (
 )
 from monitor.training.voices import SessionFrames, session_frames, units_of
 from monitor.transcripts.choice import SIDECAR, words_mark
-from monitor.types import AnyArray, Block, BoolArray, FloatArray, Frames, IntArray, Record, Words
+from monitor.types import (
+    AnyArray,
+    Block,
+    BoolArray,
+    EarlyFrames,
+    FloatArray,
+    Frames,
+    IntArray,
+    Record,
+    Words,
+)
 
 # The clock is the clear recording's speech, so a trial is the same stretch of talk for every
 # anonymiser. If the output is silent there, the trial still counts, without evidence.
 CLEAR = "none"  # the method without protection
-_VERSION = 2  # of cached results: raise it when anonymisers, features or networks change
+_VERSION = 3  # of cached results: raise it when anonymisers, features or networks change
 _BLOCK_SECONDS = 30.0
 
 
@@ -150,10 +160,14 @@ def align_to_clear(frames: Frames, clear: BoolArray) -> SpeechFrames:
             track.values,
             to_clear(track.ticks),
             None if track.spans is None else to_clear(track.spans[:, 0]),
+            track.early and replace(track.early, ticks=to_clear(track.early.ticks)),
         )
         for name, track in frames.tracks.items()
     }
     return SpeechFrames(clear, tracks)
+
+
+_EARLY = {key: f"early_{key}" for key in ("ticks", "values", "seconds")}
 
 
 def pack(piece: ExtractedPiece) -> bytes:
@@ -164,6 +178,8 @@ def pack(piece: ExtractedPiece) -> bytes:
         arrays[f"values{i}"], arrays[f"at{i}"] = track.values, track.at
         if track.since is not None:
             arrays[f"since{i}"] = track.since
+        if track.early is not None:
+            arrays |= {f"{name}{i}": getattr(track.early, key) for key, name in _EARLY.items()}
     header = {"tracks": list(frames.tracks), "lost": frames.lost, "measured": piece.measured}
     arrays["said"] = np.array(json.dumps(header))
     file = io.BytesIO()
@@ -176,7 +192,14 @@ def unpack(data: bytes) -> ExtractedPiece:
     arrays = read_arrays(io.BytesIO(data))
     header = json.loads(arrays["said"].item())
     tracks = {
-        name: SpeechTrack(arrays[f"values{i}"], arrays[f"at{i}"], arrays.get(f"since{i}"))
+        name: SpeechTrack(
+            arrays[f"values{i}"],
+            arrays[f"at{i}"],
+            arrays.get(f"since{i}"),
+            EarlyFrames(**{key: arrays[f"{name_of}{i}"] for key, name_of in _EARLY.items()})
+            if f"{_EARLY['ticks']}{i}" in arrays
+            else None,
+        )
         for i, name in enumerate(header["tracks"])
     }
     return ExtractedPiece(

@@ -32,14 +32,17 @@ from monitor.lab.attacks.speech import (
     PieceExtractor,
     align_to_clear,
     extract_protected,
+    join_speech,
     pack,
     unpack,
 )
 from monitor.lab.result_cache import ResultCache
 from monitor.sources.file import File
 from monitor.training.feature_extraction import SpeechFrames, SpeechTrack
+from monitor.training.voices import collect
 from monitor.types import Block, Frames, Track
 from tests.lab.attacks.conftest import AMOUNTS
+from tests.sounds import RATE, synthetic
 
 
 def spoken(pieces) -> float:
@@ -171,6 +174,25 @@ def test_draws_are_those_of_the_seed_and_the_piece(pieces):
     )
     assert same(first, again)
     assert not same(first, other)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [3.0, 4.7, 7.5])
+def test_a_short_utterance_has_the_embedding_of_a_clear_evaluation(tmp_path, seconds):
+    """The network's first frame is complete after 3 s of speech: shorter ones have early frames."""
+    path = tmp_path / "ann" / "a.wav"
+    path.parent.mkdir()
+    soundfile.write(path, synthetic(seconds, 120.0), RATE)
+    (voice,), specs, _ = collect(find(tmp_path), features=["voice"])
+    piece = Piece(path, "a", "ann", 0.0, seconds)
+    extractor = PieceExtractor(ResultCache(tmp_path / "heard"))
+    extracted = extractor.extract([piece], CLEAR, 0, ["voice"])
+    session = join_speech([piece], extracted, specs)
+    assert session is not None
+    expected, frames = voice.sessions[0]["voice"], session["voice"]
+    total = frames.total(0, frames.length)
+    assert total.any()
+    assert total == pytest.approx(expected.total(0, expected.length), abs=1e-6)
 
 
 def said(path: Path, word: str) -> None:
