@@ -30,6 +30,23 @@ _MARKUP = {
     b"[": "is JSON text: use another file",
 }
 
+ARCHIVES = (".ark", ".scp")
+"""Suffixes of Kaldi's archives of vectors, and of lists of their entries."""
+
+
+def describe_archive(name: str) -> str:
+    """Describe an archive of Kaldi by its name, and what to do with it; empty for other names.
+
+    Example:
+        >>> describe_archive("xvector.scp")
+        'has vectors without times: use monitor evaluate --trials FILE --enrolment FILE'
+    """
+    if name.lower() == "wav.scp":
+        return "is read with utt2spk: give their folder"
+    if not name.lower().endswith(ARCHIVES):
+        return ""
+    return "has vectors without times: use monitor evaluate --trials FILE --enrolment FILE"
+
 
 def describe_foreign(head: bytes, *, markup: bool = False) -> str:
     """Describe the content of a file that is neither a recording nor a table, and what to do.

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from monitor.jobs import Jobs
     from monitor.kinds import FeatureSpec
     from monitor.population.cohort import Cohort
+    from monitor.population.doubles import Double
     from monitor.population.population import Calibration, Population
     from monitor.training.calibrating import CalibrationSettings
     from monitor.training.voices import SpeakerSpeech
@@ -245,6 +246,7 @@ def command(options: CalibrateOptions) -> int:
     The table shows as many columns as fit; --json has all.
     """
     from monitor.features.registry import caveats, defaults
+    from monitor.population.doubles import add_second_names
     from monitor.sources.registry import is_frames
     from monitor.training.calibrating import (
         LENGTHS,
@@ -273,7 +275,8 @@ def command(options: CalibrateOptions) -> int:
     if options.frames is not None:
         features = tuple(features or defaults(setup=feature_setup()))
         corpus = keep_frames(corpus, options.corpus, options.frames, features, options.workers)
-    voices, specs, problems = _collect(options, corpus, features, jobs)
+    voices, specs, problems, doubles = _collect(options, corpus, features, jobs)
+    trained = {name: add_second_names(names, doubles) for name, names in trained.items()}
     say_unused_words(specs, specs if all(map(is_frames, files)) else ())
     if population is not None:
         _check_templates(options, population, specs)
@@ -324,7 +327,7 @@ def _load_population(options: CalibrateOptions) -> Population | None:
 
 def _collect(
     options: CalibrateOptions, corpus: Corpus, features: Sequence[str] | None, jobs: Jobs
-) -> tuple[list[SpeakerSpeech], dict[str, FeatureSpec], tuple[str, ...]]:
+) -> tuple[list[SpeakerSpeech], dict[str, FeatureSpec], tuple[str, ...], list[Double]]:
     from monitor.population.doubles import describe_doubles
     from monitor.training.voices import collect, doubles_of_voices, without_doubles
 
@@ -340,7 +343,7 @@ def _collect(
     doubles = doubles_of_voices(voices)
     for line in describe_doubles(doubles, options.doubles):
         note(line)
-    return without_doubles(voices, doubles, options.doubles), specs, problems
+    return without_doubles(voices, doubles, options.doubles), specs, problems, doubles
 
 
 def _check_templates(

@@ -132,12 +132,7 @@ def command(options: EnrolOptions) -> int:
     FILE.npz --forget NAME` deletes one person.
     """
     from monitor.files import alone
-    from monitor.population.doubles import (
-        describe_doubles,
-        drop_doubles,
-        find_doubles,
-        merge_doubles,
-    )
+    from monitor.population.doubles import describe_doubles, find_doubles, resolve_doubles
     from monitor.population.population import Population
     from monitor.training.unlike_sessions import find_outlier_sessions, unlike_additions
 
@@ -166,10 +161,7 @@ def command(options: EnrolOptions) -> int:
             base.refuse_enrolled(population)
             population = (base.extended if options.add else base.joined)(population)
         doubles = find_doubles(population, enrolment.population.names)
-        if options.doubles == "merge":
-            population = merge_doubles(population, doubles)
-        elif options.doubles == "drop":
-            population = drop_doubles(population, doubles)
+        population = resolve_doubles(population, doubles, options.doubles)
         population.save(output)
     if not locked:
         say(unlocked(output))

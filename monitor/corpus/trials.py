@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from monitor.corpus.recordings import Corpus
 from monitor.corpus.tables import full_lines
@@ -14,8 +15,37 @@ from monitor.phrases import plural
 from monitor.safe_text import is_printable
 
 _FOLDER = re.compile(
-    r"(?P<set>.+)_trials(_(?P<part>all|mixed|[fm](_(all|common))?))?(?P<suffix>_\w+)?"
+    r"(?P<set>.+)_((?P<enrols>enrolls)|trials(_(?P<part>all|mixed|[fm](_(all|common))?))?)"
+    r"(?P<suffix>_.+)?"
 )
+
+
+class FolderName(NamedTuple):
+    """Name of one of VoicePrivacy's folders: ``libri_dev_trials_f_b2`` or ``libri_dev_enrolls``."""
+
+    dataset: str
+    part: str  # f, m, mixed, ...; empty for the enrolment and for a single list
+    suffix: str  # "_b2" of anonymised speech, otherwise empty
+    enrols: bool = False
+
+    @property
+    def enrolment(self) -> str:
+        """Name of the folder of enrolment that belongs to it."""
+        return f"{self.dataset}_enrolls{self.suffix}"
+
+
+def parse_folder(name: str) -> FolderName | None:
+    """Split the name of a folder of trials or enrolment; None for other names.
+
+    Example:
+        >>> parse_folder("libri_dev_trials_f_b2").suffix, parse_folder("libri_dev")
+        ('_b2', None)
+    """
+    match = _FOLDER.fullmatch(name)
+    if match is None:
+        return None
+    dataset, part, suffix = (match[group] or "" for group in ("set", "part", "suffix"))
+    return FolderName(dataset, part, suffix, match["enrols"] is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,28 +157,12 @@ def read_enrolment(folder: Path) -> frozenset[str] | None:
     return utterances
 
 
-def parse_folder(name: str) -> tuple[str, str, str]:
-    """Split the name of a folder of trials into data set, part and suffix.
-
-    Example:
-        >>> parse_folder("libri_dev_trials_f_b2"), parse_folder("libri_dev")
-        (('libri_dev', 'f', '_b2'), ('libri_dev', '', ''))
-    """
-    match = _FOLDER.fullmatch(name)
-    if match is None:
-        return name, "", ""
-    return match["set"], match["part"] or "", match["suffix"] or ""
-
-
 def find_enrolment_folder(folder: Path) -> Path | None:
-    """Find the folder of enrolment that belongs to one of trials, by VoicePrivacy's names.
-
-    That of ``libri_dev_trials_f_b2`` is ``libri_dev_enrolls_b2``.
-    """
-    match = _FOLDER.fullmatch(folder.name)
-    if match is None:
+    """Find the folder of enrolment that belongs to one of trials, by VoicePrivacy's names."""
+    name = parse_folder(folder.name)
+    if name is None or name.enrols:
         return None
-    enrolment = folder.parent / f"{match['set']}_enrolls{match['suffix'] or ''}"
+    enrolment = folder.parent / name.enrolment
     return enrolment if enrolment.is_dir() and read_enrolment(enrolment) else None
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import orjson
 
+from monitor.contents import describe_archive
 from monitor.datasets import huggingface
 from monitor.datasets.opening import open_bytes, walk
 from monitor.errors import CorpusError
@@ -71,6 +72,8 @@ def refuse_file(path: Path) -> None:
     name, table = path.name.lower(), _Table(path)
     if not path.is_file() or table.is_ours:
         return
+    if reason := describe_archive(name):
+        raise CorpusError(f"{printable(path.name)} {reason}")
     if any(pattern.fullmatch(name) for pattern in NAMED):
         raise CorpusError(_describe(table, path.parent))
     if _TABLE.fullmatch(name):
@@ -160,6 +163,9 @@ def _describe(table: _Table, root: Path) -> str:
     if LHOTSE.fullmatch(kind):
         return f"{name} {_describe_lhotse(path)}"
     if _KALDI.fullmatch(kind):
+        for archive in sorted(path.parent.iterdir()):
+            if reason := describe_archive(archive.name):
+                return f"{printable(archive.name)} {reason}"
         return f"{name} needs wav.scp beside it: write one line UTTERANCE FILE per utterance"
     if path.suffix.lower() == ".parquet":
         return f"{name} is beside recordings: read it with --columns speaker=NAME, or move it"

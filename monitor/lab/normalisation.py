@@ -89,16 +89,31 @@ class ScoreNormalisation:
         self, feature: str, trials: AnyArray, templates: AnyArray, similarity: Similarity
     ) -> FloatArray:
         """Score trials, shape (n, M), against templates, (N, M), both sums: (n, N)."""
-        scores = similarity.score(similarity.prepare(templates), trials)
-        prepared = similarity.prepare(self.cohort[feature])
-        parts = []
-        if self.method != "t":
-            parts.append(self._normalise(scores.T, similarity.score(prepared, templates)).T)
-        if self.method != "z":
-            parts.append(self._normalise(scores, similarity.score(prepared, trials)))
-        return np.asarray(np.mean(parts, axis=0))
+        cohort = self.cohort[feature], self.cohort[feature]
+        return score_normalised(self.method, trials, templates, cohort, similarity)
 
-    def _normalise(self, scores: FloatArray, of_cohort: FloatArray) -> FloatArray:
-        if self.method == "as":
-            of_cohort = np.sort(of_cohort, axis=1)[:, -CLOSEST:]
-        return normalise(scores, of_cohort.mean(axis=1), of_cohort.std(axis=1))
+
+def score_normalised(
+    method: str, trials: AnyArray, templates: AnyArray, cohort: tuple[AnyArray, AnyArray],
+    similarity: Similarity,
+) -> FloatArray:  # fmt: skip
+    """Score trials, shape (n, M), against templates, (N, M), relative to a cohort: (n, N).
+
+    The cohort has trials, shape (K, M), for the templates, and templates, (C, M), for the trials.
+    A trial without frames scores 0 with all templates.
+    """
+    prepared, (other_trials, other_templates) = similarity.prepare(templates), cohort
+    scores = similarity.score(prepared, trials)
+    parts = []
+    if method != "t":
+        parts.append(_normalise(method, scores.T, similarity.score(prepared, other_trials).T).T)
+    if method != "z":
+        of_trials = similarity.score(similarity.prepare(other_templates), trials)
+        parts.append(_normalise(method, scores, of_trials))
+    return np.where(np.any(trials, axis=1)[:, None], np.mean(parts, axis=0), 0.0)
+
+
+def _normalise(method: str, scores: FloatArray, of_cohort: FloatArray) -> FloatArray:
+    if method == "as":
+        of_cohort = np.sort(of_cohort, axis=1)[:, -CLOSEST:]
+    return normalise(scores, of_cohort.mean(axis=1), of_cohort.std(axis=1))

@@ -128,19 +128,48 @@ def name_once(doubles: Iterable[Double]) -> dict[str, str]:
     return kept
 
 
-def merge_doubles(population: Population, doubles: Iterable[Double]) -> Population:
-    """Give the speech of each second name to the first, as further sessions."""
-    for gone, kept in name_once(doubles).items():
-        other = population.chosen([gone])
-        renamed = other.with_details([replace(other.speakers[0], name=kept)])
-        population = population.without(gone).extended(renamed)
+def group_names(
+    names: Sequence[str], doubles: Iterable[Double], response: str
+) -> dict[str, list[str]]:
+    """Return the names of which each remaining name gets the speech, itself first.
+
+    Example:
+        >>> pairs = [Double("ann", "anna", 0.9, 0.8)]
+        >>> group_names(["ann", "anna", "bob"], pairs, "merge")
+        {'ann': ['ann', 'anna'], 'bob': ['bob']}
+        >>> group_names(["ann", "anna", "bob"], pairs, "drop")
+        {'ann': ['ann'], 'bob': ['bob']}
+    """
+    kept = {} if response == "note" else name_once(doubles)
+    groups = {name: [name] for name in names if name not in kept}
+    for gone, name in kept.items() if response == "merge" else ():
+        groups[name].append(gone)
+    return groups
+
+
+def add_second_names(names: Iterable[str], doubles: Iterable[Double]) -> set[str]:
+    """Add the other names of the same people.
+
+    Example:
+        >>> sorted(add_second_names(["anna"], [Double("ann", "anna", 0.9, 0.8)]))
+        ['ann', 'anna']
+    """
+    names, kept = set(names), name_once(doubles)
+    people = {kept.get(name, name) for name in names}
+    return names | people | {name for name, first in kept.items() if first in people}
+
+
+def resolve_doubles(population: Population, doubles: Iterable[Double], response: str) -> Population:
+    """Give the speech of second names to first ones (merge), drop it, or keep all (note)."""
+    groups = group_names(population.names, doubles, response)
+    if response == "drop":
+        return population.chosen(groups)
+    for name, (_, *others) in groups.items():
+        for other in others:
+            more = population.chosen([other])
+            renamed = more.with_details([replace(more.speakers[0], name=name)])
+            population = population.without(other).extended(renamed)
     return population
-
-
-def drop_doubles(population: Population, doubles: Iterable[Double]) -> Population:
-    """Leave out each second name."""
-    gone = name_once(doubles)
-    return population.chosen(name for name in population.names if name not in gone)
 
 
 def describe_doubles(doubles: Sequence[Double], response: str) -> Iterator[str]:

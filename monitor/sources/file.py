@@ -30,7 +30,7 @@ import numpy as np
 import soundfile
 
 from monitor import lazy
-from monitor.contents import describe_foreign
+from monitor.contents import describe_archive, describe_foreign
 from monitor.errors import SourceError, UsageError
 from monitor.lazy import Managed
 from monitor.phrases import plural
@@ -275,7 +275,9 @@ def _opened(path: Readable) -> tuple[BinaryIO, bytes, list[SoundPiece]]:
         file = path.open("rb")
         try:
             head = file.read(512)
-            if reason := describe_foreign(head, markup=_is_text(head)):
+            if reason := describe_archive(path.name) or describe_foreign(
+                head, markup=_is_text(head)
+            ):
                 raise SourceError(f"{file_name(path.name)} {reason}")
             pieces = find_pieces(file)
         except BaseException:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import groupby
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
 from monitor.jobs import Jobs
 from monitor.kinds import FeatureSpec, comparable_features
 from monitor.population.cohort import Cohort, FeatureTemplates
-from monitor.population.doubles import FEATURE, Double, doubles_among, name_once
+from monitor.population.doubles import FEATURE, Double, doubles_among, group_names
 from monitor.population.population import Population
 from monitor.population.store import store_kind
 from monitor.protocols import Feature
@@ -184,12 +185,9 @@ def without_doubles(
     voices: Sequence[SpeakerSpeech], doubles: Sequence[Double], response: str
 ) -> list[SpeakerSpeech]:
     """Merge second names into first ones, or drop them, or for ``note`` keep both."""
-    kept = {} if response == "note" else name_once(doubles)
-    people = {voice.name: voice for voice in voices if voice.name not in kept}
-    for voice in voices:
-        if response == "merge" and voice.name in kept:
-            people[kept[voice.name]] = _joined(people[kept[voice.name]], voice)
-    return list(people.values())
+    people = {voice.name: voice for voice in voices}
+    groups = group_names(list(people), doubles, response)
+    return [reduce(_joined, (people[name] for name in group)) for group in groups.values()]
 
 
 def _joined(voice: SpeakerSpeech, more: SpeakerSpeech) -> SpeakerSpeech:

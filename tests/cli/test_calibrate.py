@@ -9,8 +9,10 @@ import pytest
 from benchmarks.simulation import Simulation, write_corpus
 from monitor.population.population import Calibration, Population, load_rank_models
 from monitor.population.rank_model import RankModels
+from monitor.sources.frames import write_frames
 from monitor.training import fitted
 from monitor.training.calibrating import weaker_joints
+from monitor.types import Track
 
 ONE = ("--lengths", "1", "--template-lengths", "10", {"replicates": "20", "trials": "2"})
 QUICK = ("--lengths", "1,5", "--template-lengths", "10", {"replicates": "20", "trials": "3"})
@@ -141,6 +143,31 @@ def test_who_trained_a_network_calibrates_none_of_its_rank_models(run, people, e
     made = run("calibrate", people, *options, *ONE)
     assert made.code == 1
     assert "only 9 of 12 speakers trained no network of f0" in made.complaint
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("response", ["note", "merge", "drop"])
+def test_second_names_of_trainers_have_no_tests_either(run, tmp_path, response):
+    """The list has a second name, so the person's first name does not calibrate the network."""
+    random = np.random.default_rng(1)
+    people = {f"p{i:02}": random.normal(size=60) for i in range(13)}
+    people["second"] = people["p03"]
+    ticks = np.arange(299, 6000, 100)
+    for name, vector in people.items():
+        for day in range(2):
+            values = vector + 0.4 * random.normal(size=(len(ticks), 60))
+            path = tmp_path / "people" / name / f"{day}.npz"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_frames(path, np.ones(6000, bool), {"voice": Track(ticks, values)},
+                         {"voice": 60}, {"voice": 3.0})  # fmt: skip
+    (tmp_path / "trainers").write_text("second\np05\n")
+    made = run("calibrate", tmp_path / "people", "-o", tmp_path / "m.npz", "--trained",
+               f"voice={tmp_path / 'trainers'}", {"doubles": response, "no-prior": True},
+               "--lengths", "5", *ONE[2:])  # fmt: skip
+    assert made.code == 0, made.err
+    assert "p03 and second sound like one person" in made.err
+    left_out = {name for each in load_rank_models(tmp_path / "m.npz")[0] for name in each.left_out}
+    assert left_out == {"p03", "p05", *(["second"] if response == "note" else [])}
 
 
 @pytest.mark.slow

@@ -221,6 +221,13 @@ def test_mixed_lists_are_also_split_by_gender(run, tmp_path):
     assert rates["cross"] < rates["mixed"] < max(rates["f"], rates["m"])
 
 
+@pytest.mark.parametrize("word", ["help", "bibtex"])
+def test_lists_of_figures_go_alone(run, word):
+    result = run("evaluate", "--figures", f"eer,{word}")
+    assert result.code == 2
+    assert f"--figures {word} prints no figures" in result.complaint
+
+
 def test_every_metric_has_a_paper_to_cite(run):
     result = run("evaluate", "--figures", "bibtex")
     assert result.code == 0, result.err

@@ -203,7 +203,7 @@ def table_of(printed: str) -> dict[tuple[str, ...], float]:
     for line in printed.splitlines():
         words = line.split()
         if line.startswith("----"):
-            section = words[1]
+            section = " ".join(words[1:-2])
         elif words and words[0] != "dataset":
             rates[section, *words[2:5]] = float(words[-1])
     return rates

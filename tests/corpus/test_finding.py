@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from monitor.corpus import find
 from monitor.corpus.tables import read_speaker_attributes
-from monitor.corpus.trials import read_trial_lists
-from monitor.errors import CorpusError, UnnamedSpeakerError
+from monitor.corpus.trials import find_enrolment_folder, parse_folder, read_trial_lists
+from monitor.errors import CorpusError, SourceError, UnnamedSpeakerError
+from monitor.sources.file import File
 
 
 def make(root: Path, *names: str) -> None:
@@ -361,3 +362,28 @@ def test_what_a_table_says_of_speakers(tmp_path):
     (said,) = read_speaker_attributes(tmp_path).values()
     assert "s03" not in said
     assert len(said) == 19
+
+
+@pytest.mark.parametrize("name", ["x.ark", "x.scp", "X.SCP", "wav.scp", "."])
+def test_archives_of_vectors_are_refused_with_what_reads_them(tmp_path, name):
+    make(tmp_path, name if name != "." else "x.ark")
+    (tmp_path / "utt2spk").write_text("u ann\n")
+    advice = "their folder" if name == "wav.scp" else "--trials FILE --enrolment FILE"
+    with pytest.raises(CorpusError, match=advice):
+        find(tmp_path / name)
+    if name != ".":
+        with pytest.raises(SourceError, match=advice):
+            File(tmp_path / name)
+
+
+@pytest.mark.parametrize("suffix", ["", "_b2", "_mcadams-0.8", "_b2.1"])
+@pytest.mark.parametrize("part", ["", "_f", "_m_common", "_mixed"])
+def test_a_suffix_of_voiceprivacy_may_be_any_text(tmp_path, part, suffix):
+    make(tmp_path, f"libri_dev_enrolls{suffix}/wav.scp", f"libri_dev_trials{part}{suffix}/wav.scp")
+    enrolment = tmp_path / f"libri_dev_enrolls{suffix}"
+    (enrolment / "enrolls").write_text("u1\n")
+    trials = tmp_path / f"libri_dev_trials{part}{suffix}"
+    assert parse_folder(trials.name) == ("libri_dev", part[1:], suffix, False)
+    assert parse_folder(enrolment.name) == ("libri_dev", "", suffix, True)
+    assert find_enrolment_folder(trials) == enrolment
+    assert find_enrolment_folder(enrolment) is None

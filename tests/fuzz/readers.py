@@ -13,6 +13,7 @@ import wave
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -58,9 +59,11 @@ from monitor.sources.pipe import Pipe
 from monitor.stream.checkpoint import Checkpoint
 from monitor.stream.clocks import check_words
 from monitor.stream.records import RunTotals, start_event
+from monitor.tables import need
 from monitor.training import enrol
 from monitor.transcripts.formats import SUFFIXES, read_transcript
 from monitor.transcripts.turn_formats import read_turns
+from monitor.types import AnyArray
 from tests.fuzz.mutations import bytes_of, json_of, npz_of, sqlite_of, text_of
 from tests.lab.attacks.made import results as attack_results
 from tests.lab.evaluation import kits
@@ -388,6 +391,42 @@ def _make_vectors(path: Path) -> None:
     np.savez(path, embeddings=values, speakers=np.array(["a", "b", "c"] * 2))
 
 
+def _archive_of(arrays: Iterable[tuple[str, AnyArray]], *, text: bool = False) -> bytes:
+    """An archive of Kaldi; keys may repeat."""
+    matio, file = need("kaldiio.matio"), io.BytesIO()
+    write = matio.write_array_ascii if text else matio.write_array
+    for key, array in arrays:
+        file.write(f"{key} ".encode())
+        write(file, array)
+    return file.getvalue()
+
+
+def _make_archive(path: Path, *, text: bool = False) -> None:
+    values = np.random.default_rng(1).normal(size=(6, 4)).astype(np.float32)
+    (path.parent / "utt2spk").write_text("".join(f"u{i} s{i % 3}\n" for i in range(6)))
+    path.write_bytes(_archive_of(((f"u{i}", row) for i, row in enumerate(values)), text=text))
+
+
+def _make_archive_list(path: Path) -> None:
+    _make_archive(path.with_suffix(".ark"))
+    data = path.with_suffix(".ark").read_bytes()
+    places = [data.index(f"u{i} ".encode()) + 3 for i in range(6)]
+    path.write_text("".join(f"u{i} e.ark:{place}\n" for i, place in enumerate(places)))
+
+
+def _archive(random: Random, data: bytes) -> bytes:
+    """Bytes damaged, or another vector: not finite, of another shape or type, or a key again."""
+    if random.random() < 0.5:
+        return bytes_of(random, data)
+    values = np.random.default_rng(1).normal(size=(6, 4)).astype(np.float32)
+    arrays: list[tuple[str, AnyArray]] = [(f"u{i}", row) for i, row in enumerate(values)]
+    key, row = arrays[(at := random.randrange(6))]
+    others = (row[:3], row[None], values, row[:0], row.astype(np.float64), row * np.nan,
+              row * np.inf, row * 0, row * np.float32(1e38))  # fmt: skip
+    arrays[at] = random.choice((key, "u0", "x\x1b")), random.choice(others)
+    return _archive_of(arrays, text=random.random() < 0.5)
+
+
 def _make_csv_vectors(path: Path) -> None:
     values = np.random.default_rng(1).normal(size=(6, 3)).round(3).tolist()
     rows = ["speaker,session,a,b,c"]
@@ -713,6 +752,11 @@ READERS = (
     Reader("score-npy", "s.npy", _make_npy, _BYTES,
            lambda p: _evaluated(read_scores(p, p.parent / "key")), 0.5),
     Reader("embeddings-npz", "e.npz", _make_vectors, _NPZ,
+           lambda p: _evaluated(read_embeddings(p, p)), 0.5),
+    *(Reader(f"embeddings-ark{kind}", "e.ark", partial(_make_archive, text=bool(kind)),
+             _plain(_archive), lambda p: _evaluated(read_embeddings(p, p)), 0.5)
+      for kind in ("", "-text")),
+    Reader("embeddings-scp", "e.scp", _make_archive_list, _TEXT,
            lambda p: _evaluated(read_embeddings(p, p)), 0.5),
     Reader("embeddings-csv", "e.csv", _make_csv_vectors, _TEXT,
            lambda p: _evaluated(read_embeddings(p, p)), 0.5),

@@ -12,10 +12,9 @@ from monitor.population.doubles import (
     Double,
     describe_doubles,
     doubles_among,
-    drop_doubles,
     find_doubles,
-    merge_doubles,
     name_once,
+    resolve_doubles,
 )
 
 
@@ -82,7 +81,10 @@ def test_three_names_of_one_person_become_one() -> None:
     )
     doubles = find_doubles(population)
     assert name_once(doubles) == {"p20": "p3", "p21": "p3"}
-    merged, dropped = merge_doubles(population, doubles), drop_doubles(population, doubles)
+    merged, dropped = (
+        resolve_doubles(population, doubles, "merge"),
+        resolve_doubles(population, doubles, "drop"),
+    )
     assert merged.names == dropped.names == tuple(f"p{i}" for i in range(20))
     assert merged.template_seconds[3] == 60
     assert dropped.template_seconds[3] == 20
@@ -97,8 +99,8 @@ def test_a_new_name_like_two_people_does_not_make_them_one() -> None:
     vectors = voices(20)
     population = enrolled(np.vstack([vectors, vectors[3] + vectors[5]]))
     pairs = [Double("p3", "p20", 0.9, 0.8), Double("p5", "p20", 0.8, 0.7)]
-    assert drop_doubles(population, pairs).names == population.names[:-1]
-    merged = merge_doubles(population, pairs)
+    assert resolve_doubles(population, pairs, "drop").names == population.names[:-1]
+    merged = resolve_doubles(population, pairs, "merge")
     assert merged.names == population.names[:-1]
     assert merged.template_seconds[[3, 5]].tolist() == [40, 20]
     lines = list(describe_doubles(pairs, "merge"))

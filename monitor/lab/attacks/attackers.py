@@ -10,7 +10,7 @@ attacker that can train may also use no training.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from monitor.anonymisers.registry import make
 from monitor.corpus import Corpus, Recording
 from monitor.errors import CorpusError, SourceError, UsageError
 from monitor.features.embeddings import Voice
+from monitor.features.registry import make as make_features
 from monitor.kinds import FeatureSpec
 from monitor.lab.adapting import adapt, check_torch
 from monitor.lab.adapting.training import TrainingPlan
@@ -90,6 +91,11 @@ class Background:
     problems: tuple[str, ...] = ()
 
 
+def shuffle(names: Iterable[str]) -> list[str]:
+    """Sort names by a hash."""
+    return sorted(names, key=lambda name: hashlib.sha256(name.encode()).digest())
+
+
 def split_background(
     background: Background,
 ) -> tuple[Readers | None, tuple[tuple[Recording, ...], ...]]:
@@ -102,10 +108,10 @@ def split_background(
     enough = background.readers.everybody if background.readers else ()
     speakers = sum(len(corpus.speakers) for corpus, _ in background.corpora)
     maximum = max(FEWEST_SPEAKERS, min(_MOST_APART, speakers // 3))
-    chosen = sorted(enough, key=lambda r: hashlib.sha256(r.name.encode()).digest())[:maximum]
+    names = set(shuffle(reader.name for reader in enough)[:maximum])
+    chosen = [reader for reader in enough if reader.name in names]
     calibration = Readers(tuple(sorted(chosen, key=lambda reader: reader.name)), "same")
     files = {piece.path for piece in calibration.pieces(*PARTS)}
-    names = {reader.name for reader in chosen}
     training = tuple(
         tuple(r for r in corpus.recordings if r.speaker not in names and r.path not in files)
         for corpus, _ in background.corpora
@@ -189,6 +195,10 @@ class AttackContext:
     ) -> list[ExtractionRequest]:
         """Return the attackers' extraction requests for the requested features, each once."""
         requests: dict[ExtractionRequest, None] = {}
+        has_embedding = any(
+            feature.spec.kind.pointed
+            for feature in make_features(self.features, self.extractor.setup)
+        )
 
         def add(pieces: Sequence[Piece], method: str, seed: int, *measures: str) -> None:
             seed = 0 if method == CLEAR else seed  # no random draws
@@ -205,8 +215,9 @@ class AttackContext:
                     used = method if attacker.protects else CLEAR
                     add(self.judged.pieces("enrolment"), used, self.attacker_seed)
                     readers = self.get_calibration_readers(attacker)
-                    if readers is not None and len(self.features) > 1:
-                        add(readers.pieces(*PARTS), used, self.attacker_seed)
+                    if readers is not None and (has_embedding or len(self.features) > 1):
+                        parts = PARTS if len(self.features) > 1 else PARTS[:1]
+                        add(readers.pieces(*parts), used, self.attacker_seed)
                     if readers is not None and attacker.fits is not None:
                         add(readers.pieces(*PARTS), method, self.attacker_seed)
         return list(requests)
@@ -342,12 +353,12 @@ def _measure_candidates(
         scores = speech.score(spec.name, similarity, count, columns)
         figures = speech.measure(scores, name, _REPLICATES, context.seed)
         bits[name] = figures[BITS].value or 0.0
-        apartness[name] = _measure_apartness(scores, speech.target)
+        apartness[name] = measure_apartness(scores, speech.target)
     return bits, apartness
 
 
-def _measure_apartness(scores: FloatArray, target: IntArray) -> float:
-    """Return the mean margin of the mated score above the best other, in standard deviations."""
+def measure_apartness(scores: FloatArray, target: IntArray) -> float:
+    """Compute the mean margin of the mated score above the best other, in standard deviations."""
     rows, others = np.arange(len(target)), scores.copy()
     others[rows, target] = -np.inf
     margin = scores[rows, target] - others.max(axis=1)
@@ -391,8 +402,11 @@ def fit_alignments(
     def collect(some: Readers, own: Mapping[Piece, ExtractedPiece]) -> AttackSpeech:
         return collect_speech(some, context.amounts, specs, own, protected)
 
-    order = sorted(readers.everybody, key=lambda r: hashlib.sha256(r.name.encode()).digest())
-    halves = [Readers(tuple(order[i::2]), readers.session) for i in (0, 1)]
+    order = shuffle(reader.name for reader in readers.everybody)
+    halves = [
+        Readers(tuple(r for r in readers.everybody if r.name in order[i::2]), readers.session)
+        for i in (0, 1)
+    ]
     pairs = [(collect(half, clear), collect(half, protected)) for half in halves]
     whole = collect(readers, clear), collect(readers, protected)
     maps: list[dict[str, Alignment]] = [{}, {}, {}]
@@ -400,7 +414,7 @@ def fit_alignments(
         fitted = {way: [_fit_rotation(context, *both, name, way) for both in pairs] for way in WAYS}
         apartness = {
             way: sum(
-                _measure_apartness(
+                measure_apartness(
                     align_speech(ignorant, {name: alignment}).score(
                         name, spec.kind.similarity(), context.amounts.least_segments
                     ),

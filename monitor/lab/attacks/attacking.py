@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from itertools import zip_longest
 from os import PathLike
 from pathlib import Path
@@ -33,7 +32,6 @@ from monitor.lab.attacks.attackers import (
     NETWORKS,
     AttackContext,
     Background,
-    FittedMap,
     ThreatModel,
     check_background,
     check_readers,
@@ -48,24 +46,17 @@ from monitor.lab.attacks.attributes import (
 )
 from monitor.lab.attacks.challenge import CHALLENGE, choose_embedding, choose_listed
 from monitor.lab.attacks.control import CONTROL, measure_control
-from monitor.lab.attacks.readers import PARTS, Amounts, Reader, Readers, choose_readers
+from monitor.lab.attacks.readers import PARTS, Amounts, Piece, Reader, Readers, choose_readers
 from monitor.lab.attacks.results import FIGURES, AttackResults, AttackRow, Settings, method_name
-from monitor.lab.attacks.speech import (
-    CLEAR,
-    AttackSpeech,
-    PieceExtractor,
-    collect_speech,
-    collect_trials,
-    extract_protected,
-    join_speech,
-)
+from monitor.lab.attacks.sides import Side, choose_normalisation, collect_sides, describe_choice
+from monitor.lab.attacks.speech import CLEAR, PieceExtractor, extract_protected, join_speech
 from monitor.lab.evaluation.listed import ListedTrials
 from monitor.lab.report.model import Figure
 from monitor.lab.result_cache import ResultCache
 from monitor.lab.scoring import JointScores, find_joint, select_similarities
-from monitor.lab.utility import MEASURES, PROGRAM, get_measure
+from monitor.lab.utility import FAILURE, MEASURES, PROGRAM, get_measure
 from monitor.maths.statistics import REPLICATES
-from monitor.phrases import plural
+from monitor.phrases import format_names, plural
 from monitor.population.population import Population
 from monitor.protocols import Feature
 from monitor.sources.base import hash_of_whole
@@ -76,6 +67,7 @@ from monitor.types import BoolArray, FloatArray
 _ANY_RATE = 16_000
 _MOST_READERS = 30
 """Background readers for models, alternating between corpora; more do not improve the weights."""
+_WORDS_SECONDS = 10.0  # of a trial, enough for words
 _LEARNING_TRIALS = 2  # of each background reader
 
 
@@ -217,17 +209,20 @@ def _list_measures(config: AttackConfig) -> tuple[str, ...]:
 
 
 def _check_programs(config: AttackConfig, judged: Readers) -> None:
-    """Run each program on a second of speech, before hours of work."""
+    """Run each program on seconds of speech, before hours of work."""
     piece = judged.pieces("trials")[0]
-    piece = replace(piece, end_seconds=min(piece.end_seconds, piece.start_seconds + 1.0))
+
+    def shorten(seconds: float) -> Piece:
+        return replace(piece, end_seconds=min(piece.end_seconds, piece.start_seconds + seconds))
+
     for method in config.methods:
         if method.startswith("command:"):
-            extract_protected(piece, method, config.seed, [])
+            extract_protected(shorten(1.0), method, config.seed, [])
     if config.asr_command:
         name = PROGRAM + config.asr_command
-        counts = extract_protected(piece, CLEAR, config.seed, [], [name]).measured[name]
-        if "problem" in counts:
-            raise SourceError(counts["problem"])
+        counts = extract_protected(shorten(_WORDS_SECONDS), CLEAR, 0, [], [name]).measured[name]
+        if FAILURE in counts:
+            raise SourceError(f"{piece.name}: {counts[FAILURE]}")
 
 
 def _check_config(
@@ -418,7 +413,7 @@ def try_methods(
                     )  # fmt: skip
                     for name, row in judged:
                         attributes.setdefault(name, []).append(row)
-            measured[method] = _measure_utility(context, method)
+            measured[method] = measure_utility(context, method)
         except CorpusError as error:
             problems.append(f"{method_name(method)}: {error}")
     problems += [f"excluded: {reason}" for reason in dict.fromkeys(extractor.missing.values())]
@@ -439,7 +434,7 @@ def try_methods(
     )
 
 
-def _measure_utility(context: AttackContext, method: str) -> list[Figure]:
+def measure_utility(context: AttackContext, method: str) -> list[Figure]:
     """Measure utility on the published trials."""
     if not context.measures:
         return []
@@ -451,12 +446,15 @@ def _measure_utility(context: AttackContext, method: str) -> list[Figure]:
             for reader in context.judged.everybody
         }
         figures += get_measure(name).figures(measurements)
-        problems = [each["problem"] for pieces in measurements.values() for each in pieces
-                    if "problem" in each]  # fmt: skip
-        if problems:
+        failures = [
+            f"{p.name} ({trials[p].measured[name][FAILURE]})"
+            for p in context.judged.pieces("trials")
+            if p in trials and FAILURE in trials[p].measured[name]
+        ]
+        if failures:
             context.notes.append(
-                f"{method_name(method)}: {plural(len(problems), 'recording')} without word error "
-                f"({problems[0]})"
+                f"{method_name(method)}: the word error excludes "
+                f"{plural(len(failures), 'recording')}, {format_names(failures, 3)}"
             )
     return figures
 
@@ -481,8 +479,10 @@ def attack_method(
     names = dict(zip(specs, features_by_name, strict=True))
     if attacker.only_embeddings:
         specs = {name: spec for name, spec in specs.items() if spec.kind.pointed}
-    sides = _collect_sides(context, attacker, method, features, specs)
-    speech, *outside = sides
+    sides, held_back = collect_sides(context, attacker, method, features, specs)
+    speech, *outside = (side.speech for side in sides)
+    main = context.amounts.least_segments
+    normalised = _choose_normalisations(context, attacker, method, held_back, specs)
 
     def measure(
         feature: str, scores: Sequence[FloatArray], count: int, scoring: str, silent: BoolArray,
@@ -503,18 +503,23 @@ def attack_method(
         )  # fmt: skip
 
     def score() -> Iterator[tuple[Any, ...]]:
-        main = context.amounts.least_segments
         for count, scoring in list_enrolments(main, counts, max(speech.counts)):
             ways = select_similarities(specs, scoring)
-            scores = [{name: side.score(name, way, count) for name, way in ways.items()}
+            scores = [{name: side.speech.score(name, way, count) for name, way in ways.items()}
                       for side in sides]  # fmt: skip
             for name in ways:
                 silent = ~speech.has_frames[name]
                 yield names[name], [of[name] for of in scores], count, scoring, silent
-            if count == main and scoring == "average" and len(specs) > 1:
+            if count != main or scoring != "average":
+                continue
+            for name, way in normalised.items():
+                relative = [side.score(name, ways[name], count, way) for side in sides]
+                silent = ~speech.has_frames[name]
+                yield f"{names[name]}-{way}norm", relative, count, scoring, silent
+            if len(specs) > 1:
                 joint, origin = _choose_weighting(context, attacker, method, features, specs)
                 if joint is not None:
-                    joined = [joint.add(of, side.has_frames, context.amounts.seconds)
+                    joined = [joint.add(of, side.speech.has_frames, context.amounts.seconds)
                               for of, side in zip(scores, sides, strict=True)]  # fmt: skip
                     silent = ~np.any([speech.has_frames[name] for name in joint.features], 0)
                     yield "joint", joined, count, scoring, silent, origin
@@ -527,6 +532,25 @@ def attack_method(
         )  # fmt: skip
 
 
+def _choose_normalisations(
+    context: AttackContext, attacker: ThreatModel, method: str, held_back: Sequence[Side],
+    specs: Mapping[str, FeatureSpec],
+) -> dict[str, str]:  # fmt: skip
+    """Return the normalisation of each embedding for which one wins on held-back readers."""
+    chosen: dict[str, str] = {}
+    readers = sum(len(side.speech.names) for side in held_back)
+    for name, spec in specs.items():
+        if readers and spec.kind.pointed:
+            way = choose_normalisation(
+                held_back, name, spec.kind.similarity(), context.amounts.least_segments
+            )
+            context.notes.append(
+                f"{method_name(method)}: {describe_choice(attacker.name, name, way, readers)}"
+            )
+            chosen |= {name: way} if way else {}
+    return chosen
+
+
 def list_enrolments(main: int, counts: Sequence[int], maximum: int) -> list[tuple[int, str]]:
     """List numbers of enrolled segments, each with its scorings."""
     return [
@@ -535,44 +559,6 @@ def list_enrolments(main: int, counts: Sequence[int], maximum: int) -> list[tupl
         if count <= maximum
         for scoring in (("average", "max") if count > 1 else ("average",))
     ]
-
-
-def _collect_sides(
-    context: AttackContext, attacker: ThreatModel, method: str,
-    features: Sequence[str | Feature], specs: Mapping[str, FeatureSpec],
-) -> list[AttackSpeech]:  # fmt: skip
-    """Return the speech to compare, and with outsiders' trials for the control attack, if any.
-
-    No outsider's trials are mapped by what was fitted to that outsider, because the judged readers'
-    trials are not either.
-    """
-    pieces = context.judged.pieces("enrolment")
-    published = context.extract_trials(method, features)
-    own = [context.extract_own(pieces, attacker, method, features)]
-    own += [
-        context.extract_own(pieces, attacker, method, tuple(specs), draw)
-        for draw in range(1, attacker.draws)
-    ]
-    first, *others = (
-        collect_speech(context.judged, context.amounts, specs, enrolment, published)
-        for enrolment in own
-    )
-    judged = reduce(AttackSpeech.add_segments, others, first)
-    maps = attacker.fits(context, method, specs) if attacker.fits else [FittedMap(lambda s: s)]
-    sides = [maps[0].apply(judged)]
-    readers, extracted = context.extract_outsiders(attacker, method, features)
-    trials = {
-        reader.name: speech
-        for reader in readers
-        if (speech := collect_trials(reader, extracted, specs, context.amounts)) is not None
-    }
-    number = {name: i for i, name in enumerate(trials)}
-    for fitted in maps[1:] or maps:
-        names = [name for name in trials if name not in fitted.readers]
-        if names and len(trials) > 1:
-            outsiders = {number[name]: trials[name] for name in names}
-            sides.append(fitted.apply(judged.with_trials(outsiders)))
-    return sides
 
 
 def _choose_weighting(

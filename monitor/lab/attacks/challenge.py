@@ -2,7 +2,8 @@
 
 Each utterance has one embedding, and a template is the mean of a speaker's utterances (2026 plan).
 The ignorant attacker enrols original speech, and the lazy-informed one anonymised speech. The
-semi-informed attacker also trains the network.
+semi-informed attacker also trains the network. With a background, scores are
+also normalised if this lowers the EER of the background readers, in a section of its own.
 """
 
 from __future__ import annotations
@@ -21,12 +22,23 @@ from monitor.kinds import FeatureSpec
 from monitor.lab.attacks.attackers import ATTACKERS, AttackContext, ThreatModel
 from monitor.lab.attacks.readers import Piece, Reader, Readers
 from monitor.lab.attacks.results import method_name
+from monitor.lab.attacks.sides import (
+    choose_normalisation,
+    collect_cohort,
+    describe_choice,
+    get_cohort,
+    make_halves,
+    split_cohort,
+)
 from monitor.lab.attacks.speech import CLEAR, ExtractedPiece, join_speech
 from monitor.lab.evaluation.listed import ListedTrials
+from monitor.lab.evaluation.verification import eer
 from monitor.lab.evaluation.voiceprivacy import EVALUATOR, TRAINED, ChallengeRow, format_rows
-from monitor.maths.scores import unit_vectors
+from monitor.lab.normalisation import score_normalised
+from monitor.maths.scores import Similarity, unit_vectors
+from monitor.protocols import Feature
 from monitor.sources.file import File
-from monitor.types import FloatArray
+from monitor.types import AnyArray, FloatArray, IntArray
 from monitor.virtual_files import Readable
 
 CHALLENGE = {
@@ -142,16 +154,46 @@ def _attack_lists(
     }
     if len(templates) < 2 or not trials:
         raise CorpusError("too few utterances could be protected and extracted")
-    means = unit_vectors(np.stack(list(templates.values())))
-    scores = np.stack(list(trials.values())) @ means.T
+    means, tests = (np.stack(list(rows.values())) for rows in (templates, trials))
     for note in listed.notes(templates, trials):
         context.notes.append(f"{method_name(method)}, {attacker.name}: {note}")
-    yield from listed.rows(
-        *section, scores,
-        {name: column for column, name in enumerate(templates)},
-        {name: row for row, name in enumerate(trials)},
-        {piece.name: piece.speaker for piece in context.judged.pieces("trials")},
-    )  # fmt: skip
+    scores = {section[0]: tests @ unit_vectors(means).T}
+    scores |= {
+        f"{section[0]} {way}-norm": score_normalised(way, tests, means, cohort, similarity)
+        for way, cohort, similarity in _normalise(context, method, attacker, extractor)
+    }
+    for network, matrix in scores.items():
+        yield from listed.rows(
+            network, section[1], matrix,
+            {name: column for column, name in enumerate(templates)},
+            {name: row for row, name in enumerate(trials)},
+            {piece.name: piece.speaker for piece in context.judged.pieces("trials")},
+        )  # fmt: skip
+
+
+def _normalise(
+    context: AttackContext, method: str, attacker: ThreatModel, extractor: Feature
+) -> Iterator[tuple[str, tuple[AnyArray, AnyArray], Similarity]]:
+    """Yield the normalisation with the lowest EER of background readers, and its cohort.
+
+    Nothing is yielded if that is the EER without normalisation.
+    """
+    name, count = extractor.spec.name, context.amounts.least_segments
+    cohort = collect_cohort(context, attacker, method, [extractor], {name: extractor.spec})
+    if cohort is None:
+        return
+    similarity = extractor.spec.kind.similarity()
+    held_back = split_cohort(cohort, make_halves(cohort.names))
+
+    def judge(scores: FloatArray, target: IntArray) -> float:
+        mated = target[:, None] == np.arange(scores.shape[1])
+        return -100 * eer(scores[mated], scores[~mated], "nearest")
+
+    way = choose_normalisation(held_back, name, similarity, count, judge)
+    choice = describe_choice(attacker.name, name, way, len(cohort.names))
+    context.notes.append(f"{method_name(method)}: {choice}")
+    if way:
+        yield way, get_cohort(cohort, name, count), similarity
 
 
 def _embed(

@@ -74,7 +74,9 @@ class AttackRow:
 
     method: str = key("", 'method of protection; "none" is the baseline')
     attacker: str = key()
-    feature: str = key("", 'feature of the attacker; "joint" is the weighted score of all')
+    feature: str = key(
+        "", 'feature; "joint" is the weighted score of all, "voice-znorm" a normalised score'
+    )
     segments: int = key("count", "L, segments per template")
     scoring: str = key("", '"average" or "max"')
     figures: Mapping[str, Figure] = key(
@@ -346,10 +348,13 @@ def list_caveats(results: AttackResults) -> list[str]:
 
 def _describe_scope(settings: Settings, rows: Sequence[AttackRow]) -> Iterator[str]:
     ways = len({(r.attacker, r.feature, r.segments, r.scoring) for r in rows})
-    yield (
+    chosen = (
         f"The strongest of {ways} attacks was chosen by its result, so its bits are slightly too "
-        f"high. With {plural(settings.readers, 'reader')}, differences within the intervals are "
-        "not significant."
+        "high. "
+    )
+    yield (chosen if ways > 1 else "") + (
+        f"With {plural(settings.readers, 'reader')}, differences within the intervals are not "
+        "significant."
     )
     words = "words" in map(takes, settings.features)
     yield (

@@ -11,7 +11,7 @@ import io
 import json
 import shlex
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -35,7 +35,7 @@ from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.report.model import Figure
 from monitor.lab.result_cache import ResultCache, result_key
-from monitor.lab.utility import PROGRAM, get_measure
+from monitor.lab.utility import FAILURE, PROGRAM, get_measure
 from monitor.maths.scores import Similarity
 from monitor.npz import read_arrays
 from monitor.protocols import Feature
@@ -50,12 +50,22 @@ from monitor.training.feature_extraction import (
 )
 from monitor.training.voices import SessionFrames, session_frames, units_of
 from monitor.transcripts.choice import SIDECAR, words_mark
-from monitor.types import AnyArray, Block, BoolArray, FloatArray, Frames, IntArray, Record, Words
+from monitor.types import (
+    AnyArray,
+    Block,
+    BoolArray,
+    EarlyFrames,
+    FloatArray,
+    Frames,
+    IntArray,
+    Record,
+    Words,
+)
 
 # The clock is the clear recording's speech, so a trial is the same stretch of talk for every
 # anonymiser. If the output is silent there, the trial still counts, without evidence.
 CLEAR = "none"  # the method without protection
-_VERSION = 2  # of cached results: raise it when anonymisers, features or networks change
+_VERSION = 3  # of cached results: raise it when anonymisers, features or networks change
 _BLOCK_SECONDS = 30.0
 
 
@@ -65,6 +75,11 @@ class ExtractedPiece:
 
     frames: SpeechFrames
     measured: Mapping[str, Record] = field(default_factory=dict)
+
+    @property
+    def is_measured(self) -> bool:
+        """False if a measure failed."""
+        return not any(FAILURE in record for record in self.measured.values())
 
 
 def extract_protected(
@@ -145,10 +160,14 @@ def align_to_clear(frames: Frames, clear: BoolArray) -> SpeechFrames:
             track.values,
             to_clear(track.ticks),
             None if track.spans is None else to_clear(track.spans[:, 0]),
+            track.early and replace(track.early, ticks=to_clear(track.early.ticks)),
         )
         for name, track in frames.tracks.items()
     }
     return SpeechFrames(clear, tracks)
+
+
+_EARLY = {key: f"early_{key}" for key in ("ticks", "values", "seconds")}
 
 
 def pack(piece: ExtractedPiece) -> bytes:
@@ -159,6 +178,8 @@ def pack(piece: ExtractedPiece) -> bytes:
         arrays[f"values{i}"], arrays[f"at{i}"] = track.values, track.at
         if track.since is not None:
             arrays[f"since{i}"] = track.since
+        if track.early is not None:
+            arrays |= {f"{name}{i}": getattr(track.early, key) for key, name in _EARLY.items()}
     header = {"tracks": list(frames.tracks), "lost": frames.lost, "measured": piece.measured}
     arrays["said"] = np.array(json.dumps(header))
     file = io.BytesIO()
@@ -171,7 +192,14 @@ def unpack(data: bytes) -> ExtractedPiece:
     arrays = read_arrays(io.BytesIO(data))
     header = json.loads(arrays["said"].item())
     tracks = {
-        name: SpeechTrack(arrays[f"values{i}"], arrays[f"at{i}"], arrays.get(f"since{i}"))
+        name: SpeechTrack(
+            arrays[f"values{i}"],
+            arrays[f"at{i}"],
+            arrays.get(f"since{i}"),
+            EarlyFrames(**{key: arrays[f"{name_of}{i}"] for key, name_of in _EARLY.items()})
+            if f"{_EARLY['ticks']}{i}" in arrays
+            else None,
+        )
         for i, name in enumerate(header["tracks"])
     }
     return ExtractedPiece(
@@ -224,6 +252,7 @@ class PieceExtractor:
     setup: FeatureSetup = AS_ENVIRONMENT
     progress: Callable[[float], None] = lambda _: None  # called with seconds of audio done
     missing: dict[str, str] = field(default_factory=dict)  # reason of each failure, by piece
+    unmeasured: dict[str, bytes] = field(default_factory=dict)  # results with a failed measure
     seconds: ExtractedSeconds = field(default_factory=ExtractedSeconds)  # counts each piece once
     _failed: dict[str, str] = field(default_factory=dict)
     _counted: set[str] = field(default_factory=set)
@@ -263,7 +292,7 @@ class PieceExtractor:
             except SourceError as error:
                 self.missing[request.piece.name] = str(error)
                 continue
-            content = self.cache.read(key) if self.cache else None
+            content = self.unmeasured.get(key) or (self.cache.read(key) if self.cache else None)
             if content is None:
                 todo.setdefault(request.piece, {})[key] = request
                 continue
@@ -272,12 +301,14 @@ class PieceExtractor:
                 contents[request] = content
 
         def store(results: Sequence[_Extracted]) -> None:
-            for key, request, outcome in results:
+            for key, request, outcome, is_measured in results:
                 self.seconds.computed += self._count(key, request.piece)
                 if isinstance(outcome, str):
                     self._failed[key] = self.missing[request.piece.name] = outcome
                     continue
-                if self.cache:
+                if not is_measured:
+                    self.unmeasured[key] = outcome
+                elif self.cache:
                     self.cache.write(key, outcome)
                 if give:
                     contents[request] = outcome
@@ -301,21 +332,21 @@ class PieceExtractor:
         return piece.seconds
 
 
-_Extracted: TypeAlias = tuple[str, ExtractionRequest, bytes | str]
+_Extracted: TypeAlias = tuple[str, ExtractionRequest, bytes | str, bool]
 _Task: TypeAlias = tuple[tuple[str, ExtractionRequest], ...]
 
 
 def _extract_task(
     features: Sequence[str | Feature], setup: FeatureSetup, task: _Task
 ) -> list[_Extracted]:
-    """Return the key and request of each result of a task, with its content or failure reason."""
+    """Return key, request, content or failure reason, and success of measures, by result."""
     outcomes: list[_Extracted] = []
     for key, r in task:
         try:
             piece = extract_protected(r.piece, r.method, r.seed, features, r.measures, setup)
-            outcomes.append((key, r, pack(piece)))
+            outcomes.append((key, r, pack(piece), piece.is_measured))
         except SourceError as error:
-            outcomes.append((key, r, str(error)))
+            outcomes.append((key, r, str(error), False))
     return outcomes
 
 
@@ -368,14 +399,19 @@ class AttackSpeech:
         A similarity compares with the sum of L segments, or with each if it is ``by_slice``. A
         reader with fewer than L segments is compared by all of them.
         """
-        first = [rows[:count, columns] for rows in self.segments[feature]]
+        templates = self.sum_segments(feature, count)[:, columns]
         if similarity.by_slice:
+            first = [rows[:count, columns] for rows in self.segments[feature]]
             longest = max(map(len, first))
             # repeating a segment does not change the maximum
             first = [np.concatenate([s, s[:1].repeat(longest - len(s), 0)]) for s in first]
-        templates = np.stack(first if similarity.by_slice else [s.sum(axis=0) for s in first])
+            templates = np.stack(first)
         prepared = similarity.prepare(templates)
         return similarity.score_each(prepared, self.trials[feature][:, columns])
+
+    def sum_segments(self, feature: str, count: int) -> AnyArray:
+        """Return the sum of every reader's first segments, shape (N, M)."""
+        return np.stack([rows[:count].sum(axis=0) for rows in self.segments[feature]])
 
     def add_segments(self, other: AttackSpeech) -> AttackSpeech:
         """Add the segments of another draw of the same readers; ignore one that lost a reader."""
@@ -387,6 +423,19 @@ class AttackSpeech:
             if name in other.segments
         }
         return replace(self, segments={**self.segments, **segments})
+
+    def select(self, names: Collection[str]) -> AttackSpeech:
+        """Return the speech of these readers."""
+        chosen = [i for i, name in enumerate(self.names) if name in names]
+        rows = np.flatnonzero(np.isin(self.target, chosen))
+        return AttackSpeech(
+            tuple(self.names[i] for i in chosen),
+            {name: tuple(own[i] for i in chosen) for name, own in self.segments.items()},
+            {name: totals[rows] for name, totals in self.trials.items()},
+            {name: flags[rows] for name, flags in self.has_frames.items()},
+            np.searchsorted(chosen, self.target[rows]),
+            tuple(self.trial_names[i] for i in rows),
+        )
 
     def with_trials(self, trials: Mapping[int, Mapping[str, AnyArray]]) -> AttackSpeech:
         """Compare with the trials of numbered outsiders; ``target`` is the outsider."""

@@ -272,7 +272,8 @@ def command(options: AttackOptions) -> int:
         "keep it private"
     )
     tried = len(results.settings.methods) == len(prepared.config.methods)
-    return 0 if tried and not prepared.context.extractor.missing else INCOMPLETE
+    extractor = prepared.context.extractor
+    return 0 if tried and not extractor.missing and not extractor.unmeasured else INCOMPLETE
 
 
 def _say_plan(prepared: Preparation, *, resumes: bool) -> None:

@@ -557,6 +557,9 @@ def command(options: EvaluateOptions) -> int:
     from monitor.lab.report.model import Table
     from monitor.lab.report.renderers import print_table
 
+    alone = {"help", "bibtex"} & set(options.figures or ())
+    if alone and len(options.figures or ()) > 1:
+        raise UsageError(f"--figures {min(alone)} prints no figures: leave out the other names")
     if options.figures == ("help",):
         print_table(Table.from_numbers(("", ""), list_catalogue(), names=2), made_console(_WIDE))
         return 0

@@ -8,7 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from monitor.corpus.trials import TrialLists, find_enrolment_folder, parse_folder, read_trial_lists
+from monitor.corpus.trials import (
+    FolderName,
+    TrialLists,
+    find_enrolment_folder,
+    parse_folder,
+    read_trial_lists,
+)
 from monitor.errors import UsageError
 from monitor.lab.evaluation.input.files import read_map
 from monitor.lab.evaluation.verification import eer
@@ -62,12 +68,16 @@ class ListedTrials:
     @property
     def dataset(self) -> str:
         """Name of the data set, without part and suffix."""
-        return parse_folder(self.folder.name)[0]
+        return self._name.dataset
 
     @property
     def is_anonymised(self) -> bool:
         """True if the name of the folder has a suffix, as those of anonymised data do."""
-        return bool(parse_folder(self.folder.name)[2])
+        return bool(self._name.suffix)
+
+    @property
+    def _name(self) -> FolderName:
+        return parse_folder(self.folder.name) or FolderName(self.folder.name, "", "")
 
     def notes(self, speakers: Container[str], utterances: Container[str]) -> Iterator[str]:
         """Yield a line for each list with pairs that lack an enrolled speaker or a trial."""
@@ -107,7 +117,7 @@ class ListedTrials:
                 )
             columns = np.array([speakers[speaker] for speaker, _ in pairs])
             values = scores[np.array([utterances[trial] for _, trial in pairs]), columns]
-            subset = name.partition("_")[2] or parse_folder(self.folder.name)[1] or "all"
+            subset = name.partition("_")[2] or self._name.part or "all"
             rate = eer(values[mated], values[~mated], "nearest")
             yield ChallengeRow(network, self.dataset, subset, sides, rate)
             enrolled = np.array([self.genders.get(speaker, "") for speaker, _ in pairs])

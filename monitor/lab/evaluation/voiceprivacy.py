@@ -8,13 +8,13 @@ A folder of results (``exp/asv_orig``, ``exp/asv_anon_SUFFIX``) keeps embeddings
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from monitor.corpus.trials import parse_folder
 from monitor.errors import StoreError, UsageError
 from monitor.lab.evaluation.comparisons import Comparisons, ScoreList, natural
 from monitor.lab.evaluation.evaluating import evaluate
@@ -35,10 +35,6 @@ _VECTORS, _PICKLED = "speaker_vectors.npy", "speaker_vectors.pt"
 _CONVERT = (
     'python -c \'import glob, numpy, torch; [numpy.save(p[:-2] + "npy", torch.load(p, "cpu")) '
     f'for p in glob.glob("exp/**/{_PICKLED}", recursive=True)]\''
-)
-_ENROLS = re.compile(r"(?P<set>.+)_enrolls(?P<suffix>_.+)?")
-_TRIALS = re.compile(
-    r"(?P<set>.+)_trials(?:_(?P<part>all|mixed|[fm](?:_(?:all|common))?))?(?P<suffix>_.+)?"
 )
 _CLEAR = ("asv_orig", "asv_ssl")
 _NEAR = 1e-3
@@ -156,14 +152,14 @@ class VoicePrivacyResults:
         places_of_lists = (up / "data" for up in path.resolve().parents[:4])
         lists = data or next(filter(Path.is_dir, places_of_lists), None)
         folders = sorted(folder for folder in root.iterdir() if folder.is_dir())
-        enrols = {(m["set"], m["suffix"] or ""): folder for folder in folders
-                  if (m := _ENROLS.fullmatch(folder.name))}  # fmt: skip
+        enrols = {(own.dataset, own.suffix): folder for folder in folders
+                  if (own := parse_folder(folder.name)) and own.enrols}  # fmt: skip
         entries = []
         for folder in folders:
-            match = _TRIALS.fullmatch(folder.name)
-            if match is None or not (folder / "utt-level").is_dir():
+            parsed = parse_folder(folder.name)
+            if parsed is None or parsed.enrols or not (folder / "utt-level").is_dir():
                 continue
-            name, subset, suffix = match["set"], match["part"] or "", match["suffix"] or ""
+            name, subset, suffix, _ = parsed
             where = None if lists is None else lists / f"{name}_trials{'_' * bool(subset)}{subset}"
             listed = where / "trials" if where and (where / "trials").is_file() else None
             pairs = (("oo", ""),) if not suffix else (("oa", ""), ("aa", suffix))
@@ -369,9 +365,8 @@ class VoicePrivacyResults:
 
     def _utt2spk(self, dataset: str) -> dict[str, str]:
         """Read the speakers of the data folder of that name, or of its clear one."""
-        match = _ENROLS.fullmatch(dataset) or _TRIALS.fullmatch(dataset)
-        suffix = match["suffix"] or "" if match else ""
-        names = (dataset, dataset.removesuffix(suffix) if suffix else dataset)
+        parsed = parse_folder(dataset)
+        names = (dataset, dataset.removesuffix(parsed.suffix) if parsed else dataset)
         files = [] if self.data is None else [self.data / name / "utt2spk" for name in names]
         file = next(filter(Path.is_file, files), None)
         words = {} if file is None else read_map(file)

@@ -10,14 +10,14 @@ import pytest
 from monitor.corpus import find
 from monitor.errors import CorpusError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT
-from monitor.lab.attacks.attackers import ATTACKERS, AttackContext
+from monitor.lab.attacks.attackers import ATTACKERS, AttackContext, Background
 from monitor.lab.attacks.challenge import choose_embedding, choose_listed, try_lists
 from monitor.lab.attacks.readers import Piece, Reader, Readers
 from monitor.lab.attacks.speech import CLEAR, ExtractedPiece
 from monitor.lab.evaluation.listed import ListedTrials
 from monitor.training.feature_extraction import SpeechTrack
 from tests.cli.test_score import table_of
-from tests.lab.attacks.test_alignment import AMOUNTS, SECONDS, Planted
+from tests.lab.attacks.test_alignment import AMOUNTS, SECONDS, Planted, Shared, people
 from tests.lab.evaluation import kits
 
 WOMEN, MEN, TRIALS = 6, 6, 3
@@ -64,6 +64,22 @@ def test_tables_show_what_is_planted(bench, folder):
             assert original == rates["none"]["ASV_eval", part, *sides[0]] < 10
             assert ignorant > 25
             assert lazy < 10 if method == "turned" else lazy > 25
+
+
+def test_normalised_scores_have_a_section_if_they_lower_the_rate_of_held_back_people(bench, folder):
+    others = Background((), people(range(2000, 2020)))
+    context = replace(bench, extractor=Shared(), background=others)
+    listed = ListedTrials.from_folder(folder)
+    rates = table_of(try_lists(context, listed, {"none": [ATTACKERS["ignorant"]]})["none"])
+    plain, normalised = dict.fromkeys(section for section, *_ in rates)
+    assert plain == "ASV_eval"
+    assert normalised in {f"ASV_eval {way}-norm" for way in "zts"}
+    key = "mixed", "original", "original"
+    assert rates[normalised, *key] < rates[plain, *key] - 5
+    assert any("-norm wins on 20 background readers" in note for note in context.notes)
+    context = replace(bench, background=others, notes=[])
+    rates = table_of(try_lists(context, listed, {"none": [ATTACKERS["ignorant"]]})["none"])
+    assert {section for section, *_ in rates} == {"ASV_eval"}
 
 
 class PartlySilent(Planted):

@@ -16,21 +16,33 @@ from monitor.errors import CorpusError, SourceError
 from monitor.features.extractor import Extractor
 from monitor.features.framing import join_runs
 from monitor.features.registry import make
-from monitor.lab.attacks.readers import SEGMENT_SECONDS, Amounts, Piece, choose_readers
+from monitor.lab.attacks.attackers import AttackContext
+from monitor.lab.attacks.attacking import measure_utility
+from monitor.lab.attacks.readers import (
+    SEGMENT_SECONDS,
+    Amounts,
+    Piece,
+    Reader,
+    Readers,
+    choose_readers,
+)
 from monitor.lab.attacks.speech import (
     CLEAR,
     ExtractedPiece,
     PieceExtractor,
     align_to_clear,
     extract_protected,
+    join_speech,
     pack,
     unpack,
 )
 from monitor.lab.result_cache import ResultCache
 from monitor.sources.file import File
 from monitor.training.feature_extraction import SpeechFrames, SpeechTrack
+from monitor.training.voices import collect
 from monitor.types import Block, Frames, Track
 from tests.lab.attacks.conftest import AMOUNTS
+from tests.sounds import RATE, synthetic
 
 
 def spoken(pieces) -> float:
@@ -164,6 +176,25 @@ def test_draws_are_those_of_the_seed_and_the_piece(pieces):
     assert not same(first, other)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [3.0, 4.7, 7.5])
+def test_a_short_utterance_has_the_embedding_of_a_clear_evaluation(tmp_path, seconds):
+    """The network's first frame is complete after 3 s of speech: shorter ones have early frames."""
+    path = tmp_path / "ann" / "a.wav"
+    path.parent.mkdir()
+    soundfile.write(path, synthetic(seconds, 120.0), RATE)
+    (voice,), specs, _ = collect(find(tmp_path), features=["voice"])
+    piece = Piece(path, "a", "ann", 0.0, seconds)
+    extractor = PieceExtractor(ResultCache(tmp_path / "heard"))
+    extracted = extractor.extract([piece], CLEAR, 0, ["voice"])
+    session = join_speech([piece], extracted, specs)
+    assert session is not None
+    expected, frames = voice.sessions[0]["voice"], session["voice"]
+    total = frames.total(0, frames.length)
+    assert total.any()
+    assert total == pytest.approx(expected.total(0, expected.length), abs=1e-6)
+
+
 def said(path: Path, word: str) -> None:
     rows = [f"{i / 2}\t{i / 2 + 0.4}\t{word} moon" for i in range(120)]
     path.with_suffix(".tsv").write_text("\n".join(["start\tend\ttext", *rows]))
@@ -215,3 +246,30 @@ def test_a_program_that_fails_is_named_and_another_of_that_name_is_heard_anew(pi
     program.write_text("#!/bin/sh\nfalse\n")
     assert ears.extract(pieces, f"command:{program}", 1, ["f0"]) == {}
     assert all("exit status 1" in why for why in ears.missing.values())
+
+
+@pytest.mark.parametrize("failure", ["exit 3", "exit 0"])
+def test_a_failed_recogniser_is_named_and_runs_again(pieces, tmp_path, failure):
+    """It fails, or prints no words, for one of the recordings."""
+    program, log = tmp_path / "asr.sh", tmp_path / "log"
+    program.write_text(f"#!/bin/sh\ncat > {log}.wav; echo >> {log}\n"
+                       f"test -e {log}.done || {{ touch {log}.done; {failure}; }}\n"
+                       "echo one two\n")  # fmt: skip
+    program.chmod(0o700)
+    measures = [f"command:{program}"]
+    for failed in (1, 0):  # the second is another run of the attack
+        extractor = PieceExtractor(ResultCache(tmp_path / "heard"))
+        for _ in range(2):
+            found = extractor.extract(pieces, CLEAR, 0, ["f0"], measures)
+        assert len(found) == len(pieces)
+        assert [piece.is_measured for piece in found.values()].count(False) == failed
+        assert len(extractor.unmeasured) == failed
+        assert len(list((tmp_path / "heard").iterdir())) == len(pieces) - failed
+        readers = Readers((Reader("r", (), (), tuple(pieces)),), "cross")
+        context = AttackContext(readers, None, ("f0",), tuple(measures), AMOUNTS, extractor, 0,
+                                tmp_path)  # fmt: skip
+        (figure,) = measure_utility(context, CLEAR)
+        assert figure.value == 0.0
+        named = [note for note in context.notes if pieces[0].name in note]
+        assert len(named) == len(context.notes) == failed
+    assert len(log.read_text()) == len(pieces) + 1

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from monitor.contents import ARCHIVES
 from monitor.errors import UsageError
 from monitor.lab.evaluation.comparisons import natural
 from monitor.lab.evaluation.input.enrolments import SCORINGS
 from monitor.lab.evaluation.input.files import Progress, Rows, arrays_at, kind_of, text_lines
-from monitor.lab.evaluation.input.kaldi import SUFFIXES, read_archive
+from monitor.lab.evaluation.input.kaldi import read_archive
 from monitor.lab.evaluation.input.lists import SPEAKER, RawScores, role_of
 from monitor.lab.evaluation.input.matching import EvaluationInput, check_matrix
 from monitor.lab.evaluation.memory import scratch
@@ -69,7 +70,7 @@ def read_vectors(path: Path) -> Vectors:
     a column ``speaker`` and d columns of numbers. Sessions are optional in each. The fourth is an
     archive of Kaldi (``.ark``, ``.scp``), with ``utt2spk`` beside it.
     """
-    if path.suffix.lower() in SUFFIXES:
+    if path.suffix.lower() in ARCHIVES:
         return Vectors(path.name, *read_archive(path))
     kind = kind_of(path)
     if kind == "npy":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import warnings
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
@@ -12,13 +13,13 @@ import numpy as np
 
 from monitor.errors import StoreError, UsageError
 from monitor.lab.evaluation.input.files import opening, read_map, text_lines
+from monitor.safe_text import printable
 from monitor.tables import need
 from monitor.types import FloatArray
 
-SUFFIXES = (".ark", ".scp")
 _BROKEN = (
     *(ArithmeticError, AssertionError, EOFError, LookupError, MemoryError, OSError, RuntimeError),
-    *(struct.error, TypeError, ValueError),
+    *(struct.error, TypeError, ValueError, Warning),
 )
 _VECTORS = (b"FV ", b"DV ", b"FM ", b"DM ", b"CM ", b"CM2", b"CM3")
 
@@ -36,19 +37,21 @@ def read_archive(path: Path) -> tuple[FloatArray, tuple[str, ...]]:
         StoreError: a file is missing or damaged.
     """
     entries = _scp_entries(path) if path.suffix.lower() == ".scp" else _ark_entries(path)
-    keys, vectors = [], []
+    keys, vectors = dict[str, None](), []
     for key, array in entries:
+        if key in keys:
+            raise UsageError(f"{path.name} has {printable(key)} twice: write each key once")
         vector = array[0] if array.ndim == 2 and len(array) == 1 else array
         if vector.ndim != 1:
             raise UsageError(
-                f"{path.name}: {key} has shape {array.shape}, not (d,). Write one vector"
+                f"{path.name}: {printable(key)} has shape {array.shape}, not (d,). Write one vector"
             )
-        keys.append(key)
+        keys[key] = None
         vectors.append(vector)
     if len(sizes := {vector.size for vector in vectors}) > 1:
         raise UsageError(f"{path.name}: embeddings of {min(sizes)} to {max(sizes)} dimensions")
     values = np.stack(vectors) if vectors else np.empty((0, 1))
-    return values, _speakers(path, keys)
+    return values, _speakers(path, list(keys))
 
 
 def _speakers(path: Path, keys: list[str]) -> tuple[str, ...]:
@@ -59,7 +62,7 @@ def _speakers(path: Path, keys: list[str]) -> tuple[str, ...]:
     if not set(keys) & owners.keys() and set(keys) <= set(owners.values()):
         return tuple(keys)  # a mean for each speaker
     if unknown := next((key for key in keys if key not in owners), None):
-        raise UsageError(f"{path.name}: {unknown} has no speaker in utt2spk")
+        raise UsageError(f"{path.name}: {printable(unknown)} has no speaker in utt2spk")
     return tuple(owners[key] for key in keys)
 
 
@@ -99,12 +102,13 @@ def _entry(path: Path, key: str, file: BytesIO) -> FloatArray:
     is_text = head.lstrip()[:1] == b"["
     is_valid = is_text or (head[:2] == b"\0B" and head[2:] in _VECTORS)
     if not is_valid:
-        raise UsageError(f"{path.name}: {key} is no vector of numbers")
+        raise UsageError(f"{path.name}: {printable(key)} is not a vector of numbers")
     return np.asarray(_read(path, need("kaldiio.matio").read_kaldi, file))
 
 
 def _read(path: Path, read: Any, file: BytesIO) -> Any:
     try:
-        return read(file)
+        with warnings.catch_warnings(action="error"):
+            return read(file)
     except _BROKEN:
         raise StoreError(f"{path.name} is damaged or cut short: write it again") from None

@@ -380,7 +380,10 @@ def test_keys_of_an_archive_may_be_speakers(tmp_path):
         ({"u": np.ones((300, 8))}, {"u": "ann"}, None, r"u has shape \(300, 8\)"),
         ({"u": np.ones(8)}, {"v": "ann"}, None, "u has no speaker in utt2spk"),
         ({"u": np.ones(8)}, {"u": "ann"}, lambda whole: whole[:-3], "damaged or cut short"),
-        ({"u": np.ones(8)}, {"u": "ann"}, lambda _: b"u PKL\x80\x04N.", "no vector"),
+        ({"u": np.ones(8)}, {"u": "ann"}, lambda whole: whole + whole, "u twice"),
+        ({"u": np.ones(8)}, {"u": "ann"}, lambda _: b"u PKL\x80\x04N.", "not a vector"),
+        ({"u": np.ones(8), "v": np.ones(7)}, dict.fromkeys("uv", "ann"), None, "7 to 8 dim"),
+        ({"u": np.full(8, np.nan)}, {"u": "ann"}, None, "not finite"),
     ],
 )
 def test_other_archives_are_refused(tmp_path, rows, owners, change, said):
