@@ -177,7 +177,7 @@ def test_a_network_that_learnt_nothing_good_is_not_used_alone(bench, monkeypatch
     assert "uses the adapted voice network" not in bench.notes[0]
     bits = {name: float(each) for name, each in re.findall(r"(\w+) (\d\.\d\d)", bench.notes[0])}
     assert bits["adapted"] < bits["shipped"]
-    assert bits["both"] == pytest.approx(bits["shipped"], abs=0.1)  # it changes few ranks
+    assert bits["both"] == pytest.approx(bits["shipped"], abs=0.2)  # it changes few ranks
 
 
 def test_where_nothing_can_be_learnt_it_is_no_weaker_than_one_who_did_not_try(bench):
