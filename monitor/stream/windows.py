@@ -347,7 +347,7 @@ class WindowEvidence:
     ) -> list[_Row]:
         """Return a part of these totals, cut into windows from a tick of speech on."""
         rows = list[_Row]()
-        for is_early in (False, True):
+        for is_early in (False, True) if is_fine else (False,):
             chains = {}
             for name in self._embedders:
                 chain = self._chain(name, begin, end, is_early=is_early, is_fine=is_fine)
@@ -403,8 +403,10 @@ class WindowEvidence:
             value = self._embed(name, end, begin, remaining)
             total += value if count else value * (window / remaining)
             return total, count + 1, window * count + remaining
-        step = _HALF if is_fine else _SHORT
-        remaining = (remaining + _SHORT - _LEAST) // step * step
+        if is_fine:
+            remaining = (remaining + _SHORT - _LEAST) // _HALF * _HALF
+        else:  # of real sound, so that it need not be embedded again
+            remaining = max(self._sound.spoken - begin, 0) // _SHORT * _SHORT
         if remaining >= _SHORT:
             total, count = total + self._embed(name, end, begin, remaining), count + 1
         return (total, count, max(end.spoken, begin + remaining)) if count else None
