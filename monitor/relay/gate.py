@@ -209,8 +209,8 @@ class Gate:
             if sum(map(len, self._step)) < size:
                 break
             step = np.concatenate(self._step)
-            heard = Block(step, *key)  # as a whole, so that no cutting changes a figure
-            bits = [reading.bits for m in way.monitors for reading in self._hear(m, heard)]
+            block = Block(step, *key)  # as a whole, so that no cutting changes a figure
+            bits = [reading.bits for m in way.monitors for reading in self._hear(m, block)]
             silence = Block(np.zeros(round(TAIL_SECONDS * key[0]), np.float32), *key)
             bits += [self._windows[m].bits(silence) for m in way.monitors]
             if self._exceeds(bits):

@@ -129,7 +129,7 @@ class _Sound:
 
     @property
     def is_fresh(self) -> bool:
-        """Whether windows of the whole recording do not stand for this one yet."""
+        """True until windows of the whole recording represent this one."""
         if self.is_whole:
             return max(self.tick / BACK_SECONDS, self.spoken / CLOSE_SECONDS) < TICKS_PER_SECOND
         most = _FRESH_TICKS if self.spoken else _UNOPENED_TICKS
@@ -255,7 +255,7 @@ class WindowEvidence:
                 self._sums[name] += self._embed(name, sound, self._counted * _GRID, _SHORT)
             self._counted += 1
         sound.forget(first)
-        self._listeners = [each for each in self._listeners if each.is_fresh]
+        self._listeners = [listener for listener in self._listeners if listener.is_fresh]
         if self._embedders:
             phase = sound.tick * _PHASE_STEP % 1.0
             self._listeners.append(_Sound(self._monitor, self._summed, silent_ticks=phase))
@@ -274,8 +274,8 @@ class WindowEvidence:
                 rows += self._rows(start, end)
         rows += self._last_seconds(end)
         for listener in self._listeners:
-            heard = listener.ended(silence)
-            rows += self._chains(heard.totals, heard, 0, is_fine=True)
+            ended = listener.ended(silence)
+            rows += self._chains(ended.totals, ended, 0, is_fine=True)
             listener.keep_real()
         self._end = self._whole(end)
         earlier = self._carried + self.before
@@ -393,11 +393,7 @@ class WindowEvidence:
             count, begin = count + 1, begin + window
         remaining = end.spoken - begin
         if is_early:
-            remaining = (
-                remaining // _SHORT * _SHORT
-                if remaining >= _SHORT
-                else _SHORT * (remaining >= _LEAST)
-            )
+            remaining = max(remaining // _SHORT, int(remaining >= _LEAST)) * _SHORT
             if count == _EARLY_WINDOWS or not remaining:
                 return None
             value = self._embed(name, end, begin, remaining)

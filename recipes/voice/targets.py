@@ -13,6 +13,7 @@ import torch
 from monitor.features.own_network import Network, network_bytes
 from monitor.files import atomic_write
 from monitor.lab.adapting.fine_tuning import TrainableVoice
+from monitor.maths.scores import unit_vectors
 from monitor.types import FloatArray
 from recipes.voice.clips import Clips
 from recipes.voice.teacher import read_teacher
@@ -55,17 +56,13 @@ def joined(first: FloatArray, second: FloatArray) -> FloatArray:
         Shape (n, a), of length 1.
     """
     centre = first.mean(axis=0)
-    ours, theirs = (_unit(each - each.mean(axis=0)) for each in (first, second))
+    ours, theirs = (unit_vectors(each - each.mean(axis=0)) for each in (first, second))
     both = np.concatenate([ours, theirs], axis=1)
     reduced = both @ np.linalg.svd(both, full_matrices=False)[2][: ours.shape[1]].T
     left, _, right = np.linalg.svd(reduced.T @ ours, full_matrices=False)
     around = np.sqrt(1 - centre @ centre)  # root mean square length of the first less its centre
-    return _unit(centre + around * _unit(reduced @ left @ right))
-
-
-def _unit(vectors: FloatArray) -> FloatArray:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / lengths, np.float32)
+    turned = centre + around * unit_vectors(reduced @ left @ right)
+    return np.asarray(unit_vectors(turned), np.float32)
 
 
 def _ecapa(folder: Path) -> _Embed:
@@ -73,7 +70,8 @@ def _ecapa(folder: Path) -> _Embed:
 
     def embed(windows: FloatArray) -> FloatArray:
         with torch.inference_mode():
-            return _unit(network(torch.from_numpy(bands_of(list(windows)))).numpy())
+            said = network(torch.from_numpy(bands_of(list(windows)))).numpy()
+            return np.asarray(unit_vectors(said), np.float32)
 
     return embed
 

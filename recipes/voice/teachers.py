@@ -19,6 +19,7 @@ import soundfile
 import soxr
 
 from monitor.features.own_network import Network, network_bytes
+from monitor.maths.scores import unit_vectors
 from monitor.networks.layers import RATE
 from monitor.networks.voice import VoiceNetwork, shipped
 from monitor.types import FloatArray, IntArray
@@ -129,7 +130,7 @@ def _windows(sound: FloatArray, most: int) -> FloatArray:
 def _embedded(trials: Trials, embed: Embed) -> Trials:
     """Unit embeddings of all windows."""
     return [
-        (_unit(embed(template)), [_unit(embed(test)) for test in tests if len(test)])
+        (unit_vectors(embed(template)), [unit_vectors(embed(test)) for test in tests if len(test)])
         for template, tests in trials
         if len(template)
     ]
@@ -137,7 +138,7 @@ def _embedded(trials: Trials, embed: Embed) -> Trials:
 
 def _scores(said: Trials, parts: bool) -> tuple[FloatArray, IntArray]:
     """Centred cosines of tests, or of each of their windows, with templates; and whose they are."""
-    templates = _unit(np.stack([template.mean(axis=0) for template, _ in said]))
+    templates = unit_vectors(np.stack([template.mean(axis=0) for template, _ in said]))
     tests = [
         (each, column)
         for column, (_, tests) in enumerate(said)
@@ -145,12 +146,10 @@ def _scores(said: Trials, parts: bool) -> tuple[FloatArray, IntArray]:
         for each in (test if parts else [test.mean(axis=0)])
     ]
     centre = templates.mean(axis=0)
-    heard = _unit(np.stack([each for each, _ in tests])) - centre
-    return _unit(heard) @ _unit(templates - centre).T, np.array([column for _, column in tests])
-
-
-def _unit(vectors: FloatArray) -> FloatArray:
-    return np.asarray(vectors / np.linalg.norm(vectors, axis=-1, keepdims=True))
+    heard = unit_vectors(np.stack([each for each, _ in tests])) - centre
+    return unit_vectors(heard) @ unit_vectors(templates - centre).T, np.array(
+        [column for _, column in tests]
+    )
 
 
 if __name__ == "__main__":

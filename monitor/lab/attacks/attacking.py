@@ -472,13 +472,7 @@ def attack_method(
     The counts are L, further numbers of segments per template. There is no row for a count that no
     reader reaches.
     """
-    features_by_name = context.get_features(attacker, method)
-    features = tuple(features_by_name.values())
-    made = make_features(features, context.extractor.setup)
-    specs = {feature.spec.name: feature.spec for feature in made}
-    names = dict(zip(specs, features_by_name, strict=True))
-    if attacker.only_embeddings:
-        specs = {name: spec for name, spec in specs.items() if spec.kind.pointed}
+    features, specs, names = _choose_specs(context, attacker, method)
     sides, held_back = collect_sides(context, attacker, method, features, specs)
     speech, *outside = (side.speech for side in sides)
     main = context.amounts.least_segments
@@ -530,6 +524,20 @@ def attack_method(
             score(), lambda task: pool.submit(measure, *task), lambda row, _: row.result(),
             lambda: threads, None,
         )  # fmt: skip
+
+
+def _choose_specs(
+    context: AttackContext, attacker: ThreatModel, method: str
+) -> tuple[tuple[str | Feature, ...], dict[str, FeatureSpec], dict[str, str]]:
+    """Return the attacker's features, the specs to score by name, and the names in rows."""
+    features_by_name = context.get_features(attacker, method)
+    features = tuple(features_by_name.values())
+    made = make_features(features, context.extractor.setup)
+    specs = {feature.spec.name: feature.spec for feature in made}
+    names = dict(zip(specs, features_by_name, strict=True))
+    if attacker.only_embeddings:
+        specs = {name: spec for name, spec in specs.items() if spec.kind.pointed}
+    return features, specs, names
 
 
 def _choose_normalisations(

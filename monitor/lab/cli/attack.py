@@ -214,7 +214,6 @@ def command(options: AttackOptions) -> int:
     are better. No audio is written. To continue an interrupted test, run the same command again.
     Exit status 4 if something could not be used.
     """
-    from monitor.cli.inputs import load_speaker_model
     from monitor.corpus.folders import find, find_others
     from monitor.lab.attacks.attacking import prepare, try_methods
     from monitor.lab.attacks.challenge import try_lists
@@ -229,7 +228,6 @@ def command(options: AttackOptions) -> int:
     corpora = [find(corpus_path, columns=options.columns)]
     corpora += [find_others(path, options.columns) for path in background]
     files = [recording.path for recording in corpora[0]]
-    load_speaker_model(options.features, files)
     config = _make_config(options, counts, files)
     try:
         with progress_over(sum(len(c.speakers) for c in corpora), "looking for speech") as step:
@@ -343,10 +341,12 @@ def _check_options(options: AttackOptions) -> tuple[int, ...]:
 def _make_config(
     options: AttackOptions, counts: tuple[int, ...], files: list[Readable]
 ) -> AttackConfig:
+    from monitor.cli.inputs import load_speaker_model
     from monitor.lab.adapting.training import FINE_TUNING_STEPS, Length, TrainingPlan
     from monitor.lab.attacks.attacking import AttackConfig
     from monitor.lab.attacks.readers import SEGMENT_SECONDS, Amounts
 
+    load_speaker_model(options.features, files)
     count = round(options.template / SEGMENT_SECONDS)
     length = Length(options.training_steps or FINE_TUNING_STEPS)
     if options.training_minutes is not None:
