@@ -32,14 +32,15 @@ class Accounting:
     def note(self) -> str:
         """Explanation of the table, in plain words."""
         gain = (
-            "advanced composition never beats the basic one at an epsilon of ln 2 or more"
+            "Advanced composition never beats basic composition if epsilon is at least ln 2."
             if self.advanced_from is None
-            else f"advanced composition beats the basic one from "
-            f"{plural(self.advanced_from, 'trial')}"
+            else "Advanced composition beats basic composition from "
+            f"{plural(self.advanced_from, 'trial')} on."
         )
         return (
-            "A promise that follows from the declared epsilon if the mechanism keeps it at every "
-            f"trial; {gain}. Bits of disclosure are not an epsilon and cannot be put in."
+            "A guarantee that follows from the declared epsilon if it holds for the mechanism at "
+            f"every trial. {gain} Bits of disclosure are not an epsilon, so do not declare them "
+            "as one."
         )
 
 
@@ -59,7 +60,7 @@ def account(epsilon: float, delta: float = DELTA, trials: int = 1000) -> Account
         (2.479, 5.0)
     """
     if trials < 1:
-        raise UsageError("an account has at least one trial: give their number")
+        raise UsageError("invalid number of trials: use at least 1")
     steps = (digit * 10**power for power in range(len(str(trials))) for digit in (1, 2, 5))
     counts = sorted({*(step for step in steps if step < trials), trials})
     rows = tuple(
@@ -95,13 +96,13 @@ FAMILY = Family(
     key="accounting",
     position=100,
     title="Accounting for a declared epsilon",
-    caveat="The guides beside the curve are a scale, not a guarantee: bits of MeanD are "
-    "not an epsilon. The accounting holds for the epsilon that was declared, if that is true.",
+    caveat="The guides beside the curve show a scale and guarantee nothing, because bits of "
+           "MeanD are not an epsilon. The accounting holds only if the declared epsilon does.",
     needs=("epsilon",),
     figures=tuple(
         FigureEntry(
             f"{rule}_{count}", f"accounting.{rule}_nats_{count}",
-            f"epsilon left after {count} trial{'s' * (count > 1)}, {rule} composition",
+            f"total epsilon of {count} trial{'s' * (count > 1)} by {rule} composition",
             label=f"{count:,} trial{'s' * (count > 1)}: {rule}", unit="nats", floor=0.0,
         )
         for count in _TRIALS

@@ -273,7 +273,7 @@ def figures(
     """
     sizes = [people for people in among if people <= forecast.speakers or forecast.falls]
     if any(people > forecast.speakers for people in sizes):
-        note = f"{FAR} times as many as are enrolled, and on while the bracket of IdR stays narrow"
+        note = f"{FAR} times the enrolled, or more while the bracket of IdR stays narrow"
         yield FAMILY.figure("supported", float(forecast.supported), note=note, ties=ties)
     for people in sizes:
         compute = _measured if people <= forecast.speakers else _extrapolated
@@ -285,9 +285,9 @@ def _measured(forecast: Extrapolation, people: int, ties: str) -> Iterator[Figur
     bits, more = forecast.at_n(people)
     replicates = None if rates is None else rates[:, 0]
     idr = _figure("idr", "", people, float(rate), replicates, ties)
-    idr = replace(idr, note="expected in a random subset of the enrolled; no form")
+    idr = replace(idr, note="expected in a random subset of the enrolled; not extrapolated")
     meand = _figure("meand", "", people, bits, more, ties)
-    meand = replace(meand, note="of the rank model of the ranks, no form")
+    meand = replace(meand, note="from the rank model fitted to the ranks; not extrapolated")
     yield from add_limits([idr, meand], forecast.sample)
 
 
@@ -309,7 +309,7 @@ def _extrapolated(forecast: Extrapolation, people: int, ties: str) -> Iterator[F
         if kind == "meand" and forecast.replicates is not None and not forecast.seen_to_fall:
             with_limits = tuple(_steepest(forecast, people, figure) for figure in with_limits)
         yield (bracket := _bracket(forecast, kind, people, with_limits))
-        alone = "" if bracket.text == "supported" else "one form of several: read the bracket"
+        alone = "" if bracket.text == "supported" else "one of several forms: quote the bracket"
         for bounded in with_limits:
             yield replace(bounded, note="; ".join(filter(None, (bounded.note, alone))))
 
@@ -347,10 +347,13 @@ def _bracket(forecast: Extrapolation, kind: str, people: int, forms: Sequence[Fi
         holds = people <= forecast.supported
     else:
         holds = people <= FAR * forecast.speakers or (forecast.narrows and not wide)
-    included = ", limits included" if forecast.replicates is not None else ""
-    note = f"the bracket over {len(forms)} forms{included}"
+    included = ", including their intervals" if forecast.replicates is not None else ""
+    note = f"bracket over {len(forms)} forms{included}"
     if not holds:
-        note += f"; not supported by {forecast.speakers:,} enrolled (more than {FAR} times as many"
+        note += (
+            f"; not supported by {forecast.speakers:,} enrolled people (the crowd is more than "
+            f"{FAR} times as large"
+        )
         note += f", and {_why(forecast, bracket.unit)})"
     text = "supported" if holds else "unsupported"
     return replace(bracket, note=note, low=low, high=high, text=text)
@@ -358,12 +361,15 @@ def _bracket(forecast: Extrapolation, kind: str, people: int, forms: Sequence[Fi
 
 def _why(forecast: Extrapolation, unit: str) -> str:
     if forecast.replicates is None:
-        return "nothing was resampled"
+        return "there are no resamples"
     if forecast.missed < FEWEST:
-        return f"{plural(forecast.missed, 'speaker')} ever missed, where {FEWEST} are needed"
+        return f"only {plural(forecast.missed, 'speaker')} ever missed, and {FEWEST} are needed"
     if unit == "share":
-        return f"it becomes wider than {100 * NARROW[unit]:.0f} points of 100 on the way"
-    return f"it is wider than {NARROW[unit]:g} bit"
+        return (
+            f"the bracket of a smaller crowd is already wider than {100 * NARROW[unit]:.0f} "
+            "percentage points"
+        )
+    return f"the bracket is wider than {NARROW[unit]:g} bit"
 
 
 def curve(forecast: Extrapolation, among: Iterable[int]) -> CrowdRates | None:
@@ -393,12 +399,15 @@ def notes(forecast: Extrapolation, among: Iterable[int]) -> Iterator[str]:
     if max(among, default=0) <= forecast.speakers:
         return
     if not forecast.falls:
-        yield f"N = {forecast.speakers} is too small to extrapolate: no rate can be seen to fall."
+        yield (
+            f"N = {forecast.speakers} is too small to extrapolate, because it cannot show how "
+            "rates fall."
+        )
         return
     yield (
-        f"Among more than the {forecast.speakers:,} enrolled four forms are fitted to the rates "
-        f"among {forecast.sizes[0]:.0f} to {forecast.speakers:,} of them. Where they differ, "
-        "quote the bracket, never a form."
+        f"For crowds larger than the {forecast.speakers:,} enrolled, four forms are fitted to "
+        f"the rates among {forecast.sizes[0]:.0f} to {forecast.speakers:,} of them. If they "
+        "differ, quote the bracket, never one form."
     )
 
 
@@ -417,9 +426,9 @@ def _meaning(figures_by_key: Mapping[str, Figure], speakers: int) -> Iterator[st
     low, high = figure.limits
     if low is None or high is None:
         return
-    caution = f" {speakers:,} people do not support such a crowd."
+    caution = f" {speakers:,} enrolled people do not support a crowd of this size."
     yield (
-        f"Among {int(keys[-1].rsplit('_', 1)[1]):,} people the right one would come first in "
+        f"Among {int(keys[-1].rsplit('_', 1)[1]):,} people, the correct one would rank first in "
         f"{share_aloud(low)} to {share_aloud(high)} of the trials, by four extrapolations."
         + caution
         * (figure.text == "unsupported")
@@ -428,7 +437,7 @@ def _meaning(figures_by_key: Mapping[str, Figure], speakers: int) -> Iterator[st
 
 _IDR = FigureEntry(
     "among.idr_M", "among.idr_{people}",
-    "share of trials in which the right one of M people comes first: the bracket",
+    "fraction of trials in which the correct one of M people ranks first (bracket)",
     LimitRule("share"), unit="share",
 )  # fmt: skip
 
@@ -436,20 +445,21 @@ FAMILY = Family(
     key="among",
     position=80,
     title="Among more people than were scored",
-    caveat="Far beyond the people who were scored nothing decides between the forms: quote the "
-    "bracket and whether it is supported, never one form. Limits are over speakers as good and as "
-    "bad as these; another crowd (relatives, one accent, one microphone) is no random one.",
+    caveat="The data cannot decide between the forms for crowds far larger than the scored one. "
+           "Quote the bracket and whether it is supported, never one form. Intervals assume "
+           "speakers like these. Relatives, or people with one accent or microphone, are not a "
+           "random crowd.",
     needs=("matrix", "among"),
     figures=(
         FigureEntry("among.supported", "among.supported",
-                    "people that the bracket of idr is supported for", LimitRule("given"),
-                    label="people that IdR is supported for", unit="count"),
+                    "largest crowd for which the bracket of idr is supported", LimitRule("given"),
+                    label="largest crowd supported for IdR", unit="count"),
         _IDR,
         FigureEntry("among.idr_FORM_M", "among.idr_{form}_{people}",
                     "the same by one form: beta_binomial, probit, logit or pitman_yor",
                     LimitRule("given"), unit="share"),
         FigureEntry("among.meand_M", "among.meand_{people}",
-                    "bits that a trial discloses among M people: the bracket", LimitRule("share"),
+                    "bits that a trial discloses among M people (bracket)", LimitRule("share"),
                     unit="bits"),
         FigureEntry("among.meand_FORM_M", "among.meand_{form}_{people}",
                     "the same by one form: beta_binomial or probit", LimitRule("share"),
@@ -462,8 +472,8 @@ FAMILY = Family(
     drawings=(
         Drawing("crowd", "Among more people than were scored",
                 "Dots are measured among random subsets of the enrolled. Lines are four forms "
-                "fitted to the dots, which diverge in large crowds. The shaded bracket spans them "
-                "with 95 % intervals over speakers. Beyond the upright line it is pale and "
+                "fitted to the dots, which diverge in large crowds. The shaded bracket spans "
+                "them with 95 % intervals over speakers. Beyond the vertical line it is pale and "
                 "unsupported.", paint_crowd),
     ),
     meaning=_meaning,

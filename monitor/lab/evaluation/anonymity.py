@@ -49,7 +49,7 @@ def speaker_mean_ranks(ranks: FloatArray, speaker: IntArray) -> FloatArray:
     """
     ranks, speaker = real_numbers(ranks, "ranks"), real_numbers(speaker, "numbers of speakers")
     if ranks.ndim != 1 or ranks.shape != speaker.shape or ranks.size == 0:
-        raise UsageError("a mean rank takes one rank and one speaker for each trial")
+        raise UsageError("give one rank and one speaker for each trial")
     _, owner, tests = np.unique(speaker, return_inverse=True, return_counts=True)
     return np.asarray(np.bincount(owner.ravel(), ranks) / tests)
 
@@ -57,7 +57,7 @@ def speaker_mean_ranks(ranks: FloatArray, speaker: IntArray) -> FloatArray:
 def rank_shares(better: IntArray, tied: IntArray, k: int) -> FloatArray:
     """Compute the probability that each trial ranks at most k, ties broken by chance: (T,)."""
     if k < 1:
-        raise UsageError(f"ranks start at 1: no rank is at most {k}")
+        raise UsageError(f"invalid k={k}: use at least 1, because ranks start at 1")
     shares = (k - real_numbers(better, "ranks")) / real_numbers(tied, "numbers of ties")
     return np.asarray(np.clip(shares, 0.0, 1.0))
 
@@ -95,8 +95,8 @@ def figures(
                               label=f"P(rank ≤ {k})", floor=k / population)
             )  # fmt: skip
     note = (
-        "Rank 1 is the worst, and more trials can only lower it. A resample has no worse "
-        "trial, so there are no limits."
+        "Rank 1 is the worst. More trials can only lower this figure, and a resample never has a "
+        "worse trial, so there is no interval."
     )
     worst = FAMILY.figure("worst_rank", float(ranks.min()), note=note, ceiling=population)
     return *entries, worst
@@ -111,11 +111,11 @@ def _percentiles(
     tests_each = f"{fewest}" if fewest == maximum else f"{fewest} to {maximum}"
     population = float(matrix.population)
     for percent, floor, warning in (
-        (50, (population + 1) / 2, "one first rank hides in an average, and half of the "
-         "speakers are below."),
-        (1, float(np.percentile(chance, 1, axis=1).mean()), "with fewer than 100 speakers it is "
-         "between the two lowest." if means.size < 100 else "a mean rank is not k-anonymity: "
-         "single trials rank far better."),
+        (50, (population + 1) / 2, "An average hides single first ranks, and half of the "
+                                   "speakers have lower ones."),
+        (1, float(np.percentile(chance, 1, axis=1).mean()),
+         "With fewer than 100 speakers, it is between the two lowest." if means.size < 100
+         else "A mean rank is not k-anonymity: single trials have far lower ranks."),
     ):  # fmt: skip
         replicates = low = high = None
         if weights is not None:
@@ -123,7 +123,7 @@ def _percentiles(
             low, high = quantile_limits(means, percent / 100, 1.0, population)
         value = float(interpolated_quantile(means, np.ones((1, means.size)), percent / 100)[0])
         plural_s = "" if tests_each == "1" else "s"
-        note = f"Mean over {tests_each} test{plural_s} a speaker: {warning}"
+        note = f"Mean over {tests_each} test{plural_s} per speaker. {warning}"
         yield FAMILY.figure(
             f"mean_rank_p{percent}", value, replicates, note, ceiling=population, floor=floor,
             low=low, high=high,
@@ -132,22 +132,20 @@ def _percentiles(
 
 def _compute(context: EvaluationContext) -> FamilyResult:
     roles = context.settings.roles
-    who = (
-        f"{roles}." if roles else "It was not stated whether queries or references were anonymised."
-    )
+    who = f"{roles}." if roles else "Whether queries or references were anonymised is not stated."
     return FamilyResult(figures(context.ranked, context.weights), (who[0].upper() + who[1:],))
 
 
 _AT_MOST = FigureEntry("rank_{k}", "anonymity.share_rank_at_most_{k}",
-                       "share of trials at rank {k} or nearer", LimitRule("share"), unit="share",
-                       ceiling=1.0, ties="spread")  # fmt: skip
+                       "fraction of trials with a rank of at most {k}", LimitRule("share"),
+                       unit="share", ceiling=1.0, ties="spread")  # fmt: skip
 
 FAMILY = Family(
     key="anonymity",
     position=70,
     title="Ranks as anonymity (USC)",
-    caveat="A mean rank is not k-anonymity: one speaker at rank 1 hides in an average of "
-    "100. Look at P(rank ≤ k) and at the worst trial.",
+    caveat="A mean rank is not k-anonymity: an average of 100 can hide a speaker at rank 1. Also "
+           "read P(rank ≤ k) and the worst rank.",
     needs=("matrix",),
     figures=(
         FigureEntry("mean_rank", "anonymity.mean_rank_p50", "mean rank of the median speaker",
@@ -158,7 +156,7 @@ FAMILY = Family(
                     LimitRule("given", few_decide=True), label="mean rank, most exposed 1 %",
                     unit="rank", ties="spread"),
         *(_AT_MOST.fill_in(k=k) for k in CUTS),
-        FigureEntry("worst_rank", "anonymity.worst_rank", "the nearest that any trial comes",
+        FigureEntry("worst_rank", "anonymity.worst_rank", "lowest rank of any trial",
                     LimitRule("none"), label="worst rank", unit="rank", ties="mid"),
     ),
     compute=_compute,

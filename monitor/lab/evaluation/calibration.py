@@ -35,7 +35,7 @@ def normalise_rows(scores: FloatArray, ddof: int) -> FloatArray:
     if scores.ndim == 0 or scores.shape[-1] < 2:
         raise UsageError("a row of scores needs at least two candidates")
     if not np.isfinite(scores).all():
-        raise UsageError("a score is not finite: drop such trials before normalising them")
+        raise UsageError("a score is not finite: drop such trials before normalisation")
     scores = near_one(scores)
     centred = scores - scores.mean(axis=-1, keepdims=True)
     deviation = scores.std(axis=-1, ddof=ddof, keepdims=True)
@@ -52,7 +52,7 @@ def log_likelihood_ratios(
     if it was fitted on balanced classes.
     """
     if prior_odds is not None and not prior_odds > 0:
-        raise UsageError("prior odds are targets over non-targets: give a positive number")
+        raise UsageError("invalid prior odds (targets to non-targets): use a number above 0")
     prior = 0.0 if prior_odds is None else float(np.log(prior_odds))
     return np.asarray(weight * normalise_rows(scores, ddof) + bias - prior)
 
@@ -272,7 +272,8 @@ def cross_calibrate(
     """
     if folds < 2 or len(matrix.tested) < 2:
         raise UsageError(
-            "without a dev matrix LID is calibrated on other speakers: give trials of two or more"
+            "without a dev matrix, LID is calibrated on the other speakers: add trials of at "
+            "least two"
         )
     row_scores = scores or RowScores(matrix, folds)
     fitted: list[LidCalibration] = []
@@ -286,7 +287,7 @@ def style_of(style: str | LidStyle) -> LidStyle:
     if isinstance(style, LidStyle):
         return style
     if style not in STYLES:
-        raise UsageError(f"no LID style {style!r}: take one of {', '.join(STYLES)}")
+        raise UsageError(f"unknown LID style {style!r}: use one of {', '.join(STYLES)}")
     return STYLES[style]
 
 

@@ -47,7 +47,7 @@ class Roles:
     def __post_init__(self) -> None:
         for role, voice in (("query", self.query), ("reference", self.reference)):
             if voice not in _VOICES:
-                raise UsageError(f"a {role} is {' or '.join(_VOICES)}, not {voice!r}")
+                raise UsageError(f"invalid {role} {voice!r}: use {' or '.join(_VOICES)}")
 
     def __str__(self) -> str:
         return f"{self.query} queries against {self.reference} references"
@@ -152,7 +152,7 @@ class ScoreMatrix(OneLine):
                 f"{self.name} has {plural(count, 'speaker')}; a comparison needs at least two"
             )
         if trials == 0:
-            raise UsageError(f"{self.name}: there is no trial in it")
+            raise UsageError(f"{self.name} has no trials")
         target = self.target
         if target.shape != (trials,) or target.dtype.kind not in "iu":
             raise UsageError(f"{self.name}: give one target column for each of {trials} trials")
@@ -277,7 +277,8 @@ def describe_balance(matrix: ScoreMatrix, trials: Sequence[str]) -> list[str]:
         many = f"{flat.size} of {plural(matrix.trials, 'trial')} score" + "s" * (flat.size == 1)
         notes.append(
             f"{many} the same with every speaker ({'' if flat.size == 1 else 'first: '}trial "
-            f"{trials[int(flat[0])]}): {'it says' if flat.size == 1 else 'they say'} nothing"
+            f"{trials[int(flat[0])]}): {'it contains' if flat.size == 1 else 'they contain'} no "
+            "information"
         )
     counts = np.bincount(matrix.target, minlength=matrix.population)
     silent = np.flatnonzero(counts == 0)
@@ -289,12 +290,12 @@ def describe_balance(matrix: ScoreMatrix, trials: Sequence[str]) -> list[str]:
             f"impostors (first: {matrix.speakers[int(silent[0])]})"
         )
     if tested == 1:
-        notes.append("all trials are of one speaker: limits over speakers cannot be given")
+        notes.append("all trials are of one speaker, so there are no intervals over speakers")
     counts = counts[counts > 0]
     if counts.max() >= _UNEVEN * counts.min():
         notes.append(
-            f"speakers have {counts.min()} to {counts.max()} trials: averages over trials are "
-            "mostly those of the speakers with many"
+            f"speakers have {counts.min()} to {counts.max()} trials: speakers with many trials "
+            "dominate the averages"
         )
     return notes
 
@@ -446,7 +447,7 @@ def within(every: Comparisons, group_of: Mapping[str, str], group: str) -> Compa
     """
     columns = np.flatnonzero([group_of.get(name) == group for name in every.speakers])
     if columns.size < 2:
-        raise UsageError(f"{plural(columns.size, 'enrolled speaker')}; two are needed")
+        raise UsageError(f"{plural(columns.size, 'enrolled speaker')}, at least two are needed")
     listed = every.listed()
     met = np.zeros(len(listed.speakers), bool)
     met[columns] = True
@@ -457,7 +458,7 @@ def within(every: Comparisons, group_of: Mapping[str, str], group: str) -> Compa
     is_member = (groups == group) | ((groups == "") & ~met_others & (listed.hits == 0))
     selected = listed.of_trials(is_member, met)
     if not selected.scores.size:
-        raise UsageError("no trial is of its speakers")
+        raise UsageError("none of its speakers has a trial")
     names = tuple(listed.speakers[column] for column in columns.tolist())
     speaker = (np.cumsum(met) - 1)[selected.speaker]
     selected = replace(selected, speaker=speaker, speakers=names)

@@ -56,7 +56,7 @@ def paint_crowd(axes: Axes, systems: Sequence[tuple[str, Curves]]) -> None:
         legend_above(axes, columns=2)
     _decades(axes)
     percents(axes.yaxis)
-    axes.set(xlabel="people in the crowd", ylabel="trials with the right person first")
+    axes.set(xlabel="people in the crowd", ylabel="trials with the correct person first")
 
 
 def _mark(axes: Axes, crowd: CrowdRates) -> None:

@@ -39,11 +39,11 @@ from monitor.lab.report.model import (
 )
 from monitor.lab.report.renderers import render_csv, render_html, render_latex
 
-_MAIN = "The figures that matter"
+_MAIN = "Main figures"
 _PICTURES = 4  # shown at once; the others on request
 _FOOT = (
-    "Limits are 95 %, over resampled speakers. This page holds no voice and no score; notes may "
-    "name a trial or a speaker."
+    "Intervals are 95 %, over resampled speakers. This page contains no voice and no score. "
+    "Notes may name a trial or a speaker."
 )
 _HEAD = (
     "system", "group", "figure", "key", "label", "value", "text", "low", "high", "unit", "ceiling",

@@ -150,7 +150,7 @@ def _read(
         )
     if isinstance(labels, str | PathLike) or choose:
         raise UsageError(
-            "a file of labels and choose go with a file of scores: give labels= as an array"
+            "a file of labels and choose need a file of scores: give labels= as an array"
         )
     return scores_in_memory(scores, labels)
 
@@ -186,12 +186,12 @@ def _describe_usage(usage: Usage, speakers: int) -> Iterator[str]:
         f"{usage.target:,} target and {usage.nontarget:,} non-target comparisons{impostors}: EER, "
         "Cllr, ZEBRA, D_sys and the rates at few false positives count them all."
     )
-    complete = f"compared with all {speakers:,} speakers, their own among them"
+    complete = f"compared with all {speakers:,} speakers, including their own"
     yield (
         f"Ranks (SRD, LID, pi_link, pi_sing, mean ranks) use the {usage.ranked_trials:,} of "
         f"{plural(usage.trials, 'trial')} that were {complete}."
         if usage.ranked_trials
-        else f"No trial was {complete}: SRD, LID, pi_link, pi_sing and mean ranks are left out."
+        else f"No trial was {complete}: SRD, LID, pi_link, pi_sing and mean ranks are omitted."
     )
 
 
@@ -219,7 +219,7 @@ def list_warning(scores: ScoredComparisons, counts: Counts) -> str:
         return ""
     return (
         f"{scores.name} looks like distances: mated comparisons score lower than others. Higher "
-        "scores must mean more alike: give the negatives of distances."
+        "scores must mean more alike, so negate distances."
     )
 
 
@@ -235,7 +235,7 @@ def warning(matrix: ScoreMatrix, what: str = "") -> str:
         return ""
     first = float((1.0 / matrix.tied * (matrix.better == 0)).mean())
     return (
-        f"{what or matrix.name} looks like distances. The right person came first in "
+        f"{what or matrix.name} looks like distances. The correct person ranks first in "
         f"{100 * first:.3g} % of the trials (chance: {100 / matrix.population:.3g} %) and late in "
-        "most. Higher scores must mean more alike: give the negatives of distances."
+        "most. Higher scores must mean more alike, so negate distances."
     )

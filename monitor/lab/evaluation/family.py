@@ -91,7 +91,7 @@ class EvaluationSettings:
         if self.replicates < 0:
             raise UsageError(f"replicates={self.replicates}: give 0 or more")
         if unknown := sorted(set(self.only or ()) - {family.key for family in families()}):
-            raise UsageError(f"only={unknown[0]!r}: there is no such family of metrics")
+            raise UsageError(f"only={unknown[0]!r}: unknown family of metrics")
         if self.among:
             object.__setattr__(self, "among", crowds.sizes(self.among))
 
@@ -387,7 +387,7 @@ def rule_of(key: str) -> LimitRule | None:
 # figure without a rule has none. If ranks look like those of permuted speakers, limits include the
 # value of no evidence.
 _GIVEN = LimitRule("given")
-_UNKNOWN = LimitRule("none", reason="how often they hold was not measured")
+_UNKNOWN = LimitRule("none", reason="its coverage was not measured")
 
 
 def add_limits(figures: Iterable[Figure], sample: Sample) -> tuple[Figure, ...]:
@@ -412,7 +412,7 @@ def _limit(figure: Figure, sample: Sample) -> Figure:
     reason = rule.reason or (rule.quiet if sample.nothing else "")
     if reason and figure.value is not None:
         prefix = f"{figure.note.rstrip('.')}; " if figure.note else ""
-        return replace(figure, low=None, high=None, note=f"{prefix}no limits: {reason}")
+        return replace(figure, low=None, high=None, note=f"{prefix}no interval: {reason}")
     if figure.value is None or figure.replicates is None or figure.left_out is None:
         return figure
     low, high = figure.low, figure.high

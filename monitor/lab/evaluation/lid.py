@@ -103,7 +103,7 @@ def information_bits(matrix: ScoreMatrix, calibration: AnyCalibration) -> FloatA
     fold = np.zeros(matrix.trials, np.intp) if calibration.fold is None else calibration.fold
     if len(fold) != matrix.trials:
         raise UsageError(
-            f"{matrix.name}: a cross-calibration goes with the trials that it was made on"
+            f"{matrix.name}: apply a cross-calibration only to the trials that it was fitted to"
         )
     bits = np.empty(matrix.trials)
     for block, scores in matrix.blocks():
@@ -124,7 +124,7 @@ def statistics(bits: FloatArray) -> LidStatistics:
     """
     bits = real_numbers(bits, "bits", np.float64).ravel()
     if not bits.size:
-        raise UsageError("there is no trial to summarise")
+        raise UsageError("there are no trials to summarise")
     above = bits > 0
     fraction = float(above.mean())
     return LidStatistics(
@@ -206,8 +206,8 @@ def _steps(sums: FloatArray, penalty: float, weight: float) -> FloatArray:
 
 
 _FEWEST = 10
-_TOO_FEW = f"no limits: fewer than {_FEWEST} speakers have such trials"
-_THEIR_CODE = "calibrated as the authors' public code does: both classes weigh alike, ddof 1"
+_TOO_FEW = f"no interval: fewer than {_FEWEST} speakers have such trials"
+_THEIR_CODE = "calibrated as in the authors' public code, with equal class weights and ddof 1"
 _DEV_SEED = 1  # speakers of a dev matrix are drawn apart from those of the trials
 
 
@@ -242,7 +242,10 @@ def _figures(
     if calibration.fold is not None:
         notes.append(f"cross-fitted over speakers, {plural(len(calibration.calibrations), 'fold')}")
     if calibration.bounded:
-        notes.append("mated and non-mated scores separate: weight held by an L2 penalty, C = 1")
+        notes.append(
+            "mated and non-mated scores separate perfectly, so an L2 penalty (C = 1) "
+            "limits the weight"
+        )
     note = "; ".join(notes)
     maximum = calibration.ceiling_bits(matrix.population)
     above, below = (
@@ -252,13 +255,13 @@ def _figures(
     rows: tuple[tuple[str, str, float | None, str, str], ...] = (
         ("alid_bits", "ALID", summary.alid, "bits", note),
         ("pdr", "PDR", summary.pdr, "share", ""),
-        ("ndr", "NDR", summary.ndr, "share", "a trial that discloses 0 bits counts here"),
+        ("ndr", "NDR", summary.ndr, "share", "includes trials that disclose 0 bits"),
         ("positive_bits", "LID+", summary.positive, "bits",
          above if summary.pdr else "no such trial"),
         ("negative_bits", "LID-", summary.negative, "bits",
          below if summary.ndr else "no such trial"),
-        ("max_bits", "LIDmax", summary.largest, "bits", "of one trial; the ceiling is what row "
-         "normalisation allows"),
+        ("max_bits", "LIDmax", summary.largest, "bits",
+        "of one trial; the ceiling comes from row normalisation"),
     )  # fmt: skip
     coded = ", authors' code" if stem == "lid.repo" else ""
     for key, label, value, unit, remark in rows:
@@ -323,8 +326,8 @@ def _paint_local(axes: Axes, systems: Systems) -> None:
     axes.set_xlim(left=left)
     axes.set_ylim(0, 1.02)
     percents(axes.yaxis)
-    axes.set_xlabel("local disclosure of a trial, bits (left of 0: misled)")
-    axes.set_ylabel("share of trials with at least that")
+    axes.set_xlabel("local disclosure of a trial, bits (below 0: misled)")
+    axes.set_ylabel("fraction of trials with at least these bits")
 
 
 _TIMES_CHANCE, _OUTLIERS, _FEW_SPEAKERS, _WORTH_BITS = 2.0, 0.05, 30, 0.3
@@ -333,15 +336,15 @@ _FAR = 10
 """Times its own number of speakers that a rank model is trusted at (docs/method.md section 3)."""
 
 _OF_A_STYLE = (
-    FigureEntry("alid", "alid_bits", "bits that a trial gives a calibrated attacker, on average",
+    FigureEntry("alid", "alid_bits", "mean bits that a calibrated attacker learns from a trial",
                 LimitRule("signed")),
-    FigureEntry("pdr", "pdr", "share of trials that give something away",
+    FigureEntry("pdr", "pdr", "fraction of trials above 0 bits",
                 LimitRule("share", neutral=0.5)),
-    FigureEntry("ndr", "ndr", "share that give nothing, or mislead",
+    FigureEntry("ndr", "ndr", "fraction of trials at 0 bits or below",
                 LimitRule("share", neutral=0.5)),
-    FigureEntry("lid_plus", "positive_bits", "mean of those that give something away",
+    FigureEntry("lid_plus", "positive_bits", "mean bits of the trials above 0",
                 LimitRule("share", neutral=0.0)),
-    FigureEntry("lid_minus", "negative_bits", "mean of the others",
+    FigureEntry("lid_minus", "negative_bits", "mean bits of the other trials",
                 LimitRule("t", neutral=0.0, few_decide=True)),
     FigureEntry("lid_max", "max_bits", "bits of the most revealing trial",
                 LimitRule("none", reason="one trial decides it")),
@@ -358,7 +361,7 @@ def local_bits(context: EvaluationContext) -> LidBits | None:
 def _compute(context: EvaluationContext) -> FamilyResult:
     matrix, dev, local = context.ranked, context.dev, context.once(local_bits)
     if local is None:
-        note = "LID is left out: it needs a dev matrix, or trials of two speakers."
+        note = "LID is omitted: it needs a dev matrix, or trials of two speakers."
         return FamilyResult((), (note,))
     entries = figures(matrix, context.weights, dev, local=local)
     notes = (*_notes(matrix, dev), *_contradiction(matrix, dev, local))
@@ -367,19 +370,19 @@ def _compute(context: EvaluationContext) -> FamilyResult:
 
 def _notes(matrix: ScoreMatrix, dev: ScoreMatrix | None) -> Iterator[str]:
     if dev is None:
-        yield "There is no dev matrix: LID was calibrated across the speakers, each by the others."
+        yield "There is no dev matrix, so LID was calibrated for each speaker on the others."
         return
     if shared := _tested(matrix) & _tested(dev):
-        yield f"{len(shared)} of the speakers are in the dev matrix as well: LID is biased upwards."
+        yield f"{len(shared)} of the speakers are also in the dev matrix, which biases LID upwards."
     population, dev_population = matrix.population, dev.population
     if population == dev_population:
         return
     is_small = dev_population < FEWEST
     yield (
-        f"The dev matrix has N = {plural(dev_population, 'speaker')}: LID's calibration is that of "
-        f"{dev_population}, which row normalisation makes a little different at N = {population}; "
-        + (f"no rank model is carried over from fewer than {FEWEST}." if is_small else
-           f"the rank model is evaluated at N = {population}.")
+        f"The dev matrix has N = {plural(dev_population, 'speaker')}: row normalisation makes "
+        f"LID's calibration slightly different at N = {population}. "
+        + (f"A dev matrix with N under {FEWEST} gives no rank model." if is_small else
+           f"The rank model is evaluated at N = {population}.")
     )  # fmt: skip
     if population > _FAR * dev_population:
         yield f"N is more than {_FAR} times that of the dev matrix, which is a long extrapolation."
@@ -400,22 +403,22 @@ def _contradiction(matrix: ScoreMatrix, dev: ScoreMatrix | None, local: LidBits)
     reasons = []
     if lost > worth / 4:
         reasons.append(
-            f"the worst {worst.size} of {trials} trials take {lost:.2f} bits off the mean "
-            "(outliers: wrong labels, silence?)"
+            f"the worst {worst.size} of {trials} trials lower the mean by {lost:.2f} bits (wrong "
+            "labels or silence?)"
         )
     if len(source.tested) < _FEW_SPEAKERS:
         reasons.append(
-            f"it was fitted on only {plural(len(source.tested), 'speaker')} and "
+            f"it was fitted to only {plural(len(source.tested), 'speaker')} and "
             f"{plural(source.trials, 'trial')}"
         )
     if dev is not None:
-        reasons.append("the dev scores may be of another system, or of other conditions")
-    reason = "; ".join(reasons) or "scores of some speakers spread far more than those of others"
+        reasons.append("the dev scores may be from another system or other conditions")
+    reason = "; ".join(reasons) or "some speakers' scores vary far more than others'"
     yield (
-        f"ALID of {alid:.2f} bits contradicts the ranks: {100 * fraction:.0f} % of the trials are "
-        f"right at the first, which alone is worth {worth:.2f} bits. The calibration does not fit "
-        f"these trials: {reason}. Go by SRD and the error rates, look at the worst trials, and "
-        "calibrate on more speakers like these (--dev)."
+        f"ALID of {alid:.2f} bits contradicts the ranks: {100 * fraction:.0f} % of the trials "
+        f"rank the correct person first, which alone is worth {worth:.2f} bits. The calibration "
+        f"does not fit these trials: {reason}. Rely on SRD and the error rates, inspect the "
+        "worst trials, and calibrate on more speakers like these (--dev)."
     )
 
 
@@ -428,10 +431,10 @@ FAMILY = Family(
     key="lid",
     position=20,
     title="Local information disclosure (LID)",
-    caveat="Row normalisation limits what a trial can disclose, however good the scores: read "
-    "LID against its own ceiling. The two calibrations differ, and are as good as the "
-    "speakers that they were fitted on. LID is signed: a mean of zero can hide trials that "
-    "disclose a lot beside trials that mislead.",
+    caveat="Row normalisation limits what a trial can disclose, even with perfect scores. "
+           "Compare LID with its own ceiling. The two calibrations differ, and depend on the "
+           "speakers to whom they were fitted. LID is signed: a mean of zero can hide trials "
+           "that disclose a lot beside trials that mislead.",
     needs=("matrix",),
     figures=(
         *(replace(entry, key=f"lid.{entry.key}") for entry in _OF_A_STYLE),
@@ -445,8 +448,8 @@ FAMILY = Family(
     main=("lid.alid_bits", "lid.max_bits"),
     drawings=(
         Drawing("local_bits", "How much single trials disclose",
-                "Read at a number of bits how many trials disclose at least as much. The tail on "
-                "the right is the worst case, left of 0 the attacker is misled.", _paint_local),
+                "Fraction of trials that disclose at least this many bits. The right tail is the "
+                "worst case. Below 0, the attacker is misled.", _paint_local),
     ),
     extremes=Extremes(at_floor=("alid",), flat_at_floor=("alid",), dev=True, rounding=1e-6),
 )  # fmt: skip

@@ -68,10 +68,10 @@ def d_sys(
     bins = _bins(len(mated_scores)) if bins is None else bins
     if bins < 1:
         raise UsageError(
-            f"D_sys needs {_FEWEST} mated scores or more; there are {mated_scores.size}"
+            f"D_sys needs at least {_FEWEST} mated scores; there are {mated_scores.size}"
         )
     if not (omega > 0 and np.isfinite(omega)):
-        raise UsageError("omega is the prior odds of a mated pair: give a number above 0")
+        raise UsageError("invalid omega (prior odds of a mated pair): use a number above 0")
     low, high = min(mated_scores.min(), others.min()), max(mated_scores.max(), others.max())
     edges = _edges(float(low), float(high), bins)
     mated_scores, others = (
@@ -94,7 +94,9 @@ def d_sys_figure(
     replicates = None
     if weights is not None:
         replicates = _d_sys(weights @ by_speaker[0], weights @ by_speaker[1], 1.0)
-    note = f"histograms of {bins} bins; chance reads above 0, and perfect separation below 1"
+    note = (
+        f"{bins} bins per histogram; chance gives more than 0, and perfect separation less than 1"
+    )
     value = float(_d_sys(mated, others, 1.0))
     return FAMILY.figure("d_sys", value, replicates, note, ceiling=float(bins > 1))
 
@@ -141,10 +143,12 @@ def isolated(calibration: AnyArray, test: AnyArray, passing: IntArray) -> NDArra
     calibration, test = real_numbers(calibration, "scores"), real_numbers(test, "scores")
     passing = real_numbers(passing, "numbers of passing scores")
     if calibration.ndim != 2 or test.ndim != 2 or calibration.shape[1:] != test.shape[1:]:
-        raise UsageError("calibration and test are trials x the same enrolled speakers")
+        raise UsageError("calibration and test scores must have the same enrolled speakers")
     count = len(calibration)
     if passing.shape != test.shape[1:] or not ((passing > 0) & (passing < count)).all():
-        raise UsageError(f"give each predicate 1 to {count - 1} calibration scores that pass")
+        raise UsageError(
+            f"invalid number of passing scores: use 1 to {count - 1} for each predicate"
+        )
     ordered = np.array(calibration.T, order="C")
     ordered.sort(axis=1)  # quicker than to partition
     row = np.arange(len(passing))
@@ -176,7 +180,7 @@ def sing_figure(matrix: ScoreMatrix, weights: FloatArray | None = None) -> Figur
     """
     repeated = np.flatnonzero(np.bincount(matrix.owner) > 1)
     if len(repeated) < 2:
-        note = "needs two speakers with two trials: one to calibrate on, one to test"
+        note = "needs two speakers with two trials each, one for calibration and one for the test"
         return FAMILY.figure("pi_sing", None, note=note, ceiling=None, floor=None, ties="")
     rows, fold, owner = _folds(matrix, repeated)
     scores = np.asarray(matrix.scores[rows]).T[matrix.tested[repeated]]
@@ -194,8 +198,8 @@ def sing_figure(matrix: ScoreMatrix, weights: FloatArray | None = None) -> Figur
             replicates = drawn_weights @ hits / folds / drawn_weights.sum(axis=1)
     note = (
         f"among {plural(len(repeated), 'speaker')}, {plural(folds, 'fold')}"
-        + (f" of {folds} trials of each, drawn" if left_out else "")
-        + "; chance is 37 %, and a predicate may isolate another person than its own"
+        + (f" of {folds} trials drawn per speaker" if left_out else "")
+        + "; chance is 37 %, and a predicate may isolate the wrong person"
     )
     return FAMILY.figure("pi_sing", float(hits.mean() / folds), replicates, note)
 
@@ -233,7 +237,7 @@ def pi_link(better: IntArray, population: int, candidates: ArrayLike) -> DoubleA
     sizes = real_numbers(candidates, "numbers of candidates")
     inside = (sizes >= 1) & (sizes <= population)
     if sizes.dtype.kind not in "iu" or not inside.all():
-        raise UsageError(f"pi_link takes whole numbers of candidates from 1 to {population}")
+        raise UsageError(f"invalid number of candidates: use whole numbers from 1 to {population}")
     levels = np.bincount(better)
     levels_seen = np.flatnonzero(levels)
     mean = levels[levels_seen] @ link_table(levels_seen, population, sizes.ravel()) / len(better)
@@ -311,7 +315,8 @@ def _compute(context: EvaluationContext) -> FamilyResult:
 
 
 def _link(count: int | str, name: str, whom: str) -> FigureEntry:
-    return FigureEntry(name, f"linkage.pi_link_{count}", f"chance to pick the right one of {whom}",
+    return FigureEntry(name, f"linkage.pi_link_{count}",
+    f"probability of choosing the correct one of {whom}",
                        LimitRule("share"), ("matrix",), unit="share", ceiling=1.0,
                        ties="optimistic", like="linkage.pi_link_{count}")  # fmt: skip
 
@@ -321,8 +326,8 @@ FAMILY = Family(
     position=60,
     title="Linking two recordings",
     caveat="Linkability means three things in the literature. D_sys depends on its bins. Few "
-    "perfectly separated scores can read 0, and chance reads above 0. pi_link depends on the "
-    "number of people to choose from, so quote both.",
+           "perfectly separated scores can read 0, and chance reads above 0. pi_link depends on "
+           "the number of people to choose from, so quote that too.",
     needs=("pool",),
     figures=(
         FigureEntry("d_sys", "linkage.d_sys",
@@ -332,15 +337,16 @@ FAMILY = Family(
         _link(10, "pi_link_10", "ten"),
         _link("all", "pi_link", "all"),
         FigureEntry("pi_sing", "linkage.pi_sing",
-                    "chance to isolate exactly one person; 37 % is no evidence", LimitRule("share"),
+                    "probability of isolating exactly one person; 37 % without "
+                    "evidence", LimitRule("share"),
                     ("matrix",), label="pi_sing", unit="share", ceiling=1.0, floor=CHANCE_SING,
                     ties="strict"),
     ),
     compute=_compute,
     main=("linkage.d_sys", "linkage.pi_link_10"),
     drawings=(
-        Drawing("linkage", "The smaller the circle, the easier",
-                "Chance that the speaker is the best match among N′ people.", _paint_linkage),
+        Drawing("linkage", "Linking is easier among fewer people",
+                "Probability that the speaker is the best match among N′ people.", _paint_linkage),
     ),
     extremes=Extremes(
         monotone=("pi_link",),

@@ -382,7 +382,7 @@ class LongitudinalCurve:
 
     def _of(self, rule: str) -> FloatArray:
         if rule not in self.bits:
-            raise UsageError(f"no rule {rule!r} in this curve: take one of {', '.join(self.bits)}")
+            raise UsageError(f"unknown rule {rule!r}: use one of {', '.join(self.bits)}")
         return self.bits[rule]
 
 
@@ -447,11 +447,11 @@ RULE = "count"
 """The rule that is drawn: calibrated after any number of trials."""
 
 _NOTES = {
-    "sum": "trials taken as independent: overconfident where they are alike",
-    "average": "mean of the evidence: as sure as one trial",
+    "sum": "treats trials as independent; overconfident if they are alike",
+    "average": "mean evidence, as certain as one trial",
     "temperature": "one temperature for any number of trials",
-    "count": "temperature grows with how alike trials of one speaker are",
-    "rank": "product of the rank models: trials taken as independent",
+    "count": "temperature that grows with the similarity of a speaker's trials",
+    "rank": "product of the rank models; treats trials as independent",
 }
 
 
@@ -465,7 +465,7 @@ def figures(
     last = int(curve.trials[-1])
     speakers = len(curve.tested)
     count = plural(last, "trial")
-    who = f"over {speakers} of {tested or speakers} speakers, who have {count} or more"
+    who = f"over the {speakers} of {tested or speakers} speakers with at least {count}"
     entries = []
     for rule in curve.bits:
         note = "; ".join(text for text in (_NOTES.get(rule, ""), curve.note, who) if text)
@@ -506,11 +506,11 @@ def _paint_growth(axes: Axes, systems: Systems) -> None:
     axes.set(xlabel="trials of one speaker", ylabel="bits disclosed, mean over speakers")
 
 
-_OVERSURE = LimitRule("none", reason="a few speakers of whom it is wrongly sure decide it")
+_OVERSURE = LimitRule("none", reason="a few speakers about whom it is wrongly certain decide it")
 _RULES = (
-    ("sum", "as if its trials were independent", _OVERSURE),
+    ("sum", "as if trials were independent", _OVERSURE),
     ("average", "by their average",
-     LimitRule("none", reason="they would leave out its calibration")),
+     LimitRule("none", reason="it would omit the uncertainty of the calibration")),
     ("temperature", "by one temperature for any number", LimitRule("signed")),
     ("count", "by a temperature that grows with their number", LimitRule("signed")),
     ("rank", "by the product of rank models", _OVERSURE),
@@ -522,13 +522,13 @@ def _compute(context: EvaluationContext) -> FamilyResult:
     if local is None:
         return FamilyResult(())
     if np.bincount(matrix.owner).max() < 2:
-        note = "No speaker has a second trial: disclosure by several trials is left out."
+        note = "No speaker has a second trial: disclosure by several trials is omitted."
         return FamilyResult((), (note,))
     try:
         calibration = local.calibrations[STYLE]
         joint = longitudinal(matrix, context.dev, STYLE, calibration=calibration, as_rows=False)
     except UsageError as error:
-        return FamilyResult((), (f"Disclosure by several trials is left out: {error}.",))
+        return FamilyResult((), (f"Disclosure by several trials is omitted: {error}.",))
     x, bits = joint.trials.astype(np.float64), joint.mean_bits(RULE)
     ends = (None, None) if context.weights is None else joint.limits(context.weights, RULE)
     linear, root = guides(joint.trials, 1.0, max(float(bits[0]), 0.0), joint.ceiling_bits)
@@ -541,8 +541,8 @@ FAMILY = Family(
     key="longitudinal",
     position=30,
     title="Several trials, one speaker (LID)",
-    caveat="The plain sum assumes that trials are independent; they are not, and it grows "
-    "overconfident. Where sum and fitted temperature part, believe the latter.",
+    caveat="The plain sum assumes that trials are independent. They are not, so it becomes "
+           "overconfident. If the sum and the fitted temperature differ, trust the latter.",
     needs=("matrix",),
     figures=tuple(
         FigureEntry(f"heard_{rule}", f"longitudinal.{rule}_bits",
@@ -553,6 +553,6 @@ FAMILY = Family(
     drawings=(
         Drawing("heard", "Several trials disclose more",
                 "Bits after several trials of one speaker, beside linear and square-root growth "
-                "from the first. The guides are no guarantee.", _paint_growth),
+                "from the first. The guides guarantee nothing.", _paint_growth),
     ),
 )  # fmt: skip

@@ -213,7 +213,9 @@ def _resampled(
         alarms = np.append(0.0, np.cumsum(weight[tail.speaker] * tail.counts))
         total = float(weight @ scores.non_mated_counts)
         if not min(total, hits[-1]) > 0:
-            raise UsageError("a resample holds no trial: give each row of weights a speaker")
+            raise UsageError(
+                "a resample has no trials: give each row of weights at least one speaker"
+            )
         allowed = np.minimum(np.floor(np.multiply(rates, total) + _ROUNDING), total - 1)
         index = np.searchsorted(alarms[1:], allowed, side="right")
         if index.max() == tail.values.size:
@@ -281,7 +283,9 @@ def _tail(scores: ScoredComparisons, keep: int, sign: float = 1.0) -> UpperTail:
 def _tail_of(non_mated: FloatArray, fpr: float) -> UpperTail:
     scores = np.asarray(non_mated).reshape(1, -1)
     if scores.size == 0 or np.isnan(scores).any():
-        raise UsageError("a false positive rate takes scores of different speakers, all numbers")
+        raise UsageError(
+            "invalid scores: a false positive rate needs finite scores of different speakers"
+        )
     highest = TopScores(2 * allowed_alarms(fpr, scores.size) + _SPARE)
     highest.add(scores, np.zeros(1, dtype=np.intp))
     return highest.tail()
@@ -289,15 +293,17 @@ def _tail_of(non_mated: FloatArray, fpr: float) -> UpperTail:
 
 def _descending(mated: FloatArray) -> FloatArray:
     if np.size(mated) == 0 or np.isnan(mated).any():
-        raise UsageError("a true positive rate takes scores of equal speakers, all of them numbers")
+        raise UsageError(
+            "invalid scores: a true positive rate needs finite scores of the same speakers"
+        )
     return np.sort(np.asarray(mated, dtype=np.float64), axis=None)[::-1]
 
 
 RATES = (1e-2, 1e-3, 1e-4)
 """False positive rates that VoxGuard reports at."""
 
-_BOUND = "It bounds the mechanism's epsilon from below and promises nothing."
-_COUNTED = "Scores count as independent; those of one speaker are not."
+_BOUND = "This is a lower bound on the mechanism's epsilon, not a guarantee."
+_COUNTED = "Scores are treated as independent, which those of one speaker are not."
 _ENDLESS = "Infinite: no false positive, or no miss. See the lower bound."
 
 
@@ -333,8 +339,8 @@ def _at_rate(
     reach = (
         ""
         if allowed
-        else f"{point.non_mated} non-mated scores cannot show a rate of {written}: this is "
-        "where none is accepted by mistake. "
+        else f"{point.non_mated} non-mated scores cannot resolve a rate of {written}, so this is "
+        "without any false positive. "
     )
 
     def figure(name: str, value: float | None, note: str = "", **options: Any) -> Figure:
@@ -346,7 +352,7 @@ def _at_rate(
 
     rates, losses = (replicates.tpr, replicates.epsilon_nats) if replicates else (None, None)
     yield figure("tpr", point.tpr, replicates=rates, floor=point.fpr)
-    tied = "Equal scores keep it below the rate asked for." * (point.false_alarms < allowed)
+    tied = "Equal scores keep it below the requested rate." * (point.false_alarms < allowed)
     yield figure("realised_fpr", point.fpr, tied, ceiling=rate)
     loss = float(epsilon_nats(point.tpr, point.fpr))
     if np.isfinite(loss):
@@ -363,9 +369,9 @@ def _at_rate(
     )
     yield figure("epsilon_lower_nats", bound, f"{method} {_BOUND} {_COUNTED}", ceiling=ceiling)
     yield figure(
-        "epsilon_lower_mirrored_nats", mirrored_bound, "For the attacker who takes low scores "
-        "for alike, at the same rate: above 0 where mated scores lie lower than chance. "
-        f"{method} {_COUNTED}", ceiling=ceiling,
+        "epsilon_lower_mirrored_nats", mirrored_bound,
+        "For an attacker who treats low scores as matches, at the same rate. It is above 0 if "
+        f"mated scores are lower than non-mated ones. {method} {_COUNTED}", ceiling=ceiling,
     )  # fmt: skip
     nothing = np.array([np.nan])
     tpr, fpr, losses = (half.tpr, half.fpr, half.epsilon_nats) if half else (nothing,) * 3
@@ -374,7 +380,7 @@ def _at_rate(
     floor = float(np.nan_to_num(fpr.mean()))
     yield figure("half_trials_tpr", mean, f"{note}{spread}", floor=floor)
     mean, spread = _spread(losses)
-    explanation = f"{note} Infinite resamples are left out.{spread}"
+    explanation = f"{note} Infinite resamples are excluded.{spread}"
     yield figure("half_trials_epsilon_nats", mean, explanation)
 
 
@@ -385,7 +391,7 @@ def _spread(replicates: FloatArray) -> tuple[float | None, str]:
         return None, ""
     # interpolated, as these words always were: a spread, and no limits (monitor.maths.statistics)
     low, high = np.percentile(seen, (2.5, 97.5)).tolist()
-    return float(seen.mean()), f" 95 % of the resamples lie between {low:.3g} and {high:.3g}."
+    return float(seen.mean()), f" 95 % of the resamples are between {low:.3g} and {high:.3g}."
 
 
 def _compute(context: EvaluationContext) -> FamilyResult:
@@ -411,17 +417,17 @@ _DEPENDENT = LimitRule("none", reason="scores are not independent")
 _entry = partial(FigureEntry, ties="strict", floor=0.0)
 _AT_A_RATE = (
     _entry("tpr_{rate}", "membership.tpr_at_{rate}",
-           "share recognised by who allows a false alarm rate of {rate}", LimitRule("share"),
+           "fraction recognised at a false alarm rate of {rate}", LimitRule("share"),
            label="TPR at FPR", unit="share", ceiling=1.0),
     _entry("fpr_{rate}", "membership.realised_fpr_at_{rate}",
-           "the rate that was reached for {rate}", label="FPR reached for", unit="share"),
+           "realised false alarm rate for {rate}", label="FPR reached for", unit="share"),
     _entry("epsilon_{rate}", "membership.epsilon_nats_at_{rate}",
            "log-ratio of the two, nats", _OF_TPR, label="ε̂ at FPR", unit="nats"),
     _entry("epsilon_low_{rate}", "membership.epsilon_lower_nats_at_{rate}",
-           "what the mechanism's epsilon is at least, nats", label="ε lower bound at FPR",
+           "lower bound of the mechanism's epsilon, nats", label="ε lower bound at FPR",
            unit="nats"),
     _entry("epsilon_mirrored_{rate}", "membership.epsilon_lower_mirrored_nats_at_{rate}",
-           "the same where scores point away", label="mirrored ε bound at FPR", unit="nats"),
+           "the same if low scores are matches", label="mirrored ε bound at FPR", unit="nats"),
     _entry("tpr_half_{rate}", "membership.half_trials_tpr_at_{rate}",
            "tpr_{rate} on half of the scores", _DEPENDENT, label="TPR, half the trials, at FPR",
            unit="share", ceiling=1.0),

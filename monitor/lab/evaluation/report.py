@@ -117,8 +117,8 @@ def choose_figures(names: Sequence[str], keys: Iterable[str] = ()) -> tuple[str,
     for name in names:
         if name.lower() not in meant:
             near = difflib.get_close_matches(name.lower(), list(meant), 4)
-            ask = f"do you mean {' or '.join(near)}? " if near else ""
-            raise UsageError(f"no figure {name!r}: {ask}--figures help has them all")
+            ask = f"did you mean {' or '.join(near)}? " if near else ""
+            raise UsageError(f"unknown figure {name!r}: {ask}See --figures help")
         selected |= dict.fromkeys(meant[name.lower()])
     return tuple(selected)
 

@@ -184,13 +184,13 @@ def _deal(
     ways = speakers**tested
     if ways >= _ENOUGH:
         assignments = np.array(list(itertools.product(range(speakers), repeat=tested)))
-        words = f"all {ways} ways in which each speaker can draw a template"
+        words = f"all {ways} ways to draw a template for each speaker"
         return assignments, matrix.owner, True, words
     order = settled_order(matrix)
     trials = generator.permuted(np.tile(matrix.target[order], (permutations, 1)), axis=1)
     words = (
-        f"{permutations} permutations of trials: too few speakers ({tested}) to be permuted "
-        "themselves, so that trials of one speaker are taken as independent"
+        f"{permutations} permutations of trials, which treats them as independent, because "
+        f"{tested} speakers are too few to permute"
     )
     return trials, np.argsort(order), False, words
 
@@ -291,15 +291,16 @@ def meaning(figures: Mapping[str, Figure], speakers: int) -> Iterator[str]:
     if rank1 is None:
         return
     text = (
-        f"In {share_aloud(rank1)} of the trials the right person came first on the attacker's "
-        f"list; guessing does that in {share_aloud(1 / speakers)}."
+        f"The correct person ranks first in {share_aloud(rank1)} of the trials. Guessing would "
+        f"give {share_aloud(1 / speakers)}."
     )
     worst = finite_value(figures.get("lid.max_bits"))
     if worst is not None:
         belief = min(1.0, float(2.0**worst) / speakers)
         text += (
             f" The most revealing trial gave the attacker {worst:.2f} of at most "
-            f"{np.log2(speakers):.2f} bits: a belief of {share_aloud(belief)} in the right one."
+            f"{np.log2(speakers):.2f} bits: a probability of {share_aloud(belief)} for the "
+            "correct person."
         )
     yield text
 
@@ -313,13 +314,13 @@ def _crowd(figures: Mapping[str, Figure], figure: Figure, people: int) -> str:
     high = None if band is None else band.high
     if chance is not None and high is not None and chance > 0.5 and bits > high:
         return (
-            f"The right one of {people:,} people comes later than by chance. An attacker who "
+            f"The correct one of {people:,} people ranks later than by chance. An attacker who "
             f"reverses the scores learns {bits:.2f} bits of the {maximum} that identify a person."
         )
     if bits <= 0.002 * np.log2(people) if chance is None else chance > 0.05:
         return (
-            f"Among {people:,} people, these scores disclose nothing measurable about the speaker: "
-            f"{bits:.2f} bits on average, of {maximum} that identify a person."
+            f"Among {people:,} people, these scores disclose nothing measurable about the "
+            f"speaker: {bits:.2f} bits on average, of the {maximum} that identify a person."
         )
     text = (
         f"The attacker narrows {people:,} people to about {_count(remaining)} on average: a trial "
@@ -328,7 +329,9 @@ def _crowd(figures: Mapping[str, Figure], figure: Figure, people: int) -> str:
     low, high = figure.limits
     if low is not None and high is not None:
         fewest_people, most_people = (_count(people / 2.0 ** max(end, 0.0)) for end in (high, low))
-        text += f" (limits: {low:.2f} to {high:.2f} bits, {fewest_people} to {most_people} people)"
+        text += (
+            f" (interval: {low:.2f} to {high:.2f} bits, {fewest_people} to {most_people} people)"
+        )
     return text + "."
 
 
@@ -373,10 +376,10 @@ def figures(
     for key, level in (("speaker_bits_median", 0.5), ("speaker_bits_95", 0.95)):
         if not has_repeats(matrix):
             values[key] = None
-            notes[key] = "no speaker has a second trial, and one has no mean"
+            notes[key] = "no speaker has a second trial to average"
             continue
         values[key] = float(weighted_quantile(by_speaker, np.ones((1, by_speaker.size)), level)[0])
-        notes[key] = "of the rank model fitted to each speaker's own trials"
+        notes[key] = "from a rank model fitted to each speaker's own trials"
         if weights is not None:
             replicates[key] = weighted_quantile(by_speaker, weights, level)
             ends[key] = quantile_limits(by_speaker, level, 0.0, matrix.ceiling_bits)
@@ -424,12 +427,12 @@ def _values(ranked: FittedRankModel) -> dict[str, float | None]:
 
 
 _WORDS = {
-    "perfect": "the right one always came first",
-    "under-dispersed": "ranks vary less than in any beta-binomial, so that a binomial replaces it "
-    "and may read too low; compare with the count",
+    "perfect": "the correct person always ranks first",
+    "under-dispersed": "ranks vary less than a beta-binomial can, so a binomial replaces it and "
+    "may read too low; compare with the count",
     "sparse": "fewer trials than ranks",
-    "reversed": "the right one comes late on average",
-    "at the bound": "no parameters are best: they were held at the end of their range",
+    "reversed": "the correct person ranks late on average",
+    "at the bound": "there is no finite optimum, so parameters are at the end of their range",
 }
 
 
@@ -440,15 +443,17 @@ def _describe_fit(rank_model: RankFit) -> str:
 def _notes(ranked: FittedRankModel) -> dict[str, str]:
     correction = ""
     if ranked.sparse:
-        correction = "fewer trials than speakers: no correction holds, compare with the null band"
+        correction = (
+            "with fewer trials than speakers, no correction is valid; compare with the null band"
+        )
     elif ranked.statistics.miller_madow_bits is None:
-        correction = "needs whole counts: ties are spread over ranks"
+        correction = "needs whole counts, but ties are spread over ranks"
     notes = {
-        "mean_bits": "biased up: read it beside its null band",
+        "mean_bits": "biased upwards; compare with the null band",
         "mean_bits_miller_madow": correction,
         "mean_bits_model": _describe_fit(ranked.rank_model),
-        "maxd_bits": "noise with few trials: look at its rank",
-        "rank1_bits": "" if ranked.histogram[0] else "nobody came first",
+        "maxd_bits": "noise if trials are few; see its rank",
+        "rank1_bits": "" if ranked.histogram[0] else "no one ranked first",
     }
     if ranked.rank_model.binomial:
         note = "ranks vary less than a beta-binomial can: the rank model is a binomial"
@@ -545,7 +550,7 @@ def _paint_speakers(axes: Axes, systems: Systems) -> None:
         axes.stairs(fraction, edges, color=colour, linewidth=1.4)
         axes.axvline(float(bits.mean()), color=colour, linewidth=1, linestyle="--")
     percents(axes.yaxis)
-    axes.set_xlabel("bits that a speaker discloses on average (dashed: the mean)")
+    axes.set_xlabel("mean bits that a speaker discloses (dashed: mean over speakers)")
     axes.set_ylabel("share of speakers")
 
 
@@ -585,16 +590,16 @@ def _three_means(by_key: Mapping[str, Figure]) -> str:
         "" if figure.value is None else f" ({figure.value:.2f})" for figure in means
     )
     return (
-        "One trial a speaker: three figures estimate one mean, MeanD. "
-        f"Counted{counted} it is too high on few trials; with its bias taken off{corrected} and by "
-        f"the fitted rank model{model} it is not. Quote the rank model's: its limits are the ones "
-        "that hold. ALID is another attacker's mean; single speakers have none, and are left out."
+        f"Each speaker has one trial. Three figures estimate one mean, MeanD. The count{counted} "
+        f"is too high if trials are few. The bias correction{corrected} and the fitted rank "
+        f"model{model} remove this. Quote the rank model's, which has a valid interval. ALID is "
+        "another attacker's mean. Single speakers have no mean, and are omitted."
     )
 
 
 _SHARE, _GIVEN = LimitRule("share"), LimitRule("given")
-_MODEL_HOLDS = LimitRule("none", reason="those of the model's MeanD hold")
-_MOST_FIRST = LimitRule("none", reason="they hold too seldom where most ranks are 1")
+_MODEL_HOLDS = LimitRule("none", reason="use the interval of the model's MeanD")
+_MOST_FIRST = LimitRule("none", reason="it covers the truth too rarely if most ranks are 1")
 _OF_IDR = LimitRule(
     "derived",
     source=lambda _: "srd.idr",
@@ -614,40 +619,42 @@ FAMILY = Family(
     key="srd",
     position=10,
     title="Similarity rank disclosure (SRD)",
-    caveat="MeanD counted from a histogram is above zero even where nothing is disclosed; trust "
-    "the figure of the model, and compare with the null band. A mean also hides the few speakers "
-    "who are always found: see the figure for rank 1 and the spread over speakers. MaxD of a "
-    "sparse histogram is noise: see its rank.",
+    caveat="MeanD counted from a histogram is above zero even without disclosure. Trust the "
+           "model's figure, and compare with the null band. A mean also hides the few speakers "
+           "who are always found, so read IdR and the spread over speakers. MaxD of a sparse "
+           "histogram is noise, so read its rank.",
     needs=("matrix",),
     figures=(
         _entry("meand", "mean_bits_model", "MeanD, fitted rank model", "bits",
-               "bits that a trial discloses on average, by the rank model of its ranks", _SHARE),
+               "mean bits that a trial discloses, by the rank model fitted to the ranks", _SHARE),
         _entry("meand_counted", "mean_bits", "MeanD, counted", "bits",
-               "the same counted from the ranks: too high on few trials", _MODEL_HOLDS),
-        _entry("meand_corrected", "mean_bits_miller_madow", "MeanD, counted, bias taken off",
-               "bits", "that count, its bias taken off", _MODEL_HOLDS),
-        _entry("meand_nothing", "null_model_bits", "MeanD, fitted rank model, of no evidence",
-               "bits", "what meand reads where nothing is disclosed", _GIVEN),
-        _entry("meand_counted_nothing", "null_mean_bits", "MeanD, counted, of no evidence", "bits",
-               "what meand_counted reads there", _GIVEN),
-        _entry("nothing_chance", "null_chance", "chance that no evidence reads as much", "share",
-               "how often nothing disclosed reads as much as meand"),
-        _entry("idr", "idr", "IdR: the right person first", "share",
-               "share of trials in which the right person comes first", _SHARE),
+               "the same, counted from the ranks; too high if trials are few", _MODEL_HOLDS),
+        _entry("meand_corrected", "mean_bits_miller_madow", "MeanD, counted, bias-corrected",
+               "bits", "that count, bias-corrected (Miller and Madow)", _MODEL_HOLDS),
+        _entry("meand_nothing", "null_model_bits", "MeanD, fitted rank model, without evidence",
+               "bits", "meand if nothing is disclosed", _GIVEN),
+        _entry("meand_counted_nothing", "null_mean_bits",
+        "MeanD, counted, without evidence", "bits",
+               "meand_counted if nothing is disclosed", _GIVEN),
+        _entry("nothing_chance", "null_chance", "p-value of MeanD", "share",
+               "how often meand is at least this large without evidence"),
+        _entry("idr", "idr", "IdR: the correct person first", "share",
+               "fraction of trials in which the correct person ranks first", _SHARE),
         _entry("rank1_bits", "rank1_bits", "disclosure of rank 1", "bits",
-               "bits that a first rank discloses", _OF_IDR),
+               "bits that rank 1 discloses", _OF_IDR),
         _entry("stdd", "stdd_bits", "StDD", "bits", "how unequal the ranks are, bits", _MOST_FIRST),
         _entry("maxd", "maxd_bits", "MaxD", "bits", "bits that the most revealing rank discloses",
                LimitRule("share", neutral=0.0)),
         _entry("maxd_rank", "maxd_rank", "rank of MaxD", "rank", "which rank that is",
-               LimitRule("none", reason="it jumps from one resample to the next")),
+               LimitRule("none", reason="it varies too much between resamples")),
         _entry("spread", "spread", "Spread", "share",
-               "share of ranks that are likelier than by chance",
+               "fraction of ranks likelier than by chance",
                LimitRule("share", maximum=1.0,
-                         quiet="without evidence it is chance which ranks are likelier")),
+                         quiet="without evidence, chance decides which ranks are likelier")),
         _entry("alpha", "alpha", "alpha of the rank model", "",
                "first parameter of the rank model", LimitRule("t", neutral=1.0, minimum=0.0)),
-        _entry("beta", "beta", "beta of the rank model", "", "its second parameter", _MOST_FIRST),
+        _entry("beta", "beta", "beta of the rank model", "",
+        "second parameter of the rank model", _MOST_FIRST),
         _entry("speaker_median", "speaker_bits_median", "MeanD of the median speaker", "bits",
                "bits that the median speaker discloses", _GIVEN),
         _entry("speaker_95", "speaker_bits_95", "MeanD that 5 % of speakers exceed", "bits",
@@ -657,14 +664,14 @@ FAMILY = Family(
                  f"misfit of the rank model fitted by {loss}, bits") for loss in LOSSES),
         *(_entry(f"rank1_match_{loss.lower()}", f"rank1_match_{loss.lower()}_bits",
                  f"rank model by {loss}: misfit at rank 1", "bits",
-                 f"its misfit at rank 1 ({loss})") for loss in LOSSES),
+                 f"misfit at rank 1 of the rank model fitted by {loss}, bits") for loss in LOSSES),
     ),
     compute=_compute,
     main=("srd.mean_bits_model", "srd.idr"),
     drawings=(
         Drawing("ranks", "Rank of the speaker on the attacker's list",
-                "Share of trials at each rank, and the fitted rank model; wide ranks are averaged. "
-                "Flat at chance: nothing is disclosed.", _paint_ranks),
+                "Fraction of trials at each rank, with the fitted rank model. High ranks are "
+                "averaged in bins. A flat line at chance means no disclosure.", _paint_ranks),
         Drawing("speaker_bits", "Speakers differ in disclosure",
                 "Mean disclosure of each tested speaker.", _paint_speakers),
     ),

@@ -179,7 +179,7 @@ def compare(reports: Sequence[Report]) -> Comparison:
         raise UsageError("a comparison needs a system")
     names = [report.name for report in reports]
     if len(set(names)) != len(names):
-        raise UsageError("two systems have one name: give each its own")
+        raise UsageError("two systems have the same name: use different names")
     first, *others = reports
     pairings = tuple(paired(first, system) for system in reports)
     error = ERROR / max(len(others), 1)
@@ -208,33 +208,33 @@ def _notes(reports: Sequence[Report], paired: Sequence[bool], error: float) -> I
     first = reports[0]
     together = f" (95 % for all {len(reports) - 1} together, Bonferroni)" * (len(reports) > 2)
     yield (
-        f"* differs from {first.name}: the {100 * (1 - error):.4g} % limits of the difference "
-        f"exclude zero{together}. Rows are not corrected for each other, so that one in twenty "
-        "equal figures is marked by chance."
+        f"* differs from {first.name}: the {100 * (1 - error):.4g} % interval of the difference "
+        f"excludes zero{together}. Rows are not corrected for each other, so chance marks one in "
+        "twenty equal figures."
     )
     yield (
-        "Figures without limits, LID- and the mean rank of the most exposed are not compared so: "
-        "few trials or speakers decide them."
+        "Figures without intervals, LID- and the mean rank of the most exposed are not compared, "
+        "because few trials or speakers decide them."
     )
     for system, same in zip(reports[1:], paired[1:], strict=True):
         yield from _describe_speakers(first, system, same)
     numbered = [set(system.tested) <= set(map(str, range(system.speakers))) for system in reports]
     if all(paired) and all(numbered):
-        yield "Speakers have no names: equal columns are taken for the same people."
+        yield "Speakers have no names, so the same column counts as the same person."
     if any(report.speakers != first.speakers for report in reports):
         yield f"The systems {_SIZES}"
     yield from _weaker_joints(reports)
     replicates = min(report.replicates for report in reports)
     if not replicates:
-        yield "Nothing was resampled: no difference can be called significant."
+        yield "Nothing was resampled, so no difference can be called significant."
     elif error / 2 * (replicates - 1) < 0.5:
         yield (
-            f"{replicates} resamples are few for {len(reports)} systems: use at least "
+            f"{replicates} resamples are too few for {len(reports)} systems: use at least "
             f"{int(4 / error)}."
         )
 
 
-_SIZES = "have different numbers of speakers N: bits, ranks and ceilings do not compare."
+_SIZES = "have different numbers of speakers N: do not compare bits, ranks and ceilings."
 
 
 def _weaker_joints(reports: Sequence[Report]) -> Iterator[str]:
@@ -269,8 +269,8 @@ def _describe_speakers(first: Report, other: Report, paired: bool) -> Iterator[s
             f"{plural(len(other_people - first_people), 'other')}"
         )
         yield (
-            f"{other.name} was tested on {whom}. Its difference is of independent resamples, not "
-            "of pairs."
+            f"{other.name} was tested on {whom}. Its difference uses independent resamples, not "
+            "pairs."
         )
     elif first.named_trials and other.named_trials and first.named_trials != other.named_trials:
         both = len(first.named_trials & other.named_trials)
@@ -364,17 +364,17 @@ def explain_pairs(pairs: Sequence[Pair], replicates: int) -> Iterator[str]:
     """Explain how to read differences, one sentence each."""
     count = len(pairs)
     together = (
-        f"limits hold for all {count} pairs of a figure together in 95 % of cases, and p is that "
-        f"of one pair times {count} (Bonferroni)"
+        f"intervals hold for all {count} pairs of a figure together in 95 % of cases, and p is "
+        f"multiplied by {count} (Bonferroni)"
         if count > 1
-        else "limits are 95 %"
+        else "intervals are 95 %"
     )
     yield (
-        f"Differences of pairs (shares in percentage points): {together}. Figures are not "
+        f"Differences of pairs (rates in percentage points): {together}. Figures are not "
         "corrected for each other."
     )
     if not replicates:
-        yield "Nothing was resampled: there are no limits and no p."
+        yield "Nothing was resampled, so there are no intervals and p-values."
     elif count / replicates > ERROR:
         yield (
             f"{replicates} resamples cannot resolve p below {count / replicates:.2g} for {count} "
@@ -423,19 +423,19 @@ def by_group(
     """
     unknown = [name for name in every.speakers if name not in group_of]
     if len(unknown) == len(every.speakers):
-        raise UsageError(f"{label} knows none of the speakers of {every.name}: check the names")
+        raise UsageError(f"{label} lists none of the speakers of {every.name}: check the names")
     skipped, reports = [], []
     for group in sorted(set(group_of.values())):
         try:
             members = within(every, group_of, group)
         except UsageError as error:
-            skipped.append(f"{group} is left out: {error}.")
+            skipped.append(f"{group} is omitted: {error}.")
             continue
         reports.append(replace(measure(members), name=group))
     if len(reports) < 2:
         raise UsageError(
-            f"{label}: {plural(len(reports), 'group')} of {every.name} can be measured, two are "
-            f"needed. {' '.join(skipped)}"
+            f"{label}: {plural(len(reports), 'group')} of {every.name} can be measured, and two "
+            f"are needed. {' '.join(skipped)}"
         )
     notes = (*_describe_counts(every, reports, unknown, label), *skipped)
     return Grouped(every.name, _add_average(compare(reports)), notes)
@@ -454,8 +454,8 @@ def _describe_counts(
             f"comparisons with {plural(report.speakers, 'speaker')}"
         )
     yield (
-        "Each group by itself: its trials against its own enrolled speakers, as VoicePrivacy "
-        f"reports women and men. {'; '.join(sizes)}. {remaining:,} other comparisons count in no "
+        "Each group's trials are compared with its own enrolled speakers, as VoicePrivacy does "
+        f"for women and men. {'; '.join(sizes)}. The other {remaining:,} comparisons are in no "
         "group."
     )
     if unknown:
@@ -465,7 +465,10 @@ def _describe_counts(
         )
     if len({report.speakers for report in reports}) > 1:
         yield f"The groups {_SIZES}"
-    yield "The average weighs every group alike; bounds, and what one trial decides, have none."
+    yield (
+        "The average weighs groups equally. Bounds, and figures that one trial decides, have no "
+        "average."
+    )
 
 
 def _add_average(comparison: Comparison) -> Comparison:

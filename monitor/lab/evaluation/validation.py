@@ -49,30 +49,31 @@ _FOLDS = 8
 
 MEASURES = {
     "cllr": ("Cllr", "bits", "accuracy",
-             "average cost of the ratios: 0 is perfect, 1 is uninformative, more misleads"),
+             "mean cost of the ratios; 0 is perfect, 1 uninformative, and above 1 misleading"),
     "min_cllr": ("min Cllr", "bits", "discrimination",
-                 "what is left of Cllr after the best monotone calibration of these very ratios"),
-    "cllr_cal": ("Cllr cal", "bits", "calibration", "the rest: what wrong calibration costs"),
+                 "Cllr after the best monotone calibration of these ratios"),
+    "cllr_cal": ("Cllr cal", "bits", "calibration",
+    "Cllr minus min Cllr, the cost of wrong calibration"),
     "eer": (EER[NEAREST], "share", "discrimination",
             "equal error rate, at the threshold where both rates are nearest"),
     "eer_rocch": (EER[HULL], "share", "discrimination",
                   "equal error rate, on the convex hull of the ROC"),
     "devpav": ("devPAV", "log10", "calibration",
-               "mean distance of log10 LR from what PAV makes of it"),
+               "mean distance of log10 LR from its value after PAV"),
     "misleading_same": ("LR below 1, same speaker", "share", "misleading evidence",
-                        "share of same-speaker comparisons that speak for different speakers"),
+                        "fraction of same-speaker comparisons that support different speakers"),
     "misleading_different": ("LR above 1, two speakers", "share", "misleading evidence",
-                             "share of different-speaker comparisons that speak for one speaker"),
+                             "fraction of different-speaker comparisons that support one speaker"),
     "elub_low": ("ELUB, lower", "log10", "range", "log10 LR; below it a ratio is extrapolation"),
     "elub_high": ("ELUB, upper", "log10", "range", "log10 LR; above it a ratio is extrapolation"),
     "elub_people": ("ELUB, upper, by people", "log10", "range",
-                    "the same where pairs that share people count as fewer observations"),
+                    "the same, with pairs that share people counted as fewer observations"),
     "elub_people_low": ("ELUB, lower, by people", "log10", "range",
-                        "the same where a person with several comparisons counts as one"),
+                        "the same, with all comparisons of one person counted as one"),
     "invariance_low": ("invariance bound, lower", "log10", "range",
-                       "log10 LR down to which ratios keep what they claim"),
+                       "log10 LR down to which no test contradicts the ratios"),
     "invariance_high": ("invariance bound, upper", "log10", "range",
-                        "log10 LR up to which ratios keep what they claim"),
+                        "log10 LR up to which no test contradicts the ratios"),
 }  # fmt: skip
 """Each measure's label, unit, performance characteristic that it measures, and meaning."""
 _OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
@@ -275,11 +276,11 @@ def _ratios(
     scores = np.asarray(listed.scores, np.float64)
     if llr is not None:
         if llr not in BASES:
-            raise UsageError(f"llr={llr!r}: the base is one of {', '.join(BASES)}")
+            raise UsageError(f"invalid base llr={llr!r}: use one of {', '.join(BASES)}")
         if dev is not None:
-            raise UsageError("log-likelihood ratios need no dev scores: they are taken as they are")
+            raise UsageError("log-likelihood ratios are used unchanged: leave out the dev scores")
         return scores * BASES[llr], (
-            f"{name} gives log-likelihood ratios (base {llr}), which are taken as they are."
+            f"{name} gives log-likelihood ratios (base {llr}), which are used unchanged."
         )
     if dev is not None:
         others = _in_memory(Comparisons.all_of(dev) if isinstance(dev, ScoreMatrix) else dev)
@@ -287,7 +288,7 @@ def _ratios(
         shared = {*others.people, *others.speakers} & {*listed.people, *listed.speakers}
         nameless = listed.speakers == tuple(map(str, range(len(listed.speakers))))
         many = f"{len(others.mated):,} comparisons of {plural(len(others.people), 'speaker')}"
-        both = f" {plural(len(shared), 'speaker')} of them were tested as well."
+        both = f" {plural(len(shared), 'speaker')} of them were also tested."
         return scores * fit.weight + fit.bias, (
             f"Scores were calibrated by logistic regression on {many} in development scores."
             + (both if shared and not nameless else "")
@@ -309,7 +310,7 @@ def _fit(listed: ScoreList, training: BoolArray) -> Platt:
 
 
 def _describe_bound(fit: Platt) -> str:
-    return " The scores separate perfectly, so that a penalty holds the slope." * fit.bounded
+    return " The scores separate perfectly, so a penalty limits the slope." * fit.bounded
 
 
 def people_of(listed: ScoreList) -> tuple[IntArray, IntArray, tuple[str, ...]]:
@@ -359,8 +360,8 @@ def _of_scores(context: EvaluationContext) -> str:
     values = {figure.key: figure.shown for figure in figures}
     min_cllr = values["verification.min_cllr_bits"]
     return (
-        "EER and min Cllr are of the calibrated ratios: folds are calibrated apart, so that the "
-        "same score may give two ratios. Those of the scores, as in monitor evaluate, are "
+        "EER and min Cllr are of the calibrated ratios. Folds are calibrated separately, so one "
+        "score may give two ratios. For the scores themselves, as in monitor evaluate, they are "
         f"{EER[NEAREST]} {values[NEAREST]} and min Cllr {min_cllr}."
     )
 
@@ -427,7 +428,7 @@ def _by_group(
         try:
             members = within(comparisons, groups.of, group).listed()
         except UsageError as error:
-            messages.append(f"{group} is left out: {error}.")
+            messages.append(f"{group} is omitted: {error}.")
             continue
         yield _measure(members, group, settings)
 
@@ -441,7 +442,7 @@ def _by_condition(
 ) -> Iterator[ValidationPart]:
     values = [condition.of.get(trial, "") for trial in listed.trials]
     if not any(values):
-        reason = "its trials have no names" if not listed.trials else "it names none of its trials"
+        reason = "its trials have no names" if not listed.trials else "it lists none of the trials"
         raise UsageError(f"{condition.label} does not fit {name}: {reason}")
     if missing := values.count(""):
         messages.append(
@@ -454,7 +455,7 @@ def _by_condition(
         mated_count, compared = int(listed.hits[rows].sum()), int(listed.met[rows].sum())
         if mated_count in (0, compared):
             kind = "different speakers" if mated_count else "the same speaker"
-            messages.append(f"{value} is left out: no comparison of {kind}.")
+            messages.append(f"{value} is omitted: it has no comparison of {kind}.")
             continue
         yield _measure(listed.of_trials(rows), value, settings)
 

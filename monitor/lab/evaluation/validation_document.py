@@ -231,8 +231,9 @@ def bounds_in_words(validation: Validation) -> str:
     weakest, strongest = (describe_degree(degree) for degree in degrees_of_support(bounds).tolist())
     low, high = (f"{2.0 ** abs(bits):,.3g}" for bits in bounds)
     return (
-        f"In words (ENFSI 2015): at most {strongest} (LR {high}), at most {weakest} (LR 1/{low}). "
-        "The data support no larger ratios, and those beyond a bound have its word."
+        f"In words (ENFSI 2015): at most {strongest} (LR {high}), at most {weakest} (LR "
+        f"1/{low}). The data support no larger ratios. A ratio beyond a bound gets the bound's "
+        "term."
     )
 
 
@@ -342,12 +343,13 @@ def _pictures(validation: Validation, number: int) -> Columns:
          "different-speaker LRs from x on. LRs on the wrong side of 0 mislead."),
         ("lrs", "Histograms of LRs",
          partial(_paint_histogram, validation=validation, ends=lines["tippett_same"].x),
-         "Each kind by itself."),
+         "Each kind is scaled separately."),
         ("pav", "PAV plot", partial(_paint_pav, line=lines["pav"], ends=lines["tippett_same"].x),
          "Each LR after the best monotone calibration; LRs on the line are calibrated. "
          "Triangles: LRs of only one kind of comparison."),
-        ("ece", "ECE plot", ece, "Below the dotted line LRs help, at these prior odds; at 0 the "
-         "solid line reads Cllr, the dashed one min Cllr."),
+        ("ece", "ECE plot", ece, "LRs help at prior odds where the solid line is below the "
+                                 "dotted one. At 0, the solid line is Cllr, and the dashed one "
+                                 "min Cllr."),
         ("det", "DET curve", partial(paint_det, lines=[(_SAME, lines["det"])]),
          "Misses against false alarms at every threshold."),
     )  # fmt: skip
@@ -402,9 +404,11 @@ def validation_page(
     names = [validation.name for validation in validations]
     title = f"Validation of {names[0]}" if len(names) == 1 else "Validation of likelihood ratios"
     first = validations[0]
-    resampled = "No limits: nothing was resampled."
+    resampled = "No intervals: nothing was resampled."
     if first.replicates:
-        resampled = f"Limits: 95 %, {first.replicates} resamples of speakers (seed {first.seed})."
+        resampled = (
+            f"Intervals: 95 %, {first.replicates} resamples of speakers (seed {first.seed})."
+        )
     stated = [(name, text or NOT_STATED) for name, _, text in _list_statements(statement)]
     sections: list[Section | Columns] = [Section("What is validated", [Definitions(stated)])]
     if len(validations) > 1:

@@ -24,7 +24,7 @@ EDGES = (2.0, 10.0, 1e2, 1e3, 1e4, 1e6)
 """Likelihood ratios at which the next degree begins: at the first, above the others."""
 SOURCE = (
     "Verbal scale: ENFSI, Guideline for evaluative reporting in forensic science (2015). Its "
-    "ranges share their ends: here an end has the weaker word, and below 2 there is no support."
+    "ranges share their ends. Here, an end gets the weaker term, and below 2 there is no support."
 )
 _EDGE_BITS = np.log2(EDGES)
 _SLACK_BITS = 1e-9  # rounding of a logarithm: 1000 is exactly 1000

@@ -60,7 +60,7 @@ def eer(mated: ArrayLike, non_mated: ArrayLike, rule: str = "nearest") -> float:
         (0.5, 0.375)
     """
     if rule not in EER_RULES:
-        raise UsageError(f"no EER rule {rule!r}: take one of {', '.join(EER_RULES)}")
+        raise UsageError(f"unknown EER rule {rule!r}: use one of {', '.join(EER_RULES)}")
     counts = count_scores(mated, non_mated)
     if rule == "rocch":
         return float(rocch_of_blocks(pool(counts.mated, counts.non_mated))[0])
@@ -209,7 +209,7 @@ def figures(
     hull = float(rocch_of_blocks(counts.blocks)[0])
     nearest = nearest_of_counts(counts.exact, scores)
     calibrated = float(min_cllr_of_blocks(counts.blocks)[0])
-    coarse = "limits are counted in coarser cells than the value" if counts.coarse else ""
+    coarse = "the interval is computed on a coarser grid than the value" if counts.coarse else ""
     figure = FAMILY.figure
     return (
         figure("eer_nearest", nearest, nearest_of_replicates(replicates) if replicates else None,
@@ -217,7 +217,7 @@ def figures(
         figure("eer_rocch", hull, rocch_of_blocks(blocks) if blocks else None, coarse),
         figure("cllr_bits", float(counts.costs.mean()),
              None if costs is None else costs.mean(axis=1),
-             "has a meaning only where scores are log-likelihood ratios in nats"),
+             "only meaningful if scores are log-likelihood ratios in nats"),
         figure("min_cllr_bits", calibrated, min_cllr_of_blocks(blocks) if blocks else None, coarse),
     )  # fmt: skip
 
@@ -297,19 +297,19 @@ FAMILY = Family(
                     "cost of the scores as log-likelihood ratios, bits",
                     LimitRule("t", neutral=np.nan), label="Cllr", unit="bits", floor=1.0),
         FigureEntry("min_cllr", "verification.min_cllr_bits",
-                    "that cost calibrated ideally; 1 is no evidence",
+                    "that cost after ideal calibration; 1 is no evidence",
                     LimitRule("fitted", maximum=1.0), label="min Cllr", unit="bits", floor=1.0,
                     ties="pooled"),
     ),
     compute=_compute,
     main=(NEAREST, HULL, "verification.min_cllr_bits"),
     drawings=(
-        Drawing("roc", "Sure hits: the true positives at few false ones",
+        Drawing("roc", "True positives at few false positives",
                 "Dotted curve: guessing. An attacker who must not be wrong works on the far left.",
                 _paint_roc),
         Drawing("det", "Misses against false alarms",
                 "Detection error trade-off; the equal error rate is where a curve meets the "
-                "diagonal. On the dotted line nothing is known.", _paint_det),
+                "diagonal. The dotted line is guessing.", _paint_det),
     ),
     extremes=Extremes(
         monotone=("eer", "min_cllr"),

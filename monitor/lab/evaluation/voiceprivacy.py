@@ -81,8 +81,8 @@ class SpeakerVectors:
         beyond = [name for name, index in row.items() if index >= len(values)]
         if beyond or len(set(row.values())) < len(row):
             raise UsageError(
-                f"{label}: id2idx has {len(row)} identifiers of {plural(len(values), 'embedding')}"
-                + (f" ({beyond[0]}: row {row[beyond[0]]})" if beyond else ", two of one row")
+                f"{label}: id2idx has {len(row)} identifiers for {plural(len(values), 'embedding')}"
+                + (f" ({beyond[0]}: row {row[beyond[0]]})" if beyond else ", two with the same row")
             )
         for name, index in row.items():
             if not np.isfinite(values[index]).all() or not values[index].any():
@@ -101,7 +101,7 @@ def _has_vectors(folder: Path) -> bool:
 
 def _index(word: str, label: str, file: str) -> int:
     if not (word.isdecimal() and word.isascii() and len(word) < 10):
-        raise UsageError(f"{label}: {word!r} in {file} is no row")
+        raise UsageError(f"{label}: {word!r} in {file} is not a row")
     return int(word)
 
 
@@ -144,7 +144,7 @@ class VoicePrivacyResults:
         root = next(filter(Path.is_dir, (path / "cosine_out" / "emb_xvect", path / "emb_xvect")),
                     path if path.name == "emb_xvect" else None)  # fmt: skip
         if root is None:
-            plda = "; PLDA's are not" if (path / "plda_out").is_dir() else ""
+            plda = ", but not for PLDA" if (path / "plda_out").is_dir() else ""
             raise UsageError(
                 f"{path.name} is a folder without cosine_out/emb_xvect, where VoicePrivacy's "
                 f"evaluation keeps its embeddings{plda}: give such a folder, or a file of scores"
@@ -256,14 +256,14 @@ class VoicePrivacyResults:
         try:
             reported = float(Rows.from_file(file).first)
         except ValueError:
-            raise UsageError(f"{folder}/EER holds no number") from None
+            raise UsageError(f"{folder}/EER contains no number") from None
         comparisons = scores.comparisons
         others = np.concatenate([block.ravel() for _, block in comparisons.non_mated_blocks()])
         measured = eer(comparisons.mated, others, "nearest")
         if not abs(measured - reported) < _NEAR:
             yield (
-                f"{folder}/EER reads {100 * reported:.3f} %, these embeddings and lists "
-                f"{100 * measured:.3f} %: they are not of one run"
+                f"{folder}/EER contains {100 * reported:.3f} %, but these embeddings and lists "
+                f"give {100 * measured:.3f} %: they are from different runs"
             )
 
     def _judge_training(self, entry: VoicePrivacyEntry, clear: Path | None) -> tuple[str, str]:
@@ -274,8 +274,8 @@ class VoicePrivacyResults:
         if reference is None or bits is None:
             lacks = "its embeddings of clear speech" if bits is None else "results of asv_orig"
             return "", (
-                f"Whether the attacker is well trained is unknown without {lacks} "
-                "(--clear-results)."
+                f"Whether the attacker is well trained is unknown without {lacks} (clear-results "
+                "= FOLDER in --config FILE)."
             )
         reference_bits = VoicePrivacyResults.find(reference, self.data)._clear_bits(entry)
         if reference_bits is None:
@@ -284,7 +284,7 @@ class VoicePrivacyResults:
                 f"{entry.dataset}."
             )
         dataset = " ".join(filter(None, (entry.dataset, entry.part)))
-        sentence = f"its network discloses {bits:.2f} bits (MeanD) of clear {dataset}, "
+        sentence = f"its network extracts {bits:.2f} bits (MeanD) from clear {dataset}, "
         sentence += f"{reference.name} {reference_bits:.2f}"
         if is_undertrained(bits, reference_bits):
             return (
@@ -315,7 +315,7 @@ class VoicePrivacyResults:
         if trials.values.shape[1] != enrolled.values.shape[1]:
             raise UsageError(
                 f"{trials.label} has {trials.values.shape[1]} dimensions and {enrolled.label} "
-                f"{enrolled.values.shape[1]}; take both from one network"
+                f"{enrolled.values.shape[1]}: use one network for both"
             )
         if entry.listed is None:
             raise UsageError(
@@ -329,7 +329,7 @@ class VoicePrivacyResults:
             listed = tuple(pair for pair in listed if pair not in gone)
             notes.append(
                 f"{len(missing)} of {len(missing) + len(listed)} listed pairs have no embedding "
-                f"(first: {missing[0][0]} {missing[0][1]}) and are left out"
+                f"(first: {missing[0][0]} {missing[0][1]}) and are excluded"
             )
         if not listed:
             raise UsageError(

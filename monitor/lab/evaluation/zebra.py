@@ -147,7 +147,7 @@ def tag(worst: float) -> str:
         ['0', 'A', 'B', 'C', 'D', 'E', 'F']
     """
     if not worst >= 0:
-        raise UsageError("log10 l is 0 or more: there is no tag for anything else")
+        raise UsageError("invalid log10 l: use 0 or more")
     return "0" if worst == 0 else next(name for end, name in _TAGS if worst < end or end == np.inf)
 
 
@@ -159,7 +159,7 @@ def figures(
     mean, worst = float(_d_ece(counts.blocks)[0]), float(_log10_l(counts.exact)[0])
     floor, ceiling = log10_l_limits(scores.mated.size, int(scores.non_mated_counts.sum()))
     blocks = counts.replicate_blocks
-    coarse = "limits are counted in coarser cells than the value" if counts.coarse else ""
+    coarse = "the interval is computed on a coarser grid than the value" if counts.coarse else ""
     figure = FAMILY.figure
     return (
         figure("d_ece_bits", mean, _d_ece(blocks) if blocks else None, coarse),
@@ -229,7 +229,7 @@ def _paint_ece(axes: Axes, systems: Systems) -> None:
         axes.plot(line.x, line.y, color=colour, label="after these scores" if alone else None)
     axes.set_ylim(0, 1.3)
     legend_above(axes)
-    axes.set_xlabel("what the attacker believed before: log10 of the odds")
+    axes.set_xlabel("attacker's prior belief: log10 of the odds")
     axes.set_ylabel("remaining uncertainty, bits")
 
 
@@ -242,13 +242,13 @@ FAMILY = Family(
     key="zebra",
     position=40,
     title="Expected and worst case (ZEBRA)",
-    caveat="The tag depends on how many trials there are: perfect separation of a few scores "
-    "still reads B or C. Read it against the ceiling that the counts allow. It is an estimate of "
-    "the worst case, not a bound.",
+    caveat="The tag depends on the number of trials: perfect separation of a few scores still "
+           "gives B or C. Compare it with the ceiling for these counts. It is an estimate of the "
+           "worst case, not a bound.",
     needs=("pool",),
     figures=(
         FigureEntry("d_ece", "zebra.d_ece_bits",
-                    "bits disclosed on average over all beliefs held before", LimitRule("fitted"),
+                    "mean bits disclosed, over all prior beliefs", LimitRule("fitted"),
                     label="D_ECE", unit="bits", ceiling=CEILING_BITS, floor=0.0, ties="pooled"),
         FigureEntry("log10_l", "zebra.log10_l",
                     "the strongest evidence in any score, decimal logarithm",
@@ -261,8 +261,9 @@ FAMILY = Family(
     main=("zebra.d_ece_bits", "zebra.tag"),
     drawings=(
         Drawing("ece", "Remaining uncertainty for any prior belief",
-                "Empirical cross-entropy after ideal calibration of the scores. The space below no "
-                "evidence, averaged over all beliefs, is ZEBRA's expected disclosure.", _paint_ece),
+                "Empirical cross-entropy after ideal calibration of the scores. ZEBRA's expected "
+                "disclosure is the area between this curve and no evidence, averaged over all "
+                "beliefs.", _paint_ece),
     ),
     extremes=Extremes(
         monotone=("",),

@@ -162,7 +162,7 @@ def test_every_figure_has_a_rule_and_limits_and_none_stands_alone(middling):
 
 
 def test_up_to_n_it_is_measured(middling):
-    assert middling["among.idr_20"].note.endswith("no form")
+    assert middling["among.idr_20"].note.endswith("not extrapolated")
     assert "among.idr_probit_20" not in middling.figures
     at_n = report_of(leads(50, 6, 2.5, spread=0.3), replicates=60, among=(50,))
     for key, same in (("idr_50", "idr"), ("meand_50", "mean_bits_model")):
@@ -179,10 +179,12 @@ def test_beyond_ten_times_n_a_wide_bracket_is_not_supported(middling):
     assert middling["among.idr_400"].text == "supported"
     far = middling["among.idr_1000000"]
     assert far.text == "unsupported"
-    assert "not supported by 50 enrolled (more than 10 times as many" in far.note
-    assert "wider than 10 points" in far.note
+    assert (
+        "not supported by 50 enrolled people (the crowd is more than 10 times as large" in far.note
+    )
+    assert "wider than 10 percentage points" in far.note
     assert "wider than 1 bit" in middling["among.meand_1000000"].note
-    assert any("quote the bracket, never a form" in note for note in middling.notes)
+    assert any("quote the bracket, never one form" in note for note in middling.notes)
     (said,) = [each for each in meaning(middling) if each.startswith("Among 1,000,000 people")]
     assert "50 people do not support" in said
 

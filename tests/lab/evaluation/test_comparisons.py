@@ -198,7 +198,7 @@ def test_a_list_without_any_full_row_has_no_ranks(tmp_path):
     families = {key.split(".")[0] for key in report.figures}
     assert families == {"zebra", "verification", "linkage", "membership"}
     assert report["verification.eer_rocch"].limits[0] is not None
-    assert any("SRD, LID, pi_link, pi_sing and mean ranks are left out" in n for n in report.notes)
+    assert any("SRD, LID, pi_link, pi_sing and mean ranks are omitted" in n for n in report.notes)
     json.dumps(report.to_json(), allow_nan=False)
 
 
@@ -213,7 +213,9 @@ def test_only_pairs_of_the_trial_list_count_and_gaps_cost_ranks_alone(listed, tm
         assert read.comparisons.usage.nontarget == 14564
         assert any("2 of 1,018 trials were not compared with every" in n for n in read.notes)
     assert sorted(few.comparisons.mated) == sorted(keyed.comparisons.mated)
-    assert any("2 of 15270 scored pairs are not in k: left out" in note for note in keyed.notes)
+    assert any(
+        "2 of 15270 scored pairs are not in k and are excluded" in note for note in keyed.notes
+    )
 
 
 ENROLMENTS = {"ann-1": "ann", "ann-2": "ann", "bob-1": "bob", "cid-1": "cid"}
@@ -339,7 +341,7 @@ def test_distances_are_found_out_and_scores_are_not():
     said = warning(distances(perfect(10, 5)))
     assert "first in 0 % of the trials" in said
     assert "(chance: 10 %)" in said
-    assert "give the negatives" in said
+    assert "negate distances" in said
     assert warning(perfect(10, 5)) == ""
 
 

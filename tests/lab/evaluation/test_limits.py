@@ -43,10 +43,10 @@ def test_no_figure_without_limits_shows_any_and_each_says_why(study):
     assert len(figures) > 5
     for figure in figures:
         assert figure.limits == (None, None), figure.key
-        assert "no limits: " in figure.note, figure.key
+        assert "no interval: " in figure.note, figure.key
         assert figure_json(figure)["low"] is None
-        assert "no limits: " in str(figure_json(figure)["note"])
-    assert render_html(Evaluation([study]).page()).lower().count("no limits: ") >= len(figures)
+        assert "no interval: " in str(figure_json(figure)["note"])
+    assert render_html(Evaluation([study]).page()).lower().count("no interval: ") >= len(figures)
     for key, figure in study.figures.items():
         if figure.replicates is not None or figure.low is not None:
             assert rule_of(key) is not None, key
@@ -106,7 +106,7 @@ def test_without_evidence_limits_reach_to_nothing():
     for key, nothing in (("srd.idr", 1 / 30), ("verification.min_cllr_bits", 1.0)):
         assert ends(report[key])[0] <= nothing <= ends(report[key])[1]
     assert report["srd.spread"].limits == (None, None)
-    assert report["srd.spread"].note.endswith("it is chance which ranks are likelier")
+    assert report["srd.spread"].note.endswith("chance decides which ranks are likelier")
 
 
 def test_epsilon_and_rank_1_follow_what_they_are_made_of():
@@ -124,11 +124,11 @@ def test_a_figure_that_nobody_measured_has_no_limits():
     new = Figure("new.share", "new", 0.5, "share", replicates=np.linspace(0.4, 0.6, len(weights)))
     (found,) = add_limits([new], Sample(weights, 12, 48))
     assert found.limits == (None, None)
-    assert found.note == "no limits: how often they hold was not measured"
+    assert found.note == "no interval: its coverage was not measured"
     few = evaluate(Design(30, 8, 6.0).study(1))["lid.negative_bits"]
     assert few.value is not None
     assert few.limits == (None, None)
-    assert few.note == "no limits: fewer than 10 speakers have such trials"
+    assert few.note == "no interval: fewer than 10 speakers have such trials"
 
 
 def test_each_speaker_is_left_out_once_and_groups_of_many_in_any_order():

@@ -63,7 +63,7 @@ def test_d_sys_of_few_trials_is_absent_with_a_reason():
     figure = linked(separated(3, 3))["linkage.d_sys"]
     assert figure.value is None
     assert figure.note == "needs 10 mated scores for a histogram; there are 9"
-    with pytest.raises(UsageError, match="needs 10 mated scores or more; there are 9"):
+    with pytest.raises(UsageError, match="needs at least 10 mated scores; there are 9"):
         d_sys(np.ones(9), np.ones(90))
     with pytest.raises(UsageError, match="above 0"):
         d_sys(np.ones(20), np.ones(90), omega=0.0)

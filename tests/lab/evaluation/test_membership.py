@@ -67,7 +67,7 @@ def test_a_rate_that_too_few_scores_cannot_show(golden):
     assert (endless.value, endless.text) == (None, "infinite")
     assert found["epsilon_lower_nats_at_1e-5"].value > 4
     for figure in found.values():
-        assert figure.note.startswith("99000 non-mated scores cannot show a rate of 1e-5")
+        assert figure.note.startswith("99000 non-mated scores cannot resolve a rate of 1e-5")
 
 
 def test_edges():
@@ -159,14 +159,14 @@ def test_the_mirrored_bound_is_that_of_the_negated_scores(golden):
 def test_refusals():
     with pytest.raises(UsageError, match="invalid false positive rate 1:"):
         operating_point(np.ones(2), np.ones(2), 1.0)
-    with pytest.raises(UsageError, match="equal speakers"):
+    with pytest.raises(UsageError, match="the same speakers"):
         operating_point(np.ones(0), np.ones(2), 0.1)
     with pytest.raises(UsageError, match="different speakers"):
         operating_point(np.ones(1), np.array([0.1, np.nan]), 0.1)
     with pytest.raises(UsageError, match="too few scores to halve"):
         half_trials(np.ones(1), _tail_of(np.ones(5), 0.1), 0.1)
     matrix = ScoreMatrix(np.eye(3), np.arange(3))
-    with pytest.raises(UsageError, match="holds no trial"):
+    with pytest.raises(UsageError, match="has no trials"):
         figures(matrix, np.zeros((1, 3)))
 
 
@@ -191,7 +191,7 @@ def test_golden_accounts(golden):
 def test_advanced_never_beats_basic_from_ln_2(epsilon):
     found = account(epsilon, 1e-6, 10**6)
     assert found.advanced_from is None
-    assert "never beats the basic one" in found.note
+    assert "never beats basic composition" in found.note
     assert all(row.advanced_nats >= row.basic_nats for row in found.rows)
 
 
@@ -201,7 +201,7 @@ def test_rows_of_an_account_and_refusals():
     assert [row.trials for row in account(0.5, trials=7).rows] == [1, 2, 5, 7]
     assert account(0.0).advanced_from is None
     for wrong, words in (
-        ({"trials": 0}, "at least one trial"), ({"delta": 0.0}, "delta"), ({"epsilon": -0.5}, "eps")
+        ({"trials": 0}, "use at least 1"), ({"delta": 0.0}, "delta"), ({"epsilon": -0.5}, "eps")
     ):  # fmt: skip
         with pytest.raises(UsageError, match=words):
             account(**({"epsilon": 0.5} | wrong))

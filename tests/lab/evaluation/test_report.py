@@ -74,7 +74,7 @@ def test_small_and_odd_matrices_are_reported_as_far_as_they_go():
     scores = np.random.default_rng(0).normal(size=(12, 4))
     one_speaker = report_of(ScoreMatrix(scores, np.zeros(12, int)), replicates=20)
     assert one_speaker.replicates == 0
-    assert any("LID is left out" in note for note in one_speaker.notes)
+    assert any("LID is omitted" in note for note in one_speaker.notes)
     flat = report_of(constant(4, 3), replicates=20)
     assert flat["srd.mean_bits"].value == pytest.approx(0.0, abs=1e-12)
     assert flat["zebra.d_ece_bits"].value == 0.0
@@ -95,7 +95,7 @@ def test_some_families_alone_say_what_they_say_among_all():
     assert {key.split(".")[0] for key in some.figures} == {"srd", "verification"}
     for key, figure in some.figures.items():
         assert figure_json(figure) == figure_json(whole[key])
-    with pytest.raises(UsageError, match="no such family"):
+    with pytest.raises(UsageError, match="unknown family"):
         report_of(matrix, only=("srd", "style"))
 
 
@@ -166,7 +166,7 @@ def test_figures_are_chosen_by_names_keys_families_and_the_main_ones():
     assert set(choose_figures(["zebra"])) == {"zebra.d_ece_bits", "zebra.log10_l", "zebra.tag"}
     assert choose_figures(["new.figure"], ["new.figure"]) == ("new.figure",)
     for name, said in (
-        ("mincllr", "do you mean .*min_cllr"), ("tpr_at_1e-3", "do you mean .*tpr_1e-3"),
+        ("mincllr", "did you mean .*min_cllr"), ("tpr_at_1e-3", "did you mean .*tpr_1e-3"),
         ("zzzz", "no figure 'zzzz': --figures help"),
     ):  # fmt: skip
         with pytest.raises(UsageError, match=said):
@@ -213,7 +213,9 @@ def test_systems_are_told_apart_without_colour_and_the_finding_comes_first():
     folded = [block for section in document.sections if isinstance(section, Section)
               for block in section.blocks if isinstance(block, Columns)]  # fmt: skip
     pictures = [each for columns in (*shown, *folded) for each in columns.blocks]
-    (roc,) = [each for each in pictures if getattr(each, "title", "").startswith("Sure hits")]
+    (roc,) = [
+        each for each in pictures if getattr(each, "title", "").startswith("True positives at few")
+    ]
     assert isinstance(roc, Picture)
     styles = re.findall(r'style="([^"]*stroke: var\(--s[123]\)[^"]*)"', roc.svg)
     dashes = {tuple(re.findall("stroke-dasharray: [^;]*", style)) for style in styles}

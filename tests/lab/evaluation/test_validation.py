@@ -137,7 +137,7 @@ def test_conditions_and_groups_are_measured_by_themselves():
     total = validated(every, llr="e").total
     assert (total.same, total.different) == (138, 144 * 23)
     strange = Attribute("conditions.csv", "line", {"else": "x"})
-    with pytest.raises(UsageError, match="names none of its trials"):
+    with pytest.raises(UsageError, match="lists none of the trials"):
         validated(scores, llr="e", conditions=[strange])
 
 
@@ -151,7 +151,7 @@ def test_lengths_fall_into_ranges_in_their_order(tmp_path):
         "below 1 s", "2 to 5 s", "10 to 20 s", "40 s and more"
     ]  # fmt: skip
     assert [part.name for part in found.parts["line"]] == ["a", "b"]
-    for text, what in [("trial,seconds\nt1,long\n", "line 2"), ("t1\n", "a trial and its"),
+    for text, what in [("trial,seconds\nt1,long\n", "line 2"), ("t1\n", "one trial and its"),
                        ("trial,seconds\nt1,inf\n", "invalid length 'inf'")]:  # fmt: skip
         path.write_text(text)
         with pytest.raises(UsageError, match=what):

@@ -126,7 +126,7 @@ def test_cllr_does_not_overflow():
 
 
 def test_refusals():
-    with pytest.raises(UsageError, match="no EER rule 'half'"):
+    with pytest.raises(UsageError, match="unknown EER rule 'half'"):
         eer([1.0], [0.0], "half")
     with pytest.raises(UsageError, match="at least one"):
         cllr([], [0.0])

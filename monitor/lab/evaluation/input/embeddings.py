@@ -44,7 +44,7 @@ class Vectors:
                 f"shape {values.shape}"
             )
         if not len(values):
-            raise UsageError(f"{self.label} has no embedding in it")
+            raise UsageError(f"{self.label} has no embeddings")
         if count != len(values) or len(self.sessions) not in (0, count):
             raise UsageError(
                 f"{self.label} has {plural(len(values), 'embedding')}, {plural(count, 'speaker')} "
@@ -59,7 +59,7 @@ class Vectors:
             )
         if "" in self.speakers:
             nobody = self.speakers.index("") + 1
-            raise UsageError(f"{self.label}: embedding {nobody} has no speaker")
+            raise UsageError(f"{self.label}: embedding {nobody} has no speaker. Add the name")
 
 
 def read_vectors(path: Path) -> Vectors:
@@ -84,7 +84,9 @@ def read_vectors(path: Path) -> Vectors:
             )
         names = [arrays.get(key, np.array([], "U1")) for key in ("speakers", "sessions")]
         if any(column.ndim != 1 or column.dtype.kind not in "iuU" for column in names):
-            raise UsageError(f"{path.name}: speakers and sessions are names, one an embedding")
+            raise UsageError(
+                f"{path.name}: give the name of a speaker, and of a session, for each embedding"
+            )
         speakers, sessions = (tuple(map(str, column.tolist())) for column in names)
         return Vectors(path.name, arrays["embeddings"], speakers, sessions)
     if not next((line for _, line in text_lines(path)), "").lstrip().startswith("{"):
@@ -92,7 +94,10 @@ def read_vectors(path: Path) -> Vectors:
     speakers, sessions, values = zip(*_json_lines(path), strict=True)
     sizes = {len(value) for value in values}
     if len(sizes) > 1:
-        raise UsageError(f"{path.name}: embeddings of {min(sizes)} to {max(sizes)} dimensions")
+        raise UsageError(
+            f"{path.name}: embeddings have {min(sizes)} to {max(sizes)} dimensions. "
+            "Use one network for all"
+        )
     return Vectors(path.name, np.stack(values), speakers, sessions if any(sessions) else ())
 
 
@@ -169,13 +174,13 @@ def read_embeddings(
          upwards',))
     """
     if scoring not in SCORINGS:
-        raise UsageError(f"scoring={scoring!r} is not one of {', '.join(SCORINGS)}")
+        raise UsageError(f"invalid scoring={scoring!r}: use one of {', '.join(SCORINGS)}")
     tested, enrolled = read_vectors(Path(trials)), read_vectors(Path(enrolment))
     size, expected = tested.values.shape[1], enrolled.values.shape[1]
     if size != expected:
         raise UsageError(
-            f"{tested.label} has {size} dimensions and {enrolled.label} {expected}; "
-            "take both from one network"
+            f"{tested.label} has {size} dimensions and {enrolled.label} {expected}: use one "
+            "network for both"
         )
     zero = np.flatnonzero(~enrolled.values.any(axis=1))
     if zero.size:

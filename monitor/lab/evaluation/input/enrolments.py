@@ -55,7 +55,7 @@ def find_owners(
         if len(owner_labels.names) != len(models):
             raise UsageError(
                 f"{owner_labels.label} names {plural(len(owner_labels.names), 'speaker')} for "
-                f"{len(models)} enrolments"
+                f"{len(models)} enrolments: give one for each"
             )
         return owner_labels.names
     if labels.listed or not labels.trials:  # a trial list, or no names of trials
@@ -67,8 +67,11 @@ def find_owners(
 
 def describe_merge(models: int, speakers: int, scoring: str) -> str:
     """Describe how several enrolments were merged."""
-    rule = "the mean of" if scoring == "average" else "the largest of"
-    return f"{models} enrolments of {speakers} speakers: a speaker's score is {rule} theirs"
+    rule = "the mean" if scoring == "average" else "the largest"
+    return (
+        f"{models} enrolments of {speakers} speakers: a speaker's score is {rule} over the "
+        "enrolments"
+    )
 
 
 def _merge_columns(

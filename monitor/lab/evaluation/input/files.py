@@ -65,7 +65,7 @@ def kind_of(path: Path) -> str:
     suffix = path.suffix.lower()
     if suffix in (".npy", ".npz"):
         raise StoreError(
-            f"{path.name} holds no NumPy array; if it is text, name it .csv, .tsv or .txt"
+            f"{path.name} contains no NumPy array. If it is text, name it .csv, .tsv or .txt"
         )
     if b"\0" in head:
         raise StoreError(f"{path.name} is neither text nor a NumPy file")
@@ -106,7 +106,8 @@ def _broken(path: Path, error: BaseException) -> StoreError:
     words = printable(" ".join(str(error).replace(str(path), path.name).split()))
     if "allow_pickle" in words or "Object arrays" in words or "Python objects" in words:
         return StoreError(
-            f"{path.name} holds Python objects, which are never loaded; save plain numbers or text"
+            f"{path.name} contains Python objects, which are never loaded: save plain numbers or "
+            "text"
         )
     return StoreError(
         f"{path.name} is damaged or cut short ({words[:100] or type(error).__name__}); "
@@ -203,7 +204,7 @@ class Rows:
                 texts[role].append(row[i])
             done += 1
         if not done:
-            raise UsageError(f"{label} has no line of data")
+            raise UsageError(f"{label} has no data")
         every = {role: set(of_role) for role, of_role in texts.items()}
         if called:
             every[called] = {*every.get(called, ()), *(self.head[i] for i in columns)}
@@ -240,7 +241,7 @@ def text_lines(path: Path, progress: Progress | None = None) -> Iterator[tuple[i
                         block.encode().translate(None, _ASCII_CONTROL)
                     )
                     if not plain and _CONTROL.search(block):
-                        raise StoreError(f"{path.name} holds control characters: is it text?")
+                        raise StoreError(f"{path.name} contains control characters: is it text?")
                     lines = unicodedata.normalize("NFC", block).removesuffix("\n").split("\n")
                     for number, line in enumerate(lines, before + 1):
                         if line.strip():
@@ -266,7 +267,7 @@ def split_line(line: str, separator: str | None) -> list[str]:
     try:
         row = next(csv.reader([line], delimiter=separator, skipinitialspace=True))
     except csv.Error as error:
-        raise UsageError(f"{line[:40].strip()!r} ... is no line of a table ({error})") from None
+        raise UsageError(f"{line[:40].strip()!r} ... is not a line of a table ({error})") from None
     return [cell.strip() for cell in row]
 
 
@@ -286,8 +287,8 @@ def check_names(label: str, names: Mapping[str, Collection[str]]) -> None:
     for role, of_role in names.items():
         if empty := next((name for name in of_role if name and is_empty_cell(name)), None):
             raise UsageError(
-                f"a {role} of {label} is called {empty!r}, as empty cells are written: write its "
-                "name, or remove the line"
+                f"{label} has a {role} called {empty!r}, which usually marks an empty cell: "
+                "write the name, or remove the line"
             )
         if twin := find_decimal_twin(of_role):
             raise UsageError(f"{label}: {describe_twin(twin, role)}")

@@ -45,13 +45,13 @@ def read_conditions(path: Path) -> tuple[Attribute, ...]:
     """
     rows = Rows.from_file(path)
     if len(rows.head) < 2:
-        raise UsageError(f"{path.name}: give a trial and its condition a line")
+        raise UsageError(f"{path.name}: give one trial and its condition per line")
     if len(rows.head) == 2 and rows.head[0].lower() not in _KEYS:
         return (replace(_read_column(rows), name="condition"),)
     key = role_of(rows.head, _KEYS) or 0
     names = {name: i for i, name in enumerate(rows.head) if i != key}
     if len(names) < len(rows.head) - 1:
-        raise UsageError(f"{path.name}: two columns have one name")
+        raise UsageError(f"{path.name}: two columns have the same name: rename one")
     return tuple(
         _read_column(rows, key, i, True, _length_range if name.lower() in _LENGTHS else str)
         for name, i in names.items()

@@ -49,7 +49,10 @@ def read_archive(path: Path) -> tuple[FloatArray, tuple[str, ...]]:
         keys[key] = None
         vectors.append(vector)
     if len(sizes := {vector.size for vector in vectors}) > 1:
-        raise UsageError(f"{path.name}: embeddings of {min(sizes)} to {max(sizes)} dimensions")
+        raise UsageError(
+            f"{path.name}: embeddings have {min(sizes)} to {max(sizes)} dimensions. "
+            "Use one network for all"
+        )
     values = np.stack(vectors) if vectors else np.empty((0, 1))
     return values, _speakers(path, list(keys))
 
@@ -62,7 +65,7 @@ def _speakers(path: Path, keys: list[str]) -> tuple[str, ...]:
     if not set(keys) & owners.keys() and set(keys) <= set(owners.values()):
         return tuple(keys)  # a mean for each speaker
     if unknown := next((key for key in keys if key not in owners), None):
-        raise UsageError(f"{path.name}: {printable(unknown)} has no speaker in utt2spk")
+        raise UsageError(f"{path.name}: {printable(unknown)} has no speaker in utt2spk. Add it")
     return tuple(owners[key] for key in keys)
 
 

@@ -125,7 +125,7 @@ def read_pairs(layout: Layout, progress: Progress | None = None) -> Pairs:
                 "1 and 0",
             ) from None
     if not trial:
-        raise UsageError(f"{label} has no line of data")
+        raise UsageError(f"{label} has no data")
     if "" in trials or "" in speakers:
         raise UsageError(f"{label}: a trial or a speaker has no name")
     check_names(label, {"trial": trials.keys(), "speaker": speakers.keys()})
@@ -163,8 +163,8 @@ def pairs_of_records(label: str, records: AnyArray) -> Pairs:
     allowed = ("i", "u"), ("i", "u"), ("f", "i", "u"), ("", "b", "i", "u")
     if not len(records) or any(k not in kind for k, kind in zip(kinds, allowed, strict=True)):
         raise UsageError(
-            f"{label} holds {len(records)} records of {records.dtype}; those of a list are trial "
-            "and speaker, numbers from 0, score, and perhaps target, in one row"
+            f"{label} has {len(records)} records of {records.dtype}. Use one row of records with "
+            "trial and speaker (numbers from 0), score, and optionally target"
         )
     refuse_beyond_memory(label, len(records))
     trial, speaker, scores, target = (None if x is None else np.array(x) for x in columns)
@@ -265,8 +265,8 @@ def read_label_rows(lines: Rows) -> Labels:
         layout = layout_of(lines)
         if layout.speaker is None:
             raise UsageError(
-                f"{label}: labels are one speaker a line, trial and speaker, or a trial list "
-                "of speaker, trial and target or nontarget"
+                f"{label}: use one speaker per line, a trial and its speaker, or a trial list "
+                "(speaker, trial, target or nontarget)"
             )
         target = layout.score if layout.target is None else layout.target
         return labels_of_pairs(read_pairs(replace(layout, score=None, target=target)))
@@ -307,7 +307,9 @@ def read_text(rows: Rows, progress: Progress | None = None) -> RawScores | Pairs
     if layout.speaker is None:
         return _read_table(layout, progress)
     if layout.score is None:
-        raise UsageError(f"{rows.path.name} is a trial list: give the scores first, it as labels")
+        raise UsageError(
+            f"{rows.path.name} is a trial list: give a file of scores, and this one as labels"
+        )
     return read_pairs(layout, progress)
 
 
@@ -316,8 +318,8 @@ def _read_table(layout: Layout, progress: Progress | None) -> RawScores:
     columns = [i for i in range(len(rows.head)) if i not in (layout.trial, layout.target)]
     if len(columns) < 2:
         raise UsageError(
-            f"{label} has {plural(len(columns), 'column')} of scores; a table has one for each "
-            "speaker, and a comparison needs at least two"
+            f"{label} has {plural(len(columns), 'column')} of scores: a table needs one per "
+            "speaker, and at least two"
         )
     named = {"trial": layout.trial, "speaker": layout.target}
     scores, names = rows.read_matrix(

@@ -99,13 +99,13 @@ def _labels_of_matrix(raw: RawScores, label: str) -> Labels:
     """Check a matrix of scores, and return its labels."""
     if raw.scores.ndim != 2 or raw.scores.dtype.kind not in "fiu":
         raise UsageError(
-            f"{label} holds {raw.scores.dtype} of shape {raw.scores.shape}; scores are "
-            "numbers, trials x speakers"
+            f"{label} has {raw.scores.dtype} of shape {raw.scores.shape}: give numbers, trials x "
+            "speakers"
         )
     if raw.labels is None:
         raise UsageError(f"{label} has no speakers: give labels, or a trial list")
     if not raw.scores.shape[0]:
-        raise UsageError(f"{label} has no trial in it")
+        raise UsageError(f"{label} has no trials")
     return raw.labels
 
 
@@ -115,7 +115,9 @@ def _find_targets(
     """Return each trial's column, or -1, the columns' names, and each trial's speaker, or ""."""
     trials, count = raw.scores.shape
     if raw.speakers and len(raw.speakers) != count:
-        raise UsageError(f"{label}: {len(raw.speakers)} names for {plural(count, 'column')}")
+        raise UsageError(
+            f"{label}: {len(raw.speakers)} names for {plural(count, 'column')}: give one for each"
+        )
     if labels.several:
         raise UsageError(
             f"{labels.several} in {labels.label}: name the speakers of enrolments, or give the "
@@ -126,7 +128,7 @@ def _find_targets(
     if labels.columns is not None:
         count_labels = len(labels.columns)
     if count_labels != trials:
-        turned = f"; {label} may be turned, trials are its rows" if count_labels == count else ""
+        turned = f". Is {label} transposed? Its rows are trials" if count_labels == count else ""
         raise UsageError(
             f"{labels.label} has {plural(count_labels, 'label')} for the {plural(trials, 'trial')} "
             f"of {label}{turned}"
@@ -155,11 +157,11 @@ def _order_speakers(raw: RawScores, labels: Labels, label: str, notes: list[str]
     """Return the speaker of each trial in order; empty for impostors."""
     if labels.listed and not raw.trials:
         raise UsageError(
-            f"{label} names no trial, so {labels.label} cannot be matched with its rows: give one "
-            "speaker for each row, in their order"
+            f"{label} does not name its trials, so {labels.label} cannot be matched with its "
+            "rows: give one speaker per row, in order"
         )
     if labels.trials and not raw.trials:
-        notes.append(f"rows have no names: labels are taken in the order of {labels.label}")
+        notes.append(f"rows have no names and get labels in the order of {labels.label}")
     if not (raw.trials and labels.trials):
         return labels.names
     speakers = labels.by_trial()
@@ -176,7 +178,7 @@ def _order_speakers(raw: RawScores, labels: Labels, label: str, notes: list[str]
         raise UsageError(f"trial {again} has two rows of scores; keep one")
     spare = len(listed_trials) - len(raw.trials)
     if spare:
-        notes.append(f"{labels.label} speaks of {plural(spare, 'trial')} without a score")
+        notes.append(f"{labels.label} lists {plural(spare, 'trial')} without a score")
     return [speakers.get(name, "") for name in raw.trials]
 
 
@@ -189,16 +191,17 @@ def _name_columns(
     order = sorted(set(names))
     if len(order) != count:
         raise UsageError(
-            f"{label} names no column and {source} has {plural(len(order), 'speaker')} for "
-            f"its {count} columns: give column numbers from 0, or a table with a header"
+            f"{label} does not name its columns, and {source} has "
+            f"{plural(len(order), 'speaker')} for its {count} columns: give column numbers from "
+            "0, or a table with a header"
         )
     by_number = sorted(order, key=lambda name: _DIGITS.sub(lambda m: m[0].zfill(99), name))
     if order != by_number:
         raise UsageError(
-            f"{label} names no column, and the order of {source}'s speakers is ambiguous "
-            "(numbers or words). Give column numbers from 0, or a table with a header"
+            f"{label} does not name its columns, and the order of {source}'s speakers is "
+            "ambiguous (numbers or words). Give column numbers from 0, or a table with a header"
         )
-    notes.append(f"columns have no names: taken for {order[0]} to {order[-1]}, in this order")
+    notes.append(f"columns have no names and are taken as {order[0]} to {order[-1]}, in this order")
     return places(names, order), tuple(order)
 
 
@@ -302,27 +305,31 @@ def _impostors(
 ) -> bool:
     """Return whether impostors count, and note how they are treated."""
     if unmated not in UNMATED:
-        raise UsageError(f"unmated={unmated!r} is not one of {', '.join(UNMATED)}")
+        raise UsageError(f"invalid unmated={unmated!r}: use one of {', '.join(UNMATED)}")
     lost = int(impostor.sum())
     if not lost:
         return True
     first = f"first: trial {trials[int(np.argmax(impostor))]}"
     if unmated == "refuse" or lost == impostor.size:
         cure = "name the speakers of enrolments (--enrolment-labels)"
-        cure = cure if lost == impostor.size else "let impostors count (--unmated count)"
+        cure = (
+            cure
+            if lost == impostor.size
+            else ("count impostors (unmated = 'count' in --config FILE)")
+        )
         raise UsageError(
             f"{lost} of {impostor.size} trials of {name} have no mated score, because their "
             f"speaker is not enrolled ({first}); check the names, or {cure}"
         )
     have = "has" if lost == 1 else "have"
     many = (
-        f"{lost} of {impostor.size} trials {have} no score with the right speaker, as those of "
-        f"impostors, who are not enrolled ({first}): "
+        f"{lost} of {impostor.size} trials {have} no mated score, because the speaker is not "
+        f"enrolled ({first}): "
     )
     if unmated == "drop":
-        notes.append(f"{many}dropped, tools that count them as non-mated differ")
+        notes.append(f"{many}dropped. Tools that count them as non-mated give other figures")
         return False
-    notes.append(f"{many}ranks leave {'it' if lost == 1 else 'them'} out")
+    notes.append(f"{many}ranks exclude {'it' if lost == 1 else 'them'}")
     return True
 
 

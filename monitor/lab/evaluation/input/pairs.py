@@ -113,7 +113,9 @@ def select_listed(pairs: Pairs, key: Pairs, notes: list[str]) -> Pairs:
     listed, line, lines = np.unique(key.codes, return_inverse=True, return_counts=True)
     hits = np.bincount(line, key.target)
     if ((hits > 0) & (hits < lines)).any():
-        raise UsageError(f"{key.label}: a pair is a target on one line and not on another")
+        raise UsageError(
+            f"{key.label}: a pair is a target on one line and not on another. Correct it"
+        )
     codes = pairs.codes
     index = np.minimum(np.searchsorted(listed, codes), len(listed) - 1)
     is_listed = listed[index] == codes
@@ -121,13 +123,15 @@ def select_listed(pairs: Pairs, key: Pairs, notes: list[str]) -> Pairs:
     if not (matched := len(pairs.trial)):
         raise UsageError(f"{key.label} has none of the pairs of {pairs.label}; check the names")
     if matched < count:
-        notes.append(f"{count - matched} of {count} scored pairs are not in {key.label}: left out")
+        notes.append(
+            f"{count - matched} of {count} scored pairs are not in {key.label} and are excluded"
+        )
     if matched < len(listed):
         assert pairs.target is not None
         lost = int(np.count_nonzero(hits) - np.count_nonzero(pairs.target))
         notes.append(
             f"{len(listed) - matched} of {plural(len(listed), 'pair')} of {key.label} have no score"
-            + f", {lost} of them targets, which are neither hit nor miss" * bool(lost)
+            + f", {lost} of them targets, which count neither as hits nor as misses" * bool(lost)
         )
     return pairs
 

@@ -151,7 +151,7 @@ class ScoreFile(OneLine):
             sort = name if equals else "session" if word in _SESSIONS else "system"
             if equals:
                 if not is_number(value):
-                    raise UsageError(f"{word!r}: T and D are seconds, such as T=10")
+                    raise UsageError(f"invalid {word!r}: give T and D in seconds, such as T=10")
                 word = f"{name}={float(value):g}"
             sorts.setdefault(sort, set()).add(word)
         entries = tuple(e for e in self.entries if all(s & set(e.words) for s in sorts.values()))

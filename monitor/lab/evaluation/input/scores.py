@@ -83,7 +83,7 @@ def read_scores(
     """
     path = Path(path)
     if scoring not in SCORINGS:
-        raise UsageError(f"scoring={scoring!r} is not one of {', '.join(SCORINGS)}")
+        raise UsageError(f"invalid scoring={scoring!r}: use one of {', '.join(SCORINGS)}")
     called = path.stem if name is None else name
     kind = kind_of(path)
     if kind == "npz" and (file := ScoreFile.from_file(path)) is not None:
@@ -160,8 +160,8 @@ def _archive(path: Path) -> RawScores:
     arrays = arrays_at(path)
     if "scores" not in arrays:
         raise UsageError(
-            f"{path.name} has no array called scores, but {', '.join(sorted(arrays)) or 'none'}; "
-            "name it so"
+            f"{path.name} has no array called scores, only "
+            f"{', '.join(sorted(arrays)) or 'none'}: rename one"
         )
     names = arrays.get("speakers", np.array([], "U1"))
     names = names_or_numbers(names, f"{path.name}: speakers")

@@ -131,7 +131,7 @@ def _read_pairs(frame: Any, label: str, at: tuple[int, int, int | None, int | No
     if score is not None:
         scores = real_numbers(_column(frame, score), f"{label}: scores", np.float64)
     if not trial_names:
-        raise UsageError(f"{label} has no row")
+        raise UsageError(f"{label} has no rows")
     hits = None if target is None else _targets(_column(frame, target), label)
     trials, speakers = (tuple(dict.fromkeys(names)) for names in (trial_names, speaker_names))
     index = places(trial_names, trials), places(speaker_names, speakers)

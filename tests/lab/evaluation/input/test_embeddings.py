@@ -152,14 +152,14 @@ BAD: dict[str, Any] = {
     ),
     "count": ((TRIALS, SPOKEN[:3]), None, "t.npz has 4 embeddings, 3 speakers and 0 sessions"),
     "flat": ((TRIALS[0], SPOKEN), None, "not float64 of shape (5,)"),
-    "objects": ((TRIALS, np.array(SPOKEN, object)), None, "holds Python objects"),
+    "objects": ((TRIALS, np.array(SPOKEN, object)), None, "contains Python objects"),
     "empty": ("", None, "is empty"),
     "no speaker": ("a,b\n1,2\n", None, "line 1: name the columns: speaker"),
     "no object": ('{"speaker": "a", "embedding": [1]}\n[1]\n', None, "line 2 is not a JSON object"),
     "sizes": (
         '{"speaker": "a", "embedding": [1]}\n{"speaker": "b", "embedding": [1, 2]}\n',
         None,
-        "embeddings of 1 to 2 dimensions",
+        "embeddings have 1 to 2 dimensions",
     ),
     "npy": (kits.array_file(TRIALS), None, "has no speakers"),
     "npz": ({"x": TRIALS}, None, "needs embeddings (n, d) and speakers (n,), not x"),
@@ -179,7 +179,7 @@ def test_what_cannot_be_scored(tmp_path, case):
         as_npz(path, *(trials or (TRIALS, SPOKEN)))
     as_npz(tmp_path / "e.npz", *(enrolment or (ENROLMENT, OWNERS)))
     refused(message, path, tmp_path / "e.npz")
-    refused("scoring='plda' is not one of average, max", tmp_path, tmp_path, "plda")
+    refused("invalid scoring='plda': use one of average, max", tmp_path, tmp_path, "plda")
 
 
 def refused(message, *arguments):
@@ -246,9 +246,9 @@ def test_the_error_rate_is_that_of_the_challenge(tmp_path, words):
     (beside / "EER").write_text(str(eer(found[0], found[1], "nearest")))
     assert not results.read(entry, "mine").warnings or words[1] != "oo"
     (beside / "EER").write_text("0.4999")
-    assert "they are not of one run" in results.read(entry, "mine").warnings[0]
+    assert "they are from different runs" in results.read(entry, "mine").warnings[0]
     (beside / "EER").write_text("much")
-    with pytest.raises(UsageError, match="EER holds no number"):
+    with pytest.raises(UsageError, match="EER contains no number"):
         results.read(entry, "mine")
 
 
@@ -325,10 +325,10 @@ def broken(root, file, text):
         ("id2idx", "", "id2idx is empty"),
         ("id2idx", "a 99\n", "a: row 99"),
         ("id2idx", "a 1\n", "no listed pair of "),
-        ("idx2spk", "x y\n", "in idx2spk is no row"),
-        ("speaker_vectors.npy", "text", "holds Python objects"),
+        ("idx2spk", "x y\n", "in idx2spk is not a row"),
+        ("speaker_vectors.npy", "text", "contains Python objects"),
         ("speaker_vectors.npy", kits.array_file(np.ones(3)), "has shape"),
-        ("speaker_vectors.npy", kits.array_file(np.ones((30, 4))), "take both from one network"),
+        ("speaker_vectors.npy", kits.array_file(np.ones((30, 4))), "use one network for both"),
         ("speaker_vectors.npy", kits.array_file(np.full((30, 16), np.nan)), "is not finite"),
         ("data/libri_dev_trials_f/trials", "1 2\n", "is not SPEAKER UTTERANCE target|nontarget"),
         ("data/libri_dev_trials_f/trials", "a b target\na b nontarget\n", "is both target and"),

@@ -160,8 +160,8 @@ def test_arrays_with_names_as_labels(file):
     for labels in (file("l", NAMES), file("l.npy", np.array(NAMES.split())), file("u", UTT2SPK)):
         read = read_scores(path, labels)
         same(read)
-        assert read.notes[-1] == "columns have no names: taken for ann to cid, in this order"
-    assert read.notes[0] == "rows have no names: labels are taken in the order of u"
+        assert read.notes[-1] == "columns have no names and are taken as ann to cid, in this order"
+    assert read.notes[0] == "rows have no names and get labels in the order of u"
 
 
 @pytest.mark.parametrize("key", ["target", "labels"])
@@ -278,7 +278,7 @@ def test_trials_of_impostors_are_dropped_on_demand(file):
     read = read_scores(path, key, unmated="drop")
     assert read.matrix.target.tolist() == [0, 0, 1]
     assert read.matrix.scores.tolist() == SCORES[:3].tolist()
-    assert "1 of 4 trials has no score with the right speaker" in read.notes[0]
+    assert "1 of 4 trials has no mated score" in read.notes[0]
     assert "dropped" in read.notes[0]
     assert "1 of 3 speakers has no trial" in read.notes[1]
 
@@ -354,7 +354,7 @@ def test_what_was_written_is_read(path):
     ("words", "said"),
     [
         (("phones",), "has no scores of phones; it has f0 voice; cross same; T=10 T=0.3; D=30"),
-        (("T=ten",), "'T=ten': T and D are seconds, such as T=10"),
+        (("T=ten",), "invalid 'T=ten': give T and D in seconds, such as T=10"),
         (("f0",), "has 2 matrices: choose one of f0 voice; cross same"),
     ],
 )

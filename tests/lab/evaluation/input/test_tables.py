@@ -70,7 +70,7 @@ def test_a_frame_gives_the_scores_of_each_speaker(scores, labels):
         (LIST.drop(columns="target"), None, "has no speakers"),
         (MATRIX.astype("Float64").mask(MATRIX > 3), SPOKEN, "trial .* is not finite"),
         (MATRIX.assign(who=SPOKEN, where="x"), None, "who and where are text"),
-        (TABLE.astype({"bob": str}), None, "column bob are text"),
+        (TABLE.astype({"bob": str}), None, "column bob contain text"),
         (TABLE.assign(target=[None, *SPOKEN[1:]]), None, "number 1 is"),
         (LIST.assign(target="x"), None, "'x' is neither target nor nontarget"),
         (LIST.iloc[:0], None, "has no row"),
