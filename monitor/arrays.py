@@ -13,7 +13,7 @@ from monitor.errors import MonitorError, UsageError
 from monitor.safe_text import spelled
 
 _Array: TypeAlias = NDArray[Any]
-_MASKED = "are masked in part: leave out what is masked"
+_MASKED = "contain masked values: leave these out"
 _MISSING = ("NoneType", "NAType", "NaTType")  # types of a missing value, in Python and in pandas
 _OTHERS = {
     "c": "complex numbers", "M": "dates", "m": "time spans", "U": "text", "S": "text", "T": "text",
@@ -148,7 +148,7 @@ def _numbers(array: _Array) -> _Array:
     if kind == "O":
         types = set(map(type, array.flat))
         if any(issubclass(kind, str | bytes) for kind in types):
-            raise ValueError("are text in part: give real numbers")
+            raise ValueError("contain text: give real numbers")
         missing = [kind for kind in types if kind.__name__ in _MISSING]
         wrong = [t for t in types if t not in missing and not issubclass(t, Real | Decimal)]
         if wrong:

@@ -122,7 +122,8 @@ class Cluster(Managed, Workers):
                 security = Security.temporary()
             except ImportError:
                 raise UsageError(
-                    f"a local cluster needs cryptography, lest others reach it: {_INSTALL}"
+                    "a local cluster needs cryptography, so that others cannot reach it: "
+                    f"{_INSTALL}"
                 ) from None
             with dask.config.set(_LOCAL), no_interrupt():
                 cluster = LocalCluster(
@@ -170,8 +171,8 @@ class Cluster(Managed, Workers):
                     continue
                 except KilledWorker as error:
                     raise MonitorError(
-                        "several workers have ended in the midst of the same work, the last of "
-                        f"them {error.last_worker.address} (killed, or out of memory?)"
+                        "several workers ended during the same task, the last at "
+                        f"{error.last_worker.address} (killed, or out of memory?)"
                     ) from None
             if isinstance(result, Exception):
                 raise result
@@ -184,8 +185,8 @@ class Cluster(Managed, Workers):
             yield
         except (OSError, CancelledError, futures.CancelledError, RuntimeError) as error:
             raise MonitorError(
-                f"the scheduler {self._where} has gone in the midst of the work "
-                f"({type(error).__name__}); start it again, and run the same command"
+                f"lost the scheduler {self._where} during the work ({type(error).__name__}): "
+                "start it again, and repeat the command"
             ) from None
 
 

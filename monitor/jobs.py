@@ -274,8 +274,7 @@ def _start(target: Callable[..., None], *args: object, daemon: bool = False) -> 
 
 def _lost(jobs: int) -> MonitorError:
     return MonitorError(
-        f"one of {jobs} processes has ended in the midst of its work (killed, or out of memory?); "
-        "try again with fewer"
+        f"one of {jobs} processes ended during its work (killed, or out of memory?): use fewer"
     )
 
 

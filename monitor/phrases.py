@@ -146,8 +146,8 @@ def format_best_feature(
     if best is None or round(single_bits[best] - joint_bits, 2) <= 0:
         return ""
     return (
-        f"{name} gives {joint_bits:.2f} bits, {best} alone {single_bits[best]:.2f}: go by {best}, "
-        "as an attacker would"
+        f"{name} gives {joint_bits:.2f} bits, {best} alone {single_bits[best]:.2f}: rely on "
+        f"{best}, as an attacker would"
     )
 
 

@@ -78,7 +78,7 @@ def write(path: Path, columns: Sequence[Column], rows: Iterable[Row]) -> None:
     """Write a table by the suffix of its name: whole or not at all, mode 0600."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise UsageError(f"{path}: a table is called {' or '.join(SUFFIXES)}")
+        raise UsageError(f"{path}: use a name that ends in {' or '.join(SUFFIXES)}")
     to_file = write_csv if suffix == ".csv" else write_parquet
     if to_file is write_parquet:
         need("pyarrow.parquet")

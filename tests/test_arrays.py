@@ -72,7 +72,7 @@ REFUSED = {
     "complex": (np.array([1j]), "complex"),
     "complex tensor": (torch.ones(2, dtype=torch.complex64), "complex"),
     "text": (["1"], "text"),
-    "text in part": (np.array([1.0, "2"], object), "text"),
+    "contain text": (np.array([1.0, "2"], object), "text"),
     "StringDType": (np.array(["1"], np.dtypes.StringDType()), "text"),
     "time spans": (pd.Series(pd.to_timedelta([1, 2], unit="s")), "time spans"),
     "dates": (np.array(["2026-01-01"], "M8[D]"), "dates"),
@@ -93,7 +93,7 @@ def test_numbers_of_any_library_are_read(values):
 
 @pytest.mark.parametrize(("values", "word"), REFUSED.values(), ids=REFUSED)
 def test_what_is_no_number_is_refused_in_a_sentence(values, word):
-    with pytest.raises(UsageError, match=rf"^scores .*{word}.*: (give|leave out)") as caught:
+    with pytest.raises(UsageError, match=rf"^scores .*{word}.*: (give|leave these out)") as caught:
         real_numbers(values, "scores")
     assert "\n" not in str(caught.value)
 
@@ -186,7 +186,7 @@ def test_samples_of_any_library_are_measured_alike(samples):
 @pytest.mark.parametrize(
     ("recording", "rate", "words"),
     [
-        (np.ma.array(SOUND, mask=SOUND > 0.3), 16_000, "samples are masked"),
+        (np.ma.array(SOUND, mask=SOUND > 0.3), 16_000, "samples contain masked"),
         (WHOLE.tolist(), 16_000, "samples are int64: give floats"),
         (WHOLE.astype(np.int64), 16_000, "samples are int64"),
         (WHOLE.tobytes(), 16_000, "samples are bytes: give an array"),
@@ -195,7 +195,7 @@ def test_samples_of_any_library_are_measured_alike(samples):
         (torch.from_numpy(SOUND), None, "needs its rate"),
         (SOUND, "fast", "invalid rate 'fast'"),
         ((16_000, SOUND), None, "samples come first"),
-        ("talk.wav", 16_000, "a source knows its own"),
+        ("talk.wav", 16_000, "a source has its own"),
     ],
 )
 def test_other_samples_are_refused_in_a_sentence(recording, rate, words):
@@ -263,7 +263,7 @@ def test_no_function_takes_masked_values(function, arguments):
     for place in range(len(arguments)):
         masked = [np.ma.array(argument) for argument in arguments]
         masked[place].mask = np.arange(masked[place].size).reshape(masked[place].shape) == 1
-        with pytest.raises(UsageError, match="masked in part: leave out"):
+        with pytest.raises(UsageError, match="masked values: leave these out"):
             function(*masked)
 
 
@@ -280,7 +280,7 @@ def test_every_function_of_the_evaluation_that_takes_arrays_was_tried():
 def test_a_stream_takes_no_masked_values(tmp_path):
     hidden = np.ma.array(np.full(100, 0.1), mask=np.arange(100) > 50)
     heard = Monitor(Population.reference(), ["f0"])
-    with pytest.raises(SourceError, match="samples are masked"):
+    with pytest.raises(SourceError, match="samples contain masked"):
         heard.push(Block(hidden, 16_000))
     ticks, bins = np.arange(1, 101), np.ma.array(np.full(100, 4), mask=np.arange(100) > 50)
     speech = np.ones(100, bool)
@@ -300,5 +300,5 @@ def test_a_stream_takes_no_masked_values(tmp_path):
 def test_templates_have_no_masked_values():
     spec = FeatureSpec("voice", EMBEDDING, 3, 3.0)
     slices = hidden(np.full((2, 3), 0.5), 2, 5)
-    with pytest.raises(MonitorError, match="templates of voice are masked"):
+    with pytest.raises(MonitorError, match="templates of voice contain masked"):
         Cohort(np.array([3.0, 4.0]), {"voice": FeatureTemplates(spec, slices)})

@@ -87,7 +87,7 @@ def test_what_the_work_raises_is_raised_here_and_a_process_that_dies_is_one_line
         assert [next(results), next(results)] == [0, 1]
         with pytest.raises(UsageError, match="not two"):
             next(results)
-    with pytest.raises(MonitorError, match="one of 2 processes has ended") as caught:
+    with pytest.raises(MonitorError, match="one of 2 processes ended") as caught:
         list(each_in_order(killed, range(9), 2))
     assert "\n" not in str(caught.value)
 

@@ -106,8 +106,8 @@ class Conformal(Threshold):
         shorter = start.template_seconds
         if shorter is not None and abs(shorter / self.alarms.template_seconds - 1) > 0.2:
             sentence += (
-                f"; that was with templates of {self.alarms.template_seconds:g} s, these are cut "
-                f"to {shorter:g} s"
+                f"; calibrated with templates of {self.alarms.template_seconds:g} s, but these "
+                f"are cut to {shorter:g} s"
             )
         return sentence
 

@@ -41,7 +41,7 @@ def check_field(field: str) -> None:
         return
     if field == "peak_bits":
         raise UsageError(
-            "peak_bits cannot carry an alert, bystanders' peaks reach 3 bits too: use bits"
+            "an alert cannot use peak_bits, because bystanders' peaks also reach 3 bits: use bits"
         )
     from difflib import get_close_matches
 

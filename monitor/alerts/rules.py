@@ -197,9 +197,12 @@ class HoldRule(BaseRule):
         alert = f"alert {self.field}>{self.bits:.4g}: not decided"
         minimum = DECIDED_SPEECH_SECONDS if self._after is None else self._after
         if self._speech < minimum - SLACK_SECONDS:
-            return f"{alert}, {self._speech:.1f} s of speech of the {minimum:g} s that it needs"
+            return f"{alert}, with {self._speech:.1f} of the {minimum:g} s of speech that it needs"
         if self._since is not None and self._held < self._hold() - SLACK_SECONDS:
-            return f"{alert}, it held for {self._held:.1f} s of {self._hold():g} s when it ended"
+            return (
+                f"{alert}, over its threshold for {self._held:.1f} of {self._hold():g} s when "
+                "the stream ended"
+            )
         if self._first is None:
             return f"{alert}, no reading has {self.field}"
         if self._span < self._hold() - SLACK_SECONDS:
@@ -209,7 +212,8 @@ class HoldRule(BaseRule):
             )
         if self._of_nobody:
             return (
-                f"{alert}, it held, but the speaker is {IMPOSTOR}: watch the speaker, or enrol them"
+                f"{alert}, over its threshold, but the speaker is {IMPOSTOR}: watch the speaker, "
+                "or enrol them"
             )
         return ""
 

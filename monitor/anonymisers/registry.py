@@ -41,11 +41,12 @@ def make(method: str, utterance: Utterance) -> Anonymiser:
     name, colon, setting = method.partition(":")
     if name == "laplace":
         raise UsageError(
-            "laplace is for embeddings, not for audio: monitor protect FRAMES --method laplace:15"
+            "laplace is for embeddings, not for audio: use monitor protect FRAMES --method "
+            "laplace:15"
         )
     if name == "tokens":
         raise UsageError(
-            "tokens are frames, not audio: monitor protect VOICES -o FRAMES --method tokens:15"
+            "tokens are frames, not audio: use monitor protect VOICES -o FRAMES --method tokens:15"
         )
     if name not in ANONYMISERS:
         names = ", ".join(repr(word) for word in ANONYMISERS if word != "command")

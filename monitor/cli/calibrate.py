@@ -79,7 +79,7 @@ _COLUMNS = (
     ("Spread", "spread", ".2f", "fraction of ranks likelier than chance"),
     ("KL", "kl_bits", ".3f", "misfit of the rank model"),
     ("rank-1", "rank1_match_bits", ".2f", "at the first rank"),
-    ("local", "held_out_local_bits", ".2f", "mean bits for speakers not fitted on"),
+    ("local", "held_out_local_bits", ".2f", "mean bits of left-out speakers"),
     ("ECE", "calibration_error", ".2f", "error of the best guess's probability"),
     ("impostors", "open_set_area", ".2f", "AUC against impostors (0.5: chance)"),
     ("evidence", "evidence_bits", ".1f",

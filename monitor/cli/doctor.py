@@ -139,10 +139,10 @@ def _inputs() -> tuple[str, str]:
 
 VIRTUAL_MICROPHONE = {
     "linux": "pactl load-module module-null-sink sink_name=meeting; then --through meeting, and "
-    "in the meeting take the microphone 'Monitor of meeting'",
+    "in the meeting choose the microphone 'Monitor of meeting'",
     "darwin": "install BlackHole (brew install blackhole-2ch); then --through BlackHole, and in "
-    "the meeting take the microphone BlackHole",
-    "win32": "install VB-Cable; then --through 'CABLE Input', and in the meeting take the "
+    "the meeting choose the microphone BlackHole",
+    "win32": "install VB-Cable; then --through 'CABLE Input', and in the meeting choose the "
     "microphone 'CABLE Output'",
 }
 """How to make an output that other programs take for a microphone, by system."""

@@ -238,7 +238,7 @@ def _check_options(options: EnrolOptions) -> None:
     if options.microphone and options.channel is not None:
         raise UsageError("--channel is for recordings: choose another --device of the microphone")
     if not options.microphone and options.device:
-        raise UsageError("--device goes with --microphone: add it, or leave out --device")
+        raise UsageError("--device needs --microphone: add it, or leave out --device")
     if not options.microphone and not options.paths:
         raise UsageError("name a DIR, a MANIFEST or recordings, or add --microphone")
     if options.add and options.base is not None:
@@ -278,7 +278,7 @@ def _find_corpus(options: EnrolOptions) -> Corpus | None:
             into += ["--base", options.base]
         paths, output = map(str, options.paths), str(options.output)
         words = ["monitor", "enroll", *paths, "--speaker", "NAME", *into, "-o", output]
-        advice = f"if it is one person's:  {shlex.join(words)}"
+        advice = f"if all are of one person:  {shlex.join(words)}"
         raise UnnamedSpeakerError(error.what, advice) from None
     return corpus if options.speaker is not None else select_enrolment(options.paths[0], corpus)
 
@@ -290,8 +290,9 @@ def _reduce_base(base: Population, features: Sequence[str]) -> tuple[Population,
     missing = [name for name in features if name not in base.features and takes(name) == "words"]
     if missing:
         raise UsageError(
-            f"earlier speakers have no {', '.join(missing)}, and the shipped readers have no "
-            "words: leave it out, or enrol several people with transcripts, without --base"
+            f"the speakers enrolled before have no {', '.join(missing)}, nor have the shipped "
+            "readers: leave it out of --features, or enrol several people with transcripts, "
+            "without --base"
         )
     reduced = base.only(features)
     remaining = [name for name in base.features if name not in features]

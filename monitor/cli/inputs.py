@@ -45,7 +45,7 @@ def open_all(
 
     start, end = interval
     if len(recordings) > 1 and (start or end is not None):
-        raise UsageError("--part goes with one recording")
+        raise UsageError("--part is for one recording only")
     if recordings.count("-") > 1:
         raise UsageError("standard input (-) can be read once")
     for name in recordings:
@@ -129,7 +129,7 @@ def check_two(corpus: Corpus) -> None:
     """Refuse a single speaker before extraction."""
     if len(corpus.speakers) < 2:
         raise CorpusError(
-            f"{plural(len(corpus.speakers), 'speaker')}, without another to compare with: use "
+            f"{plural(len(corpus.speakers), 'speaker')}, with no one to compare with: use "
             "recordings of at least two"
         )
 

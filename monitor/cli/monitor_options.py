@@ -457,7 +457,7 @@ class LedgerOptions:
     def check(self, *, keeps: bool) -> None:
         """Refuse a budget without a ledger, unless this run enforces it (``keeps``)."""
         if self.listener is not None and self.ledger is None:
-            raise UsageError("--listener goes with --ledger FILE.db")
+            raise UsageError("--listener needs --ledger FILE.db")
         if self.ledger is None and self.budget is not None and self.budget.period_seconds:
             raise UsageError("a --budget for a period needs --ledger FILE.db")
         if self.listener is not None and not is_name(self.listener):
@@ -522,9 +522,9 @@ class ProtectedVoiceOptions:
             if later:
                 return None
             if self.protected_population is not None:
-                raise UsageError("--protected-population goes with --protect METHOD")
+                raise UsageError("--protected-population needs --protect METHOD")
             if self.protect_seed is not None:
-                raise UsageError("protect-seed goes with --protect METHOD")
+                raise UsageError("protect-seed needs --protect METHOD")
             return None
         if ledger is not None:
             raise UsageError(

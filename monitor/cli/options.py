@@ -502,7 +502,7 @@ def _read_budget(text: str) -> BudgetTerms:
     return BudgetTerms(_read_bits(bits), seconds)
 
 
-PeriodicBits = partial(Text, "BITS[/30d]", _read_budget, "is no budget such as 8bits or 8/30d")
+PeriodicBits = partial(Text, "BITS[/30d]", _read_budget, "is not a budget such as 8bits or 8/30d")
 """A positive number of bits, or one for a period: 8bits/30d, 8/12h or 8/4w."""
 
 
@@ -513,7 +513,7 @@ def _read_share(text: str) -> float:
     return fraction
 
 
-Share = partial(Text, "SHARE", _read_share, "is not a share such as 5% or 0.05")
+Share = partial(Text, "SHARE", _read_share, "is not a rate such as 5% or 0.05")
 """A fraction over 0 and under 1, as 5% or 0.05."""
 
 
@@ -524,7 +524,9 @@ def _read_speed(text: str) -> float:
     return factor
 
 
-Speed = partial(Text, "max|K", _read_speed, "is neither max nor a number such as 10, from 0.01")
+Speed = partial(
+    Text, "max|K", _read_speed, "is neither max nor a number of at least 0.01, such as 10"
+)
 """Speed in multiples of real time, or max (infinity)."""
 
 

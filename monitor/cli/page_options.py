@@ -132,7 +132,7 @@ class HouseOptions:
         """Return the broker; None where none was named."""
         if self.mqtt is None:
             if self.mqtt_ca is not None:
-                raise UsageError("mqtt-ca goes with --mqtt mqtts://HOST")
+                raise UsageError("mqtt-ca needs --mqtt mqtts://HOST")
             return None
         from monitor.sinks.mqtt import NEEDED, Broker
 

@@ -107,9 +107,9 @@ def command(options: PeopleOptions) -> int:
     and runs remain. For a ledger, use `monitor ledger forget`.
     """
     if options.output is not None and options.forget is None:
-        raise UsageError("-o goes with --forget NAME")
+        raise UsageError("-o needs --forget NAME")
     if options.yes and (options.forget is None or options.older_than is None):
-        raise UsageError("--yes goes with --older-than 90d --forget")
+        raise UsageError("--yes needs --older-than 90d --forget")
     if options.forget:
         if options.older_than is not None or options.speaker is not None:
             raise UsageError("--forget NAME deletes one person: leave out the other options")

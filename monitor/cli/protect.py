@@ -170,7 +170,7 @@ def command(options: ProtectOptions) -> int:
     for name in BudgetOptions.__slots__:
         if getattr(options.budget, name) not in (None, False):
             written = {"store": "--population"}.get(name, f"--{name.replace('_', '-')}")
-            raise UsageError(f"{written} goes with --budget BITS")
+            raise UsageError(f"{written} needs --budget BITS")
     if method is None:
         raise UsageError("give --method, such as mcadams:0.8, --anonymiser-command or --budget")
     if options.command_timeout is not None and not (
@@ -325,12 +325,12 @@ def _check_budget(options: ProtectOptions, method: str | None) -> None:
     if budget.silence and method is not None:
         raise UsageError("--silence removes stretches, --method changes them: use one")
     if method is None and budget.protected_population is not None:
-        raise UsageError("--protected-population goes with --method NAME")
+        raise UsageError("--protected-population needs --method NAME")
     if method is None and options.seed is not None:
-        raise UsageError("--seed goes with --method NAME")
+        raise UsageError("--seed needs --method NAME")
     for name in ("speaker", "command_timeout", "jobs"):
         if getattr(options, name) is not None:
-            raise UsageError(f"--{name.replace('_', '-')} goes without --budget")
+            raise UsageError(f"{name.replace('_', '-')} does not apply to --budget: leave it out")
     sources = [options.recordings, budget.store, budget.protected_population]
     refuse_overwrite(options.output, sources)
     check_output(options.output) if options.replace else check_new(options.output, "-o")

@@ -68,7 +68,7 @@ def protect_frames(
                 f"{setting!r} is not a setting such as {_EXAMPLE} --frames DIR"
             ) from None
         unit = "token"
-        what = "tokens of 40 ms, with noise of scale {} on what each was chosen by, clipped"
+        what = "tokens of 40 ms, each chosen by a query with noise of scale {}, clipped"
     else:
         mechanism = Laplace.parse(setting)
         unit = "frame"
@@ -100,8 +100,8 @@ def protect_frames(
         mechanism=mechanism, noise=f"{name}:{setting}", problems=problems,
     )  # fmt: skip
     say(
-        f"{what.format(f'{mechanism.scale:.4g}')} to an L1 norm of {mechanism.clip:.4g}: "
-        f"epsilon {mechanism.epsilon:g} a {unit}"
+        f"{what.format(f'{mechanism.scale:.4g}')} to an L1 norm of {mechanism.clip:.4g}: epsilon "
+        f"{mechanism.epsilon:g} per {unit}"
     )
     if left_out:
         say(f"left out, without a guarantee: {', '.join(sorted(left_out))}")
@@ -209,8 +209,8 @@ def _print_account(
             "alive."
         )
     else:
-        say(f"no attacker has more than {largest.most_bits:.3g} bits of evidence; from {limit} on "
-            f"the promise would be empty ({EVERYBODY_BITS:.0f} bits)")  # fmt: skip
+        say(f"no attacker has more than {largest.most_bits:.3g} bits of evidence; from {limit} "
+            f"on the guarantee would be vacuous ({EVERYBODY_BITS:.0f} bits)")  # fmt: skip
     say(
         f"{folder / ACCOUNT} has one row per speaker. The timing of speech is not protected. "
         "Another release of the same speech spends as much again."

@@ -400,7 +400,7 @@ class SpeakerTurnOptions:
         if self.turns is not None and self.per_channel:
             raise UsageError("use --turns or --per-channel, not both")
         if self.alert_for and not self.wanted:
-            raise UsageError("alert-for goes with --turns or --per-channel")
+            raise UsageError("alert-for needs --turns or --per-channel")
 
     @property
     def wanted(self) -> bool:

@@ -120,7 +120,7 @@ def command(options: ServeOptions) -> int:
     if options.longest == 0:
         raise UsageError("invalid --for 0: use more than 0 seconds")
     if options.key is not None and options.certificate is None:
-        raise UsageError("--key goes with --certificate")
+        raise UsageError("--key needs --certificate")
     certificate = (
         None if options.certificate is None else Certificate(options.certificate, options.key)
     )

@@ -105,7 +105,7 @@ class TranscriptOptions:
                 f"{useless[0]} needs words, which --features {','.join(features)} lacks: add style"
             )
         if self.transcript is None and not of_words and self.speaker_in_transcript is not None:
-            raise UsageError("--speaker-in-transcript goes with --transcript, or --features style")
+            raise UsageError("--speaker-in-transcript needs --transcript, or --features style")
         return of_words or self.transcript is not None
 
     def enrolling(
@@ -130,7 +130,9 @@ class TranscriptOptions:
         if corpus is None or not all(is_frames(r.path) or r.words.find(r.path) for r in corpus):
             usual = tuple(name for name in usual if takes(name) != "words")
         if self.transcript is not None and "words" not in map(takes, usual):
-            raise UsageError("earlier speakers have no templates of words: leave out --transcript")
+            raise UsageError(
+                "the speakers enrolled before have no templates of words: leave out --transcript"
+            )
         return corpus, usual
 
     def beside(
@@ -217,9 +219,9 @@ class LiveTurns:
                 "live turns come from standard input: use --turns - with lines of RTTM"
             )
         if self.turns_delay is not None and self.turns is None:
-            raise UsageError("turns-delay goes with --turns -")
+            raise UsageError("turns-delay needs --turns -")
         if self.alert_for and self.turns is None:
-            raise UsageError("alert-for goes with --turns -")
+            raise UsageError("alert-for needs --turns -")
 
     def split(self, source: LiveSource, report: Callable[[str], object]) -> LiveSource:
         """Split a source by the turns that come; without turns it stays whole."""

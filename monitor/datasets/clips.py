@@ -96,7 +96,7 @@ def _cut(clip: Clip) -> bytes:
         bounds = [(round(begin * rate), round(end * rate)) for begin, end in clip.stretches]
         width = decoder.channels if channels is None else len(channels)
         if sum(end - begin for begin, end in bounds) * width * 4 > _MOST_BYTES:
-            raise SourceError(f"{clip.name} is longer than memory should hold; cut it into parts")
+            raise SourceError(f"{clip.name} is too long for memory; cut it into parts")
         pieces: list[FloatArray] = []
         position, last = 0, bounds[-1][1]
         while position < last:

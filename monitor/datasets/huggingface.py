@@ -139,7 +139,7 @@ def _metadata_rows(
         for values in rows:
             where = f"{name} line {rows.line_num}: "
             if None in values or None in values.values():
-                problems.append(f"{where}has not as many cells as there are columns")
+                problems.append(f"{where}does not have one cell per column")
             else:
                 yield where, values
     except csv.Error as error:
@@ -203,7 +203,9 @@ def _rows(
     labels = {name: text_of(cells.get(name)) for name in (columns.speaker, columns.session) if name}
     if unnamed := [name for name, text in labels.items() if text is None or not text.strip()]:
         value = cells.get(unnamed[0])
-        kind = "empty" if value in (None, "") else f"{str(value)[:20]!a}, no text or whole number"
+        kind = (
+            "empty" if value in (None, "") else (f"{str(value)[:20]!a}, not text or a whole number")
+        )
         listing.problems.append(f"{where}{unnamed[0]} is {kind}")
         return
     speaker = labels[columns.speaker or ""] or ""

@@ -254,7 +254,7 @@ class _Reader:
         self._has_session |= session is not None
         if not (speaker and speaker.strip() and session and session.strip()):
             named = self._session if speaker and speaker.strip() else self._speaker
-            raise _ManifestError(f"{named} is empty, or no text or whole number")
+            raise _ManifestError(f"{named} is empty, or neither text nor a whole number")
         audio, indices = _find_audio(folder, recording, channels)
         length = _length_of(recording)
         if end > length + TOLERATED_SECONDS:
@@ -323,8 +323,8 @@ def _find_audio(
         kind, location = source.get("type"), source.get("source")
         if kind != "file":
             raise _ManifestError(
-                f"its audio is of the type {str(kind)[:20]!a}: files alone are read, nothing is "
-                "fetched or run"
+                f"its audio is of the type {str(kind)[:20]!a}: only files are read, and nothing "
+                "is fetched or run"
             )
         if not isinstance(location, str) or not location.strip() or "\0" in location:
             raise _ManifestError("its recording names no file")
@@ -338,7 +338,7 @@ def _find_audio(
         audio = _Audio(path, tuple(source["channels"]), samples if type(samples) is int else -1)
         return audio, tuple(audio.channels.index(channel) for channel in channels)
     raise _ManifestError(
-        f"channel {'+'.join(map(str, channels))} is in no one source of its recording"
+        f"no single source of its recording has channel {'+'.join(map(str, channels))}"
     )
 
 

@@ -170,4 +170,4 @@ def read_json_rows(
         if isinstance(value, dict):
             yield where, value
         else:
-            problems.append(f"{where}is no JSON object")
+            problems.append(f"{where}is not a JSON object")

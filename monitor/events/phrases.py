@@ -367,7 +367,7 @@ def _describe_alert(alert: Alert) -> tuple[str, str]:
     late = ""
     if alert.false_alarms is not None and alert.false_alarms.beyond:
         length = length_in_words(alert.false_alarms.horizon_seconds)
-        late = f"; later than the {length} this is known for"
+        late = f"; after the {length} for which this rate is known"
     return level, f"{rule} (now {now}{late})"
 
 
@@ -396,7 +396,7 @@ def others_in_words(alarms: FalseAlarmTerms) -> str:
         shorter = f" ({alarms.repeated} with less speech, which was repeated)"
     streams = f"other people's streams of {length_in_words(alarms.horizon_seconds)}"
     return (
-        f"at most {alarms.share * size:g} of {name} {streams} set it off, by "
+        f"at most {alarms.share * size:g} of {name} {streams} raise it, according to "
         f"{plural(alarms.speakers, 'speaker')}{shorter}"
     )
 
@@ -477,8 +477,8 @@ def declared_in_words(declared: DeclaredStart) -> str:
     """Format the declared guarantee of a mechanism."""
     after, seconds = declared.empty_after, declared.window_seconds
     return (
-        f"{declared.mechanism} promises epsilon {declared.epsilon_nats:g} in each "
-        f"{seconds:g} s; after {after:,} of them, {_short(after * seconds)} s, the bound is vacuous"
+        f"{declared.mechanism} guarantees epsilon {declared.epsilon_nats:g} in each {seconds:g} "
+        f"s; after {after:,} of them, {_short(after * seconds)} s, the bound is vacuous"
     )
 
 
@@ -490,7 +490,7 @@ def promise_now(reading: Reading) -> str:
     allowed = allowed_in_words(promise.most_bits)
     if promise.empty:
         return f"vacuous bound, since it allows {allowed}, and 33 bits identify anyone alive"
-    return f"promised: no attacker has more than {allowed}"
+    return f"guaranteed: no attacker has more than {allowed}"
 
 
 def composed_in_words(start: RunStart, reading: Reading) -> str:

@@ -295,15 +295,15 @@ class Reading(Event):
     closed_set_bits_high: float | None = key("bits")
     sum_bits: float | None = key(
         "bits",
-        "the closed-set figure as a sum over the features, as if they were independent, without "
-        "limits",
+        "the closed-set figure as a sum over the features, as if they were independent; without "
+        "interval",
     )
     gain_bits: float = key(
         "bits", "the attacker's confidence, log2 N - H(p), assuming that the speaker is enrolled"
     )
     gain_bits_low: float = key("bits")
     gain_bits_high: float = key("bits")
-    peak_bits: float | None = key("bits", "the largest headline so far, without limits")
+    peak_bits: float | None = key("bits", "the largest headline so far; without interval")
     expected_bits: float = key(
         "bits", "MeanD(T, D) of the rank model at N, the average disclosure at this length"
     )
@@ -352,15 +352,16 @@ class Reading(Event):
     spread_high: float | None = key("bits", "see `spread_low`", sparse=True, default=None)
     spread_others: float | None = key(
         "bits",
-        "below this 19 of 20 voices of other people read, as long",
+        "19 of 20 other people's voices of this length read below this",
         sparse=True,
         default=None,
     )
     among: Sequence[CrowdReading] | None = text_key(
         "one entry per crowd of `start`. `people` is its size M, and `bits` is log2(M p) with p "
         "the `probability` of the watched speaker. `one_in` is 2^bits, and `fitting` is M / "
-        "2^bits, the number of people who match. Without `--watch`, `bits` is the relative entropy "
-        "of all probabilities to even ones, and `favourite` names the most probable of the N",
+        "2^bits, the number of people who match. Without `--watch`, `bits` is the relative "
+        "entropy of all probabilities to equal ones, and `favourite` names the most probable of "
+        "the N",
         required=False,
         default=None,
     )

@@ -584,7 +584,7 @@ class Alert(Event):
     )
     false_alarms: FalseAlarmTerms | None = text_key(
         "only with `--false-alarms`. At most this `share` of other people's streams of "
-        "`horizon_seconds` sets it off. It was calibrated on this many `speakers`, of which "
+        "`horizon_seconds` raises it. It was calibrated on this many `speakers`, of which "
         "`repeated` had less speech, which was repeated. `beyond` is true after that time "
         "([alarms](alarms.md))",
         sparse=True,
@@ -612,7 +612,7 @@ class Alert(Event):
     )
     left_bits: float | None = key(
         "bits",
-        "only for a budget: what may still be disclosed, for `listen --through` without the 1.5 "
+        "only for a budget: what may still be disclosed, for `listen --through` without the 2 "
         "bits that are kept back",
         sparse=True,
         default=None,

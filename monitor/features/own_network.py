@@ -197,7 +197,7 @@ def network_bytes(path: Path) -> bytes:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):  # a pipe would never end
-            raise StoreError(f"{path}: is no plain file")
+            raise StoreError(f"{path}: is not a plain file")
         if status.st_size > _MOST_BYTES:
             raise StoreError(f"{path}: is far too large for a network, over 512 MiB")
         with path.open("rb") as file:
@@ -254,7 +254,9 @@ class Network:
         hum = np.sin(np.arange(3 * SHORTEST) * (2 * np.pi * 150 / RATE)).astype(np.float32)
         self.size = self._embed(hum).size
         if self._embed(hum[:SHORTEST]).size != self.size or not 2 <= self.size <= _MOST_SIZE:
-            raise StoreError(f"{label}: gives no embedding of one size for windows of 1 to 3 s")
+            raise StoreError(
+                f"{label}: does not give embeddings of one size for windows of 1 to 3 s"
+            )
 
     def embed(self, windows: FloatArray) -> FloatArray:
         """Embed windows of one length, (b, n), one by one: shape (b, size), each of length 1."""

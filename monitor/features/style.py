@@ -155,7 +155,9 @@ class StyleWords:
         if not self._places:
             raise UsageError(f"{label} has no words: {_FORM}")
         if len(self._places) > _MOST_WORDS:
-            raise UsageError(f"{label} has more than {_MOST_WORDS} words: it is no list of classes")
+            raise UsageError(
+                f"{label} has more than {_MOST_WORDS} words: it is not a list of classes"
+            )
         self.bins = tuple(bins)
         self._number = bins.get(NUMBERS)
         words = sorted(self._places, key=len, reverse=True)
@@ -176,7 +178,7 @@ class StyleWords:
         index = bins.setdefault(names[0] if len(names) > 1 else words[0], len(bins))
         for word in words:
             if self._places.setdefault(word, index) != index:
-                raise UsageError(f"{where}: {word!r} is there twice")
+                raise UsageError(f"{where}: {word!r} is listed twice")
 
     def units(self, token: str) -> list[Unit]:
         """Return the units that a token of `StyleTokens` counts as, in order."""
@@ -219,9 +221,9 @@ def _word(text: str, where: str) -> str:
     """Parse a word of a list, as tokens are written; UsageError where no token can be it."""
     tokens = StyleTokens().push(text)
     if len(tokens) > 1:
-        raise UsageError(f"{where}: {text!r} is more than one word, write its parts")
+        raise UsageError(f"{where}: {text!r} is more than one word: write its parts")
     if not tokens or tokens[0] in (CUT_OFF, NUMBER):
-        raise UsageError(f"{where}: {text!r} is no word")
+        raise UsageError(f"{where}: {text!r} is not a word")
     return tokens[0]
 
 
@@ -235,7 +237,7 @@ def read_style_words(path: str | os.PathLike[str]) -> StyleWords:
             raise UsageError(f"{path.name} is longer than a list of words: more than 1 MB")
         text = data.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no UTF-8 text"
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise UsageError(f"cannot read the words of {path.name}: {reason}") from None
     return StyleWords(text, path.name)
 

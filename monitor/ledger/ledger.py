@@ -409,13 +409,13 @@ class Ledger(Managed):
             ):
                 raise StoreError(
                     f"{self.path.name}: session {session.id} has {name} as {row['kind']} of size "
-                    f"{row['size']}, but the population as {spec}. They do not add up. Use another "
-                    "ledger"
+                    f"{row['size']}, but the population as {spec}. They cannot be added. Use "
+                    "another ledger"
                 )
             if row["network"] != spec.network:
                 where = f"session {session.id} in {self.path.name}"
                 what = unlike_networks(name, where, row["network"], "the population", spec.network)
-                raise StoreError(f"{what}, and do not add up. Use another ledger")
+                raise StoreError(f"{what}, and cannot be added. Use another ledger")
         return FeatureTotals(
             session.speech,
             {name: total_of(self.path.name, row) for name, row in rows.items()},
@@ -561,8 +561,8 @@ class LedgerSession:
             self.notices.append(
                 Notice(
                     "carried on",
-                    f"{carried.left_out} earlier {what} not count, since "
-                    f"{'+'.join(self._features)} was not listened for in them",
+                    f"{carried.left_out} earlier {what} not count, because "
+                    f"{'+'.join(self._features)} was not measured then",
                     fields={"sessions": carried.left_out},
                 )
             )

@@ -35,7 +35,7 @@ def guides(
         raise UsageError("guides start from the first length of a rank model: give seconds above 0")
     inputs = np.concatenate([length.ravel(), [first_bits, ceiling]])
     if not (np.isfinite(inputs) & (inputs >= 0)).all():
-        raise UsageError("guides take finite lengths, first bits and ceiling of 0 or more")
+        raise UsageError("invalid guides: use finite lengths, first bits and ceiling of at least 0")
     ratio = length / first_seconds
     linear, root = first_bits * ratio, first_bits * np.sqrt(ratio)
     return np.asarray(np.minimum(linear, ceiling)), np.asarray(np.minimum(root, ceiling))
@@ -117,11 +117,11 @@ def _failure(epsilon: float, windows: int, i: int) -> tuple[float, float]:
 
 def _check(epsilon: float, windows: int, delta: float) -> None:
     if not (np.isfinite(epsilon) and epsilon >= 0):
-        raise UsageError("epsilon of a window is a finite number of nats, 0 or more")
+        raise UsageError("invalid epsilon of a window: use a finite number of nats, at least 0")
     if windows < 0:
-        raise UsageError("the number of windows is 0 or more")
+        raise UsageError("invalid number of windows: use at least 0")
     if not 0 < delta < 1:
-        raise UsageError("delta is a probability between 0 and 1, such as 1e-4")
+        raise UsageError("invalid delta: use a probability between 0 and 1, such as 1e-4")
 
 
 # The epsilon of differential privacy that an attacker's rates rule out (VoxGuard eq. (5)).
@@ -168,7 +168,7 @@ def epsilon_lower_nats(
         6.297
     """
     if not 0 <= delta < 1:
-        raise UsageError("delta is a probability from 0 to below 1, such as 1e-4")
+        raise UsageError("invalid delta: use a probability from 0 to below 1, such as 1e-4")
     accepted, _ = clopper_pearson(hits, mated, tail)
     _, mistaken = clopper_pearson(false_alarms, non_mated, tail)
     ratios = (accepted - delta) / mistaken, (1 - mistaken - delta) / (1 - accepted)

@@ -166,9 +166,9 @@ def fit_rates(form: Form, sizes: ArrayLike, rates: ArrayLike, near: ArrayLike = 
     """
     crowd_sizes, measured = np.asarray(sizes, dtype=np.float64), np.asarray(rates, dtype=np.float64)
     if crowd_sizes.ndim != 1 or np.unique(crowd_sizes).size < 2 or not (crowd_sizes >= 2).all():
-        raise UsageError("a form needs rates among two sizes of crowd or more, each 2 or larger")
+        raise UsageError("a form needs rates for at least two crowd sizes, each at least 2")
     if measured.shape[-1:] != crowd_sizes.shape or not ((measured >= 0) & (measured <= 1)).all():
-        raise UsageError("rates are shares from 0 to 1, one for each size")
+        raise UsageError("invalid rates: give one from 0 to 1 for each size")
     flat = measured.reshape(-1, crowd_sizes.size)
     starts = np.atleast_2d(near) if np.size(near) else np.array(form.start)
     low, high = np.array(form.low), np.array(form.high)

@@ -195,7 +195,7 @@ def binomial_log_pmf_at(p: ArrayLike, speakers: int, rank: ArrayLike) -> DoubleA
     """Compute `binomial_log_pmf` of single ranks, 1 to N, broadcast with p."""
     chance = np.asarray(p, dtype=np.float64)
     if not ((chance >= 0) & (chance <= 1)).all():
-        raise UsageError("p of the binomial rank model is a probability: give a number from 0 to 1")
+        raise UsageError("invalid p of the binomial rank model: use 0 to 1")
     last, j = _impostors(speakers), _beaten_by(rank, speakers)
     if last > _TABLED:
         return _binomial_log(chance, last, j)
@@ -624,7 +624,7 @@ def fit(
         (0.38, ())
     """
     if loss not in LOSSES:
-        raise UsageError(f"unknown loss {loss!r}: take one of {', '.join(LOSSES)}")
+        raise UsageError(f"unknown loss {loss!r}: use one of {', '.join(LOSSES)}")
     counts = _checked(real_numbers(histogram, "counts of ranks", np.float64)[None])
     shares = counts[0] / counts[0].sum()
     alpha, beta, binomial = fit_many(counts) if likeliest is None else likeliest
@@ -706,9 +706,7 @@ def _checked(counts: DoubleArray) -> DoubleArray:
     if not ((counts >= 0) & np.isfinite(counts)).all():
         raise UsageError("a rank histogram has a negative or infinite count: count the ranks again")
     if not (counts.sum(axis=1) > 0).all():
-        raise CalibrationError(
-            "no trials to learn a rank model from: add speech of enrolled speakers"
-        )
+        raise CalibrationError("no trials to fit a rank model to: add speech of enrolled speakers")
     return counts
 
 

@@ -85,7 +85,7 @@ def placed(better: IntArray, tied: IntArray, ties: str) -> tuple[IntArray, IntAr
         return better + tied - 1, np.ones_like(tied)
     if ties == "mid":
         return better + (tied - 1) // 2, 2 - tied % 2
-    raise UsageError(f"unknown tie rule {ties!r}: take one of {', '.join(TIE_RULES)}")
+    raise UsageError(f"unknown tie rule {ties!r}: use one of {', '.join(TIE_RULES)}")
 
 
 def rank_histogram(
@@ -105,7 +105,7 @@ def rank_histogram(
     better, tied = _checked(better, tied, speakers)
     weight = np.ones((1, better.size)) if weights is None else _weighing(weights, better.size)
     if weight.shape[0] != 1:
-        raise UsageError("one histogram takes one weight for each trial")
+        raise UsageError("give one weight for each trial of a histogram")
     return np.asarray(_spread(*placed(better, tied, ties), speakers, weight)[0])
 
 
@@ -142,7 +142,7 @@ def _checked(better: IntArray, tied: IntArray, speakers: int) -> tuple[IntArray,
     better = real_numbers(better, "ranks", np.intp)
     tied = real_numbers(tied, "numbers of ties", np.intp)
     if better.ndim != 1 or better.shape != tied.shape:
-        raise UsageError("better and tied are one number for each trial, of one length")
+        raise UsageError("better and tied need one number for each trial")
     if better.size and (better.min() < 0 or tied.min() < 1 or (better + tied).max() > speakers):
         raise UsageError(f"ranks do not fit into {speakers} speakers: check N")
     return better, tied
@@ -243,7 +243,7 @@ def rank_statistics(
     proportions = abs(total - 1.0) < 1e-6 and float(counts.max()) < 1.0
     if trials is not None:
         if not trials > 0:
-            raise UsageError("a histogram has at least one trial behind it: check trials")
+            raise UsageError("a histogram needs at least one trial")
         counts, total, proportions = counts * (trials / total), float(trials), False
     rounded = np.rint(counts)
     is_whole = not proportions and bool(np.abs(counts - rounded).max() <= 1e-9 * total)

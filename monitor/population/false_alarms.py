@@ -133,9 +133,7 @@ def _find_rank_model(
             last = "gain_bits"  # they are the same
     rank_model = rank_models.find(features, session) or rank_models.find(features, _OTHER[session])
     if rank_model is None:
-        raise UsageError(
-            f"no rank model is about {'+'.join(features)}, which {field} is a figure of"
-        )
+        raise UsageError(f"no rank model covers {'+'.join(features)}, to which {field} belongs")
     return rank_model, last
 
 
@@ -160,7 +158,8 @@ def _too_few(
         advice.insert(0, f"ask for {length_in_words(shorter[-1])}")
     return (
         f"at most {percent(rate)} false alarms in streams of {length_in_words(seconds)} need the "
-        f"streams of {plural(needed, 'other speaker')}, there are {count}: {', or '.join(advice)}"
+        f"streams of {plural(needed, 'other speaker')}, but there are {count}: "
+        f"{', or '.join(advice)}"
     )
 
 

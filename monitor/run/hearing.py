@@ -87,7 +87,7 @@ class Hearing:
         monitors = [make(source) if callable(make) else make for make in several]
         for monitor in monitors:
             if monitor.phase != "opened":
-                raise UsageError("this Monitor has another stream: give the Run a fresh one")
+                raise UsageError("this Monitor already has a stream: give the Run a new one")
             monitor.fit_to(source, allow_overlap=allow_overlap)
         alone = "a ledger" if has_ledger else ""
         if protect is not None:
@@ -197,7 +197,7 @@ def _open_people(
         hint = nearest_spelling(unknown[0], people) or f"labels: {', '.join(people[:5])}"
         raise UsageError(f"{printable(unknown[0])} is not in the turns; {hint}")
     if alone:
-        raise UsageError(f"{alone} goes with one voice, not with a recording split by person")
+        raise UsageError(f"{alone} needs a single voice, not a recording split by person")
     if resumes:
         raise UsageError(Message("a run of several people cannot be resumed: leave out ", RESUME))
     from monitor.stream.people import MultiSpeakerMonitor

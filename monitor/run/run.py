@@ -320,7 +320,9 @@ class Run(Managed):
             if self._events is None:
                 self._events = self._process()
             if not self._in_use.acquire(blocking=False):
-                raise UsageError("another thread iterates this Run: what happens is given once")
+                raise UsageError(
+                    "another thread already iterates this Run, and each event is given once"
+                )
             try:
                 event = next(self._events, None)
             finally:

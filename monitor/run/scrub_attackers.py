@@ -39,7 +39,7 @@ class ScrubSettings:
 
     def __post_init__(self) -> None:
         if self.protected is not None and self.anonymiser is None:
-            raise UsageError("templates of protected speech go with an anonymiser")
+            raise UsageError("templates of protected speech need an anonymiser")
 
     @property
     def change(self) -> str:
@@ -120,7 +120,7 @@ class TriedAttackers:
             if people is None:
                 continue
             if {s.name for s in people.speakers} != {s.name for s in population.speakers}:
-                raise UsageError("the protected population holds other people than the clear one")
+                raise UsageError("the protected population has other people than the clear one")
             for features in sets:
                 try:
                     monitor = Monitor(

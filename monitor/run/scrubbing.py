@@ -342,7 +342,7 @@ def _prepare_candidates(
     """Read a recording, divide it, and make what may stand for its stretches."""
     blocks = [np.asarray(block.samples, np.float32) for block in source.blocks()]
     if not blocks:
-        raise SourceError(f"{source.label}: no sound is in it")
+        raise SourceError(f"{source.label} contains no sound")
     samples = np.concatenate([block.reshape(len(block), -1) for block in blocks])
     extractor = Extractor([])
     runs = [extractor.process(block) for block in Samples(samples, source.rate)]

@@ -345,7 +345,7 @@ class Sessions:
         elif doing in ("stop", "cancel"):
             session.stop(cancel=doing == "cancel")
         else:
-            raise RefusedError("nothing that this server does")
+            raise RefusedError("unknown request")
 
 
 class _BrowserSlot:

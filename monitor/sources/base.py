@@ -195,7 +195,7 @@ class SplitSource(WrappedSource):
                 f"{source.label} is live: use LiveDiarised, which takes turns during the stream"
             )
         if len(source.labels) != 1:
-            raise UsageError(f"{source.label}: one recording at a time is split by person")
+            raise UsageError(f"{source.label}: only one recording at a time can be split by person")
 
     def items(self) -> Iterator[Item]:
         """Yield the recording, not split."""
@@ -211,7 +211,9 @@ class SplitSource(WrappedSource):
             elif isinstance(item, Gap):
                 yield item
             else:
-                raise UsageError(f"{self.label} brings more than audio: only sound is split")
+                raise UsageError(
+                    f"{self.label} contains more than audio, and only sound can be split"
+                )
         self._end(begun)
 
     def alone_seconds(self) -> Sequence[float | None]:
@@ -283,7 +285,7 @@ def samples_or_source(audio: Any, rate: float | str | None) -> Any:
     """Return samples in memory as a source; a source or the name of one as it is."""
     if not is_array(audio):
         if rate is not None:
-            raise UsageError("rate= goes with an array of samples: a source knows its own")
+            raise UsageError("rate= is for an array of samples: a source has its own")
         return audio
     if rate is None:
         raise UsageError("an array of samples needs its rate: pass rate=16_000 with it")

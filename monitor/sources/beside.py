@@ -266,7 +266,7 @@ class LiveWords(WrappedLiveSource):
                 if ended is not None and not is_reported and self._ticks - ended >= _ENDED_TICKS:
                     is_reported = True
                     since = clock_time(ended / TICKS_PER_SECOND)
-                    line = f"no more words come: style stands still from {since}"
+                    line = f"no more words arrive, so style does not change after {since}"
                     yield Gap("words ended", None, self._recording, line)
             yield item
         yield from self._words()

@@ -77,7 +77,9 @@ def read_header(value: Any, label: str) -> Header:
         raise SourceError(f"{label} is not of frames schema {SCHEMA}; write it with write_frames")
     sizes, seconds = value.get("sizes", {}), value.get("frame_seconds", {})
     if not isinstance(sizes, dict) or not isinstance(seconds, dict):
-        raise SourceError(f"{label}: sizes and frame_seconds must be objects, one key a feature")
+        raise SourceError(
+            f"{label}: sizes and frame_seconds must be objects with one key per feature"
+        )
     for name, size in sizes.items():
         if type(size) is not int or not 0 < size < 1 << 31:
             raise SourceError(f"{label}: the size of {printable(name)} must be a positive integer")
@@ -88,7 +90,7 @@ def read_header(value: Any, label: str) -> Header:
             )
     networks = value.get("networks", {})
     if not isinstance(networks, dict) or None in networks.values():
-        raise SourceError(f"{label}: networks must be an object, one sha256 a feature")
+        raise SourceError(f"{label}: networks must be an object with one sha256 per feature")
     for name, network in networks.items():
         if not is_mark(network):
             raise SourceError(f"{label}: the network of {name} must be a sha256 in hexadecimal")
@@ -186,7 +188,7 @@ def _spec(label: str, name: str, values: AnyArray, header: Header) -> FeatureSpe
 
 def _check_ticks(label: str, name: str, ticks: AnyArray, frames: int, maximum: int) -> None:
     if ticks.dtype.kind not in "iu" or ticks.shape != (frames,):
-        raise SourceError(f"{label}: {name}_ticks must be {frames} integers, one a frame")
+        raise SourceError(f"{label}: {name}_ticks must be {frames} integers, one per frame")
     if frames and (np.any(ticks[1:] < ticks[:-1]) or ticks[0] < 1 or ticks[-1] > maximum):
         raise SourceError(f"{label}: {name}_ticks must not decrease and lie in 1 to {maximum}")
 
@@ -199,7 +201,7 @@ def _checked_early(
     name = f"{spec.name}_early"
     _check_ticks(label, name, ticks, len(values), len(speech))
     if seconds.dtype.kind not in "iu" or seconds.shape != ticks.shape or np.any(seconds < 1):
-        raise SourceError(f"{label}: {name}_seconds must be whole seconds, one a frame")
+        raise SourceError(f"{label}: {name}_seconds must be whole seconds, one per frame")
     if values.dtype.kind != spec.kind.none(1).dtype.kind or values.shape[1:] != (spec.size,):
         raise SourceError(f"{label}: {name} must be like the frames of {spec.name}")
     values, is_usable = spec.kind.usable(values, spec.size)
@@ -210,7 +212,7 @@ def _checked_early(
 def _check_spans(label: str, name: str, spans: AnyArray, ticks: AnyArray) -> None:
     if spans.dtype.kind not in "iu" or spans.shape != (len(ticks), 2):
         raise SourceError(
-            f"{label}: {name}_spans must be {plural(len(ticks), 'pair')} of integers, one a frame"
+            f"{label}: {name}_spans must be {plural(len(ticks), 'pair')} of integers, one per frame"
         )
     begins, ends = spans.T
     if np.any(begins < 0) or np.any(begins >= ends) or np.any(ends > ticks):

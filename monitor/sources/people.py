@@ -167,7 +167,9 @@ class LiveDiarised(SplitSource, WrappedLiveSource):
                 yield item
                 continue
             if not isinstance(item, Block):
-                raise UsageError(f"{self.label} brings more than audio: only sound is split")
+                raise UsageError(
+                    f"{self.label} contains more than audio, and only sound can be split"
+                )
             waiting.append((received, item))
             received += item.seconds
             yield from self._take(received)

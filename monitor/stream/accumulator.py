@@ -33,7 +33,7 @@ def check_frames(frames: Frames, features: Mapping[str, FeatureSpec]) -> None:
     speech = real_numbers(frames.speech, "decisions of speech")
     if speech.ndim != 1 or speech.dtype != np.bool_:
         raise UsageError(
-            f"speech is {speech.dtype} of shape {speech.shape}: give one bool a tick, shape (n,)"
+            f"speech is {speech.dtype} of shape {speech.shape}: give one bool per tick, shape (n,)"
         )
     for name, track in frames.tracks.items():
         if name in features:
@@ -46,9 +46,11 @@ def _check_track(track: Track, spec: FeatureSpec) -> None:
     if ticks.ndim != 1 or ticks.dtype.kind not in "iu" or np.any(ticks[1:] < ticks[:-1]):
         raise UsageError(f"the ticks of {name} must be whole numbers that do not decrease")
     if len(values) != len(ticks):
-        raise UsageError(f"{name} has {len(values)} frames and {len(ticks)} ticks: one a frame")
+        raise UsageError(
+            f"{name} has {len(values)} frames and {len(ticks)} ticks: give one tick per frame"
+        )
     if spans is not None and (spans.shape != (len(ticks), 2) or spans.dtype.kind not in "iu"):
-        raise UsageError(f"the spans of {name} must be pairs of whole numbers, one a frame")
+        raise UsageError(f"the spans of {name} must be pairs of whole numbers, one per frame")
     spec.kind.check(name, values, len(ticks), spec.size)
 
 

@@ -275,7 +275,7 @@ class Checkpoint:
                     if differs == ["words"]
                     else "Run with "
                 )
-                text = f"{self.path.name} is of another run (not the same: {what}). {old}"
+                text = f"{self.path.name} belongs to another run (different: {what}). {old}"
                 raise StoreError(Message(text, _REPLACE, " to start again"))
             check_state(header, arrays, monitor.state()[1], vars(tally))
             monitor.restore(header["monitor"], arrays)

@@ -158,12 +158,12 @@ def explain_missing_ratios(population: Population, rank_model: RankModel) -> str
         return f"the rank model of {about} was calibrated without evidence; calibrate again"
     if cohort is None:
         return (
-            "the population has no cohort of background speakers to set scores against; "
+            "the population has no cohort of background speakers, which evidence needs; "
             "calibrate again"
         )
     for name, mark in zip(rank_model.features, rank_model.evidence.cohort, strict=True):
         if name not in cohort.features:
-            return f"the cohort has nothing of {name}; calibrate against one that has (--cohort)"
+            return f"the cohort lacks {name}; calibrate with one that has it (--cohort)"
         if cohort.compute_digest(name) != mark:
             return (
                 f"the rank model of {about} was calibrated against another cohort than the "
@@ -240,8 +240,8 @@ def choose_length(
     if have < scoring.seconds:
         return CommonLength(
             scoring,
-            f"{short}not the {scoring.seconds:g} s asked for; enrol more, or leave out "
-            "--template-seconds",
+            f"{short}not the requested {scoring.seconds:g} s. Enrol more, or leave out the "
+            "setting template-seconds",
         )
     if seconds is not None or scoring.seconds == usual:
         return CommonLength(scoring, notice=_describe_stand_in(rank_model, scoring.seconds))
@@ -249,7 +249,7 @@ def choose_length(
         return CommonLength(scoring, notice=_describe_cut(population, rank_model, watch, scoring))
     length = np.where(scoring.members, population.template_seconds, np.inf)
     notice = _describe_cut(population, rank_model, population.names[int(length.argmin())], scoring)
-    advice = f"; --template-seconds {usual:g} leaves out who has less"
+    advice = f". The setting template-seconds = {usual:g} excludes people who have less"
     return CommonLength(scoring, notice=notice + advice)
 
 

@@ -61,7 +61,7 @@ class FrontEnd:
         for feature in features:
             name = feature.spec.name
             if name not in self._names:
-                raise UsageError(f"{name} is not listened for, only {', '.join(self._names)}")
+                raise UsageError(f"{name} is not in use, only {', '.join(self._names)}")
             self._compare("this feature", feature.spec)
             self._made[name] = feature
             self._own.add(name)
@@ -79,11 +79,11 @@ class FrontEnd:
                     advice = Argument(
                         "words", python="put them beside it (sources.SideInputSource)"
                     )
-                    text = f"{name} is made of timed words, and {source.label} brings none: "
+                    text = f"{name} needs timed words, and {source.label} has none: "
                     raise UsageError(Message(text, advice))
             elif not stream_info.audio or name in self._ready_made:
                 others = f", only of {', '.join(stream_info.tracks)}" if stream_info.tracks else ""
-                text = f"{source.label} holds no frames of {name}{others}; choose others ("
+                text = f"{source.label} has no frames of {name}{others}; choose others ("
                 raise UsageError(Message(text, Argument("features"), ")"))
 
     def make(self) -> list[Feature]:
@@ -104,8 +104,8 @@ class FrontEnd:
         for name in tracks:
             if name in self._names and name not in self._ready_made:
                 raise UsageError(
-                    f"{name} is made of this stream's {self.takes(name)}, and comes ready-made as "
-                    "well: leave its frames out, or name its FeatureSpec among the features"
+                    f"{name} is extracted from this stream's {self.takes(name)}, but its frames "
+                    "are also given: leave them out, or name its FeatureSpec among the features"
                 )
         return {
             name: self.population.features[name].spec for name in self._ready_made & tracks.keys()
@@ -154,8 +154,8 @@ class FrontEnd:
             spec.size, enrolled.size
         ):
             raise UsageError(
-                f"{label}: {spec.name} comes as {spec}, but as {enrolled} in the "
-                "population. Make both with the same program"
+                f"{label}: {spec.name} is {spec} here, but {enrolled} in the population. Make "
+                "both with the same program"
             )
         self._compare_networks(label, spec)
 
@@ -163,8 +163,8 @@ class FrontEnd:
         enrolled = self.population.features[spec.name].spec.network
         if spec.network != enrolled and spec.takes == "words":
             raise UsageError(
-                f"{spec.name} has different word lists in the population and in {label}. "
-                "Give the one used at enrolment (--word-list FILE), or enrol again"
+                f"{spec.name} has different word lists in the population and in {label}. Set the "
+                "one used at enrolment (MONITOR_WORD_LIST=FILE), or enrol again"
             )
         if spec.network != enrolled:
             what = unlike_networks(spec.name, label, spec.network, "the population", enrolled)

@@ -22,8 +22,8 @@ _COLLECTED_VALUES = 1 << 18  # samples of all channels; of hundreds of thousands
 _LATE_TICKS = 10  # after which resampling has completed a tick as a rule, and 12 at most
 _RETRY_TICKS = 4  # audio collected at least, while a reading is due
 _TWO_CLOCKS = (
-    "a stream is of audio or of ready-made frames, not of both, as each keeps the clock: give "
-    "frames beside audio as Tracks (sources.SideInputSource)"
+    "a stream has either audio or ready-made frames, because each sets the clock: give frames "
+    "beside audio as Tracks (sources.SideInputSource)"
 )
 
 

@@ -112,7 +112,9 @@ def protected_recordings(source: Source) -> Iterator[Notice]:
     for protection in source.stream_info.protected:
         if protection.endswith((", cut)", ", silence)")):
             yield Notice(
-                "protected recording", f"{protection}: its bits are of what was kept", level="info"
+                "protected recording",
+                f"{protection}: its bits are those of the speech that was kept",
+                level="info",
             )
             continue
         yield Notice(
@@ -189,12 +191,12 @@ def _feature_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
         yield Notice(
             "noisy frames",
             f"these frames have noise ({monitor.noise}). This attacker takes them for clear "
-            "speech. One with a rank model of noisy frames may learn more. Changes of the voice "
-            "are not looked for",
+            "speech. One with a rank model of noisy frames may learn more. Changes of voice are "
+            "not detected",
         )
     elif monitor.on_change != "ignore" and not monitor.front_end.get_change_sensitivities():
         used = ", ".join(monitor.features)
-        yield Notice("changes unnoticed", f"no change of the voice can be noticed by {used}")
+        yield Notice("changes unnoticed", f"a change of voice cannot be detected by {used}")
 
 
 def _rank_model_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
@@ -275,8 +277,8 @@ def _twin_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
         yield Notice(
             "inseparable",
             f"{format_names(names, 3)} and {monitor.watch} cannot be told apart: either is "
-            "measured as "
-            "both, and bits read too low. If it is one person, delete one: monitor people",
+            "measured as both, and bits read too low. If they are one person, delete one: "
+            "monitor people",
             fields={"names": names},
         )
 
@@ -287,9 +289,9 @@ def _calibration_notices(monitor: NoticedMonitor, bias: Callable[[], str]) -> It
     if rank_model.origin == "shipped":
         yield Notice(
             "shipped rank model",
-            "Too few speakers calibrated on have two sessions: the cross-session rank model is "
-            f"that of the shipped readers. One session would read too high ({bias()}). Calibrate "
-            "on 10 speakers with two sessions each.",
+            "Too few calibration speakers have two sessions, so the cross-session rank model is "
+            f"the shipped readers'. The same-session one would read too high ({bias()}). "
+            "Calibrate on 10 speakers with two sessions each.",
         )
     elif _lacks_enrolled(monitor):
         text = (
@@ -314,9 +316,8 @@ def _calibration_notices(monitor: NoticedMonitor, bias: Callable[[], str]) -> It
     elif rank_model.prior_share >= _WORTH_SAYING:
         yield Notice(
             "prior",
-            f"of the rank model {100 * rank_model.prior_share:.0f} % is the shipped readers', "
-            f"which keeps the rest, calibrated on {plural(rank_model.speakers, 'speaker')}, from "
-            "claiming too much",
+            f"the shipped readers are {100 * rank_model.prior_share:.0f} % of this rank model, "
+            f"because {plural(rank_model.speakers, 'speaker')} alone could claim too much",
             level="info",
             fields={"share": rank_model.prior_share, "speakers": rank_model.speakers},
         )

@@ -75,7 +75,7 @@ class MonitorPair:
             if apart := sorted(names ^ protected):
                 more = f" and {len(apart) - 1} more" if len(apart) > 1 else ""
                 raise UsageError(
-                    "the protected population holds other people than the clear one "
+                    "the protected population has other people than the clear one "
                     f"({apart[0]}{more}): enrol the same voices, protected"
                 )
             try:
@@ -105,9 +105,9 @@ class MonitorPair:
         stream_info = source.stream_info
         if not stream_info.audio or stream_info.tracks:
             raise UsageError(
-                f"{source.label} brings more than audio: frames cannot be protected"
+                f"{source.label} contains more than audio, and frames cannot be protected"
                 if stream_info.audio
-                else f"{source.label} holds frames, no audio that could be protected"
+                else f"{source.label} contains frames, not audio that could be protected"
             )
         for monitor in self.attackers.values():
             monitor.fit_to(source, allow_overlap=allow_overlap)

@@ -425,7 +425,10 @@ class RepeatGate:
         self._repeated += int(np.count_nonzero(repeated))
         if repeated.any() and self._recording not in self._noticed:
             self._noticed.add(self._recording)
-            text = "this stream has had this audio before. It adds nothing new, and is left out"
+            text = (
+                "this audio repeats earlier audio of the stream. It adds no evidence and is "
+                "excluded"
+            )
             self._notices.append((decision.tick, Notice("repeated", text)))
         counts = self._status == _NEW
         changed = np.flatnonzero((counts != (before == _NEW)) & self._speech)

@@ -188,8 +188,8 @@ def _choose_model(population: Population) -> tuple[Population, RankModel]:
         if spread is not None and np.isfinite(spread.bits).any(axis=0).all():
             return calibrated, evidence
     raise StoreError(
-        f"no calibration across sessions knows {'+'.join(population.features)} of these templates: "
-        "enrol again with this version, or calibrate ten people (monitor calibrate)"
+        f"no cross-session calibration covers {'+'.join(population.features)} of these "
+        "templates: enrol again with this version, or calibrate ten people (monitor calibrate)"
     )
 
 

@@ -180,7 +180,7 @@ def _compare(saved: Mapping[str, object], now: Mapping[str, object]) -> None:
     if differs := [name for name in {**now, **saved} if now.get(name) != saved.get(name)]:
         what = printable(", ".join(differs)).replace("_", " ")
         raise StoreError(
-            f"the snapshot is of another stream (not the same: {what}). Open it with the same "
+            f"the snapshot is of another stream (different: {what}). Open it with the same "
             "version, population and settings"
         )
 

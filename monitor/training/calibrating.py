@@ -449,7 +449,7 @@ def _testers(
         if (remaining := int(testers[features].sum())) < FEWEST_SPEAKERS:
             raise CalibrationError(
                 f"only {remaining} of {len(voices)} speakers trained no network of "
-                f"{'+'.join(features)}; at least {FEWEST_SPEAKERS} are needed to learn a rank model"
+                f"{'+'.join(features)}; at least {FEWEST_SPEAKERS} are needed to fit a rank model"
             )
     return testers
 
@@ -555,7 +555,10 @@ def advice(calibration: Calibration, specs: Mapping[str, FeatureSpec]) -> list[s
         largest.candidates,
         float(largest.template_lengths[-1]),
     )
-    lines.append(f"a same-session figure favours an attacker who comes another day, {bias}")
+    lines.append(
+        "same-session figures are too high for an attacker whose templates are from "
+        f"another day, {bias}"
+    )
     return lines
 
 

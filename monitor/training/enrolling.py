@@ -144,7 +144,7 @@ def enrol(
 def whole_slices(seconds: float) -> int:
     """Return the slices that make up this much speech."""
     if not SLICE_SECONDS <= seconds <= MOST_SECONDS:
-        raise UsageError(f"{seconds:g} s are no length of a template; at least {SLICE_SECONDS:g} s")
+        raise UsageError(f"invalid template length {seconds:g} s: use at least {SLICE_SECONDS:g} s")
     return int(seconds // SLICE_SECONDS)
 
 

@@ -269,7 +269,7 @@ def _keep(
         outdated = [] if stored_mark == mark else outdated
     try:
         if is_frames(order.source):
-            raise SourceError(f"{file_name(order.source.name)}: holds frames already, no audio")
+            raise SourceError(f"{file_name(order.source.name)}: contains frames, not audio")
         if current is not None:
             names = _in_order({*options.features, *stored_shapes}, options.setup)
             shapes = {**stored_shapes, **requested}
@@ -398,4 +398,4 @@ def _check_folder(folder: Path) -> None:
     except (OSError, ValueError, csv.Error):
         rows = []
     if not rows or rows[0][:3] != COLUMNS or not all(is_frames(row[0]) for row in rows[1:] if row):
-        raise UsageError(f"{folder} holds something else; name an empty folder, or one of frames")
+        raise UsageError(f"{folder} has other contents: name an empty folder, or one of frames")

@@ -202,7 +202,7 @@ class Transcript:
     def select_speaker(self, speaker: str) -> Transcript:
         """Return the words of one speaker; SourceError for an unknown name."""
         if (name := find_name(speaker, self.speakers)) is None:
-            names = ", ".join(map(printable, self.speakers)) or "nobody"
+            names = ", ".join(map(printable, self.speakers)) or "no speakers"
             raise SourceError(f"{self.label} has no speaker {printable(speaker)}; it names {names}")
         nobody = sum(not word.speaker for word in self.timed_words)
         notice = (
@@ -353,13 +353,13 @@ def gather(label: str, texts: Iterable[Cue], notices: Sequence[str] = ()) -> Tra
     timed.sort(key=lambda cue: (cue.begin, cue.end))
     instants = sum(cue.begin == cue.end for cue in timed)
     if instants:
-        duration = "Each of their words is given 0.3 s, or less up to the next"
+        duration = "Each of their words gets 0.3 s, or less if the next one begins earlier"
         messages.append(f"{label}: {instants} of {len(timed)} texts have no duration. {duration}")
         timed = list(_lasting(timed))
     overlaps = _overlapping(timed)
     if overlaps:
         messages.append(
-            f"{label}: {overlaps} of {len(timed)} texts begin before the one before has ended"
+            f"{label}: {overlaps} of {len(timed)} texts begin before the previous one has ended"
         )
     words = [word for cue in timed for word in spread_words(cue)]
     if not words:

@@ -333,8 +333,8 @@ def _find_origin(name: str, root: ElementTree.Element, recording: str) -> int:
     if len(set(origins.values())) > 1:
         names = printable(", ".join(list(origins)[:_NAMED]))
         raise SourceError(
-            f"{name} is of media that begin at different times, {names}: name the recording as "
-            "the one that it is"
+            f"{name} refers to media that begin at different times, {names}: give the recording "
+            "the name of its medium"
         )
     return next(iter(origins.values()), 0)
 

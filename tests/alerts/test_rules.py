@@ -226,11 +226,11 @@ def test_a_threshold_of_the_page_is_lowered_to_what_can_be_reached() -> None:
 def test_too_little_speech_decides_nothing() -> None:
     plain = Threshold.parse("bits>3")
     rule = Threshold("bits", 3.0, least_speech_seconds=10.0)
-    assert "0.0 s of speech" in rule.inconclusive_reason  # nothing was heard
+    assert "0.0 of the 10 s of speech" in rule.inconclusive_reason  # nothing was heard
     for each in (plain, rule):  # who waits for no speech decides after ten seconds as well
         assert not states(each, [reading(t, 0.1) for t in range(1, 12)])
         assert each.inconclusive_reason == (
-            "alert bits>3: not decided, 8.8 s of speech of the 10 s that it needs"
+            "alert bits>3: not decided, with 8.8 of the 10 s of speech that it needs"
         )
     at_once = Threshold.parse("bits>3 for 0 s after 0 s")
     at_once.update(event({"type": "reading", "seconds": 1.0, "speech": 1.0, "bits": None}))
@@ -244,7 +244,7 @@ def test_too_little_speech_decides_nothing() -> None:
     rule.update(event(reading(18, 0.1)))
     assert not rule.inconclusive_reason
     assert not states(rule, [reading(t, 3.4) for t in range(19, 22)])
-    reason = "alert bits>3: not decided, it held for 2.0 s of 5 s when it ended"
+    reason = "alert bits>3: not decided, over its threshold for 2.0 of 5 s when the stream ended"
     copy = Threshold("bits", 3.0, least_speech_seconds=10.0)
     copy.restore(json.loads(json.dumps(rule.state())))
     assert copy.inconclusive_reason == rule.inconclusive_reason == reason
@@ -267,8 +267,8 @@ def test_an_alert_does_not_stand_on_a_speaker_who_is_probably_not_enrolled() -> 
     rule = Threshold("bits", 3.0)
     assert not states(rule, heard(0.1))
     assert rule.inconclusive_reason == (
-        "alert bits>3: not decided, it held, but the speaker is probably not enrolled: watch the "
-        "speaker, or enrol them"
+        "alert bits>3: not decided, over its threshold, but the speaker is probably not enrolled: "
+        "watch the speaker, or enrol them"
     )
     copy = Threshold("bits", 3.0)
     copy.restore(json.loads(json.dumps(rule.state())))

@@ -287,11 +287,11 @@ def test_what_it_promises_is_said_beforehand():
     start = {"type": "start", "template_seconds": 100.0, "ceiling": 5.6}
     said = Conformal(QUOTE).note(event(start))
     assert said == (
-        "bits > 8.50 bits: at most 5 of a hundred other people's streams of 1 minute set it off, "
-        "by 22 speakers (3 with less speech, which was repeated)"
+        "bits > 8.50 bits: at most 5 of a hundred other people's streams of 1 minute raise it, "
+        "according to 22 speakers (3 with less speech, which was repeated)"
     )
     shorter = Conformal(QUOTE).note(event({**start, "template_seconds": 60.0}))
-    assert shorter.endswith("that was with templates of 100 s, these are cut to 60 s")
+    assert shorter.endswith("calibrated with templates of 100 s, but these are cut to 60 s")
 
 
 def test_what_nothing_can_exceed_is_said_beforehand():

@@ -162,7 +162,7 @@ def test_a_rule_of_other_peoples_streams_says_what_it_rests_on(replay, known):
     assert "false_alarms" not in plain[0]
     words = (
         f"monitor: note: bits > {quote.bits:.2f} bits: at most 10 of a hundred other people's "
-        "streams of 1 minute set it off, by 11 speakers\n"
+        "streams of 1 minute raise it, according to 11 speakers\n"
     )
     assert words in result.err
 

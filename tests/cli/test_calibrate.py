@@ -121,7 +121,9 @@ def test_one_session_each_is_not_used_across_sessions_as_it_is(run, talk, tmp_pa
         assert made.code == 0
         assert said in made.err
         assert "two sessions or more: 0. A cross-session rank model needs 10" in made.err
-        assert re.search(f"favours an attacker who comes another day, {bias}", made.err)
+        assert re.search(
+            f"too high for an attacker whose templates are from another day, {bias}", made.err
+        )
         start = run("replay", talk, "-p", us, "--watch", "000003").records[0]
         told = tuple(start[f"rank_model{key}"] for key in ("", "_session", "_prior"))
         assert told == model

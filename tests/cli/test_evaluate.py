@@ -49,7 +49,7 @@ def test_a_dozen_figures_come_first(evaluate):
 def test_figures_by_name_and_what_each_says(run, evaluate):
     asked = ("--replicates", 0, "--figures", "eer,d_ece,IDR")
     rows = [line.split("  ")[0] for line in evaluate("strong", options=asked).out.splitlines()]
-    assert rows[3:6] == ["EER (nearest threshold)", "D_ECE", "IdR: the right person first"]
+    assert rows[3:6] == ["EER (nearest threshold)", "D_ECE", "IdR: the correct person first"]
     options = ("--replicates", 0, "--json", "--figures", "zebra,eer_nearest")
     (system,) = strict(evaluate("strong", options=options).out)["systems"]
     assert [each["name"] for each in system["figures"].values()] == [
@@ -72,8 +72,8 @@ def test_figures_by_name_and_what_each_says(run, evaluate):
          "nonymised queries against original references"),
         (("--epsilon", 0.5, "--figures", "accounting"), "psilon"),
         (("--among", "1e4,100", "--figures", "among"),
-         "not supported by 20 enrolled (more than 10 times as many"),
-        (("--groups", "groups"), "weak, group by group Each group by itself"),
+         "not supported by 20 enrolled people (the crowd is more than 10 times as large"),
+        (("--groups", "groups"), "weak, group by group Each group's trials"),
     ],
 )  # fmt: skip
 def test_an_option_reaches_the_report(evaluate, scores, tmp_path, monkeypatch, options, said):

@@ -94,8 +94,8 @@ def test_old_templates_are_listed_and_deleted_once_that_is_confirmed(run, home):
         (("--older-than", "3 months"), "use 90d"),
         (("--forget",), "--forget needs a NAME, or --older-than 90d"),
         (("--forget", "ann", "--older-than", "90d"), "leave out the other options"),
-        (("--yes",), "--yes goes with"),
-        (("-o", "rest.npz"), "-o goes with"),
+        (("--yes",), "--yes needs"),
+        (("-o", "rest.npz"), "-o needs"),
     ):
         refused = run("people", home, *arguments)
         assert refused.code == 2

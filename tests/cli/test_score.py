@@ -53,7 +53,7 @@ def test_from_a_folder_to_a_report_in_two_commands(run, scores, people, tmp_path
 def test_a_cohort_has_no_speaker_who_is_scored(run, people, population, tmp_path):
     path = tmp_path / "scores.npz"
     alone = run("score", people, "-o", path, {"cohort": population})
-    assert (alone.code, "cohort goes with --normalise" in alone.complaint) == (2, True)
+    assert (alone.code, "cohort needs --normalise" in alone.complaint) == (2, True)
     own = run("score", people, "-o", path, "--normalise", "as", {"cohort": population})
     assert (own.code, "against themselves" in own.complaint) == (2, True)
     of_pitch = run("score", people, "-o", path, "--normalise", "as")
@@ -168,7 +168,7 @@ def test_the_lists_of_the_challenge(run, challenge, tmp_path):
                   "--replicates", 0)  # fmt: skip
     # one man alone is enrolled
     assert figured.code == 2
-    assert "m is left out: 1 enrolled speaker" in figured.err
+    assert "m is omitted: 1 enrolled speaker" in figured.err
 
 
 @pytest.fixture(scope="module")

@@ -245,7 +245,12 @@ def test_rows_of_metadata_that_cannot_be_used_are_named(tmp_path):
     (tmp_path / "set" / "metadata.jsonl").write_text(text)
     corpus = find(tmp_path / "set", columns=Columns("who"))
     assert [recording.path.name for recording in corpus] == ["a.wav"]
-    problems = [*filter(None, files.values()), "no JSON object", "is no JSON", "no text or whole"]
+    problems = [
+        *filter(None, files.values()),
+        "not a JSON object",
+        "is no JSON",
+        "not text or a whole",
+    ]
     for words in problems:
         assert any(words in problem for problem in corpus.problems), words
     assert len(corpus.problems) == len(problems)
@@ -344,8 +349,12 @@ CUT = {
 @pytest.mark.parametrize(
     ("path", "value", "words"),
     [
-        ("recording.sources.0.type", "url", "of the type 'url': files alone"),
-        ("recording.sources.0.type", "command", "files alone are read, nothing is fetched or run"),
+        ("recording.sources.0.type", "url", "of the type 'url': only files"),
+        (
+            "recording.sources.0.type",
+            "command",
+            "only files are read, and nothing is fetched or run",
+        ),
         ("recording.sources.0.source", "s3://bucket/a.wav", "is a URL"),
         ("recording.sources.0.source", "gone.wav", "is missing"),
         ("recording.sources.0.source", None, "names no file"),
@@ -353,9 +362,9 @@ CUT = {
         ("recording.sources", [], "no source"),
         ("recording.transforms", [{"name": "Speed"}], "is transformed"),
         ("recording", None, "without its recording"),
-        ("channel", 3, "is in no one source"),
+        ("channel", 3, "no single source"),
         ("supervisions", [], "no supervision"),
-        ("supervisions.0.speaker", 1.5, "speaker is empty, or no text"),
+        ("supervisions.0.speaker", 1.5, "speaker is empty, or neither text"),
         ("supervisions.0.start", "0", "start is not a number"),
         ("duration", -1.0, "too little"),
         ("type", "MixedCut", "which no file holds"),

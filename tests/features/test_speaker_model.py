@@ -180,7 +180,7 @@ def test_no_other_file_is_read(tmp_path, monkeypatch):
 def test_neither_a_pipe_nor_a_file_without_end_is_read(tmp_path):
     path = tmp_path / "net.onnx"
     os.mkfifo(path)
-    with pytest.raises(StoreError, match="is no plain file"):
+    with pytest.raises(StoreError, match="is not a plain file"):
         SpeakerModel(path)
     path.unlink()
     with path.open("wb") as file:

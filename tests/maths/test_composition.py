@@ -196,7 +196,7 @@ def test_the_bound_covers():
 @pytest.mark.parametrize(
     ("call", "arguments", "words"),
     [
-        *((guides, each, "guides take")
+        *((guides, each, "invalid guides")
           for each in [(-1.0, 1.0, 1.0, 1.0), (1.0, 1.0, -1.0, 1.0), (1.0, 1.0, 1.0, math.nan)]),
         *((guides, (1.0, first, 1.0, 1.0), "above 0") for first in (0.0, -1.0, math.inf)),
         *((basic, (epsilon, 1), "epsilon") for epsilon in (-1.0, math.nan, math.inf)),

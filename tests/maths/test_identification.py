@@ -97,9 +97,9 @@ def test_a_fit_finds_what_the_rates_were_made_of(name, data):
 @pytest.mark.parametrize(
     ("sizes", "rates", "said"),
     [
-        ([5.0], [0.5], "two sizes"),
-        ([1.0, 5.0], [1.0, 0.5], "2 or larger"),
-        ([2.0, 5.0], [0.5], "one for each size"),
+        ([5.0], [0.5], "two crowd sizes"),
+        ([1.0, 5.0], [1.0, 0.5], "at least 2"),
+        ([2.0, 5.0], [0.5], "for each size"),
         ([2.0, 5.0], [0.5, 1.2], "from 0 to 1"),
         ([2.0, 5.0], [0.5, np.nan], "from 0 to 1"),
     ],

@@ -205,7 +205,7 @@ def test_statistics_and_divergences_by_hand():
         (rank_bounds, ([0.1, 0.2], 0.0), "whole numbers"),
         (rank_histogram, ([0], [1], 2, "random"), "tie rule"),
         (rank_histogram, ([1], [2], 2), "do not fit"),
-        (rank_histogram, ([0, 1], [1], 2), "one length"),
+        (rank_histogram, ([0, 1], [1], 2), "one number for each"),
         (rank_histograms, ([0], [1], 2, np.ones((3, 2))), "do not match"),
         (rank_histogram, ([0], [1], 2, "spread", np.ones((2, 1))), "one weight"),
         *((rank_histogram, ([0], [1], 2, "spread", [weight]), "weight")
@@ -215,7 +215,7 @@ def test_statistics_and_divergences_by_hand():
         *((rank_statistics, (histogram,), "rank histogram")
           for histogram in ([0.0, 0.0, 0.0], [1.0, -1.0], [1.0, np.nan])),
         (rank_statistics, ([1.0],), "two ranks"),
-        (rank_statistics, ([1.0, 1.0], 0), "trials"),
+        (rank_statistics, ([1.0, 1.0], 0), "trial"),
         (kl_bits, ([1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 1.0]), "same N"),
         (ceiling_bits, (0,), "number of speakers"),
         (null_bias_bits, (5, 0), "null bias"),

@@ -226,7 +226,7 @@ def test_a_run_goes_on_where_it_was_stopped(recordings):
 def test_a_process_that_dies_is_one_line(recordings):
     with PrefetchedFrames([File(recordings[1])], FEATURES, jobs=2) as source:
         source._processes._processes[0].kill()
-        with pytest.raises(MonitorError, match="one of 2 processes has ended"):
+        with pytest.raises(MonitorError, match="one of 2 processes ended"):
             list(source)
 
 

@@ -234,13 +234,13 @@ def test_what_cannot_be_protected_is_refused(tmp_path):
     others = [Speaker(f"{each.name}x") for each in people.speakers]
     renamed = Population(others, people.offsets, people.features, people.rank_models)
     wrong: list[tuple[Any, Any, dict[str, Any], str]] = [
-        (listed([simulated(2.0)]), "none", {}, "frames, no audio that could be protected"),
+        (listed([simulated(2.0)]), "none", {}, "frames, not audio that could be protected"),
         (AudioQueue(RATE), "command:cat", {}, "cannot work live: record, then replay"),
         (listed(items()), "mcadams", {}, "invalid setting"),
         (listed(items()), "hush:3", {}, "unknown anonymiser 'hush'"),
         (listed(items()), "none", {"ledger": tmp_path / "a.db"}, "a ledger adds up one voice"),
         (listed(items()), "none", {"monitor": Monitor(reference(), [F0()])}, "built-in features"),
-        (listed(items()), Protection("none", renamed), {}, "holds other people than the clear one"),
+        (listed(items()), Protection("none", renamed), {}, "has other people than the clear one"),
     ]
     for source, protection, options, words in wrong:
         with pytest.raises(UsageError, match=words):
@@ -431,7 +431,7 @@ def test_every_reading_says_what_is_promised_of_the_frames_so_far(noisy, tmp_pat
     declared = {"mechanism": "laplace:2", "epsilon_nats": 2.0, "window_seconds": 3.0}
     assert start["declared"] == {**declared, "delta": 1e-4, "empty_after": 12}
     (said,) = [line for line in start["notices"] if "promises" in line]
-    assert "laplace:2 promises epsilon 2 in each 3 s; after 12 of them, 36 s, the bound" in said
+    assert "laplace:2 guarantees epsilon 2 in each 3 s; after 12 of them, 36 s, the bound" in said
     assert "only the attackers tried" in said
     made = readings(rest)
     assert len(made) == SECONDS

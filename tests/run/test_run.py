@@ -319,7 +319,7 @@ def test_its_phases():
 def test_a_run_needs_a_monitor_that_has_heard_nothing():
     used = fresh()
     list(used.stream(demo_frames()))
-    with pytest.raises(UsageError, match="another stream"), Run(demo_frames(), used):
+    with pytest.raises(UsageError, match="already has a stream"), Run(demo_frames(), used):
         pass
     used.reset()
     with Run(demo_frames(), used) as run:
@@ -495,7 +495,7 @@ def refusals(folder: Path) -> list[tuple[dict[str, Any], type[Exception], str]]:
         "a Bare is not a Source: it lacks labels, .*, __enter__ .*monitor.sources.BaseSource does"
     )
     return [
-        ({"log": folder / "diary.txt"}, UsageError, "holds something else"),
+        ({"log": folder / "diary.txt"}, UsageError, "has other contents"),
         ({"log": folder / "no" / "run.jsonl"}, StoreError, "cannot write"),
         ({"log": done}, UsageError, r"overwrite it \(LogFile\(path, replace=True\)\)"),
         ({"log": unfinished}, UsageError, r"continue it \(LogFile\(path, resume=True\)\)"),

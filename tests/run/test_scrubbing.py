@@ -184,7 +184,7 @@ def test_what_makes_no_sense_is_refused_and_writes_nothing(talk, shared, tmp_pat
         scrub(talk, out, people, READER, 60.0, ScrubSettings(features=["voice"]))
     with pytest.raises(UsageError, match="must end in"):
         scrub(talk, tmp_path / "out.mp3", people, READER, 6.0)
-    with pytest.raises(UsageError, match="go with an anonymiser"):
+    with pytest.raises(UsageError, match="need an anonymiser"):
         ScrubSettings(protected=people)
     enrolled = shared / "speech" / "dev-clean" / "1272" / "128104.opus"
     with pytest.raises(OverlapError):

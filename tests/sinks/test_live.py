@@ -293,7 +293,7 @@ RULE = {"rule": "protected.bits>3 for 5 s", "field": "protected.bits", "threshol
         # an attacker who does not know the anonymiser measures no protection
         ([PROTECTED, both(20.0, -14.7, "ignorant")], [SIDE], ["fewer"]),
         ([PROTECTED, both(20.0, 2.0, declared=PROMISE)],
-         ["promised: no attacker has more than 7.2 bits"], []),
+         ["guaranteed: no attacker has more than 7.2 bits"], []),
         ([PROTECTED, both(21.0, 2.0, declared=promised(1.0, 525))],
          ["vacuous bound, since it allows 757 bits"], []),
     ],
@@ -348,7 +348,7 @@ def test_an_alert_that_another_voice_ends_says_so():
          "0:11 audio, 0:08 speech, 11.3 bits, about 400 in a million, peak 11.5, closed-set, "
          "among the 50 enrolled: 5.4 of 5.6 bits, 84 % sure, 3.0 bits in about 1 min, lag 0.1 s"),
         ([START, reading(11.0, declared=PROMISE)],
-         "promised: no attacker has more than 7.2 bits"),
+         "guaranteed: no attacker has more than 7.2 bits"),
         ([PROTECTED, both(11.0, -14.7, "ignorant")], SIDE),
     ],
 )  # fmt: skip

@@ -229,7 +229,7 @@ def test_what_makes_no_sense_names_the_cure(tmp_path):
         with pytest.raises(UsageError, match="samples"):
             Samples(wrong, RATE)
     soundfile.write(tmp_path / "talk.wav", sound, RATE)
-    with pytest.raises(UsageError, match="a source knows its own"):
+    with pytest.raises(UsageError, match="a source has its own"):
         list(monitor.stream(tmp_path / "talk.wav", rate=RATE))
 
 

@@ -121,4 +121,4 @@ def test_a_recogniser_that_ends_before_the_voice_is_noticed_once(lines):
     pipe = WordPipe(lines)
     gaps = [item for item in heard(pipe, voice(5.0)) if isinstance(item, Gap)]
     assert [(gap.reason, gap.lost_seconds) for gap in gaps] == [("words ended", None)]
-    assert gaps[0].detail == "no more words come: style stands still from 0:01"
+    assert gaps[0].detail == "no more words arrive, so style does not change after 0:01"

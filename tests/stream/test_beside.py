@@ -217,7 +217,11 @@ def stopped(
 @pytest.mark.parametrize(
     ("items", "features", "words"),
     [
-        ([Tracks({"f0": Track(np.array([1]), np.array([3]))})], ["f0"], "comes ready-made as well"),
+        (
+            [Tracks({"f0": Track(np.array([1]), np.array([3]))})],
+            ["f0"],
+            "its frames are also given",
+        ),
         ([Tracks({"codes": Track(np.array([1]), np.array([9]))})], [CODES], "bins of codes must"),
         ([said(), Block(np.zeros(800), RATE), Tracks({"style": codes()})], [Style()], "ready-made"),
         ([Words(("a",), *np.array([[3], [2], [4]]))], [Style()], "begin before they end"),
@@ -275,12 +279,12 @@ def test_a_feature_without_settings_is_followed_by_nobody_s_and_the_run_says_so(
 
     def told(monitor: Monitor) -> list[str]:
         return [
-            n for n in start_event(monitor, ["a"]).record()["notices"] if "change of the voice" in n
+            n for n in start_event(monitor, ["a"]).record()["notices"] if "change of voice" in n
         ]
 
     assert told(made("note")) == []  # it is noticed by f0
     alone = Monitor(population(), [Style()], on_change="note")
-    assert told(alone) == ["no change of the voice can be noticed by style"]
+    assert told(alone) == ["no change of voice can be noticed by style"]
 
 
 def test_a_feature_is_registered_by_its_class(monkeypatch):

@@ -169,7 +169,7 @@ def test_a_clip_in_a_loop_counts_once(speech):
     with Run(Listed(audio(np.tile(clip, 20))), Monitor(reference())) as run:
         end = [event.record() for event in run][-1]
     assert end["repeated_seconds"] > 10
-    assert any("had this audio before" in line for line in end["notices"])
+    assert any("repeats earlier audio" in line for line in end["notices"])
     # a reader is not taken for a repetition
     monitor, _, kinds = repeating(speech)
     assert monitor.repeated_seconds == 0

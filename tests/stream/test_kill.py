@@ -119,7 +119,7 @@ def test_everything_comes_back_and_goes_away(saved, tmp_path):
 )
 def test_another_configuration_is_refused(saved, changes, words):
     other = {k: v for k, v in {**CONFIGURATION, **changes}.items() if v is not ...}
-    with pytest.raises(StoreError, match=rf"another run \(not the same: {words}\)") as caught:
+    with pytest.raises(StoreError, match=rf"another run \(different: {words}\)") as caught:
         Checkpoint(saved[0].path, other).load(*parts())
     assert "\n" not in str(caught.value)
 

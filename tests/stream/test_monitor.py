@@ -390,7 +390,7 @@ def test_a_stream_is_of_one_kind():
                         (Block(sounds(1.0), RATE), simulated(1.0))):  # fmt: skip
         monitor.reset()
         monitor.push(first)
-        with pytest.raises(UsageError, match="not of both"):
+        with pytest.raises(UsageError, match="either audio or"):
             monitor.push(then)
 
 

@@ -214,8 +214,8 @@ def test_what_does_not_go_together_is_refused(tmp_path):
     one, nobody = Samples(ANN, RATE), Monitor(reference())
     heard(call, Monitor(reference()), log=log)
     refused: list[tuple[Any, Any, dict[str, Any], str]] = [
-        (call, monitor, {"ledger": tmp_path / "l.db"}, "a ledger goes with one voice"),
-        (call, monitor, {"settings": RunSettings(protect="mcadams:0.8")}, "anonymiser goes with"),
+        (call, monitor, {"ledger": tmp_path / "l.db"}, "a ledger needs a single voice"),
+        (call, monitor, {"settings": RunSettings(protect="mcadams:0.8")}, "anonymiser needs a"),
         (call, [monitor, again], {}, "watch each person once"),
         (one, [monitor, nobody], {}, "several are watched where"),
         (call, Monitor(reference(), [F0()]), {}, "built-in features"),

@@ -215,7 +215,7 @@ def test_what_is_withheld_is_null_and_says_why():
     assert (record["speakers"], record["template_seconds"]) == (49, 100)
     longer = start(shortened(reference(), WATCHED, 2), watch=WATCHED, template_seconds=30)
     assert longer["notices"][0].startswith(
-        f"template_mismatch: {WATCHED} has 10 s of enrolled speech, not the 30 s asked for"
+        f"template_mismatch: {WATCHED} has 10 s of enrolled speech, not the requested 30 s"
     )
     monitor = fresh(population, rank_models=models, watch=WATCHED)
     for reading in monitor.push(simulated(5.0)):

@@ -92,7 +92,7 @@ def test_templates_of_another_network_are_not_compared():
     other = replace(voice, spec=replace(voice.spec, network="ab" * 32))
     foreign = Population(people.speakers, people.offsets, {"voice": other})
     for one, feature in ((foreign, "voice"), (toys(), "f0")):
-        with pytest.raises(StoreError, match=f"no calibration across sessions knows {feature}"):
+        with pytest.raises(StoreError, match=f"no cross-session calibration covers {feature}"):
             compare_people(one)
 
 

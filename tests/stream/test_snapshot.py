@@ -164,13 +164,13 @@ def test_another_stream_version_or_setting_is_refused_in_one_line():
         Monitor(reference(), step_seconds=0.5),
         Monitor(reference(), settings=MonitorSettings(top=2)),
     ):
-        with pytest.raises(StoreError, match="not the same: ") as caught:
+        with pytest.raises(StoreError, match="different: ") as caught:
             other.resume(data)
         assert "\n" not in str(caught.value)
         assert other.phase == "opened"
     content = content_of(data)
     content["settings"]["version"] = "0.0.1"
-    with pytest.raises(StoreError, match="not the same: version"):
+    with pytest.raises(StoreError, match="different: version"):
         Monitor(reference()).resume(sealed(content, data))
     begun = Monitor(reference())
     begun.push(Block(sounds(3.0), RATE))

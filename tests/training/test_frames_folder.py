@@ -199,7 +199,7 @@ def test_nothing_else_is_written_over(corpus, tmp_path):
     other = tmp_path / "other"
     other.mkdir()
     (other / "manifest.csv").write_text("path,speaker\n1.wav,ann\n")
-    with pytest.raises(UsageError, match="holds something else"):
+    with pytest.raises(UsageError, match="has other contents"):
         orders(found, corpus, other)
 
 

@@ -104,7 +104,7 @@ def test_times_that_are_not_as_they_should_be_are_told():
     assert [line.partition(": ")[2] for line in talk.notices] == [
         "excluded 1 of 4 texts that have no time or end before they begin",
         "times go back once. Its words were sorted",
-        "1 of 3 texts begin before the one before has ended",
+        "1 of 3 texts begin before the previous one has ended",
         "5 of 6 words have no times of their own; each has a fraction of its text's",
     ]
 

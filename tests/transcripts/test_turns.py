@@ -92,7 +92,7 @@ def test_elans_time_0_lies_where_the_recording_is_said_to_have_it(tmp_path):
     assert of_file(tmp_path, "a.eaf", with_media(("call.wav", None))).turns == BOTH
     several = with_media(("film.mp4", 2000), ("my%20call.wav", 5000))
     assert of_file(tmp_path, "a.eaf", several, recording="my call.flac").turns == LATER
-    with pytest.raises(SourceError, match="begin at different times, film, my call: name the rec"):
+    with pytest.raises(SourceError, match="begin at different times, film, my call: give the rec"):
         of_file(tmp_path, "a.eaf", several, recording="other.wav")
 
 

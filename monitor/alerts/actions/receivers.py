@@ -263,4 +263,4 @@ def _reason(error: Exception, timeout: float) -> str:
     if isinstance(inner, TimeoutError):
         return f"no answer within {timeout:g} s"
     text = getattr(inner, "strerror", None) or (str(inner) if inner is not error else "")
-    return text or f"no proper answer ({type(inner).__name__})"
+    return text or f"invalid answer ({type(inner).__name__})"

@@ -45,7 +45,7 @@ class Length:
         if self.steps is not None:
             return min(1.0, step / self.steps) if self.steps else 1.0
         if self.seconds is None:
-            raise UsageError("a training needs --steps or --minutes")
+            raise UsageError("training needs a number of steps or seconds")
         return min(1.0, seconds / self.seconds)
 
 

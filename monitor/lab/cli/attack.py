@@ -63,7 +63,7 @@ def print_attacks(results: AttackResults) -> None:
     sections = [
         Section("", [narrow(tabulate_main(results), "bits", "first", "EER", "N", "trials")]),
         *(
-            Section(f"Told of a reader: {name}", [narrow(table, "EER", *columns)])
+            Section(f"Inferred attribute: {name}", [narrow(table, "EER", *columns)])
             for name, table in attributes.items()
         ),
         Section("", [Paragraphs([note]), Paragraphs(list_caveats(results), muted=True)]),
@@ -99,8 +99,8 @@ class AttackOptions:
     )
     features: tuple[str, ...] | None = option(
         "--features",
-        "By what they recognise a voice. [default: f0, f0_robust, which finds the pitch behind "
-        "filters too, phones and the best speaker embedding]",
+        "Features by which attackers recognise a voice. [default: f0, f0_robust, which finds the "
+        "pitch behind filters too, phones and the best speaker embedding]",
         type=Features(),
     )
     speaker_model: ClassVar[Any] = speaker_model_option
@@ -325,10 +325,12 @@ def _check_options(options: AttackOptions) -> tuple[int, ...]:
     if options.asr_command is not None:
         check_recogniser(options.asr_command)
     if options.groups is not None and not options.attributes:
-        raise UsageError("groups goes with --attributes")
+        raise UsageError("groups needs --attributes")
     count = options.template / SEGMENT_SECONDS
     if abs(count - round(count)) > 1e-9:
-        raise UsageError(f"--template {options.template:g} is no multiple of {SEGMENT_SECONDS:g} s")
+        raise UsageError(
+            f"--template {options.template:g} is not a multiple of {SEGMENT_SECONDS:g} s"
+        )
     if options.training_steps is not None and options.training_minutes is not None:
         raise UsageError("training-steps and training-minutes: set one of them")
     if not all(count.isdigit() and int(count) for count in options.segments):

@@ -132,10 +132,10 @@ def command(options: AuditOptions) -> int:
     if len(options.among) != 1:
         raise UsageError("--among: name one crowd, such as 1e6")
     if options.card and len(options.sources) > 1:
-        raise UsageError("--card is of one corpus: give its folder, or its manifest")
+        raise UsageError("--card describes one corpus: give its folder, or its manifest")
     output, suffix = options.output, ".md" if options.card else ".html"
     if output is None and not options.card:
-        raise UsageError("an audit is a file: -o FILE.html")
+        raise UsageError("an audit needs an output file: add -o FILE.html")
     if output is not None:
         if output.suffix.lower() != suffix:
             raise UsageError(f"-o {output.name}: let the name {'of a card ' * options.card}end in "
@@ -154,10 +154,10 @@ def command(options: AuditOptions) -> int:
         click.echo(label_markdown(make_label(audit, options.salt)), nl=False)
     elif options.card:
         figures = save_label(make_label(audit, options.salt), output)
-        say(f"{output} is the card; {figures.name} holds its figures")
+        say(f"{output} is the card, and {figures.name} has its figures")
     else:
         table, figures = save_audit(audit, output, options.salt)
-        say(f"{output} is the report; {table.name} and {figures.name} hold its figures")
+        say(f"{output} is the report, and {table.name} and {figures.name} have its figures")
     return INCOMPLETE if audit.kind == "corpus" and audit.skipped else 0
 
 
@@ -173,7 +173,9 @@ def _audit(options: AuditOptions) -> Audit:
     runs = [p for p in sources if p.suffix.lower() in (".jsonl", ".ndjson") and not is_data_set(p)]
     if runs:
         if len(runs) < len(sources):
-            raise UsageError("runs (RUN.jsonl) go without a corpus or the folder of an attack")
+            raise UsageError(
+                "give runs (RUN.jsonl) alone, without a corpus or the folder of an attack"
+            )
         return audit_runs([(path.name, read_run(path)) for path in runs], options.config())
     if len(sources) > 1:
         raise UsageError(

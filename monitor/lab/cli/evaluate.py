@@ -82,10 +82,12 @@ def list_systems(options: EvaluateOptions) -> list[System]:
     systems = _list_embeddings(options) if options.trials else _list_scores(options)
     names = [name for several in options.names for name in several]
     if names and len(names) != len(systems):
-        raise UsageError(f"--names: {len(names)} names for {plural(len(systems), 'system')}")
+        raise UsageError(
+            f"--names: {len(names)} names for {plural(len(systems), 'system')}, give one for each"
+        )
     names = names or [system.name for system in systems]
     if len(set(names)) != len(names):
-        raise UsageError("two systems have one name: give each its own with --names")
+        raise UsageError("two systems have the same name: give different ones with --names")
     return [
         replace(system, name=name, read=partial(system.read, name=name), read_dev=read_dev)
         for system, name, read_dev in zip(systems, names, _list_dev(options, systems), strict=True)
@@ -96,11 +98,11 @@ def _list_embeddings(options: EvaluateOptions) -> list[System]:
     from monitor.lab.evaluation.input.embeddings import read_embeddings
 
     if options.labels:
-        raise UsageError("--labels goes with SCORES: embeddings come with their speakers")
+        raise UsageError("--labels needs SCORES: embeddings include their speakers")
     if options.enrolment_labels:
-        raise UsageError("--enrolment-labels goes with SCORES: embeddings have speakers")
+        raise UsageError("--enrolment-labels needs SCORES: embeddings include their speakers")
     if options.choose is not None or options.data is not None:
-        raise UsageError("--choose and --data go with SCORES")
+        raise UsageError("--choose and --data need SCORES")
     if not options.enrolment:
         raise UsageError("--trials needs --enrolment: the speakers to compare with")
     enrolments = _for_each("--enrolment", options.enrolment, len(options.trials))
@@ -120,10 +122,10 @@ def _list_scores(options: EvaluateOptions) -> list[System]:
 
     files = options.scores
     if options.enrolment:
-        raise UsageError("--enrolment goes with --trials")
+        raise UsageError("--enrolment needs --trials")
     folders = [file for file in files if file.is_dir()]
     if options.data is not None and not folders:
-        raise UsageError("--data goes with folders of VoicePrivacy's results as SCORES")
+        raise UsageError("--data needs folders of VoicePrivacy's results as SCORES")
     if folders and (options.labels or options.enrolment_labels):
         raise UsageError("VoicePrivacy's folders have their lists (--data): leave out the labels")
     systems: list[System] = []
@@ -157,7 +159,7 @@ def _list_scores(options: EvaluateOptions) -> list[System]:
                 choose = entry.words
                 systems.append(System(called, partial(reader, choose=choose), choose=choose))
     if options.choose is not None and not any_choice:
-        raise UsageError("--choose goes with SCORES from monitor score, or VoicePrivacy's folders")
+        raise UsageError("--choose needs SCORES from monitor score, or VoicePrivacy's folders")
     if folders:
         return systems
     labels = _for_each("--labels", options.labels, len(systems))
@@ -175,7 +177,7 @@ def _list_dev(
     from monitor.lab.evaluation.input.scores import read_scores
 
     if options.dev_labels and not options.dev:
-        raise UsageError("--dev-labels goes with --dev")
+        raise UsageError("--dev-labels needs --dev")
     files = _for_each("--dev", options.dev, len(systems))
     labels = _for_each("--dev-labels", options.dev_labels, len(systems))
     return [
@@ -206,7 +208,7 @@ def find_groups(options: EvaluateOptions) -> Attribute | None:
             raise UsageError(f"--group-by {name}: {score_file.path.name} contradicts another file")
         attribute = replace(attribute or groups, of={**before, **groups.of})
     if attribute is None:
-        raise UsageError("--group-by goes with --groups, or with SCORES from monitor score")
+        raise UsageError("--group-by needs --groups, or SCORES from monitor score")
     return attribute
 
 
@@ -576,11 +578,11 @@ def command(options: EvaluateOptions) -> int:
     if options.voiceprivacy:
         chosen = [(s.results, s.entry) for s in systems if s.results and s.entry]
         if len(chosen) < len(systems):
-            raise UsageError("--voiceprivacy goes with VoicePrivacy's folders of results as SCORES")
+            raise UsageError("--voiceprivacy needs VoicePrivacy's folders of results as SCORES")
         click.echo(format_results(chosen), nl=False)
         return 0
     if options.pairs and len(systems) < 2:
-        raise UsageError("--pairs: give several systems")
+        raise UsageError("--pairs needs several systems")
     attribute = find_groups(options)
     if options.html is not None:
         _check_html("--html", [options.html], _input_files(options))
@@ -596,9 +598,12 @@ def _check_options(options: EvaluateOptions) -> None:
     """Refuse options that do not go together, before anything is read."""
     if any(getattr(options.forensic, entry.name) for entry in fields(options.forensic)):
         raise UsageError("--llr, --criteria, --conditions, h1, h2, relevant-population and case "
-                         "go with --validation FILE.html")  # fmt: skip
+                         "need --validation FILE.html")  # fmt: skip
     if options.as_json + (options.csv_to == "-") + (options.latex_to == "-") > 1:
-        raise UsageError("--json, --csv and --latex: give one of them, or files to the others")
+        raise UsageError(
+            "only one of --json, --csv and --latex can go to standard output: give "
+            "the others a file"
+        )
     for name, path in (("--csv", options.csv_to), ("--latex", options.latex_to)):
         if path is not None and path != "-":
             check_new(Path(path), name)
@@ -606,7 +611,7 @@ def _check_options(options: EvaluateOptions) -> None:
     if options.voiceprivacy and any(getattr(options, name) for name in others):
         raise UsageError("--voiceprivacy prints a table of its own: leave out other figures")
     if not options.among and any(name.startswith("among") for name in options.figures or ()):
-        raise UsageError("--figures among ... goes with --among, such as --among 1e4,1e6")
+        raise UsageError("--figures among needs --among, such as --among 1e4,1e6")
     if (options.query is None) != (options.reference is None):
         raise UsageError("query and reference go together: each is original or anonymised")
 

@@ -269,9 +269,9 @@ def _check_options(options: ScoreOptions) -> None:
         if not any(extractor.spec.kind.pointed for extractor in extractors):
             raise UsageError("--voiceprivacy needs a speaker embedding: add voice to --features")
     if options.cohort is not None and options.normalise is None:
-        raise UsageError("cohort goes with --normalise")
+        raise UsageError("cohort needs --normalise")
     if options.store is None and options.allow_overlap:
-        raise UsageError("allow-overlap goes with -p")
+        raise UsageError("allow-overlap needs -p")
     if options.store is not None and options.session is not None:
         raise UsageError("with -p the enrolment sets the session: leave out --session")
     check_outputs([options.output], replace=options.replace)
