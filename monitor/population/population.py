@@ -89,9 +89,9 @@ def save_rank_models(path: Path, rank_models: RankModels, cohort: Cohort | None 
 
 
 def load_rank_models(path: Path) -> tuple[RankModels, Cohort | None]:
-    """Read what ``save_rank_models`` wrote: models, and the cohort of their evidence, if any.
+    """Read a file of ``save_rank_models``: models, and the cohort of their evidence, if any.
 
-    Of `REFERENCE`, a population, those that ship are read. StoreError of a file that is damaged.
+    `REFERENCE` reads the shipped models. StoreError if the file is damaged.
     """
     if path == REFERENCE:
         reference = Population.reference()
@@ -247,7 +247,7 @@ class Population(Templates):
         return find_recordings(self.speakers, hashes)
 
     def joined(self, other: Population) -> Population:
-        """Add further speakers; rank models of this one stay, marked as mismatched.
+        """Add further speakers; the rank models of this population stay, marked as mismatched.
 
         UsageError if a name is enrolled already, or the features do not match.
         """
@@ -297,7 +297,7 @@ class Population(Templates):
         )
 
     def with_details(self, speakers: Sequence[Speaker]) -> Population:
-        """Set other details of the same speakers, in their order: names, sources, sound."""
+        """Replace the details (names, sources, sound) of the same speakers, in their order."""
         return self._with(speakers=tuple(speakers))
 
     def _with(self, **changes: Any) -> Population:
@@ -373,7 +373,7 @@ class Population(Templates):
                 any size can be mapped. None does so for more than 1 GiB of templates.
 
         Raises:
-            StoreError: it cannot be written; an earlier file is unchanged.
+            StoreError: it cannot be written; an existing file is unchanged.
         """
         rank_models, arrays = self.rank_models.pack()
         if mapped is None:
@@ -407,7 +407,7 @@ class Population(Templates):
     def load(cls, path: Path | str) -> Self:
         """Read a store made by ``save``; templates of a large one are mapped.
 
-        StoreError if it is missing, damaged or foreign; SchemaError if it is too new.
+        StoreError if it is missing, damaged or of another kind; SchemaError if it is too new.
         """
         path = Path(path)
         header, arrays = read_store(path, "population", without=(COHORT,), later=(RANK_MODEL,))

@@ -46,7 +46,7 @@ _FIRST = ("bits withheld", "no speech", "conditions differ", "poor sound", "enro
 
 @dataclass(frozen=True, repr=False)
 class Measurement:
-    """Disclosure of one recording: the figures of its last reading, and the way there.
+    """Disclosure of one recording: the figures of its last reading, and all earlier readings.
 
     Figures are in bits, lengths in seconds, as defined by their keys in docs/records.md. Its
     ``str`` is a sentence or two; a notebook shows the picture.
@@ -55,13 +55,13 @@ class Measurement:
         recording: the recording's label.
         watch: the watched speaker, or None.
         speakers: N, the people it was compared with.
-        among: what it means in each crowd (docs/records.md), M as ``people``.
+        among: figures in each crowd (docs/records.md), with M as ``people``.
         lost: gaps of lost audio.
-        notices: what a person should know beside the figures.
-        events: the run, as docs/records.md has it; its JSON lines hold the same.
-        people: of a recording of several people, each one's own; the figures of the whole are then
-            left out.
-        label: of one of several people, what the turns call the voice.
+        notices: warnings about the figures.
+        events: the events of the run (docs/records.md).
+        people: one measurement per person, if the recording is split by person. The figures of the
+            whole are then omitted.
+        label: name of the voice in the turns, for one of several people.
         person, probability: the enrolled match or None, and its probability. ``enrolled``: the
             probability that it is an enrolled person, None if unknown.
         overlap_seconds: in which another person speaks too, which are excluded.
@@ -110,7 +110,7 @@ class Measurement:
 
     @classmethod
     def from_events(cls, events: Sequence[Event], notices: Sequence[Notice]) -> Measurement:
-        """Build it from all events of a run, from start to end, and its notices."""
+        """Build a measurement from the events of a run, from start to end, and its notices."""
         start, end = events[0], events[-1]
         assert isinstance(start, RunStart)
         same: Record = {
@@ -177,7 +177,7 @@ class Measurement:
         ``guides`` adds averages, the closed-set figure and the bounds of a declared epsilon.
 
         Returns:
-            the matplotlib figure, which a notebook shows; None where it was written.
+            the matplotlib figure, which a notebook shows; None if it was written.
         """
         from monitor.plots.curve import draw_run, plot_run
 
@@ -251,7 +251,7 @@ class MeasurementSettings:
 
     Attributes:
         among, step_seconds, channel, on_change, setup: as of `Monitor`.
-        per_channel: whether there is a person on each channel (`monitor.sources.PerChannel`).
+        per_channel: whether each channel has one person (`monitor.sources.PerChannel`).
         protect, allow_overlap, jobs: as of `monitor.run.RunSettings`.
     """
 
@@ -286,17 +286,17 @@ def measure(
             `monitor.sources.Samples` takes them: with ``rate``, or as ``(samples, rate)``.
         rate: samples per second, of an array of samples.
         population: the people to compare with, or their file; None for the shipped readers.
-        watch: the enrolled speaker to watch; None gives an attacker's confidence. Several where the
-            recording is of several people.
-        features: as of `Monitor`; None takes what ready-made frames hold.
+        watch: the enrolled speaker to watch; None gives an attacker's confidence. Several are
+            allowed if the recording has several people.
+        features: as in `Monitor`; None takes those of ready-made frames.
         turns: who speaks when, in a recording of several people (`monitor.sources.Diarised`).
         settings: readings, privacy and resources.
 
     Returns:
-        the figures of the last reading, the table of all, the picture, and what to know of them.
+        the figures of the last reading, with all readings, a picture and notices.
 
     Raises:
-        MonitorError: it cannot be read, does not fit the population, or was enrolled itself
+        MonitorError: the recording cannot be read, does not fit the population, or was enrolled
             (``allow_overlap``).
 
     Example:

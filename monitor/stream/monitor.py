@@ -33,17 +33,17 @@ from monitor.types import AnyArray, Block, Frames, Item, Notice, Tracks, Words
 class Monitor:
     """Monitor of one voice: how many bits of identity it has disclosed, second by second.
 
-    A monitor processes one stream, from a source (`stream`) or as it comes (`push`, `finish`).
+    A monitor processes one stream, from a source (`stream`) or block by block (`push`, `finish`).
     After `reset` it processes another.
 
     Args:
         population: the N enrolled speakers, with rank models. A `Plan` replaces all arguments.
         features: names, or features of your own, or a `FeatureSpec` for one with ready-made frames
-            beside audio. None takes together all features that can be computed here and that the
-            population has a rank model for.
-        watch: the enrolled speaker to follow: then the headline is the evidence, if there is a
-            rank model of it. Without one it is the attacker's confidence, which assumes that the
-            speaker is enrolled.
+            beside audio. None takes all features that can be computed here and have a common rank
+            model in the population.
+        watch: the enrolled speaker to follow. The headline is then the evidence, if the population
+            has a rank model of it. Without a watched speaker it is the attacker's confidence, which
+            assumes that the speaker is enrolled.
         step_seconds: audio seconds from one reading to the next, a multiple of 0.01.
         on_change: what to do when another person, or channel, takes over. ``"ignore"`` does not
             look for it. ``"note"`` reports it and continues. ``"reset"`` restarts the evidence and
@@ -108,10 +108,10 @@ class Monitor:
         setup: FeatureSetup = AS_ENVIRONMENT,
         settings: MonitorSettings = DEFAULTS,
     ) -> Self:
-        """Create a monitor of what an opened source brings; the rest as of `Monitor`.
+        """Create a monitor for the contents of an opened source; other arguments as in `Monitor`.
 
-        Where ``features`` is None, of ready-made frames the largest set of what they hold is taken,
-        and words beside audio are processed too.
+        If ``features`` is None, ready-made frames give the largest possible set, and words beside
+        audio are processed too.
         """
         models = settings.get_rank_models(population)
         features, candidates = choose_features_of(source, population, features, models, setup)
@@ -151,11 +151,11 @@ class Monitor:
     def false_alarms(
         self, field: str, rate: float = 0.05, horizon_seconds: float = 600.0
     ) -> FalseAlarms:
-        """Return the threshold that at most a share q of other people's whole streams exceeds.
+        """Return the threshold that at most a fraction q of other people's whole streams exceeds.
 
-        For `alerts.Conformal`: by how high streams of others got in calibration in
-        ``horizon_seconds``, under the rank model in use, the watched speaker not among them.
-        UsageError where calibration does not know it of that field, length or share.
+        For `alerts.Conformal`. It uses the maxima of other people's calibration streams of
+        ``horizon_seconds``, under the rank model in use, without the watched speaker. UsageError if
+        calibration does not cover this field, length or rate.
         """
         return self.plan.false_alarms(field, rate, horizon_seconds)
 
@@ -207,7 +207,7 @@ class Monitor:
 
     @property
     def notices(self) -> list[Notice]:
-        """Notices for people: of the setup, of the stream so far, at its end of recordings."""
+        """Notices about the setup, the stream so far and, at its end, the recordings."""
         ended = recording_notices(self, self._labels) if self._stream.is_over else []
         return [*setup_notices(self), *self.noticed, *ended]
 
@@ -283,7 +283,7 @@ class Monitor:
         rate: float | str | None = None,
         allow_overlap: bool = False,
     ) -> Iterator[Reading]:
-        """Process a source to its end, by the rank model that `fit_to` finds for it.
+        """Process a source to its end, with the rank model that `fit_to` chooses for it.
 
         Yields a reading every ``step_seconds`` of audio, and one at the end for the rest.
 
@@ -319,12 +319,11 @@ class Monitor:
         log_notices(recording_notices(self, self._labels))
 
     def fit_to(self, source: Source, *, allow_overlap: bool = False) -> None:
-        """Refuse a source that does not fit, and choose the rank model by what it is made of.
+        """Refuse a source that does not fit, and choose the rank model by its recordings.
 
-        OverlapError for audio that was enrolled; UsageError for frames of others, or where the
-        stream has begun under another rank model. For another part of an enrolled recording the
-        same-session rank model is taken (docs/method.md section 4), unless the monitor is of one
-        kind of session.
+        OverlapError for enrolled audio. UsageError for incompatible frames, or if the stream has
+        begun under another rank model. Another part of an enrolled recording gets the same-session
+        rank model (docs/method.md section 4), unless the monitor's kind of session is fixed.
         """
         parts = [recording for recording in source.provenance() or () if recording.hashes]
         session = session_of(self.population, parts, allow_overlap=allow_overlap)
@@ -340,7 +339,7 @@ class Monitor:
         self._expect(source.stream_info)
 
     def listen(self, source: Iterable[Item]) -> Iterator[Event]:
-        """Yield the ``events`` of a source that `fit_to` was asked about."""
+        """Yield the ``events`` of a source that `fit_to` accepted."""
         return self._stream.listen(source)
 
     def take(self, item: Item | None) -> Iterator[Event]:
@@ -348,15 +347,15 @@ class Monitor:
         return self._stream.end() if item is None else self._stream.push(item)
 
     def push(self, block: Block | Frames | Words | Tracks) -> list[Reading]:
-        """Process one more block, of any length, or words or tracks, which go before their block.
+        """Process one more block of any length, or words or tracks, which must precede their block.
 
         Returns the readings that fell due. Raises SourceError or UsageError, and leaves the stream
-        as it was, if the block makes no sense, keeps another clock, or comes after the end.
+        unchanged, if the block is invalid, has another clock, or follows the end.
         """
         return self._collect(self._stream.alone(self._stream.push(block)))
 
     def finish(self) -> list[Reading]:
-        """End the stream: return the reading for what came after the last one, if anything did."""
+        """End the stream; return a reading of the audio after the last one, if there was any."""
         if self._stream.is_over:
             return []
         readings = self._collect(self._stream.alone(self._stream.end()))
@@ -376,8 +375,8 @@ class Monitor:
     def snapshot(self) -> bytes:
         """Return the running stream as bytes without audio, which `resume` continues elsewhere.
 
-        UsageError where it cannot move: features of your own, or words beside the audio. Readings
-        that fall due are returned by the next `push`.
+        UsageError if the stream cannot move, because of custom features or words beside the audio.
+        Readings that fall due are returned by the next `push`.
         """
         from monitor.stream.snapshot import take_snapshot  # brings all features
 
@@ -387,7 +386,7 @@ class Monitor:
     def resume(self, snapshot: bytes) -> float:
         """Continue a `snapshot`, in an unused monitor with the same settings.
 
-        Returns the seconds of audio in it. Push what came afterwards. StoreError where it is
+        Returns the seconds of audio in it. Push the audio after it. StoreError if the bytes are
         damaged, or of another version, population or settings.
         """
         from monitor.stream.snapshot import resume_snapshot
