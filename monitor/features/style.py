@@ -221,7 +221,7 @@ def _word(text: str, where: str) -> str:
     """Parse a word of a list, as tokens are written; UsageError where no token can be it."""
     tokens = StyleTokens().push(text)
     if len(tokens) > 1:
-        raise UsageError(f"{where}: {text!r} is more than one word: write its parts")
+        raise UsageError(f"{where}: {text!r} is more than one word. Write its parts")
     if not tokens or tokens[0] in (CUT_OFF, NUMBER):
         raise UsageError(f"{where}: {text!r} is not a word")
     return tokens[0]

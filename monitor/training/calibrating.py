@@ -556,8 +556,7 @@ def advice(calibration: Calibration, specs: Mapping[str, FeatureSpec]) -> list[s
         float(largest.template_lengths[-1]),
     )
     lines.append(
-        "same-session figures are too high for an attacker whose templates are from "
-        f"another day, {bias}"
+        f"same-session figures are too high for an attacker with templates from another day, {bias}"
     )
     return lines
 

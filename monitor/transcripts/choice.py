@@ -84,7 +84,7 @@ class TranscriptChoice:
             assert isinstance(recording, Path)
             stem = file_name(recording.with_suffix(""))
             captions = ", ".join(file_name(path) for path in _find_language_captions(recording)[:5])
-            lie = (f"; there are {captions}: name one (", Argument("transcript"), ")")
+            lie = (f"; there are {captions}. Name one (", Argument("transcript"), ")")
             raise SourceError(
                 Message(
                     f"{file_name(recording)} has no words beside it: put {stem}{SUFFIXES[0]} "

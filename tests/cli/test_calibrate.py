@@ -101,7 +101,7 @@ def test_a_joint_below_its_best_part_is_told():
         for name, bits in zip(("f0", "voice", "f0+voice"), each, strict=True)
     ]
     (told,) = weaker_joints(Calibration(RankModels([]), tuple(rows)))
-    assert "f0+voice gives 2.94 bits, voice alone 3.24: go by voice" in told
+    assert "f0+voice gives 2.94 bits, voice alone 3.24: rely on voice" in told
     assert "T=10 D=30" in told
     assert not weaker_joints(Calibration(RankModels([]), tuple(rows[3:])))
 
@@ -122,7 +122,7 @@ def test_one_session_each_is_not_used_across_sessions_as_it_is(run, talk, tmp_pa
         assert said in made.err
         assert "two sessions or more: 0. A cross-session rank model needs 10" in made.err
         assert re.search(
-            f"too high for an attacker whose templates are from another day, {bias}", made.err
+            f"too high for an attacker with templates from another day, {bias}", made.err
         )
         start = run("replay", talk, "-p", us, "--watch", "000003").records[0]
         told = tuple(start[f"rank_model{key}"] for key in ("", "_session", "_prior"))

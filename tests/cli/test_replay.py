@@ -268,7 +268,7 @@ def test_interrupted_it_ends_every_process_and_goes_on(command, run, tmp_path):
     assert before[-1]["type"] != "end"
     other = run(*[each if each != {"step": "5"} else {"step": "1"} for each in shell], "--resume")
     assert other.code == 1
-    assert "is of another run (not the same: step)" in other.complaint
+    assert "belongs to another run (different: step)" in other.complaint
     assert run(*shell, "--resume").code == 0
     assert [{**r, "time": 0} for r in read_records(path)[: len(before)]] == [
         {**r, "time": 0} for r in before

@@ -134,7 +134,7 @@ def test_a_run_goes_on_with_the_same_words_and_with_no_others(us, talk, tmp_path
             if record.get("seconds") == 7.0:
                 break
     talk.with_suffix(".words").write_text('{"word": "no", "begin": 1, "end": 2}')
-    told = "not the same: words"
+    told = "different: words"
     with pytest.raises(StoreError, match=told), opened(LogFile(part, resume=True), ".words"):
         pass
     with opened(LogFile(part, resume=True)) as run:

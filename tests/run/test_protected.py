@@ -181,9 +181,9 @@ def test_it_is_resumed_with_the_same_anonymiser_and_seed_alone(tmp_path):
     with pytest.raises(KilledError):
         begin(SEEDED, 5)
     for other, words in (
-        (None, "not the same: protect"),
-        (Protection("none"), "not the same: protect"),
-        (Protection("mcadams:random", reference(), seed=7), "not the same: protect"),
+        (None, "different: protect"),
+        (Protection("none"), "different: protect"),
+        (Protection("mcadams:random", reference(), seed=7), "different: protect"),
         (Protection("mcadams:random", seed=8), "anonymiser seed"),
     ):
         with pytest.raises(StoreError, match=words):
@@ -430,7 +430,7 @@ def test_every_reading_says_what_is_promised_of_the_frames_so_far(noisy, tmp_pat
     start, *rest = noisy
     declared = {"mechanism": "laplace:2", "epsilon_nats": 2.0, "window_seconds": 3.0}
     assert start["declared"] == {**declared, "delta": 1e-4, "empty_after": 12}
-    (said,) = [line for line in start["notices"] if "promises" in line]
+    (said,) = [line for line in start["notices"] if "guarantees" in line]
     assert "laplace:2 guarantees epsilon 2 in each 3 s; after 12 of them, 36 s, the bound" in said
     assert "only the attackers tried" in said
     made = readings(rest)

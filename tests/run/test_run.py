@@ -495,7 +495,7 @@ def refusals(folder: Path) -> list[tuple[dict[str, Any], type[Exception], str]]:
         "a Bare is not a Source: it lacks labels, .*, __enter__ .*monitor.sources.BaseSource does"
     )
     return [
-        ({"log": folder / "diary.txt"}, UsageError, "has other contents"),
+        ({"log": folder / "diary.txt"}, UsageError, "holds something else"),
         ({"log": folder / "no" / "run.jsonl"}, StoreError, "cannot write"),
         ({"log": done}, UsageError, r"overwrite it \(LogFile\(path, replace=True\)\)"),
         ({"log": unfinished}, UsageError, r"continue it \(LogFile\(path, resume=True\)\)"),
@@ -554,9 +554,9 @@ def test_a_run_that_was_left_is_unfinished_and_goes_on(tmp_path):
     with pytest.raises(UsageError, match="holds an unfinished run: continue it"):
         Run(source(), watching(), log=path).__enter__()
     other = Listed([simulated(20.0)], provenance=(Provenance("talk", ("b",)),))
-    with pytest.raises(StoreError, match="is of another run \\(not the same: recordings\\)"):
+    with pytest.raises(StoreError, match="belongs to another run \\(different: recordings\\)"):
         Run(other, watching(), log=LogFile(path, resume=True)).__enter__()
-    with pytest.raises(StoreError, match="is of another run \\(not the same: step\\)"):
+    with pytest.raises(StoreError, match="belongs to another run \\(different: step\\)"):
         Run(source(), watching(step_seconds=2), log=LogFile(path, resume=True)).__enter__()
     totals = run_through(source(), watching(), log=LogFile(path, resume=True))
     assert totals.readings == 20

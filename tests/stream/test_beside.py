@@ -223,7 +223,7 @@ def stopped(
             "its frames are also given",
         ),
         ([Tracks({"codes": Track(np.array([1]), np.array([9]))})], [CODES], "bins of codes must"),
-        ([said(), Block(np.zeros(800), RATE), Tracks({"style": codes()})], [Style()], "ready-made"),
+        ([said(), Block(np.zeros(800), RATE), Tracks({"style": codes()})], [Style()], "also given"),
         ([Words(("a",), *np.array([[3], [2], [4]]))], [Style()], "begin before they end"),
         ([Words(("a",), *np.array([[0], [5], [4]]))], [Style()], "words"),
         ([Words(("a", "so"), *np.array([[0, 1], [5, 6], [9, 8]]))], [Style()], "words"),
@@ -248,9 +248,9 @@ def ready_made(*specs: FeatureSpec) -> StreamInfo:
 @pytest.mark.parametrize(
     ("stream_info", "features", "words"),
     [
-        (StreamInfo(), ["f0", Style()], "style is made of timed words, and listed brings none"),
-        (StreamInfo(), ["f0", CODES], "listed holds no frames of codes"),
-        (StreamInfo(audio=False, words=True), ["f0", Style()], "holds no frames of f0"),
+        (StreamInfo(), ["f0", Style()], "style needs timed words, and listed has none"),
+        (StreamInfo(), ["f0", CODES], "listed has no frames of codes"),
+        (StreamInfo(audio=False, words=True), ["f0", Style()], "has no frames of f0"),
         (ready_made(replace(CODES, size=5)), ["codes"], "size 5"),
         (ready_made(replace(CODES, kind=EMBEDDING)), ["codes"], "embedding"),
         (ready_made(replace(CODES, name="c")), ["codes"], "no frames of codes, only of c"),
@@ -284,7 +284,7 @@ def test_a_feature_without_settings_is_followed_by_nobody_s_and_the_run_says_so(
 
     assert told(made("note")) == []  # it is noticed by f0
     alone = Monitor(population(), [Style()], on_change="note")
-    assert told(alone) == ["no change of voice can be noticed by style"]
+    assert told(alone) == ["a change of voice cannot be detected by style"]
 
 
 def test_a_feature_is_registered_by_its_class(monkeypatch):

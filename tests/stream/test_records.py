@@ -175,7 +175,7 @@ def test_a_shorter_template_that_is_useful_is_compared_by_everybody_being_cut():
         f"{WATCHED}'s template has 60 s; others have 100 s. All are compared at 60"
     )
     bits_now_and_then(cut, record["ceiling"])
-    assert "--template-seconds 100" in cut
+    assert "template-seconds = 100" in cut
     # asked for more, who has less is left out, and that is the first thing that is said
     record = start(population, template_seconds=100)
     assert record["speakers"] == 49

@@ -141,7 +141,7 @@ def test_what_cannot_be_heard_is_named_and_leaves_nothing(corpus, tmp_path, flac
     track = Track(np.array([1]), np.array([5]))
     write_frames(frames, np.ones(9, bool), {"f0": track}, {"f0": 9}, {"f0": 0.01})
     (only,) = keep([replace(wanted[0], source=frames)], HOW)
-    assert only.problem == f"ann/{tmp_path.name}/a.npz: holds frames already, no audio"
+    assert only.problem == f"ann/{tmp_path.name}/a.npz: contains frames, not audio"
 
 
 def test_names_stay_apart_and_inside(tmp_path):

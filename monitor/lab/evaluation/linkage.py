@@ -326,8 +326,8 @@ FAMILY = Family(
     position=60,
     title="Linking two recordings",
     caveat="Linkability means three things in the literature. D_sys depends on its bins. Few "
-           "perfectly separated scores can read 0, and chance reads above 0. pi_link depends on "
-           "the number of people to choose from, so quote that too.",
+           "perfectly separated scores can read 0, and chance reads above 0. The figure pi_link "
+           "depends on the number of people to choose from, so quote that too.",
     needs=("pool",),
     figures=(
         FigureEntry("d_sys", "linkage.d_sys",

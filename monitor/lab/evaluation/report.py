@@ -118,7 +118,7 @@ def choose_figures(names: Sequence[str], keys: Iterable[str] = ()) -> tuple[str,
         if name.lower() not in meant:
             near = difflib.get_close_matches(name.lower(), list(meant), 4)
             ask = f"did you mean {' or '.join(near)}? " if near else ""
-            raise UsageError(f"unknown figure {name!r}: {ask}See --figures help")
+            raise UsageError(f"unknown figure {name!r}: {ask}see --figures help")
         selected |= dict.fromkeys(meant[name.lower()])
     return tuple(selected)
 

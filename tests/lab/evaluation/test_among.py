@@ -186,7 +186,7 @@ def test_beyond_ten_times_n_a_wide_bracket_is_not_supported(middling):
     assert "wider than 1 bit" in middling["among.meand_1000000"].note
     assert any("quote the bracket, never one form" in note for note in middling.notes)
     (said,) = [each for each in meaning(middling) if each.startswith("Among 1,000,000 people")]
-    assert "50 people do not support" in said
+    assert "50 enrolled people do not support" in said
 
 
 @pytest.mark.slow

@@ -286,7 +286,7 @@ def test_groups_that_cannot_be_measured_are_refused():
     every = Comparisons.all_of(halves())
     with pytest.raises(UsageError, match="lists none of the speakers of halves"):
         by_group(every, {"ann": "f"}, report_of)
-    with pytest.raises(UsageError, match=r"1 group of halves can be measured, two are needed"):
+    with pytest.raises(UsageError, match=r"1 group of halves can be measured, and two are needed"):
         by_group(every, dict.fromkeys(NAMES, "f"), report_of)
 
 

@@ -167,7 +167,7 @@ def test_figures_are_chosen_by_names_keys_families_and_the_main_ones():
     assert choose_figures(["new.figure"], ["new.figure"]) == ("new.figure",)
     for name, said in (
         ("mincllr", "did you mean .*min_cllr"), ("tpr_at_1e-3", "did you mean .*tpr_1e-3"),
-        ("zzzz", "no figure 'zzzz': --figures help"),
+        ("zzzz", "unknown figure 'zzzz': see --figures help"),
     ):  # fmt: skip
         with pytest.raises(UsageError, match=said):
             choose_figures([name])

@@ -51,7 +51,7 @@ def read_conditions(path: Path) -> tuple[Attribute, ...]:
     key = role_of(rows.head, _KEYS) or 0
     names = {name: i for i, name in enumerate(rows.head) if i != key}
     if len(names) < len(rows.head) - 1:
-        raise UsageError(f"{path.name}: two columns have the same name: rename one")
+        raise UsageError(f"{path.name}: two columns have the same name. Rename one")
     return tuple(
         _read_column(rows, key, i, True, _length_range if name.lower() in _LENGTHS else str)
         for name, i in names.items()

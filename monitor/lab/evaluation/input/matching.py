@@ -116,7 +116,7 @@ def _find_targets(
     trials, count = raw.scores.shape
     if raw.speakers and len(raw.speakers) != count:
         raise UsageError(
-            f"{label}: {len(raw.speakers)} names for {plural(count, 'column')}: give one for each"
+            f"{label}: {len(raw.speakers)} names for {plural(count, 'column')}. Give one for each"
         )
     if labels.several:
         raise UsageError(
