@@ -77,7 +77,7 @@ def test_streams_heard_again_count_where_there_are_too_few_others():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"share": 0.03}, "need the streams of 33 other speakers, there are 25: allow 3.9 %"),
+        ({"share": 0.03}, "need the streams of 33 other speakers, but there are 25: allow 3.9 %"),
         ({"share": 0.01, "seconds": 600.0}, "streams of 10 minutes need the streams of 99 other"),
         ({"field": "sum_bits"}, "sum_bits was not.*: use one of bits, closed_set_bits, gain"),
         ({"field": "bits_low"}, "bits_low was not calibrated"),
