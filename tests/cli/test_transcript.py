@@ -68,7 +68,7 @@ def test_another_list_of_words_is_refused(run, us, talk, tmp_path, monkeypatch):
     monkeypatch.setenv("MONITOR_WORD_LIST", str(own))
     done = run("replay", talk, "-p", us, "--features", "f0,style")
     assert done.code == 2
-    assert "--word-list" in done.complaint
+    assert "MONITOR_WORD_LIST" in done.complaint
 
 
 def test_words_of_a_pipe(run, us, talk, monkeypatch):
