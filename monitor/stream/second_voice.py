@@ -44,7 +44,7 @@ LEAST_TURNS = 2
 OWN_BITS, APART_BITS, HIDDEN_BITS = 4.0, 7.0, 1.0
 """Least bits of the watched voice's stretches: in all, beyond the others', and beyond the whole.
 A long talk always has a few seconds that read little. They hide nothing."""
-SURE_BITS = 3.0
+SURE_BITS = 2.0
 """Beyond the whole at once. Fewer bits must be hidden in two windows of speech in a row: talk
 behind a voice lowers the whole once and for a moment."""
 

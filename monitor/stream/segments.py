@@ -22,8 +22,8 @@ _GROUPS = ("kept", "begun")
 class SegmentSelection:
     """Selection of segments at each of R moments, with ticks of speech in them, shape (R,).
 
-    ``enough``, shape (R,): whether that is enough for it to be chosen. ``noticed``, shape (R,):
-    whether a notice announced it; None without notices.
+    ``enough``, shape (R,): whether that is enough for it to be chosen.
+    ``noticed``, shape (R,): whether a notice announced it, if there may be one.
     """
 
     totals: Mapping[str, RunningTotals]
