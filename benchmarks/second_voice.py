@@ -109,7 +109,7 @@ def false_second_voice(
             is_enrolled = path == recordings[name][0] and name not in shipped
             own = read(path, seconds, ENROLLED_SECONDS if is_enrolled else 0.0)
             sounds = {"alone": own}
-            for kind, (count, decibels) in BEHIND.items() if place < behind else ():
+            for kind, (count, decibels) in (BEHIND if place < behind else {}).items():
                 far = [read(others[k], seconds) for k in rng.choice(len(others), count)]
                 sounds[kind] = _with_others_behind(own, far, decibels)
             for kind, sound in sounds.items():
