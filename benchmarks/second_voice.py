@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,12 +21,13 @@ from monitor.population.population import Population
 from monitor.sources.base import Samples
 from monitor.stream.plan import MonitorSettings
 from monitor.types import FloatArray
+from recipes.reference import enrolment_chapter
 
 ENROLLED_SECONDS = 30.0
 KINDS = ((3.0, 1.5), (3.0, 3.0), (10.0, 10.0))
 """Seconds of the other voice and of the watched one, in turn."""
-BABBLE_DB = 15.0
-BABBLERS = 4
+BEHIND = {"one person behind, 10 dB": (1, 10.0), "babble behind, 15 dB": (4, 15.0)}
+"""People who talk behind without a pause, as on television, and how far below the watched voice."""
 
 
 class Outcome(NamedTuple):
@@ -36,78 +36,84 @@ class Outcome(NamedTuple):
     seconds: float | None
     bits: float
     whole_bits: float
-    processor: float  # seconds, more than without
+    hidden_bits: float | None = None  # where missed, by the whole beside the watched turns alone
 
 
 @benchmark()
-def second_voice(page: Page, nonnative: Path, *, people: int = 12, seconds: float = 31.0) -> None:
+def second_voice(
+    page: Page, nonnative: Path, *, people: int = 12, first: int = 0, seconds: float = 31.0
+) -> None:
     """How often is another voice noticed that takes turns with the watched one, and how soon?
 
     Each person is enrolled beside the shipped readers from the first 30 s of a recording. The rest
-    is heard alone, in turn with somebody of the same sex and about the same age, with others who
-    talk behind, and as somebody else's.
+    is heard alone, with others who talk behind, and in turn with a person of the same sex and about
+    the same age. ``first``: the first person's place in the folder.
     """
     with (nonnative / "manifest.csv").open(encoding="utf-8") as file:
         about = {row["speaker"]: row for row in csv.DictReader(file)}
     paths = sorted(nonnative.glob("*.opus"))
-    watched = [path.stem for path in paths[:: len(paths) // people][:people]]
+    watched = [path.stem for path in paths[first :: len(paths) // people][:people]]
     population = _enrol({name: nonnative / f"{name}.opus" for name in watched})
     outcomes: dict[str, list[tuple[Outcome, float]]] = {}
     for place, name in enumerate(watched):
         own = _rest(nonnative, name)
         alike = _most_alike(about, name)
-        other, stranger = alike[0], watched[place - 1]
-        sounds = [(f"{a:g}/{b:g} s", _mix(_rest(nonnative, other), own, a, b), a + b)
-                  for a, b in KINDS]  # fmt: skip
-        behind = sum(_rest(nonnative, each, len(own)) for each in alike[1 : BABBLERS + 1])
-        scale = np.sqrt(np.mean(own**2) / np.mean(behind**2)) * 10 ** (-BABBLE_DB / 20)
-        sounds += [
-            ("alone", own, np.inf),
-            ("others talk behind, 15 dB", own + scale * behind, np.inf),
-        ]
-        sounds.append(("somebody else alone", _rest(nonnative, stranger), np.inf))
-        for kind, sound, due in sounds:
+        for a, b in KINDS:
+            sound = _mix(_rest(nonnative, alike[0]), own, a, b)[: round(seconds * RATE)]
+            outcome = hear(population, name, sound)
+            if outcome.seconds is None:
+                rounds, more = divmod(sound.size / RATE, a + b)
+                turns = own[: round((rounds * b + max(0.0, more - a)) * RATE)]
+                alone = hear(population, name, turns, finds=False).bits
+                outcome = outcome._replace(hidden_bits=alone - outcome.bits)
+            outcomes.setdefault(f"{a:g}/{b:g} s", []).append((outcome, a + b))
+        sounds = {"alone": own}
+        for kind, (count, decibels) in BEHIND.items():
+            behind = [_rest(nonnative, each) for each in alike[1 : count + 1]]
+            sounds[kind] = _with_others_behind(own, behind, decibels)
+        for kind, sound in sounds.items():
             outcome = hear(population, name, sound[: round(seconds * RATE)])
-            outcomes.setdefault(kind, []).append((outcome, due))
+            outcomes.setdefault(kind, []).append((outcome, np.inf))
+        page.note(f"{place + 1} of {people}")
     page.table(
         "what is heard | recordings | minutes | noticed | within 10 s of the second turn "
-        "| bits, whole | bits with the notice",
+        "| bits, whole | bits with the notice | most bits hidden where missed",
         (_row(kind, results, seconds) for kind, results in outcomes.items()),
     )
-    more = [outcome.processor for results in outcomes.values() for outcome, _ in results]
-    page.note(f"{np.median(more) / seconds:.3f} s of processor a second of sound")
 
 
 @benchmark("second_voice")
 def false_second_voice(
-    page: Page, manifest: Path, *, corpora: tuple[str, ...], people: int = 100, behind: int = 20
+    page: Page,
+    manifest: Path,
+    *,
+    corpora: tuple[str, ...],
+    people: int = 100,
+    behind: int = 20,
+    seconds: float = 3600.0,
 ) -> None:
     """How often does one voice get the notice of another one?
 
-    Each person who is no shipped reader is enrolled from the first 30 s of a recording, and heard
-    in the rest and in all their other recordings. For the first ones, others talk behind as well.
+    Shipped readers are heard in recordings from which they were not enrolled. Others are enrolled
+    from the first 30 s of a recording, and heard in the rest and in all their other recordings, the
+    first ``seconds`` of each. For the first people, others talk behind as well.
     """
-    recordings: dict[str, list[Path]] = {}
-    for row in csv.DictReader(manifest.open(newline="", encoding="utf-8")):
-        if row.get("corpus", "") in corpora:
-            recordings.setdefault(row["speaker"], []).append(manifest.parent / row["path"])
+    recordings = _recordings_not_enrolled(manifest, corpora)
     names = np.random.default_rng(0).permutation(sorted(recordings))[:people].tolist()
     population = _enrol({name: recordings[name][0] for name in names})
+    shipped = Population.reference().names
     rng, found = np.random.default_rng(1), dict[str, list[tuple[float, bool]]]()
     for place, name in enumerate(names):
         others = [recordings[each][-1] for each in names if each != name]
-        for path in recordings[name] if name in population.names else ():
-            own = read(path, first=ENROLLED_SECONDS if path == recordings[name][0] else 0.0)
+        for path in recordings[name]:
+            is_enrolled = path == recordings[name][0] and name not in shipped
+            own = read(path, seconds, ENROLLED_SECONDS if is_enrolled else 0.0)
             sounds = {"alone": own}
-            if place < behind:
-                for kind, count in (("one person talks behind, 15 dB", 1), ("babble, 15 dB", 4)):
-                    far = sum(
-                        np.resize(read(others[k]), own.size) for k in rng.choice(len(others), count)
-                    )
-                    gain = np.sqrt(np.mean(own**2) / np.mean(far**2)) * 10 ** (-BABBLE_DB / 20)
-                    sounds[kind] = own + gain * far
+            for kind, (count, decibels) in (BEHIND if place < behind else {}).items():
+                far = [read(others[k], seconds) for k in rng.choice(len(others), count)]
+                sounds[kind] = _with_others_behind(own, far, decibels)
             for kind, sound in sounds.items():
-                noticed = hear(population, name, sound, (True,), 3.0).seconds is not None
+                noticed = hear(population, name, sound, step_seconds=3.0).seconds is not None
                 found.setdefault(kind, []).append((sound.size / RATE / 3600, noticed))
         counts = [
             f"{sum(hours for hours, _ in heard):.2f} h {kind}: {sum(n for _, n in heard)}"
@@ -130,14 +136,42 @@ def false_second_voice(
 
 
 def _row(kind: str, results: Sequence[tuple[Outcome, float]], seconds: float) -> list[str]:
-    noticed = [o for o, _ in results if o.seconds is not None]
+    outcomes = [outcome for outcome, _ in results]
+    hidden = [o.hidden_bits for o in outcomes if o.hidden_bits is not None]
+    noticed = sum(o.seconds is not None for o in outcomes)
     # the second turn of the other voice begins after a turn of each
     soon = sum(o.seconds is not None and o.seconds <= due + 10 for o, due in results)
-    whole, bits = (np.median(picks) for picks in
-                   ([o.whole_bits for o, _ in results], [o.bits for o, _ in results]))  # fmt: skip
-    return [kind, f"{len(results)}", f"{len(results) * seconds / 60:.0f}", f"{len(noticed)}",
-            "" if np.isinf(results[0][1]) else f"{soon}", f"{whole:.1f}",
-            f"{bits:.1f}"]  # fmt: skip
+    whole, bits = np.median([[o.whole_bits, o.bits] for o in outcomes], axis=0)
+    return [
+        *(kind, f"{len(results)}", f"{len(results) * seconds / 60:.0f}", f"{noticed}"),
+        *("" if np.isinf(results[0][1]) else f"{soon}", f"{whole:.1f}", f"{bits:.1f}"),
+        f"{max(hidden):.1f}" if hidden else "",
+    ]
+
+
+def _with_others_behind(
+    own: FloatArray, others: Sequence[FloatArray], decibels: float
+) -> FloatArray:
+    """Return a voice with others behind it, whose sum is this far below it."""
+    behind = np.sum([np.resize(other, own.size) for other in others], axis=0)
+    scale = np.sqrt(np.mean(own**2) / np.mean(behind**2)) * 10 ** (-decibels / 20)
+    return np.asarray(own + scale * behind)
+
+
+def _recordings_not_enrolled(manifest: Path, corpora: tuple[str, ...]) -> dict[str, list[Path]]:
+    """Return each speaker's recordings, without those from which shipped readers were enrolled.
+
+    Readers without another recording are left out.
+    """
+    rows: dict[str, list[dict[str, str]]] = {}
+    for row in csv.DictReader(manifest.open(newline="", encoding="utf-8")):
+        if row.get("corpus", "") in corpora:
+            rows.setdefault(row["speaker"], []).append(row)
+    for name in set(rows) & set(Population.reference().names):
+        rows[name].remove(enrolment_chapter(rows[name]))
+    return {
+        name: [manifest.parent / row["path"] for row in own] for name, own in rows.items() if own
+    }
 
 
 def _enrol(paths: Mapping[str, Path]) -> Population:
@@ -155,9 +189,8 @@ def _enrol(paths: Mapping[str, Path]) -> Population:
     return reference.joined(enrolled)
 
 
-def _rest(nonnative: Path, name: str, size: int | None = None) -> FloatArray:
-    rest = read(nonnative / f"{name}.opus", first=ENROLLED_SECONDS)
-    return rest if size is None else np.resize(rest, size)
+def _rest(nonnative: Path, name: str) -> FloatArray:
+    return read(nonnative / f"{name}.opus", first=ENROLLED_SECONDS)
 
 
 def _most_alike(about: Mapping[str, Mapping[str, str]], name: str) -> list[str]:
@@ -181,20 +214,20 @@ def hear(
     population: Population,
     watch: str,
     sound: FloatArray,
-    findings: Sequence[bool] = (False, True),
+    *,
+    finds: bool = True,
     step_seconds: float = 1.0,
 ) -> Outcome:
-    """Hear a sound, without and then with the search for another voice."""
-    noticed, last, took = None, [], []
-    for finding in findings:
-        settings = MonitorSettings(second_voice=finding)
-        monitor = Monitor(population, watch=watch, step_seconds=step_seconds, settings=settings)
-        began, bits = time.process_time(), 0.0
-        for event in monitor.listen(Samples(np.asarray(sound, np.float32), RATE)):
-            if isinstance(event, NoticeEvent) and event.kind == "another voice":
-                noticed = event.seconds
-            if isinstance(event, Reading):
-                bits = event.bits or 0.0
-        took.append(time.process_time() - began)
-        last.append(bits)
-    return Outcome(noticed, last[-1], last[0], took[-1] - took[0])
+    """Hear a sound with the search for another voice, and without it where it found one."""
+    settings = MonitorSettings(second_voice=finds)
+    monitor = Monitor(population, watch=watch, step_seconds=step_seconds, settings=settings)
+    noticed, bits = None, 0.0
+    for event in monitor.listen(Samples(np.asarray(sound, np.float32), RATE)):
+        if isinstance(event, NoticeEvent) and event.kind == "another voice":
+            noticed = event.seconds
+        if isinstance(event, Reading):
+            bits = event.bits or 0.0
+    if noticed is None:
+        return Outcome(None, bits, bits)
+    whole = hear(population, watch, sound, finds=False, step_seconds=step_seconds)
+    return Outcome(noticed, bits, whole.bits)

@@ -388,8 +388,8 @@ class Reading(Event):
     )
     excluded_seconds: float | None = key(
         "seconds",
-        "only after another voice was noticed while a speaker is watched. The part of `speech` "
-        "excluded from the figures",
+        "only if another voice was noticed or is likely while a speaker is watched. The part of "
+        "`speech` excluded from the figures",
         sparse=True,
         default=None,
     )

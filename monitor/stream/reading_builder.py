@@ -106,7 +106,7 @@ class ReadingBuilder:
         for r, assessment in enumerate(assessments):
             is_mixed = watched is not None and bool(watched.enough[r])
             alone = None
-            if watched is not None and is_mixed:
+            if watched is not None and watched.noticed is not None and watched.noticed[r]:
                 alone = float(watched.speech[r]) / TICKS_PER_SECOND, _bits_of(by_part[-1][r])
             left_out = float(speech[r] - seconds[r]) if segments > 1 or is_mixed else None
             completed.append(

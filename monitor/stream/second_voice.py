@@ -44,6 +44,9 @@ LEAST_TURNS = 2
 OWN_BITS, APART_BITS, HIDDEN_BITS = 4.0, 7.0, 1.0
 """Least bits of the watched voice's stretches: in all, beyond the others', and beyond the whole.
 A long talk always has a few seconds that read little. They hide nothing."""
+SURE_BITS = 2.0
+"""Beyond the whole at once. Fewer bits must be hidden in two windows of speech in a row: talk
+behind a voice lowers the whole once and for a moment."""
 
 
 class Turns(NamedTuple):
@@ -65,13 +68,19 @@ class Mixture(NamedTuple):
     """The two voices up to a tick: turns that end with the other, and with the watched one.
 
     ``stands``: whether another voice is certain. ``most``: the bits of the most
-    revealing look and the tick at which it ends.
+    revealing look and the tick at which it ends. ``hidden``: bits that the other voice hides.
     """
 
     tick: int
     turns: tuple[Turns, Turns]
     stands: bool
     most: tuple[float, int] | None = None
+    hidden: float = 0.0
+
+    @property
+    def counts(self) -> bool:
+        """Whether the watched voice's stretches count, also before another voice is certain."""
+        return self.stands or self.hidden >= HIDDEN_BITS
 
     @property
     def likeliest(self) -> Turns:
@@ -89,6 +98,7 @@ class SecondVoiceState(TypedDict):
     bits: list[float]
     counts: list[int]
     most: tuple[float, int] | None
+    hidden: float
 
 
 class SecondVoice:
@@ -178,14 +188,15 @@ class SecondVoice:
     def select(
         self, mixtures: Sequence[Mixture], before: FeatureTotals | None
     ) -> SegmentSelection | None:
-        """Select the watched voice's stretches at moments, with earlier streams, once noticed."""
-        if not any(mixture.stands for mixture in mixtures):
+        """Select the watched voice's stretches at moments, with earlier streams, if they count."""
+        if not any(mixture.counts for mixture in mixtures):
             return None
         owned = [mixture.likeliest.watched for mixture in mixtures]
         running, speech = stack_totals(
             [stretches if before is None else before + stretches for stretches in owned]
         )
-        return SegmentSelection(running, speech, np.array([m.stands for m in mixtures]))
+        counts, stands = ([m.counts for m in mixtures], [m.stands for m in mixtures])
+        return SegmentSelection(running, speech, np.array(counts), np.array(stands))
 
     @property
     def own_totals(self) -> FeatureTotals | None:
@@ -202,6 +213,7 @@ class SecondVoice:
             "bits": [turns.bits for turns in self.now.turns],
             "counts": [turns.others for turns in self.now.turns],
             "most": self.now.most,
+            "hidden": self.now.hidden,
         }
         arrays: dict[str, AnyArray] = {}
         for voice, turns in zip(_VOICES, self.now.turns, strict=True):
@@ -225,9 +237,8 @@ class SecondVoice:
         strongest = (
             None if plain["most"] is None else (float(plain["most"][0]), int(plain["most"][1]))
         )
-        self.now = Mixture(
-            int(plain["heard"]), (turns[0], turns[1]), bool(plain["stands"]), strongest
-        )
+        heard, hidden = int(plain["heard"]), float(plain["hidden"])
+        self.now = Mixture(heard, (turns[0], turns[1]), bool(plain["stands"]), strongest, hidden)
         for name in self._specs:
             if (ticks := arrays.get(f"ticks of {name}")) is not None:
                 values, spans = arrays[f"values of {name}"], arrays.get(f"spans of {name}")
@@ -251,9 +262,12 @@ class SecondVoice:
         last = int(slots.window.ticks[(looks.index(best) + size) * _SLOT - 1])
         strongest = max(filter(None, (before.most, (best, last))), key=lambda look: look[0])
         turns = find_turns(before.turns, _share(looks, size), slots)
-        mixture = Mixture(slots.end, turns, before.stands)
-        stands = before.stands or self._is_certain(mixture.likeliest)
-        return mixture._replace(stands=stands, most=strongest)
+        mixture = Mixture(slots.end, turns, before.stands, strongest)
+        if before.stands:
+            return mixture
+        hidden = self._hidden_bits(mixture.likeliest)
+        stands = hidden >= SURE_BITS or min(hidden, before.hidden) >= HIDDEN_BITS
+        return mixture._replace(stands=stands, hidden=hidden)
 
     def _cut(self, start: int, window: SpeechWindow, value: AnyArray) -> _Slots:
         """Cut a window of speech, which begins after a tick, into slots."""
@@ -297,15 +311,15 @@ class SecondVoice:
         bits = iter(self.bits([look for looks in parts for look in looks]))
         return [list(islice(bits, len(looks))) for looks in parts]
 
-    def _is_certain(self, turns: Turns) -> bool:
-        """Return whether two voices take turns."""
+    def _hidden_bits(self, turns: Turns) -> float:
+        """Return the bits that another voice hides if two take turns, otherwise 0."""
         if (
             turns.others < LEAST_TURNS
             or min(turns.watched.speech, turns.other.speech) < LEAST_SPEECH
         ):
-            return False
+            return 0.0
         watched, other, whole = self.bits([turns.watched, turns.other, turns.watched + turns.other])
-        return watched >= max(OWN_BITS, other + APART_BITS, whole + HIDDEN_BITS)
+        return watched - whole if watched >= max(OWN_BITS, other + APART_BITS) else 0.0
 
     def bits(self, parts: Sequence[FeatureTotals]) -> list[float]:
         """Return the evidence of each of these totals, whatever their sound."""

@@ -23,11 +23,13 @@ class SegmentSelection:
     """Selection of segments at each of R moments, with ticks of speech in them, shape (R,).
 
     ``enough``, shape (R,): whether that is enough for it to be chosen.
+    ``noticed``, shape (R,): whether a notice announced it, if there may be one.
     """
 
     totals: Mapping[str, RunningTotals]
     speech: IntArray
     enough: BoolArray
+    noticed: BoolArray | None = None
 
     @classmethod
     def whole(cls, moments: Moments) -> SegmentSelection:
@@ -38,7 +40,8 @@ class SegmentSelection:
         """Select moment r."""
         rows = slice(r, r + 1)
         totals = {name: running.select(rows) for name, running in self.totals.items()}
-        return SegmentSelection(totals, self.speech[rows], self.enough[rows])
+        noticed = None if self.noticed is None else self.noticed[rows]
+        return SegmentSelection(totals, self.speech[rows], self.enough[rows], noticed)
 
 
 class SegmentsState(TypedDict):

@@ -16,6 +16,7 @@ from monitor.types import Block
 pytestmark = pytest.mark.slow
 RATE = 16_000
 OWN, OTHER = "2035/152373", "1988/147956"
+BABBLE = ("460/172359", "19/198", "3242/8112", "7312/92432")
 WITHOUT = MonitorSettings(second_voice=False)
 
 
@@ -121,6 +122,22 @@ def test_a_voice_that_hides_nothing_is_not_noticed(shared):
     readings = _readings(events := _events(_monitor(), np.concatenate([own[: 22 * RATE], turns])))
     assert readings[-1].bits > max(reading.bits or 0.0 for reading in readings) - 1.0
     assert not _noticed(events)
+
+
+def test_talk_behind_a_voice_counts_at_once_and_is_noticed_only_if_it_lasts(shared):
+    own, *others = (
+        soundfile.read(shared / f"speech/train-clean-5/{name}.opus", frames=17 * RATE, start=start)
+        for name, start in [("1737/146161", 30 * RATE), *((name, 0) for name in BABBLE)]
+    )
+    behind = np.sum([sound for sound, _ in others], axis=0)
+    sound = own[0] + behind * np.std(own[0]) / np.std(behind) * 10 ** (-15 / 20)
+    monitor = Monitor(Population.reference(), watch="1737")
+    events = _events(monitor, sound.astype(np.float32))
+    readings = _readings(events)
+    assert not _noticed(events)
+    assert all(reading.stretches_bits is None for reading in readings)
+    assert any(reading.excluded_seconds for reading in readings)
+    assert readings[-1].excluded_seconds is None
 
 
 def test_the_most_revealing_speech_is_the_watched_voices(mixed):
