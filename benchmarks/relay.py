@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,11 +18,12 @@ import soxr
 from benchmarks.page import Page, benchmark
 from benchmarks.readers import FEATURES, read
 from monitor import Monitor, enrol
+from monitor.features.extractor import VoiceActivity
 from monitor.networks.layers import RATE
 from monitor.population.population import Population
 from monitor.relay import CLEAR, DELAY_SECONDS, Gate, RelayPath, RelaySettings
 from monitor.relay.gate import MARGIN_BITS
-from monitor.types import Block, FloatArray, IntArray
+from monitor.types import TICKS_PER_SECOND, Block, FloatArray, IntArray
 from recipes.sounds import coded
 from recipes.voice.conditions import telephone
 from tests.virtual_microphone import DEVICE, VirtualMicrophone
@@ -29,6 +31,7 @@ from tests.virtual_microphone import DEVICE, VirtualMicrophone
 DEVICE_RATE = 48_000
 LEAD_SECONDS = 2.5
 """Most silence before the first word in the other side's recordings."""
+LEAST_PAUSE = 10  # ticks
 ENROLLED_SECONDS = 30.0
 
 
@@ -51,8 +54,8 @@ def relay(
     A person is a recording, or a folder of them. Each is enrolled beside the shipped readers from
     the first 30 s, and speaks so many seconds of the rest, once alone and once in turns with the
     person before, into a device of this rate. What went out is replayed from its beginning, from
-    random starts, and as random parts, after silence of random length. On each line (none, opus or
-    telephone) all of that is heard once.
+    random starts, from all pauses, and as random parts, after silence of random length. On each
+    line (none, opus or telephone) all of that is heard once.
     """
     talks, enrolled = talks_of(speech, people, skip, seconds)
     population = Population.reference().joined(enrolled)
@@ -70,11 +73,10 @@ def relay(
             sound = talks[name] if voice == "one" else in_turns(other, talks[name])
             sound = np.asarray(soxr.resample(sound, RATE, rate))
             began = time.process_time()
-            figures = gate_figures(monitor, sound, step, rate)
-            processor, heard = processor + time.process_time() - began, heard + len(sound) / rate
+            figures = gate_figures(monitor, sound, step, rate, most=max(budgets))
+            processor, heard = processor + time.process_time() - began, heard + len(figures) * step
             for budget in budgets:
-                spent = [figure > budget - MARGIN_BITS for figure in figures]
-                count = spent.index(True) if any(spent) else len(spent)
+                count = sum(figure <= budget - MARGIN_BITS for figure in figures)
                 sent[budget, voice].append(count * step)
                 part = sound[: round(count * step * rate)]
                 generator = np.random.default_rng([int(budget), skip + index])
@@ -139,29 +141,48 @@ def in_turns(first: FloatArray, second: FloatArray) -> FloatArray:
 
 
 def gate_figures(
-    monitor: Monitor, sound: FloatArray, step_seconds: float, rate: int = RATE
+    monitor: Monitor,
+    sound: FloatArray,
+    step_seconds: float,
+    rate: int = RATE,
+    *,
+    most: float = np.inf,
 ) -> list[float]:
-    """Bits that a gate has counted after each step, were nothing ever held back."""
+    """Bits that a gate has counted after each step until it exceeds the most, holding nothing."""
     gate = Gate(1e6, [RelayPath(CLEAR, [monitor.fresh(step_seconds=step_seconds)])], step_seconds)
     size, figures = round(step_seconds * rate), []
     for at in range(0, len(sound) - size + 1, size):
         gate.take(Block(np.asarray(sound[at : at + size], np.float32), rate))
         figures.append(gate.bits)
+        if gate.bits > most:
+            break
     return figures
 
 
 def recordings(
     sound: FloatArray, rate: int, starts: int, cuts: int, generator: np.random.Generator
 ) -> Iterator[FloatArray]:
-    """What others record of a sound: all of it, from random starts on, random parts; 16 bits."""
+    """What others record of a sound: from its start, random ones and pauses on, random parts.
+
+    As 16 bits.
+    """
     last = max(len(sound) - rate // 4, 1)
-    parts = [(at, len(sound)) for at in (0, *generator.integers(0, last, starts - 1).tolist())]
+    begins = 0, *generator.integers(0, last, starts - 1).tolist(), *pauses(sound, rate)
+    parts = [(at, len(sound)) for at in begins]
     for at in generator.integers(0, last, cuts).tolist():
         parts.append((at, int(generator.integers(at, len(sound) + 1))))
     for begin, end in parts if len(sound) else ():
         silence = np.zeros(generator.integers(0, round(LEAD_SECONDS * rate)))
         whole = np.concatenate([silence, sound[begin:end], np.zeros(rate)])
         yield np.asarray(np.round(whole * 32767) / 32767, np.float32)
+
+
+def pauses(sound: FloatArray, rate: int) -> list[int]:
+    """The middle of each pause of at least 0.1 s after a word."""
+    spoken = VoiceActivity().process(np.asarray(soxr.resample(sound, rate, RATE), np.float32))
+    edges = np.flatnonzero(np.diff(spoken.astype(int))) + 1
+    pairs = [(b, e) for b, e in pairwise(edges.tolist()) if not spoken[b] and e - b >= LEAST_PAUSE]
+    return [(begin + end) * rate // (2 * TICKS_PER_SECOND) for begin, end in pairs]
 
 
 def _through_opus(sound: FloatArray, rate: int) -> tuple[FloatArray, int]:

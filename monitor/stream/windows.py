@@ -4,7 +4,7 @@ The totals of a part are those at its end less those at its start. An embedding 
 a later listener cuts the speech at other places. So windows that overlap stand for theirs.
 
 Speech detection depends on where a recording begins, down to a part of a tick. In the first seconds
-of speech this changes many bits. So listeners who begin at each step are followed for as long.
+of speech this changes many bits. So listeners who begin every 0.8 s are followed for as long.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, IntArray,
 BACK_SECONDS = 20.0
 """Seconds of sound. Later starts are examined one by one, earlier ones as the beginning alone."""
 CLOSE_SECONDS = 6.0
-"""Seconds of speech. Parts up to here are also cut as a listener cuts them, in every phase."""
+"""Seconds of speech. Until then the whole is also cut as a listener cuts it."""
+LISTENER_SECONDS = 0.75
+"""Least, from the beginning of one listener to that of the next."""
 RATE = 16_000
 _TICK = RATE // TICKS_PER_SECOND
 _GRID = 51  # ticks of speech from one window to the next: odd, as the network takes every other
@@ -38,7 +40,7 @@ _HALF = 50  # ticks for which a window counts beside others that overlap
 _SHORT = 100  # ticks of a short window: of less the network makes little
 _LEAST = 70  # ticks that another recording may count as a second
 _EARLY_WINDOWS = 2
-_FRESH_TICKS, _FRESH_SPEECH = 600, 200  # for which a listener who begins later is followed
+_FRESH_TICKS, _FRESH_SPEECH = 600, 200  # for which a listener is followed
 _SHORTER = 25  # ticks by which another recording may count less of the silence after a word
 _UNOPENED_TICKS = 200  # without speech: one who begins later is alike
 _KNOWN_TICKS, _QUIET_DB = 250, 40.0  # of speech after which a listener may know that it is quiet
@@ -130,8 +132,6 @@ class _Sound:
     @property
     def is_fresh(self) -> bool:
         """True until windows of the whole recording represent this one."""
-        if self.is_whole:
-            return max(self.tick / BACK_SECONDS, self.spoken / CLOSE_SECONDS) < TICKS_PER_SECOND
         most = _FRESH_TICKS if self.spoken else _UNOPENED_TICKS
         return self.tick < most and self.spoken < _FRESH_SPEECH
 
@@ -219,13 +219,14 @@ class WindowEvidence:
     def reset(self) -> None:
         """Begin another recording."""
         self.before, self._end = self.totals, None
-        self._sound = _Sound(self._monitor, self._summed)
+        self._sound = _Sound(self._monitor, self._summed, is_whole=True)
         self._starts = [_Start(0, 0, self._sound.totals)]
         self._listeners = [  # that began lately
             _Sound(self._monitor, self._summed, silent_ticks=phase, is_whole=True)
             for phase in _PHASES
             if self._embedders
         ]
+        self._heard = self._begun = 0.0  # seconds of sound in all, and before the last of them
         self._sums = {name: np.zeros(self._size(name)) for name in self._embedders}
         self._counted = 0  # windows of the grid in these sums
 
@@ -234,11 +235,14 @@ class WindowEvidence:
 
     def _share(self, name: str) -> float:
         """Return the share of a second in a window, with which it is embedded."""
-        seconds = self._monitor.population.features[name].spec.frame_seconds
-        return _SHORT / TICKS_PER_SECOND / seconds
+        return _SHORT / self._window_ticks(name)
+
+    def _window_ticks(self, name: str) -> int:
+        return round(self._monitor.population.features[name].spec.frame_seconds * TICKS_PER_SECOND)
 
     def take(self, block: Block) -> None:
         """Process further sound, one channel."""
+        self._heard += block.seconds
         for sound in (self._sound, *self._listeners):
             sound.take(block)
 
@@ -256,8 +260,9 @@ class WindowEvidence:
             self._counted += 1
         sound.forget(first)
         self._listeners = [listener for listener in self._listeners if listener.is_fresh]
-        if self._embedders:
-            phase = sound.tick * _PHASE_STEP % 1.0
+        if self._embedders and self._heard - self._begun >= LISTENER_SECONDS:
+            self._begun = self._heard
+            phase = self._heard * TICKS_PER_SECOND * _PHASE_STEP % 1.0
             self._listeners.append(_Sound(self._monitor, self._summed, silent_ticks=phase))
 
     @property
@@ -273,10 +278,14 @@ class WindowEvidence:
             if end.totals.speech > start.totals.speech and end.spoken > start.spoken:
                 rows += self._rows(start, end)
         rows += self._last_seconds(end)
-        for listener in self._listeners:
-            ended = listener.ended(silence)
-            rows += self._chains(ended.totals, ended, 0, is_fine=True)
-            listener.keep_real()
+        ends = [(sound, sound.ended(silence)) for sound in self._listeners]
+        if end.spoken <= CLOSE_SECONDS * TICKS_PER_SECOND and not end.first:
+            ends.append((self._sound, end))
+        for sound, ended in ends:
+            rows += self._chain(ended, ended.spoken, is_early=True)
+            if sound.is_whole:  # other recordings may count less of the silence at their end
+                rows += self._chain(ended, sound.spoken)
+            sound.keep_real()
         self._end = self._whole(end)
         earlier = self._carried + self.before
         if earlier.speech:
@@ -336,27 +345,6 @@ class WindowEvidence:
         if totals.speech <= 2 * _SHORT and end.unbroken(begin, _SHORT).size == _SHORT * _TICK:
             embedded = {n: (self._embed_unbroken(n, begin, end), 1) for n in self._embedders}
             rows.append((_SHORT, totals, embedded))
-        is_fresh = end.tick - start.tick <= _FRESH_TICKS and totals.speech <= _FRESH_SPEECH
-        is_close = totals.speech <= CLOSE_SECONDS * TICKS_PER_SECOND
-        if is_close and begin >= end.first and not (start.tick and is_fresh):
-            rows += self._chains(totals, end, begin, is_fine=not start.tick)
-        return rows
-
-    def _chains(
-        self, totals: FeatureTotals, end: _Sound, begin: int, *, is_fine: bool
-    ) -> list[_Row]:
-        """Return a part of these totals, cut into windows from a tick of speech on."""
-        rows = list[_Row]()
-        for is_early in (False, True) if is_fine else (False,):
-            chains = {}
-            for name in self._embedders:
-                chain = self._chain(name, begin, end, is_early=is_early, is_fine=is_fine)
-                if chain is not None:
-                    chains[name] = chain
-            if len(chains) == len(self._embedders):
-                speech = min(totals.speech, *(ticks for _, _, ticks in chains.values()))
-                embedded = {name: (total, count) for name, (total, count, _) in chains.items()}
-                rows.append((speech, totals, embedded))
         return rows
 
     def _overlapping(
@@ -377,35 +365,28 @@ class WindowEvidence:
         share = _HALF / _SHORT
         return total * share, int(np.ceil(count * share * self._share(name)))
 
-    def _chain(
-        self, name: str, begin: int, end: _Sound, *, is_early: bool, is_fine: bool
-    ) -> tuple[FloatArray, int, int] | None:
-        """Return the sum of successive windows with the part at the end, or None.
+    def _chain(self, end: _Sound, spoken: int, *, is_early: bool = False) -> list[_Row]:
+        """Return a recording as a part that ends after these ticks of speech, cut into windows.
 
-        With how many windows these are, and the ticks of speech that the figure may rest on.
+        Early, it ends after the last whole second of its first windows. No row where that is short.
         """
-        window = round(
-            self._monitor.population.features[name].spec.frame_seconds * TICKS_PER_SECOND
-        )
-        total, count = np.zeros(self._size(name)), 0
-        while begin + window <= end.spoken and not (is_early and count == _EARLY_WINDOWS):
-            total += self._embed(name, end, begin, window)
-            count, begin = count + 1, begin + window
-        remaining = end.spoken - begin
-        if is_early:
-            remaining = max(remaining // _SHORT, int(remaining >= _LEAST)) * _SHORT
-            if count == _EARLY_WINDOWS or not remaining:
-                return None
-            value = self._embed(name, end, begin, remaining)
-            total += value if count else value * (window / remaining)
-            return total, count + 1, window * count + remaining
-        if is_fine:
-            remaining = (remaining + _SHORT - _LEAST) // _HALF * _HALF
-        else:  # of real sound, so that it need not be embedded again
-            remaining = max(self._sound.spoken - begin, 0) // _SHORT * _SHORT
-        if remaining >= _SHORT:
-            total, count = total + self._embed(name, end, begin, remaining), count + 1
-        return (total, count, max(end.spoken, begin + remaining)) if count else None
+        embedded, speech = {}, end.totals.speech
+        for name in self._embedders:
+            window = self._window_ticks(name)
+            whole, last = divmod(spoken, window)
+            seconds = max(last // _SHORT, int(last >= _LEAST))
+            if is_early and (whole >= _EARLY_WINDOWS or not seconds):
+                return []
+            last = seconds * _SHORT if is_early or seconds == 1 > last // _SHORT else last
+            sizes = [window] * whole + [last] * (last >= _SHORT)
+            if not sizes:
+                return []
+            values = [self._embed(name, end, k * window, size) for k, size in enumerate(sizes)]
+            if is_early:  # the first window counts in whole
+                values[0] = values[0] * (window / sizes[0])
+            embedded[name] = np.sum(values, axis=0), len(values)
+            speech = min(speech, max(0 if is_early else spoken, sum(sizes)))
+        return [(speech, end.totals, embedded)] if embedded else []
 
     def _embed(self, name: str, sound: _Sound, begin: int, length: int) -> FloatArray:
         """Embed a window of speech by its length; less than a second as if it came again."""
