@@ -27,7 +27,7 @@ class GuardedCall:
     Args:
         pool: opens the stream ``key``.
         bits: budget. It bounds the ``bits`` of a watched speaker. Without ``watch``, it bounds
-            ``expected_bits``, which so much speech discloses on average.
+            ``expected_bits``, the average disclosure of that amount of speech.
         method: anonymiser for the audio after an alert (`monitor.anonymisers`); None for silence.
         log: receives the record of every event (docs/records.md).
         options: of `Pool.open`. An alert of ``rules`` protects, too.
