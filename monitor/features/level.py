@@ -186,24 +186,24 @@ class Leveller:
         self._reference = -np.inf  # the largest of these
         self._gain = np.float32(0)  # at the last tick that came out
         self._voicing = 0.0  # of a syllable that had begun at a snapshot
+        self._silent = 0, 0  # ticks of what was held there
 
     def kept(self) -> dict[str, object]:
-        """Return the attributes that a snapshot keeps, with silence for sound.
+        """Return the attributes that a snapshot keeps; what is held, but for 10 ms, is silent.
 
-        Before the level of the first syllables is known, their sound is kept: at most 1.2 s.
+        Before a first syllable up to 1.2 s of sound are lost by that.
         """
-        syllables, voicing = self._syllables, self._voicing
-        held, band = self._held.copy(), np.array(self._band)
-        begin = self._ticks - _ONSET_TICKS  # the next syllable begins later
-        if syllables.goes_on and self._band:
-            begin = min(begin, syllables.begin)
-            if self._is_open:
-                voicing = max(voicing, measure_voicing(self._current_syllable(), self._rate))
-        band[: len(band) if self._is_open else max(begin - self._ticks + len(band), 0)] = 0
-        first = min([begin, *(rise for rise, _ in self._rises[:1])]) - _LEAD_TICKS
-        held[: max(first - self._ticks + len(held), 0)] = 0
-        kept = attributes_without(self, "_ramp", "_sections")
-        return {**kept, "_held": held, "_band": deque(band), "_voicing": voicing}
+        voicing = 0.0
+        if self._syllables.goes_on and self._band:
+            voicing = max(self._voicing, measure_voicing(self._current_syllable(), self._rate))
+        attributes = attributes_without(self, "_held", "_band", "_ramp", "_sections")
+        return {**attributes, "_silent": (len(self._held), len(self._band)), "_voicing": voicing}
+
+    def resume(self) -> None:
+        """Continue from a snapshot's attributes."""
+        held, band = (np.zeros((min(count, HELD_TICKS), self._size)) for count in self._silent)
+        self._held = held.astype(np.float32)
+        self._band.extend(band)
 
     def process(self, samples: FloatArray) -> FloatArray:
         """Level what further samples, shape (n,), complete, a whole number of ticks: float32."""

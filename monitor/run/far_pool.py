@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from monitor.cluster import Cluster
 from monitor.errors import MonitorError, SourceError, UsageError
+from monitor.events.reading import Reading
 from monitor.events.run import Alert
 from monitor.population.population import Population
 from monitor.run.pool import (
@@ -35,6 +36,8 @@ LOOK_SECONDS = 1.0
 """Wall seconds from one look for new workers to the next."""
 LOST_SECONDS = 60.0
 """Wall seconds without an answer, after which a worker counts as dead."""
+QUIET_SECONDS = 30.0
+"""Seconds of audio without speech, after which a stream's first snapshot is taken anyway."""
 _STORE = "monitor-streams"
 
 Item = Block | Gap
@@ -141,6 +144,7 @@ class _FarStream:
     events: deque[Event | Alert] = field(default_factory=deque)
     last_seconds: float = -1.0  # of the newest event
     known_seconds: float = -1.0  # of the newest event from earlier workers
+    has_spoken: bool = False  # before, a snapshot would lose sound held for the first syllable
     ends: bool = False
     is_over: bool = False
     error: Exception | None = None
@@ -152,8 +156,10 @@ class _FarStream:
 
     @property
     def is_storable(self) -> bool:
-        """True if there is something to store."""
-        return not self.ends and self.sent > 0
+        """True if there is something to store, and no first syllable waits to be complete."""
+        if self.ends or self.sent <= 0:
+            return False
+        return self.has_spoken or sum(map(seconds_of, self.items)) >= QUIET_SECONDS
 
     @property
     def unsent(self) -> list[Item]:
@@ -176,6 +182,7 @@ class _FarStream:
         for event in events:
             if event.seconds > self.known_seconds:
                 self.events.append(event)
+                self.has_spoken |= isinstance(event, Reading) and event.speech > 0
                 self.last_seconds = event.seconds
         drop_oldest_readings(self.events)
 
