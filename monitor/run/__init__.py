@@ -13,6 +13,7 @@ from monitor.lazy import lazily
 
 if TYPE_CHECKING:
     from monitor.run.far_pool import FarPool
+    from monitor.run.guarded_call import GuardedCall
     from monitor.run.measuring import Measurement, MeasurementSettings, measure
     from monitor.run.parts import LedgerFile, LogFile, Protection
     from monitor.run.pool import Pool, PoolLimits, PoolStatistics
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FarPool",
+    "GuardedCall",
     "LedgerFile",
     "LogFile",
     "Measurement",
@@ -35,6 +37,7 @@ __all__ = [
 
 _HOMES = {
     "far_pool": "FarPool",
+    "guarded_call": "GuardedCall",
     "measuring": "Measurement MeasurementSettings measure",
     "parts": "LedgerFile LogFile Protection",
     "pool": "Pool PoolLimits PoolStatistics",

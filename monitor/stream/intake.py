@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -61,6 +62,7 @@ class Intake:
         self._recording = 0  # of the frames that came out last
         self.ticks = self.skip = self.due = 0
         self._collected: list[Block] = []  # of one recording, rate and number of channels
+        self._samples = 0  # of each channel of these
         self._late = 0  # ticks by which the frames came after the audio, last time
         self.coverage: WordCoverage | None = None
 
@@ -95,7 +97,7 @@ class Intake:
         """Ticks of all that came in, the place of a loss that comes now."""
         if self._reader is None:
             return self.ticks
-        return self._reader.count_ticks(sum(len(block.samples) for block in self._collected))
+        return self._reader.count_ticks(self._samples)
 
     def process(self, item: Block | Frames | Words | Tracks) -> Iterator[Frames]:
         """Yield the frames that one more item brings, run by run.
@@ -141,13 +143,14 @@ class Intake:
             return False
         if len(block.samples) * TICKS_PER_SECOND >= _COLLECTED_TICKS * block.rate:
             return False
-        waiting = sum(collected.samples.size for collected in self._collected)
-        if waiting + block.samples.size > _COLLECTED_VALUES:
-            return False
         samples = np.array(block.samples, np.float32)  # its memory may be used again
         if self._collected and self._collected[0].samples.shape[1:] != samples.shape[1:]:
             return False
-        self._collected.append(replace(block, samples=samples))
+        count = self._samples + len(samples)
+        if count * math.prod(samples.shape[1:]) > _COLLECTED_VALUES:
+            return False
+        self._collected.append(Block(samples, block.rate, block.recording))
+        self._samples = count
         return True
 
     def _is_due(self) -> bool:
@@ -162,7 +165,7 @@ class Intake:
     def complete_collected(self) -> Iterator[Frames]:
         """Yield the frames that the collected blocks complete, if there are any."""
         if self._collected:
-            blocks, self._collected = self._collected, []
+            blocks, self._collected, self._samples = self._collected, [], 0
             samples = np.concatenate([block.samples for block in blocks])
             yield from self._read(replace(blocks[0], samples=samples))
 

@@ -193,7 +193,7 @@ def test_workers_drop_the_streams_of_a_sender_that_has_gone(dask):
             pool.open("call")
             pool.push("call", sound_of(1))
             wait_until(lambda: pool.snapshot_seconds_of("call") > 0)
-            assert sum(client.run(count_pools).values()) == 1
+            wait_until(lambda: sum(client.run(count_pools).values()) == 1)
         wait_until(lambda: sum(client.run(count_pools).values()) == 0)
 
 

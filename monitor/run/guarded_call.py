@@ -1,0 +1,101 @@
+"""The audio of one call, unchanged until an alert of its stream and protected afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from monitor.alerts.rules import Threshold
+from monitor.anonymisers.recording import ProtectedBlocks
+from monitor.errors import UsageError
+from monitor.types import Block, FloatArray, Record
+
+if TYPE_CHECKING:
+    from monitor.run.far_pool import FarPool
+    from monitor.run.pool import Pool
+
+_FULL_SCALE = 32768
+
+
+class GuardedCall:
+    """Audio path of one stream of a pool: unchanged until its first alert, then protected.
+
+    An alert comes after the audio that raised it, as of any live stream.
+
+    Args:
+        pool: opens the stream ``key``.
+        bits: budget. It bounds the ``bits`` of a watched speaker. Without ``watch``, it bounds
+            ``expected_bits``, the average disclosure of that amount of speech.
+        method: anonymiser for the audio after an alert (`monitor.anonymisers`); None for silence.
+        log: receives the record of every event (docs/records.md).
+        options: of `Pool.open`. An alert of ``rules`` protects, too.
+
+    Attributes:
+        is_protected: whether an alert was raised.
+
+    Example:
+        >>> from monitor import Pool, Population
+        >>> with Pool(Population.reference(), ["f0"]) as pool:
+        ...     call = GuardedCall(pool, "call 7", bits=3.0)
+        ...     call.process(bytes(640), rate=16_000) == bytes(640)
+        True
+    """
+
+    def __init__(
+        self,
+        pool: Pool | FarPool,
+        key: Any,
+        bits: float,
+        method: str | None = None,
+        *,
+        log: Callable[[Record], object] = lambda _: None,
+        **options: Any,
+    ) -> None:
+        field = "expected_bits" if options.get("watch") is None else "bits"
+        rules = Threshold(field, bits, hold_seconds=0.0), *options.pop("rules", ())
+        self._pool, self._key, self._log = pool, key, log
+        self.is_protected = False
+        self._protect = None if method is None else ProtectedBlocks(method, ("live",))
+        if self._protect is not None and self._protect.latency_seconds is None:
+            raise UsageError(f"{method} protects whole recordings: use a method for live audio")
+        self._form: tuple[int, int] | None = None  # rate and channels
+        self._block: Block | None = None
+        self._blocks: Iterator[Block] = iter(())
+        self._ready = np.empty((0, 0), np.float32)  # protected samples that are not due yet
+        pool.open(key, rules=rules, **options)
+
+    def process(self, audio: bytes | bytearray | memoryview, rate: int, channels: int = 1) -> bytes:
+        """Push 16-bit samples with interleaved channels; return as many that may be sent.
+
+        Raises the errors of `Pool.push` and `Pool.poll`. That audio must not be sent.
+        """
+        samples = np.frombuffer(audio, "<i2").reshape(-1, channels)
+        self._block = Block(samples / np.float32(_FULL_SCALE), rate)
+        self._pool.push(self._key, self._block)
+        protected = self._make_protected(self._block)  # it follows the voice from the start
+        for event in self._pool.poll(self._key):
+            self.is_protected |= event.code == "alert.raised"
+            self._log(event.record())
+        if not self.is_protected:
+            return samples.tobytes()
+        whole = np.clip(np.rint(protected * _FULL_SCALE), -_FULL_SCALE, _FULL_SCALE - 1)
+        return whole.astype("<i2").tobytes()
+
+    def close(self) -> None:
+        """Forget the stream."""
+        self._pool.forget(self._key)
+
+    def _make_protected(self, block: Block) -> FloatArray:
+        """Return as many protected samples as the block has, after silence of their latency."""
+        silence = np.zeros_like(block.samples)
+        if self._protect is None:
+            return silence
+        if self._form != (form := (block.rate, silence.shape[1])):
+            self._form, self._ready = form, silence[:0]
+            self._blocks = self._protect(iter(lambda: self._block, None))
+        ready = np.concatenate((self._ready, next(self._blocks).samples))
+        ready = np.concatenate((silence[: max(len(silence) - len(ready), 0)], ready))
+        self._ready = ready[len(silence) :]
+        return ready[: len(silence)]
