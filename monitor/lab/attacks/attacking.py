@@ -511,13 +511,11 @@ def attack_method(
             for name in ways:
                 silent = ~speech.has_frames[name]
                 yield names[name], [of[name] for of in scores], count, scoring, silent
-            if count != main or scoring != "average":
-                continue
-            for name, way in normalised.items():
+            for name, way in normalised.items() if scoring == "average" else ():
                 relative = [side.score(name, ways[name], count, way) for side in sides]
                 silent = ~speech.has_frames[name]
                 yield f"{names[name]}-{way}norm", relative, count, scoring, silent
-            if len(specs) > 1:
+            if len(specs) > 1 and (count, scoring) == (main, "average"):
                 joint, origin = _choose_weighting(context, attacker, method, features, specs)
                 if joint is not None:
                     joined = [joint.add(of, side.speech.has_frames, context.amounts.seconds)
