@@ -240,7 +240,7 @@ def test_anonymised_folders_need_no_lists(run, challenge, nearest, tmp_path):
         shutil.copytree(challenge / name, lists)
         wav = tmp_path / "data" / f"{name}_copied" / "wav"
         wav.mkdir(parents=True)
-        for utterance in (line.split()[0] for line in (lists / "wav.scp").open()):
+        for utterance in (line.split()[0] for line in (lists / "wav.scp").read_text().splitlines()):
             shutil.copy(challenge / "audio" / f"{utterance}.flac", wav)
     made = run("score", tmp_path / "data" / "libri_dev_trials_mixed_copied", "--features", "voice",
                "--voiceprivacy", "-o", tmp_path / "scores.npz")  # fmt: skip
@@ -257,7 +257,7 @@ def test_attacks_print_the_table_of_the_challenge(run, challenge, nearest, tmp_p
     trials = tmp_path / "libri_dev_trials_mixed"
     shutil.copytree(challenge / trials.name, trials)
     shutil.copytree(challenge / "libri_dev_enrolls", tmp_path / "libri_dev_enrolls")
-    names = [line.split()[0] for line in (trials / "wav.scp").open()]
+    names = [line.split()[0] for line in (trials / "wav.scp").read_text().splitlines()]
     (trials / "text").write_text("".join(f"{name} ONE, TWO THREE\n" for name in names))
     done = run("attack", trials, "--voiceprivacy", "-o", tmp_path / "out", "--method", "noise:20",
                "--attackers", "ignorant", "--features", "voice", "--jobs", 1,

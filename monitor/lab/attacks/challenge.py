@@ -1,6 +1,7 @@
 """VoicePrivacy's evaluation of anonymisers: its lists of trials, by each attacker of `attack`.
 
-Each utterance has one embedding, and a template is the mean of a speaker's utterances (2026 plan).
+Each utterance has one embedding of length 1, and a template is the mean of a speaker's utterances
+(kit of 2026).
 The ignorant attacker enrols original speech, and the lazy-informed one anonymised speech. The
 semi-informed attacker also trains the network. With a background, scores are
 also normalised if this lowers the EER of the background readers, in a section of its own.

@@ -3,7 +3,8 @@
 A folder of results (``exp/asv_orig``, ``exp/asv_anon_SUFFIX``) keeps embeddings under
 ``cosine_out/emb_xvect/SET/utt-level`` and ``spk-level``, one SET per data set. Each has ``id2idx``
 (identifier, row), ``idx2spk`` (row, speaker) and ``speaker_vectors.npy``, converted from the pickle
-``.pt``. The lists of trials are ``data/SET_trials_f/trials``. See docs/evaluate-input.md.
+``.pt``. The lists of trials are ``data/SET_trials_f/trials``. See docs/evaluate-input.md. It was
+compared with the kits of 2024 (400de3a) and 2026 (e6810a4, of June, before the plan's version 2).
 """
 
 from __future__ import annotations
