@@ -81,8 +81,8 @@ class ListedTrials:
     def enrolments(self) -> dict[str, Path]:
         """Folders to enrol, by the sides (`ChallengeRow`) of their comparisons.
 
-        A folder whose name has a suffix is anonymised. The original enrolment beside it, if any, is
-        an ignorant attacker's.
+        A suffix in the folder's name marks anonymised speech. The original enrolment beside it, if
+        any, is an ignorant attacker's.
         """
         if not self._name.suffix:
             return {"oo": self.enrolment}
