@@ -10,6 +10,7 @@ from pathlib import Path
 
 from monitor.corpus.recordings import CONTAINERS, Corpus, Gathering, natural
 from monitor.corpus.tables import read_kaldi, read_manifest, table_of
+from monitor.corpus.trials import find_lists_folder
 from monitor.datasets import huggingface, lhotse, unread
 from monitor.datasets.opening import check_regular, walk
 from monitor.datasets.rows import AS_STATED, Columns, Listing
@@ -97,6 +98,8 @@ def find(
             )
         if table is not None:
             return read_kaldi(table)
+        if (lists := find_lists_folder(path)) != path.resolve():
+            return read_kaldi(lists / "wav.scp", {file.stem: file for file in files})
         if path.is_file():
             problem = f"{path.name} is one file without a speaker"
             raise UnnamedSpeakerError(problem, f"a corpus is {LAYOUTS}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import shlex
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -132,8 +132,10 @@ def read_speaker_attributes(corpus: Path) -> dict[str, dict[str, str]]:
     return attributes.collect()
 
 
-def read_kaldi(table: Path) -> Corpus:
+def read_kaldi(table: Path, files: Mapping[str, Path] | None = None) -> Corpus:
     """Read ``wav.scp`` and ``utt2spk``; every recording is a separate session.
+
+    If given, `files` by utterance replace those of ``wav.scp``.
 
     Paths are relative to the folder, otherwise to the current one as in Kaldi, otherwise to one of
     the two folders above. Commands (lines that end in ``|``) are never run, but the FILE of ``flac
@@ -148,7 +150,10 @@ def read_kaldi(table: Path) -> Corpus:
         raise CorpusError(f"{folder.name} has wav.scp but no utt2spk; add it")
     gathering = Gathering(folder)
     speakers = _read_pairs(folder / "utt2spk", gathering)
-    recordings = _read_pairs(table, gathering)
+    recordings = (
+        _read_pairs(table, gathering) if files is None
+        else {utterance: str(file.resolve()) for utterance, file in files.items()}
+    )  # fmt: skip
     for utterance, command in recordings.items():
         location = f"wav.scp {utterance}: "
         file = _find_flac_input(command) or command

@@ -48,6 +48,20 @@ def parse_folder(name: str) -> FolderName | None:
     return FolderName(dataset, part, suffix, match["enrols"] is not None)
 
 
+def find_lists_folder(folder: Path) -> Path:
+    """Return the folder with the lists: itself, or that of the original speech beside it.
+
+    The challenges ask for no more than ``SET_trials_f_SUFFIX/wav/UTTERANCE.wav`` of anonymised
+    speech, and copy the lists of ``SET_trials_f``.
+    """
+    folder = folder.resolve()
+    name = parse_folder(folder.name)
+    if name is None or not name.suffix or (folder / "wav.scp").is_file():
+        return folder
+    original = folder.with_name(folder.name.removesuffix(name.suffix))
+    return original if (original / "wav.scp").is_file() else folder
+
+
 @dataclass(frozen=True, slots=True)
 class TrialLists:
     """Lists of enrolment and trials of a folder."""
@@ -167,6 +181,7 @@ def find_enrolment_folder(folder: Path) -> Path | None:
 
 
 def _find_lists(folder: Path, name: str) -> list[Path]:
+    folder = find_lists_folder(folder)
     if not (folder / "wav.scp").is_file():
         return []
     paths = sorted(folder.iterdir())

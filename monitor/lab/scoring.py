@@ -23,7 +23,7 @@ from monitor.lab.evaluation.input.groups import Attribute, read_attribute
 from monitor.lab.evaluation.input.score_file import ScoreCell
 from monitor.lab.normalisation import ScoreNormalisation
 from monitor.maths.posterior import weighted_evidence
-from monitor.maths.scores import Similarity
+from monitor.maths.scores import Similarity, unit_vectors
 from monitor.population.interpolation import LengthModel, at_template
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModel, RankModels
@@ -175,36 +175,34 @@ def score(
     return CorpusScores(matrices, session, (*missing, *trials.problems))
 
 
-def score_utterances(
-    voices: Sequence[SpeakerSpeech], population: Population, feature: str,
-    normalisation: ScoreNormalisation | None = None,
-) -> tuple[FloatArray, tuple[str, ...], dict[str, str]]:  # fmt: skip
-    """Score whole sessions of any speakers, enrolled or not, with all templates of an embedding.
+def embed_utterances(
+    voices: Sequence[SpeakerSpeech], feature: str
+) -> tuple[dict[str, FloatArray], dict[str, str]]:
+    """Return the embedding of each session with frames, shape (M,) and length 1, and its speaker.
 
-    Returns:
-        scores, shape (n, N), the names of the n sessions with frames, and the speaker of each.
+    Raises:
+        CorpusError: if no session has frames.
     """
-    templates = population.features[feature]
-    sums = np.add.reduceat(
-        templates.slices.astype(templates.spec.kind.wide), population.offsets[:-1]
-    )
-    totals, names, speakers = [], list[str](), dict[str, str]()
+    embeddings, speakers = dict[str, FloatArray](), dict[str, str]()
     for voice in voices:
         for i, session in enumerate(voice.sessions):
             total = session[feature].total(0, session[feature].length)
             if np.any(total):
-                name = voice.session_name(i)
-                totals.append(total)
-                names.append(name)
-                speakers[name] = voice.name
-    if not totals:
+                embeddings[voice.session_name(i)] = unit_vectors(total)
+                speakers[voice.session_name(i)] = voice.name
+    if not embeddings:
         raise CorpusError(f"no utterance has frames of {feature}")
-    similarity = templates.spec.kind.similarity()
-    if normalisation is not None:
-        scores = normalisation.score(feature, np.stack(totals), sums, similarity)
-    else:
-        scores = similarity.score_each(similarity.prepare(sums), np.stack(totals))
-    return scores, tuple(names), speakers
+    return embeddings, speakers
+
+
+def average_by_speaker(
+    embeddings: Mapping[str, FloatArray], speakers: Mapping[str, str]
+) -> dict[str, FloatArray]:
+    """Return the mean embedding of each speaker, with equal weights for all utterances."""
+    rows: dict[str, list[FloatArray]] = {}
+    for name, embedding in embeddings.items():
+        rows.setdefault(speakers[name], []).append(embedding)
+    return {name: np.mean(own, axis=0) for name, own in rows.items()}
 
 
 @dataclass(frozen=True, slots=True)

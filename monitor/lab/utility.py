@@ -289,7 +289,12 @@ def _recognise_words(command: str, samples: FloatArray, rate: int) -> tuple[str,
     recogniser = _Recogniser(command, rate)
     recogniser.process(np.asarray(samples, np.float32))
     printed, _, _ = recogniser.run()
-    return tuple(_WORD.findall(printed.decode(errors="replace").casefold()))
+    return split_words(printed.decode(errors="replace"))
+
+
+def split_words(text: str) -> tuple[str, ...]:
+    """Split a text into words without case and punctuation."""
+    return tuple(_WORD.findall(text.casefold()))
 
 
 @lru_cache(4)
@@ -305,14 +310,18 @@ FAILURE = "problem"
 
 
 def _measure_words(command: str, clear: FloatArray, protected: FloatArray, rate: int) -> Record:
-    """Count the words of the clear recording, and the edits from them to the protected one."""
+    """Count the words of the clear recording, and the edits from them to the protected one.
+
+    The words recognised in the protected one are kept, for comparison with a transcript.
+    """
     try:
         reference = _recognise_reference(command, np.asarray(clear, np.float32).tobytes(), rate)
         is_clear = np.array_equal(clear, protected)
         hypothesis = reference if is_clear else _recognise_words(command, protected, rate)
     except SourceError as error:  # the attack does not need the recogniser
         return {"words": 0, "edits": 0, FAILURE: str(error)}
-    return {"words": len(reference), "edits": count_edits(hypothesis, reference)}
+    edits = count_edits(hypothesis, reference)
+    return {"words": len(reference), "edits": edits, "recognised": list(hypothesis)}
 
 
 def _summarise_words(noted: Mapping[str, Sequence[Record]]) -> Sequence[Figure]:
@@ -345,8 +354,8 @@ def get_measure(name: str) -> Measure:
     Example:
         >>> measure = get_measure("command:echo two words")
         >>> measure.measure(np.ones(9), np.ones(9), 16000)
-        {'words': 2, 'edits': 0}
+        {'words': 2, 'edits': 0, 'recognised': ['two', 'words']}
     """
     if not name.startswith(PROGRAM):
         return MEASURES[name]
-    return Measure("2", partial(_measure_words, name.removeprefix(PROGRAM)), _summarise_words)
+    return Measure("3", partial(_measure_words, name.removeprefix(PROGRAM)), _summarise_words)

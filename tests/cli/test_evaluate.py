@@ -221,6 +221,21 @@ def test_mixed_lists_are_also_split_by_gender(run, tmp_path):
     assert rates["cross"] < rates["mixed"] < max(rates["f"], rates["m"])
 
 
+def test_embeddings_of_signs_alone_are_marked(run, tmp_path):
+    """As the kit of 2026 divided them before September."""
+    enrolled, trials = kits.readers()
+    kits.lists(tmp_path, "libri_dev", enrolled, {"mixed": trials})
+    results = tmp_path / "exp" / "asv_ssl"
+    vectors = kits.drawn([*enrolled, *trials], 3.0)
+    kits.cached(results, "libri_dev_enrolls", enrolled, vectors, means=True)
+    for lost in (False, True):
+        written = {name: np.sign(vector) if lost else vector for name, vector in vectors.items()}
+        kits.cached(results, "libri_dev_trials_mixed", trials, written)
+        for options in ((), ("--voiceprivacy",)):
+            done = run("evaluate", results, "--replicates", 0, *options)
+            assert ("all numbers are 1 or -1" in f"{done.out}{done.err}") is lost
+
+
 @pytest.mark.parametrize("word", ["help", "bibtex"])
 def test_lists_of_figures_go_alone(run, word):
     result = run("evaluate", "--figures", f"eer,{word}")

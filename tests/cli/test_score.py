@@ -13,6 +13,7 @@ from benchmarks.simulation import Simulation, write_corpus
 from monitor.corpus import find
 from monitor.lab.evaluation.input.score_file import ScoreFile
 from monitor.training.voices import collect
+from monitor.types import FloatArray
 from tests.lab.evaluation.lists import speechbrain_eer
 
 pytestmark = pytest.mark.slow
@@ -94,12 +95,13 @@ def challenge(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         chapters = sorted((shared / "speech" / "dev-clean" / reader).glob("*.opus"))[:2]
         for part, chapter in enumerate(chapters):
             samples, rate = soundfile.read(chapter, frames=36 * 48_000)
-            for i in range(4 if part else 1):
-                length = 8 if part else 36
+            lengths = (8, 8, 8, 8) if part else (24, 8, 4)
+            for i, length in enumerate(lengths):
+                start = sum(lengths[:i]) * rate
                 name = f"{reader}-{chapter.stem}-{i:04d}"
                 path = root / "audio" / f"{name}.flac"
                 path.parent.mkdir(exist_ok=True)
-                soundfile.write(path, samples[i * length * rate : (i + 1) * length * rate], rate)
+                soundfile.write(path, samples[start : start + length * rate], rate)
                 where[name] = path
                 if part:
                     spoken.setdefault(reader, []).append(name)
@@ -181,8 +183,11 @@ def nearest(challenge: Path) -> Callable[[str], float]:
         for name, session in zip(voice.session_names, voice.sessions, strict=True)
     }
     unit = {name: total / np.linalg.norm(total) for name, total in sums.items()}
-    enrolled = {u.split("-")[0]: unit[u]
-                for u in (challenge / "libri_dev" / "enrolls").read_text().split()}  # fmt: skip
+    spoken: dict[str, list[FloatArray]] = {}
+    for utterance in (challenge / "libri_dev" / "enrolls").read_text().split():
+        spoken.setdefault(utterance.split("-")[0], []).append(unit[utterance])
+    means = {reader: np.mean(own, axis=0) for reader, own in spoken.items()}
+    enrolled = {reader: mean / np.linalg.norm(mean) for reader, mean in means.items()}
 
     def of(part: str) -> float:
         scores: dict[str, list[float]] = {"target": [], "nontarget": []}
@@ -228,13 +233,43 @@ def test_scores_print_the_table_of_the_challenge(run, challenge, nearest, tmp_pa
     assert file.matrix(entry, "voice").trials == 8  # the impostor's are in the table alone
 
 
+def test_anonymised_folders_need_no_lists(run, challenge, nearest, tmp_path):
+    """As the kit, with the original lists; the ignorant and the lazy attacker compare with both."""
+    for name in ("libri_dev_enrolls", "libri_dev_trials_mixed"):
+        lists = tmp_path / "data" / name
+        shutil.copytree(challenge / name, lists)
+        wav = tmp_path / "data" / f"{name}_copied" / "wav"
+        wav.mkdir(parents=True)
+        for utterance in (line.split()[0] for line in (lists / "wav.scp").read_text().splitlines()):
+            shutil.copy(challenge / "audio" / f"{utterance}.flac", wav)
+    made = run("score", tmp_path / "data" / "libri_dev_trials_mixed_copied", "--features", "voice",
+               "--voiceprivacy", "-o", tmp_path / "scores.npz")  # fmt: skip
+    assert made.code == 0, made.err
+    rates = table_of(made.out)
+    parts = ("mixed", "f", "m", "cross")
+    assert list(rates) == [("ASV_eval", part, side, "anon")
+                           for side in ("original", "anon") for part in parts]  # fmt: skip
+    for (_, part, *_), rate in rates.items():
+        assert rate == pytest.approx(nearest(part), abs=5e-4), part
+
+
 def test_attacks_print_the_table_of_the_challenge(run, challenge, nearest, tmp_path):
-    done = run("attack", challenge / "libri_dev_trials_mixed", "--voiceprivacy", "-o",
-               tmp_path / "out", "--method", "noise:20", "--attackers", "ignorant",
-               "--features", "voice", "--jobs", 1)  # fmt: skip
+    trials = tmp_path / "libri_dev_trials_mixed"
+    shutil.copytree(challenge / trials.name, trials)
+    shutil.copytree(challenge / "libri_dev_enrolls", tmp_path / "libri_dev_enrolls")
+    names = [line.split()[0] for line in (trials / "wav.scp").read_text().splitlines()]
+    (trials / "text").write_text("".join(f"{name} ONE, TWO THREE\n" for name in names))
+    done = run("attack", trials, "--voiceprivacy", "-o", tmp_path / "out", "--method", "noise:20",
+               "--attackers", "ignorant", "--features", "voice", "--jobs", 1,
+               "--asr-command", "echo one two")  # fmt: skip
     assert done.code == 0, done.err
     assert (tmp_path / "out" / "voiceprivacy.txt").read_text() == done.out
-    rates = table_of(done.out)
+    eers, _, errors = done.out.partition("---- ASR results ----\n")
+    assert [line.split() for line in errors.splitlines()] == [
+        ["dataset", "split", "asr", "WER"],
+        *(["libri", "dev", side, "33.333"] for side in ("original", "anon")),
+    ]
+    rates = table_of(eers)
     parts = ("mixed", "f", "m", "cross")
     assert list(rates) == [("ASV_eval", part, "original", trial)
                            for trial in ("original", "anon") for part in parts]  # fmt: skip

@@ -387,3 +387,21 @@ def test_a_suffix_of_voiceprivacy_may_be_any_text(tmp_path, part, suffix):
     assert parse_folder(enrolment.name) == ("libri_dev", "", suffix, True)
     assert find_enrolment_folder(trials) == enrolment
     assert find_enrolment_folder(enrolment) is None
+
+
+def test_anonymised_speech_of_voiceprivacy_has_the_lists_of_the_original(tmp_path):
+    """Only its audio, wherever below, is needed; utterances without audio are named."""
+    original, anonymised = (tmp_path / f"libri_dev_trials_f{end}" for end in ("", "_b2"))
+    make(original, "wav.scp", "wav/u1.wav", "wav/u2.wav")
+    (original / "wav.scp").write_text("u1 wav/u1.wav\nu2 wav/u2.wav\n")
+    (original / "utt2spk").write_text("u1 ann\nu2 bob\n")
+    (original / "trials").write_text("ann u1 target\nbob u1 nontarget\n")
+    make(anonymised, "wav/u1.wav")
+    corpus = find(anonymised)
+    assert [(r.speaker, r.session) for r in corpus] == [("ann", "u1")]
+    assert corpus.recordings[0].path == anonymised / "wav" / "u1.wav"
+    assert any("u2" in problem for problem in corpus.problems)
+    lists = read_trial_lists(anonymised)
+    assert lists is not None
+    assert lists.pairs == 2
+    assert read_trial_lists(tmp_path / "libri_dev_trials_m_b2") is None

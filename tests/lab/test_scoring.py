@@ -9,12 +9,21 @@ import pytest
 from benchmarks.simulation import Simulation, write_corpus
 from monitor.corpus import Corpus, Recording, find
 from monitor.errors import CorpusError, OverlapError, UsageError
+from monitor.features.registry import make as make_features
 from monitor.lab.normalisation import ScoreNormalisation
-from monitor.lab.scoring import EnrolledGrid, ScoreGrid, check_size, score
+from monitor.lab.scoring import (
+    EnrolledGrid,
+    ScoreGrid,
+    average_by_speaker,
+    check_size,
+    embed_utterances,
+    score,
+)
 from monitor.population import Population
 from monitor.sources import FramesFile, write_frames
 from monitor.stream.monitor import Monitor
 from monitor.training import CalibrationSettings, calibrate, collect, enrol
+from monitor.training.voices import SessionFrames, SpeakerSpeech
 from monitor.types import Frames, Track
 
 SIZES, FRAME_SECONDS = {"codes": 32, "embedding": 8}, {"codes": 0.04, "embedding": 1.0}
@@ -233,3 +242,16 @@ def test_they_are_those_of_score(later, enrolled):
         assert not np.allclose(nearest, mean)
         assert cell.start_seconds[1] == cell.test_seconds
         assert set(cell.sessions) == {"2"}
+
+
+def test_utterances_weigh_the_same_in_a_template_whatever_their_length():
+    spec = make_features(["voice"])[0].spec
+    long, short = np.eye(spec.size)[:2]
+
+    def session(frame, count):
+        return {"voice": SessionFrames(np.tile(frame, (count, 1)), np.arange(count), count, spec)}
+
+    voices = [SpeakerSpeech("ann", (session(long, 9), session(short, 1)), (), ("u1", "u2"))]
+    embeddings, speakers = embed_utterances(voices, "voice")
+    assert speakers == {"u1": "ann", "u2": "ann"}
+    assert average_by_speaker(embeddings, speakers)["ann"] == pytest.approx((long + short) / 2)

@@ -47,7 +47,14 @@ from monitor.lab.attacks.attributes import (
 from monitor.lab.attacks.challenge import CHALLENGE, choose_embedding, choose_listed
 from monitor.lab.attacks.control import CONTROL, measure_control
 from monitor.lab.attacks.readers import PARTS, Amounts, Piece, Reader, Readers, choose_readers
-from monitor.lab.attacks.results import FIGURES, AttackResults, AttackRow, Settings, method_name
+from monitor.lab.attacks.results import (
+    FIGURES,
+    AttackResults,
+    AttackRow,
+    Settings,
+    describe_exclusions,
+    method_name,
+)
 from monitor.lab.attacks.sides import Side, choose_normalisation, collect_sides, describe_choice
 from monitor.lab.attacks.speech import CLEAR, PieceExtractor, extract_protected, join_speech
 from monitor.lab.evaluation.listed import ListedTrials
@@ -56,7 +63,7 @@ from monitor.lab.result_cache import ResultCache
 from monitor.lab.scoring import JointScores, find_joint, select_similarities
 from monitor.lab.utility import FAILURE, MEASURES, PROGRAM, get_measure
 from monitor.maths.statistics import REPLICATES
-from monitor.phrases import format_names, plural
+from monitor.phrases import plural
 from monitor.population.population import Population
 from monitor.protocols import Feature
 from monitor.sources.base import hash_of_whole
@@ -172,6 +179,8 @@ def prepare(
         chosen, others, make_features(features, config.setup), CHALLENGE if listed else ATTACKERS
     )
     problems = (*judged.problems, *(others.problems if others else ()), *unable)
+    if listed is not None and config.asr_command and not listed.texts:
+        raise UsageError(f"{corpus.name} has no text for the word error: leave out --asr-command")
     _check_programs(config, judged)
     attribute_test = None
     if config.attributes:
@@ -187,7 +196,7 @@ def prepare(
         ResultCache(folder / NETWORKS, fresh=True)
     cache = ResultCache(folder / "heard", fresh=fresh)
     context = AttackContext(
-        judged, others, features, () if listed else _list_measures(config), config.amounts,
+        judged, others, features, _list_measures(config), config.amounts,
         PieceExtractor(cache, config.jobs, config.setup), config.seed, folder, config.training,
     )  # fmt: skip
     return Preparation(
@@ -205,7 +214,8 @@ def _choose_features(config: AttackConfig) -> tuple[str, ...]:
 
 
 def _list_measures(config: AttackConfig) -> tuple[str, ...]:
-    return (*MEASURES, *([PROGRAM + config.asr_command] if config.asr_command else ()))
+    usual = () if config.voiceprivacy else MEASURES  # the challenge's is the word error
+    return (*usual, *([PROGRAM + config.asr_command] if config.asr_command else ()))
 
 
 def _check_programs(config: AttackConfig, judged: Readers) -> None:
@@ -452,10 +462,7 @@ def measure_utility(context: AttackContext, method: str) -> list[Figure]:
             if p in trials and FAILURE in trials[p].measured[name]
         ]
         if failures:
-            context.notes.append(
-                f"{method_name(method)}: the word error excludes "
-                f"{plural(len(failures), 'recording')}, {format_names(failures, 3)}"
-            )
+            context.notes.append(describe_exclusions(method, failures))
     return figures
 
 
@@ -504,13 +511,11 @@ def attack_method(
             for name in ways:
                 silent = ~speech.has_frames[name]
                 yield names[name], [of[name] for of in scores], count, scoring, silent
-            if count != main or scoring != "average":
-                continue
-            for name, way in normalised.items():
+            for name, way in normalised.items() if scoring == "average" else ():
                 relative = [side.score(name, ways[name], count, way) for side in sides]
                 silent = ~speech.has_frames[name]
                 yield f"{names[name]}-{way}norm", relative, count, scoring, silent
-            if len(specs) > 1:
+            if len(specs) > 1 and (count, scoring) == (main, "average"):
                 joint, origin = _choose_weighting(context, attacker, method, features, specs)
                 if joint is not None:
                     joined = [joint.add(of, side.speech.has_frames, context.amounts.seconds)

@@ -1,6 +1,7 @@
 """VoicePrivacy's evaluation of anonymisers: its lists of trials, by each attacker of `attack`.
 
-Each utterance has one embedding, and a template is the mean of a speaker's utterances (2026 plan).
+Each utterance has one embedding of length 1, and a template is the mean of a speaker's utterances
+(kit of 2026).
 The ignorant attacker enrols original speech, and the lazy-informed one anonymised speech. The
 semi-informed attacker also trains the network. With a background, scores are
 also normalised if this lowers the EER of the background readers, in a section of its own.
@@ -21,7 +22,7 @@ from monitor.features.registry import make as make_features
 from monitor.kinds import FeatureSpec
 from monitor.lab.attacks.attackers import ATTACKERS, AttackContext, ThreatModel
 from monitor.lab.attacks.readers import Piece, Reader, Readers
-from monitor.lab.attacks.results import method_name
+from monitor.lab.attacks.results import describe_exclusions, method_name
 from monitor.lab.attacks.sides import (
     choose_normalisation,
     collect_cohort,
@@ -35,6 +36,7 @@ from monitor.lab.evaluation.listed import ListedTrials
 from monitor.lab.evaluation.verification import eer
 from monitor.lab.evaluation.voiceprivacy import EVALUATOR, TRAINED, ChallengeRow, format_rows
 from monitor.lab.normalisation import score_normalised
+from monitor.lab.utility import FAILURE, count_edits, split_words
 from monitor.maths.scores import Similarity, unit_vectors
 from monitor.protocols import Feature
 from monitor.sources.file import File
@@ -121,6 +123,7 @@ def try_lists(
         context.list_requests(methods), context.features
     )
     clear = list(_attack_lists(context, listed, CLEAR, ATTACKERS["ignorant"], (EVALUATOR, "oo")))
+    clear_words = _measure_words(context, listed, CLEAR)
     tables = {}
     for method, attackers in methods.items():
         rows = list(clear)
@@ -129,8 +132,27 @@ def try_lists(
                 continue
             on_progress(f"{method}, {attacker.name}")
             rows += _attack_lists(context, listed, method, attacker, CHALLENGE[attacker.name])
-        tables[method] = format_rows(rows)
+        words = {} if method == CLEAR else _measure_words(context, listed, method)
+        tables[method] = format_rows(rows, clear_words | words)
     return tables
+
+
+def _measure_words(
+    context: AttackContext, listed: ListedTrials, method: str
+) -> dict[tuple[str, str], float]:
+    """Return the word error of the trials relative to their transcripts, if it is measured."""
+    words, edits, failures = 0, 0, list[str]()
+    for piece, trial in context.extract_trials(method, context.features).items():
+        reference = split_words(listed.texts.get(piece.name, ""))
+        for counts in trial.measured.values():
+            if FAILURE in counts or not reference:
+                failures.append(f"{piece.name} ({counts.get(FAILURE, 'no text')})")
+                continue
+            words += len(reference)
+            edits += count_edits(counts["recognised"], reference)
+    if failures:
+        context.notes.append(describe_exclusions(method, failures))
+    return {(listed.dataset, "o" if method == CLEAR else "a"): edits / words} if words else {}
 
 
 def _attack_lists(

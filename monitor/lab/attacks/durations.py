@@ -80,7 +80,8 @@ def _predict_evaluation(prepared: Preparation) -> float:
     amounts = config.amounts
     enrolments = list_enrolments(amounts.least_segments, config.segments, amounts.most_segments)
     features = len(prepared.context.features)
-    rows = len(enrolments) * features + (features > 1) + 1  # and joint and normalised scores
+    normalised = sum(scoring == "average" for _, scoring in enrolments)
+    rows = len(enrolments) * features + (features > 1) + normalised
     attacks = sum(map(len, prepared.tried.values()))
     each = measure_evaluation(len(judged), trials, EvaluationSettings(config.replicates))
     return rows * attacks * each

@@ -103,17 +103,19 @@ def tabulate_main(results: AttackResults) -> Table:
 
 
 def tabulate_enrolment(results: AttackResults) -> Table:
-    """Tabulate VoxGuard's Table 1 for each feature with max scoring.
+    """Tabulate VoxGuard's Table 1 for each feature scored in more than one way.
 
     It has EER, epsilon and TPR at two FPRs, by number of enrolled segments.
     """
     available = {row.segments for row in results.rows}
     counts = [count for count in results.settings.segments if count in available]
-    searched = {row.feature for row in results.rows if row.scoring == "max"}
+    scorings: dict[str, set[tuple[int, str]]] = {}
+    for row in results.rows:
+        scorings.setdefault(row.feature, set()).add((row.segments, row.scoring))
     rows: dict[tuple[str, str, str, str], dict[int, AttackRow]] = {}
     for row in results.rows:
-        if row.feature in searched and row.segments in counts:
-            for scoring in ("average", "max"):
+        if len(scorings[row.feature]) > 1 and row.segments in counts:
+            for scoring in sorted({scoring for _, scoring in scorings[row.feature]}):
                 way = row.method, row.attacker, row.feature, scoring
                 by_segments = rows.setdefault(way, {})
                 if scoring == row.scoring or row.segments == 1:  # one segment: both are the same

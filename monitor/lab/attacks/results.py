@@ -21,7 +21,14 @@ from monitor.lab.evaluation.verification import EER
 from monitor.lab.report.model import Cell, Figure, Table
 from monitor.lab.report.renderers import figure_json, render_csv
 from monitor.maths.ranks import first_rank_bits
-from monitor.phrases import IGNORANT, NO_MEASURE, attacker_in_words, format_best_feature, plural
+from monitor.phrases import (
+    IGNORANT,
+    NO_MEASURE,
+    attacker_in_words,
+    format_best_feature,
+    format_names,
+    plural,
+)
 from monitor.safe_text import file_name, printable
 from monitor.types import Record
 
@@ -167,6 +174,12 @@ def method_name(method: str) -> str:
     if kind != "command":
         return method
     return f"`{' '.join(word.rpartition('/')[2] or word for word in command.split())}`"
+
+
+def describe_exclusions(method: str, failures: Sequence[str]) -> str:
+    """Describe recordings without a word error."""
+    count, names = plural(len(failures), "recording"), format_names(failures, 3)
+    return f"{method_name(method)}: the word error excludes {count}, {names}"
 
 
 def _format_bits(row: AttackRow) -> str:

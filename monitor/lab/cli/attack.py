@@ -317,10 +317,10 @@ def _check_options(options: AttackOptions) -> tuple[int, ...]:
     from monitor.lab.attacks.readers import SEGMENT_SECONDS
     from monitor.lab.utility import check_recogniser
 
-    if options.voiceprivacy and (options.attributes or options.scoreboard or options.asr_command):
+    if options.voiceprivacy and (options.attributes or options.scoreboard):
         raise UsageError(
-            "--voiceprivacy prints a table of its own: leave out --attributes, --asr-command and "
-            "the setting scoreboard"
+            "--voiceprivacy prints a table of its own: leave out --attributes and the setting "
+            "scoreboard"
         )
     if options.asr_command is not None:
         check_recogniser(options.asr_command)

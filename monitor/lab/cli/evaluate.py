@@ -580,6 +580,10 @@ def command(options: EvaluateOptions) -> int:
         if len(chosen) < len(systems):
             raise UsageError("--voiceprivacy needs VoicePrivacy's folders of results as SCORES")
         click.echo(format_results(chosen), nl=False)
+        for results in dict.fromkeys(results for results, _ in chosen):
+            own = [entry for each, entry in chosen if each is results]
+            for warning in results.find_lost_numbers(own):
+                say(f"monitor: warning: {warning}")
         return 0
     if options.pairs and len(systems) < 2:
         raise UsageError("--pairs needs several systems")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -201,7 +201,7 @@ def command(options: ScoreOptions) -> int:
     voices, specs, missing = _listen(options, corpus, files)
     tests: Sequence[float | None] = options.lengths or ((None,) if lists is not None else LENGTHS)
     if lists is not None and population is not None and options.voiceprivacy:
-        table = _format_eers(options, voices, specs, population)
+        table = _format_eers(options, voices, specs)
         voices = _without_impostors(voices, lists)
     grid = _grid(options, voices, specs, rank_models, population, tests, session)
     cells = _score_cells(grid)
@@ -324,30 +324,61 @@ def _listed(
 
 
 def _format_eers(
-    options: ScoreOptions, voices: Sequence[SpeakerSpeech], specs: Mapping[str, FeatureSpec],
-    population: Population,
-) -> str:  # fmt: skip
-    """Format the EERs of the listed trials by the speaker embedding, as in the challenge."""
+    options: ScoreOptions, voices: Sequence[SpeakerSpeech], specs: Mapping[str, FeatureSpec]
+) -> str:
+    """Format the EERs of the listed trials by the speaker embedding, as in the challenge.
+
+    A template is the mean of a speaker's utterances. Anonymised trials are compared with the
+    original enrolment too, if it is there.
+    """
+    import numpy as np
+
     from monitor.lab.evaluation.listed import ListedTrials
-    from monitor.lab.evaluation.voiceprivacy import EVALUATOR, format_rows
-    from monitor.lab.scoring import score_utterances
+    from monitor.lab.evaluation.voiceprivacy import EVALUATOR, ChallengeRow, format_rows
+    from monitor.lab.scoring import average_by_speaker, embed_utterances
 
     listed = ListedTrials.from_folder(options.corpus)
     embeddings = [name for name, spec in specs.items() if spec.kind.pointed]
     if not embeddings:
         raise UsageError("--voiceprivacy needs a speaker embedding: add voice to --features")
-    scores, names, spoken_by = score_utterances(
-        voices, population, embeddings[-1], _normalisation(options, voices, specs)
-    )
-    for line in listed.notes(population.names, names):
-        say(f"monitor: note: {line}")
-    return format_rows(
-        listed.rows(
-            EVALUATOR, "aa" if listed.is_anonymised else "oo", scores,
-            {name: column for column, name in enumerate(population.names)},
-            {name: row for row, name in enumerate(names)}, spoken_by,
-        )
-    )  # fmt: skip
+    name, similarity = embeddings[-1], specs[embeddings[-1]].kind.similarity()
+    normalisation = _normalisation(options, voices, specs)
+    tests, spoken_by = embed_utterances(voices, name)
+    rows: list[ChallengeRow] = []
+    for sides, folder in listed.enrolments.items():
+        enrolled = _collect_enrolment(options, folder, name, listed.lists.speakers)
+        templates = average_by_speaker(*embed_utterances(enrolled, name))
+        for line in listed.notes(templates, tests):
+            say(f"monitor: note: {folder.name}: {line}")
+        both = np.stack([*tests.values()]), np.stack([*templates.values()])
+        scores = (
+            normalisation.score(name, *both, similarity) if normalisation is not None
+            else similarity.score(similarity.prepare(both[1]), both[0])
+        )  # fmt: skip
+        columns, lines = ({key: i for i, key in enumerate(of)} for of in (templates, tests))
+        rows += listed.rows(EVALUATOR, sides, scores, columns, lines, spoken_by)
+    return format_rows(rows)
+
+
+def _collect_enrolment(
+    options: ScoreOptions, folder: Path, feature: str, speakers: Collection[str]
+) -> Sequence[SpeakerSpeech]:
+    """Extract the embeddings of the listed speakers' enrolment."""
+    from monitor.cli.trial_lists import select_enrolment
+    from monitor.corpus.folders import find
+    from monitor.training.voices import collect
+
+    corpus = select_enrolment(folder, find(folder))
+    corpus = replace(corpus, recordings=tuple(r for r in corpus if r.speaker in speakers))
+    files = [recording.path for recording in corpus]
+    with progress_over(len(files), f"embedding {folder.name}") as step:
+        voices, _, missing = collect(
+            corpus, features=[feature], progress=lambda recording: step(recording.speaker, 1),
+            jobs=options.workers.for_recordings(files), setup=feature_setup(),
+        )  # fmt: skip
+    for problem in missing:
+        say(f"monitor: skipped: {problem}")
+    return voices
 
 
 def _without_impostors(

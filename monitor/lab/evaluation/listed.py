@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +12,12 @@ from monitor.corpus.trials import (
     FolderName,
     TrialLists,
     find_enrolment_folder,
+    find_lists_folder,
     parse_folder,
+    read_enrolment,
     read_trial_lists,
 )
+from monitor.datasets.opening import text_lines
 from monitor.errors import UsageError
 from monitor.lab.evaluation.input.files import read_map
 from monitor.lab.evaluation.verification import eer
@@ -33,12 +36,14 @@ class ListedTrials:
         enrolment: the folder of the enrolment, which may be the same.
         lists: the lists.
         genders: "f" or "m" by speaker, as far as known.
+        texts: transcript by utterance of the trials (``text``); empty without one.
     """
 
     folder: Path
     enrolment: Path
     lists: TrialLists
     genders: Mapping[str, str]
+    texts: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_folder(cls, folder: Path) -> ListedTrials:
@@ -60,10 +65,12 @@ class ListedTrials:
                 f"SET_enrolls beside SET_trials"
             )
         genders: dict[str, str] = {}
-        for path in {enrolment / _GENDERS, folder / _GENDERS}:
-            if path.is_file():
-                genders |= read_map(path)
-        return cls(folder, enrolment, lists, genders)
+        for each in (enrolment, folder):
+            path = find_lists_folder(each) / _GENDERS
+            genders |= read_map(path) if path.is_file() else {}
+        text = find_lists_folder(folder) / "text"
+        lines = (line.partition(" ") for line in (text_lines(text) if text.is_file() else ()))
+        return cls(folder, enrolment, lists, genders, {name: words for name, _, words in lines})
 
     @property
     def dataset(self) -> str:
@@ -71,9 +78,17 @@ class ListedTrials:
         return self._name.dataset
 
     @property
-    def is_anonymised(self) -> bool:
-        """True if the name of the folder has a suffix, as those of anonymised data do."""
-        return bool(self._name.suffix)
+    def enrolments(self) -> dict[str, Path]:
+        """Folders to enrol, by the sides (`ChallengeRow`) of their comparisons.
+
+        A suffix in the folder's name marks anonymised speech. The original enrolment beside it, if
+        any, is an ignorant attacker's.
+        """
+        if not self._name.suffix:
+            return {"oo": self.enrolment}
+        original = self.folder.resolve().with_name(self._name._replace(suffix="").enrolment)
+        ignorant = {"oa": original} if read_enrolment(original) else {}
+        return ignorant | {"aa": self.enrolment}
 
     @property
     def _name(self) -> FolderName:

@@ -3,7 +3,8 @@
 A folder of results (``exp/asv_orig``, ``exp/asv_anon_SUFFIX``) keeps embeddings under
 ``cosine_out/emb_xvect/SET/utt-level`` and ``spk-level``, one SET per data set. Each has ``id2idx``
 (identifier, row), ``idx2spk`` (row, speaker) and ``speaker_vectors.npy``, converted from the pickle
-``.pt``. The lists of trials are ``data/SET_trials_f/trials``. See docs/evaluate-input.md.
+``.pt``. The lists of trials are ``data/SET_trials_f/trials``. See docs/evaluate-input.md. It was
+compared with the kits of 2024 (400de3a) and 2026 (e6810a4, of June, before the plan's version 2).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -211,13 +213,31 @@ class VoicePrivacyResults:
         notes: list[str] = []
         listed = self._list_comparisons(entry, notes)
         scores = check_list(listed, name, notes=notes, unmated=unmated)
-        warnings = [*self._compare_eer(entry, scores)]
+        warnings = [*self._compare_eer(entry, scores), *self.find_lost_numbers([entry])]
         messages = list(scores.notes)
         if entry.scenario != "oo" and self.path.name not in _CLEAR:
             mark, note = self._judge_training(entry, clear)
             warnings += [mark] * bool(mark)
             messages += [note] * bool(note)
         return EvaluationInput(scores.comparisons, tuple(messages), tuple(warnings))
+
+    def find_lost_numbers(self, entries: Iterable[VoicePrivacyEntry]) -> Iterator[str]:
+        """Warn of embeddings of signs alone, with which an attacker looks too weak.
+
+        The kit of 2026 divided arrays of shape (1, 1, d) by their length along the second axis,
+        until its change of 1 September.
+        """
+        folders = {folder for entry in entries for folder in (entry.enrolment, entry.trials)}
+        for folder in sorted(folders):
+            if not _has_vectors(folder / "utt-level"):
+                continue
+            vectors = SpeakerVectors.from_folder(folder / "utt-level")
+            if vectors.values.shape[1] > 1 and np.allclose(abs(vectors.values), 1, atol=1e-5):
+                yield (
+                    f"{vectors.label}: all numbers are 1 or -1, as in VoicePrivacy's kit of 2026 "
+                    "before September. The attacker looks too weak. Update the kit, and run its "
+                    "evaluation again"
+                )
 
     def list_eers(self, entry: VoicePrivacyEntry) -> Iterator[tuple[str, float]]:
         """Yield the gender and the EER (nearest threshold) of one list of trials.
@@ -433,6 +453,7 @@ def eers_by_gender(
 
 EVALUATOR, TRAINED = "ASV_eval", "ASV_eval^anon"
 """The challenge's names of a network trained on clear speech, and on anonymised speech."""
+_SIDES = {"o": "original", "a": "anon"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -458,20 +479,32 @@ def format_results(sources: Iterable[tuple[VoicePrivacyResults, VoicePrivacyEntr
     )  # fmt: skip
 
 
-def format_rows(lines: Iterable[ChallengeRow]) -> str:
-    """Format EERs in percent, with a section per network."""
+def format_rows(
+    lines: Iterable[ChallengeRow],
+    word_errors: Mapping[tuple[str, str], float] = MappingProxyType({}),
+) -> str:
+    """Format EERs in percent, with a section per network.
+
+    Word errors, by data set and side ("o" or "a"), have another.
+    """
     rows: dict[str, list[tuple[str, ...]]] = {}
     for line in lines:
         dataset, _, split = line.dataset.rpartition("_")
-        sides = ["original" if side == "o" else "anon" for side in line.sides]
+        sides = [_SIDES[side] for side in line.sides]
         rows.setdefault(line.network, []).append(
             (dataset, split, line.gender, *sides, f"{100 * line.rate:.3f}")
         )
     heading = ("dataset", "split", "gender", "enrollment", "trial", "EER")
-    sections = []
-    for network, cells in rows.items():
-        table = (heading, *sorted(cells, key=lambda row: row[:2]))
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines_of_table = (" ".join(map(str.rjust, row, widths)) for row in table)
-        sections.append("\n".join((f"---- {network} results ----", *lines_of_table)) + "\n")
+    sections = [_format_section(network, heading, cells) for network, cells in rows.items()]
+    if word_errors:
+        cells = [(*name.rpartition("_")[::2], _SIDES[side], f"{100 * rate:.3f}")
+                 for (name, side), rate in word_errors.items()]  # fmt: skip
+        sections.append(_format_section("ASR", ("dataset", "split", "asr", "WER"), cells))
     return "\n".join(sections)
+
+
+def _format_section(title: str, heading: tuple[str, ...], cells: Sequence[tuple[str, ...]]) -> str:
+    table = (heading, *sorted(cells, key=lambda row: row[:2]))
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = (" ".join(map(str.rjust, row, widths)) for row in table)
+    return "\n".join((f"---- {title} results ----", *lines)) + "\n"

@@ -143,13 +143,15 @@ def attacked(bench: AttackContext, method: str, attacker: str) -> Any:
 @pytest.mark.parametrize("attacker", ["ignorant", "lazy-informed"])
 def test_normalised_scores_are_used_where_they_win_on_held_back_people(bench, attacker):
     bench = replace(bench, extractor=Shared())
-    rows = list(attack_method(bench, CLEAR, ATTACKERS[attacker], [], replicates=20))
-    bits = {row.feature: row.bits for row in rows if row.scoring == "average"}
-    (name,) = bits.keys() - {"voice"}
+    rows = list(attack_method(bench, CLEAR, ATTACKERS[attacker], [1], replicates=20))
+    bits = {(row.feature, row.segments): row.bits for row in rows if row.scoring == "average"}
+    (name,) = {feature for feature, _ in bits} - {"voice"}
     assert name in ("voice-znorm", "voice-snorm")
-    assert bits[name] > bits["voice"] + 0.5
-    (row,) = [row for row in rows if row.feature == name]
-    assert row.bits > (row.figures[CONTROL].high or 0.0)
+    normalised = [row for row in rows if row.feature == name]
+    assert [row.segments for row in normalised] == [1, AMOUNTS.least_segments]
+    for row in normalised:
+        assert row.bits > bits["voice", row.segments] + 0.5
+        assert row.bits > (row.figures[CONTROL].high or 0.0)
     (note,) = bench.notes
     assert f"{name[-5]}-norm wins on 20 background readers" in note
 

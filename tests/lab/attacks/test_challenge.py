@@ -82,6 +82,29 @@ def test_normalised_scores_have_a_section_if_they_lower_the_rate_of_held_back_pe
     assert {section for section, *_ in rates} == {"ASV_eval"}
 
 
+class Recognised(Planted):
+    """A recogniser loses one word of three after protection."""
+
+    def _extract(self, piece: Piece, method: str, seed: int) -> ExtractedPiece:
+        words = ["one", "two", "three"][: 3 if method == CLEAR else 2]
+        extracted = super()._extract(piece, method, seed)
+        return replace(extracted, measured={"command:asr": {"recognised": words}})
+
+
+def test_word_errors_are_relative_to_transcripts(bench, folder):
+    names = [line.split()[0] for line in (folder / "utt2spk").read_text().splitlines()]
+    (folder / "text").write_text("".join(f"{name} ONE, two three\n" for name in names[1:]))
+    listed, context = ListedTrials.from_folder(folder), replace(bench, extractor=Recognised())
+    methods = {"none": [ATTACKERS["ignorant"]], "turned": [ATTACKERS["ignorant"]]}
+    table = try_lists(context, listed, methods)["turned"].partition("---- ASR results ----\n")[2]
+    assert [line.split() for line in table.splitlines()] == [
+        ["dataset", "split", "asr", "WER"],
+        ["libri", "dev", "original", "0.000"],
+        ["libri", "dev", "anon", "33.333"],
+    ]
+    assert f"turned: the word error excludes 1 recording, {names[0]} (no text)" in context.notes
+
+
 class PartlySilent(Planted):
     """One trial in three has no voice after protection."""
 
@@ -108,7 +131,8 @@ def test_impostors_are_in_the_table(bench, folder):
     assert len(listed.lists.spoken_by) == TRIALS * (WOMEN + MEN - 1)
     assert len(listed.lists.impostors) == TRIALS
     assert listed.genders["1011"] == "m"
-    assert (listed.dataset, listed.is_anonymised) == ("libri_dev", False)
+    assert listed.dataset == "libri_dev"
+    assert listed.enrolments == {"oo": folder.parent.resolve() / "libri_dev_enrolls"}
 
 
 def test_folders_without_lists_are_refused(folder, tmp_path):
