@@ -140,7 +140,7 @@ def format_best_feature(
 
     Example:
         >>> format_best_feature(2.94, {"f0": 1.2, "voice": 3.24})
-        'joint gives 2.94 bits, voice alone 3.24: go by voice, as an attacker would'
+        'joint gives 2.94 bits, voice alone 3.24: rely on voice, as an attacker would'
     """
     best = max(single_bits, key=single_bits.__getitem__, default=None)
     if best is None or round(single_bits[best] - joint_bits, 2) <= 0:

@@ -142,8 +142,9 @@ class VoiceNetwork(StoredNetwork):
     def embed_bands(self, windows: list[FloatArray]) -> FloatArray:
         """Embed windows by their bands, shape (t, 80) each: shape (b, size), as `embed`.
 
-        The frames of all windows go through a matrix together, of any lengths. An embedding does
-        not depend on the others to a bit, and to rounding where its window is under half a second.
+        The frames of all windows go through a matrix together, of any lengths. The others change an
+        embedding at most by rounding. On one thread (`monitor.jobs.one_thread`), they do not change
+        it at all from half a second on.
         """
         return np.stack([self._weigh(*attended) for attended in self._attend(windows)])
 

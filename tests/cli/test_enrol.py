@@ -130,7 +130,7 @@ def test_recordings_of_one_person(run, tmp_path, voice):
     common = ("--base", "reference", "--features", "f0")
     told = run("enrol", files[0].parent, *common, "-o", tmp_path / "me.npz")
     assert told.code == 1
-    what, shown = told.complaint.split("; if it is one person's: ")
+    what, shown = told.complaint.split("; if all are of one person: ")
     assert what == "monitor: it's me has recordings without a speaker"
     name, *arguments = shlex.split(shown)
     assert (name, run(*arguments).code) == ("monitor", 0)

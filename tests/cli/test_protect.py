@@ -227,7 +227,7 @@ def test_embeddings_get_noise_and_nothing_else_is_left(run, heard, tmp_path):
     assert "noise of scale 4 on every number" in done.err
     assert "ann's 20 frames (60 s of speech) have epsilon 10 by basic" in done.err
     assert "no attacker has more than 14.4 bits of evidence" in done.err
-    assert "from 46 frames on the promise would be empty" in done.err
+    assert "from 46 frames on the guarantee would be vacuous" in done.err
     source = FramesFile(noisy / "ann" / "1.npz")
     assert list(source.stream_info.tracks) == ["voice"]
     assert source.stream_info.tracks["voice"].network == MARK

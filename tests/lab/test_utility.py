@@ -160,7 +160,7 @@ def test_word_errors_are_those_of_any_recogniser(tmp_path):
     protected = clear.copy()
     protected[RATE : 2 * RATE] = 0.0
     counts = measure.measure(clear, protected, RATE)
-    assert counts == {"words": 4, "edits": 1}
+    assert counts == {"words": 4, "edits": 1, "recognised": ["word0", "word2", "word3"]}
     (figure,) = measure.figures({"ann": [counts, counts], "bob": [{"words": 4, "edits": 3}]})
     assert (figure.key, figure.value) == ("utility.word_error", 5 / 12)
     assert figure.low is not None

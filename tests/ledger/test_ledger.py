@@ -110,7 +110,7 @@ def test_sessions_of_others_and_without_a_feature_do_not_count(path):
     _, kept = listen(path, 3)
     start = as_records(kept.events)[0]
     assert start["carried"]["sessions"] == 0
-    assert "1 earlier session does not count, since f0+timbre" in start["notices"][-1]
+    assert "1 earlier session does not count, because f0+timbre" in start["notices"][-1]
     # f0 alone was heard in both
     _, kept = listen(path, 4, features=("f0",), population=with_speakers(POPULATION, other=()))
     assert as_records(kept.events)[0]["carried"]["sessions"] == 2

@@ -296,7 +296,7 @@ def test_slope_and_hessian_are_those_of_the_loss(loss):
         (UsageError, "at least 2", partial(log_pmf, 1.0, 1.0, 1)),
         *((UsageError, "whole number from 1 to 5", partial(log_pmf_at, 1.0, 1.0, 5, rank))
           for rank in (0, 6, 1.0)),
-        *((UsageError, "probability", partial(binomial_log_pmf, p, 5))
+        *((UsageError, "use 0 to 1", partial(binomial_log_pmf, p, 5))
           for p in (-0.1, 1.1, np.nan)),
         (CalibrationError, "no trials", partial(fit, np.zeros(5))),
         (CalibrationError, "no trials", partial(fit_many, np.array([[1.0, 2.0], [0.0, 0.0]]))),

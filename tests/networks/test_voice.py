@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from monitor.errors import UsageError
+from monitor.jobs import one_thread
 from monitor.networks.voice import SIZE, VoiceNetwork, mel_decibels, shipped
 from monitor.types import list_runs
 from tests.sounds import RATE, synthetic
@@ -85,16 +86,18 @@ def test_what_ships_says_nearly_what_it_was_compressed_from_says(teacher, shared
 
 
 def test_an_embedding_does_not_depend_on_its_batch():
-    whole = shipped().embed(WINDOWS)
-    alone = np.concatenate([shipped().embed(window[None]) for window in WINDOWS])
+    with one_thread():
+        whole = shipped().embed(WINDOWS)
+        alone = np.concatenate([shipped().embed(window[None]) for window in WINDOWS])
     assert np.array_equal(whole, alone)
     assert shipped().embed(WINDOWS[:0]).shape == (0, SIZE)
 
 
 def test_windows_of_any_lengths_go_together():
     bands = [mel_decibels(WINDOWS[0, :length]) for length in (48_000, 8_000, 16_000, 31_999)]
-    whole = shipped().embed_bands(bands)
-    alone = np.concatenate([shipped().embed_bands([one]) for one in bands])
+    with one_thread():
+        whole = shipped().embed_bands(bands)
+        alone = np.concatenate([shipped().embed_bands([one]) for one in bands])
     assert np.array_equal(whole, alone)
 
 

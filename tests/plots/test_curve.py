@@ -213,7 +213,7 @@ RULE = {"rule": "bits>10", "field": "bits", "threshold": 10.0, "level": "alert",
          ["Is the speaker enrolled at all? Not known: it takes a speaker embedding (voice)."], []),
         ([start(), reading(9.0, 1.0, enrolled=0.97)],
          ["Is the speaker enrolled at all? 97 % likely."], []),
-        ([WATCHED, reading(9.0, 1.0, declared=DECLARED)], ["Promised: no attacker has more"], []),
+        ([WATCHED, reading(9.0, 1.0, declared=DECLARED)], ["Guaranteed: no attacker has more"], []),
         ([], ["No figures for this voice yet"], []),
     ],
 )  # fmt: skip

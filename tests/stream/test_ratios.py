@@ -222,7 +222,7 @@ def test_a_moment_depends_neither_on_the_others_nor_its_scores_on_the_amount_hea
         (lambda p, own: (p, replace(own, evidence=None)), "without evidence"),
         (lambda p, own: (changed(p, cohort=None), own), "no cohort"),
         (lambda p, own: (changed(p, cohort=cohort(seed=1)), own), "another cohort"),
-        (lambda p, own: (changed(p, cohort=cohort(features=("f0",))), own), "nothing of phones"),
+        (lambda p, own: (changed(p, cohort=cohort(features=("f0",))), own), "lacks phones"),
         (lambda p, own: (p, own), ""),
     ],
 )

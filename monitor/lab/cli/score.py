@@ -349,7 +349,7 @@ def _format_eers(
         enrolled = _collect_enrolment(options, folder, name, listed.lists.speakers)
         templates = average_by_speaker(*embed_utterances(enrolled, name))
         for line in listed.notes(templates, tests):
-            say(f"monitor: note: {line} ({folder.name})")
+            say(f"monitor: {folder.name}: {line}")
         both = np.stack([*tests.values()]), np.stack([*templates.values()])
         scores = (
             normalisation.score(name, *both, similarity) if normalisation is not None

@@ -103,7 +103,7 @@ def choose_figures(names: Sequence[str], keys: Iterable[str] = ()) -> tuple[str,
         >>> choose_figures(["dece"])
         Traceback (most recent call last):
         ...
-        monitor.errors.UsageError: no figure 'dece': do you mean d_ece? --figures help has them all
+        monitor.errors.UsageError: unknown figure 'dece': did you mean d_ece? see --figures help
     """
     all_keys = dict.fromkeys((*(entry.key for entry in entries()), *keys))
     meant = {

@@ -134,7 +134,7 @@ def null_band(
         >>> perfect = ScoreMatrix(np.eye(3)[[0, 0, 1, 1, 2, 2]], np.array([0, 0, 1, 1, 2, 2]))
         >>> band = null_band(perfect)
         >>> round(band.chance, 3), band.dealt
-        (0.037, 'all 27 ways in which each speaker can draw a template')
+        (0.037, 'all 27 ways to draw a template for each speaker')
     """
     if permutations < 1:
         raise UsageError("a null band needs at least one permutation")
