@@ -225,9 +225,8 @@ class CalibrateOptions:
 def command(options: CalibrateOptions) -> int:
     """Fit the rank model to the speakers of DIR or MANIFEST.
 
-    It gives the probabilities that the right person ranks first, second and so on at each length of
-    speech, and that each candidate speaks. Needs at least 10 speakers. Layouts are those of
-    `monitor enrol`.
+    It gives the probability of each rank of the correct person at each length of speech, and
+    that each candidate speaks. Needs at least 10 speakers. Layouts are those of `monitor enrol`.
 
     \b
     monitor calibrate voices/ -o us.npz                    add to a population

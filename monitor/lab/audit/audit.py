@@ -332,7 +332,7 @@ def _singling_out(audit: Audit) -> Iterator[str]:
             )
         if best.get_value("srd.idr") is not None:
             yield (
-                f"{subject}{best.seconds:g} s of speech rank the right person of {best.speakers} "
+                f"{subject}{best.seconds:g} s of speech rank the correct person of {best.speakers} "
                 f"first in {format_interval(best.figures['srd.idr'])} of the trials "
                 f"({attack}). Chance is {format_value(1 / best.speakers, 'share')}."
             )

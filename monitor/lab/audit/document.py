@@ -75,7 +75,7 @@ TITLES = {
 _EXPLAINED = {
     "singling out": "Whether records of one person can be isolated (WP216). Evidence is the "
     "likelihood ratio in bits of this person against other speakers. With k bits of it, 2^k "
-    "people are narrowed to one. Ranks show how often the right person comes first among those "
+    "people are narrowed to one. Ranks show how often the correct person comes first among those "
     "enrolled.",
     "linkability": "Whether two records can be linked to the same person, without knowing the "
     "person (WP216). The equal error rate (EER) is for deciding whether two recordings are of one "
@@ -125,15 +125,15 @@ _SOURCES = (
 )
 SINGLING = {
     BITS: ("bits (MeanD)", "MeanD: mean disclosure, bits of log2 N."),
-    "srd.idr": ("first", "First: fraction of the trials in which the right person ranks first."),
+    "srd.idr": ("first", "First: fraction of the trials in which the correct person ranks first."),
     "linkage.pi_sing": (
         "pi_sing",
         "pi_sing: probability that a threshold isolates one person (37 % without evidence).",
     ),
     "anonymity.mean_rank_p50": (
         "mean rank, median",
-        "Mean rank: average rank of the right person, where 1 is first. It is given for the median "
-        "speaker and the most exposed hundredth.",
+        "Mean rank: average rank of the correct person, where 1 is first. It is given for the "
+        "median speaker and the most exposed hundredth.",
     ),
     "anonymity.mean_rank_p1": ("mean rank, most exposed", ""),
 }
@@ -708,7 +708,7 @@ def _describe_uniqueness(label: Label) -> list[Section]:
     if test is None or not rows:
         return []
     text = (
-        f"How often the right person ranks first in a crowd, with {test.seconds:g} s of speech "
+        f"How often the correct person ranks first in a crowd, with {test.seconds:g} s of speech "
         f"({test.feature}, {SESSIONS[test.session]}, {plural(test.trials, 'trial')} of "
         f"{plural(test.tested, 'speaker')}). Up to the {test.speakers} enrolled it is measured. "
         "For more people there is only a bracket over several extrapolations."
