@@ -170,6 +170,7 @@ def command(options: EnrolOptions) -> int:
     for line in describe_doubles(doubles, options.doubles):
         note(line)
     say_of_transcripts(enrolment.notes)
+    _note_window()
     if excluded:
         note(f"{output} is without {', '.join(excluded)}. Choose with --features.")
     outliers = []
@@ -263,6 +264,19 @@ def _load_base(options: EnrolOptions) -> Population | None:
         base = Population.load(options.base)
     check_model(feature_setup().speaker, base, options.base or options.output)
     return base
+
+
+def _note_window() -> None:
+    """Note that a network's window is assumed. The wrong one weakens the attacker."""
+    path = feature_setup().speaker_model
+    if path is not None:
+        from monitor.features.own_network import speaker_model
+
+        if speaker_model(path).window_assumed:
+            note(
+                f"{path.name} has no framework in its metadata, so Povey's window is assumed "
+                "(docs/speaker-models.md)"
+            )
 
 
 def _find_corpus(options: EnrolOptions) -> Corpus | None:

@@ -215,6 +215,8 @@ class Network:
     the number of samples or frames, a shorter window is repeated to that length. A longer window
     gives the mean over the fewest parts that cover it.
 
+    ``window_assumed`` is True if neither the metadata nor the name of the output gives the window.
+
     The file may come from anyone. Its size is bounded, it is read once, and only onnxruntime parses
     it. It cannot use custom operators or other files, and endless loops are stopped. StoreError if
     it is damaged, or has other inputs or outputs.
@@ -228,6 +230,7 @@ class Network:
         inputs = self._session.get_inputs()
         self._output = self._session.get_outputs()[0].name
         self._front: Kaldi | MelBanks | ReDimNet2Banks | None = None
+        self.window_assumed = False
         match [(node.type, *node.shape) for node in inputs]:
             case [("tensor(float)", _, length)]:
                 pass
@@ -303,6 +306,7 @@ class Network:
         if bands == MelBanks.bands:
             return MelBanks(normalised=metadata.get("norm_signal", "0") != "0")
         framework = metadata.get("framework", "wespeaker" if self._output == "embs" else "")
+        self.window_assumed = not framework
         return Kaldi(
             hamming=framework == "wespeaker",
             whole_numbers=metadata.get("normalize_samples", "0") == "0",
@@ -379,6 +383,7 @@ class SpeakerModel(SpeechWindows):
         spec = window_spec(SPEAKER_PREFIX + digest[:16], network.size, digest)
         super().__init__(spec, network, self.follow)
         self._network = network
+        self.window_assumed = network.window_assumed
 
     def another(self) -> SpeechWindows:
         """Make a fresh feature with the same network."""

@@ -250,6 +250,7 @@ def test_a_template_remembers_its_network_and_no_other_is_taken(run, voices, wav
     mine.write_bytes(of_sound(seed=1))
     other.write_bytes(of_energies(seed=2))
     done = run("enrol", voices, "-o", us, "--features", "f0,speaker", "--speaker-model", mine)
+    assert "Povey's window" not in done.err
     assert done.code == 0, done.err
     made = Population.load(us).features
     f0, name = made
@@ -266,6 +267,9 @@ def test_a_template_remembers_its_network_and_no_other_is_taken(run, voices, wav
     refused = run("enrol", wav, "--speaker", "eve", "--add", "-o", us)
     assert f"{name} needs the network of its templates" in refused.complaint
     assert us.read_bytes() == before
+    assumed = run("enrol", voices, "-o", tmp_path / "b.npz", "--speaker-model", other,
+                  "--features", "speaker")  # fmt: skip
+    assert "Povey's window is assumed" in assumed.err
 
 
 @pytest.fixture(scope="module")

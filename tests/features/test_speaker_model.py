@@ -96,6 +96,21 @@ def test_metadata_choose_the_front_end():
     assert "is for '8000' Hz" in refused(of_energies(metadata={"sample_rate": "8000"}))
 
 
+@pytest.mark.parametrize(
+    ("data", "assumed"),
+    [
+        (of_energies(), True),
+        (of_energies(output="last_hidden_state"), True),
+        (of_energies(output="embs"), False),
+        (of_energies(metadata={"framework": "3d-speaker"}), False),
+        (of_mel_banks(), False),
+        (of_sound(), False),
+    ],
+)
+def test_it_is_known_whether_anything_states_the_window(data, assumed):
+    assert Network(data, "net.onnx").window_assumed == assumed
+
+
 of_redimnet2 = partial(of_mel_banks, dimensions=("batch", 1, 72, "frames"))
 
 
