@@ -19,7 +19,9 @@ from pathlib import Path
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Make a population for your own network.")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("model", type=Path, metavar="FILE.onnx")
     parser.add_argument("speech", type=Path, metavar="SPEECH")
     parser.add_argument("-o", "--output", type=Path, required=True)

@@ -108,7 +108,7 @@ FEATURES: dict[str, FeatureEntry] = {
     ),
 }
 """Every feature that can be made by its name, but for that of a `FeatureSetup`."""
-_MODEL = FeatureEntry(partial(_load_class, "embeddings", "SpeakerModel"), _make_own)
+_MODEL = FeatureEntry(partial(_load_class, "own_network", "SpeakerModel"), _make_own)
 
 
 def make(features: Iterable[str | Feature], setup: FeatureSetup = AS_ENVIRONMENT) -> list[Feature]:

@@ -423,6 +423,6 @@ def same_session_bias(
     """Format `same_session_bias_bits`, to follow "favours the attacker"."""
     bits = same_session_bias_bits(features, speakers, template_seconds)
     if bits is None:
-        return f"by how much is not known for {'+'.join(features)}"
+        return f"by an unknown amount for {'+'.join(features)}"
     text = " and ".join(f"{max(b, 0.0):.1f} bits at {at:g} s" for at, b in bits.items())
     return f"among {speakers} of the shipped readers by {text} of speech"

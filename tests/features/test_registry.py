@@ -3,6 +3,7 @@
 import pytest
 
 from monitor.errors import UsageError
+from monitor.features.own_network import SpeakerModel
 from monitor.features.registry import (
     FEATURES,
     defaults,
@@ -26,6 +27,10 @@ def test_every_name_makes_a_feature_that_says_how_it_is_followed(name):
     # too few words a minute; of tokens it was not measured
     unfollowed = takes(name) == "words" or name == "tokens"
     assert (get_change_sensitivity(name) is None) == unfollowed
+
+
+def test_templates_of_a_network_are_followed_without_its_file():
+    assert get_change_sensitivity(f"speaker_{16 * '0'}") == SpeakerModel.follow
 
 
 def test_what_is_not_asked_for_is_not_heard():

@@ -1,5 +1,9 @@
 """One command makes a population for a network of one's own, with which evidence works."""
 
+import json
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import soundfile
@@ -34,3 +38,12 @@ def test_a_network_gets_templates_rank_models_and_evidence(tmp_path):
     models = {m.features: m for m in made.rank_models}
     assert {(f0,), (own,), (f0, own)} <= models.keys()
     assert all(each.evidence is not None for each in models.values())
+    talk, records = tmp_path / "talk.wav", tmp_path / "talk.jsonl"
+    soundfile.write(talk, np.asarray(synthetic(9.0, 93.0), np.float32), 16_000)
+    replay = ["replay", talk, "-p", output, "--speaker-model", model, "--jsonl", records]
+    replay += ["--watch", "p0"]
+    subprocess.run([sys.executable, "-m", "monitor", *map(str, replay)], check=True)
+    events = map(json.loads, records.read_text().splitlines())
+    readings = [event for event in events if event["type"] == "reading"]
+    assert own in readings[-1]["features"]
+    assert any(reading["evidence_bits"] is not None for reading in readings)
