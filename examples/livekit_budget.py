@@ -33,7 +33,7 @@ async def speak(tap: DisclosureTap) -> None:
         protected += any((await anext(stream)).frame.data) and tap.is_protected
     await stream.aclose()
     print(f"{protected / 50:.1f} s of sound were anonymised")
-    assert 50 < protected < 200
+    assert 50 < protected < 400  # the budget lasts for two seconds and more
 
 
 with Pool(Population.reference()) as pool:  # one serves all calls of the process
