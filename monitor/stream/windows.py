@@ -226,7 +226,8 @@ class WindowEvidence:
             for phase in _PHASES
             if self._embedders
         ]
-        self._heard = self._begun = 0.0  # seconds of sound in all, and before the last of them
+        self._heard = 0.0  # seconds of sound
+        self._begun = -LISTENER_SECONDS  # of sound before the last of them
         self._sums = {name: np.zeros(self._size(name)) for name in self._embedders}
         self._counted = 0  # windows of the grid in these sums
 

@@ -56,7 +56,7 @@ def test_into_a_population_and_on_to_a_replay(run, people, talk, enrolled):
     assert told == {"": "own", "_speakers": 12, "_session": "cross"}
     assert 0.6 < start["rank_model_prior"] < 0.9
     share = f"{100 * start['rank_model_prior']:.0f} %"
-    assert any(f"of the rank model {share} is the shipped" in n for n in start["notices"])
+    assert any(f"the shipped readers are {share} of this rank model" in n for n in start["notices"])
 
 
 @pytest.mark.slow
