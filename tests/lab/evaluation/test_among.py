@@ -195,7 +195,7 @@ def test_who_was_never_missed_supports_nothing_and_bounds_nothing():
     assert report["among.supported"].value == 500
     far = report["among.idr_1000000"]
     assert far.text == "unsupported"
-    assert "0 speakers ever missed, where 10 are needed" in far.note
+    assert "only 0 speakers ever missed, and 10 are needed" in far.note
     low, high = ends(far)
     assert low < 0.05
     assert high > 0.999
