@@ -229,6 +229,11 @@ class SpeechWindow:
         return self
 
 
+def round_to_16_bits(samples: FloatArray) -> IntArray:
+    """Round sound of full scale 1, of any shape, to clipped little-endian samples of 16 bits."""
+    return np.asarray(np.clip(np.rint(samples * 32768), -32768, 32767), "<i2")
+
+
 def list_runs(slots: int) -> list[tuple[int, int]]:
     """List the runs of two or more slots among these, as (begin, end), by begin."""
     return [run for run in combinations(range(slots + 1), 2) if run[1] - run[0] > 1]

@@ -10,13 +10,11 @@ import numpy as np
 from monitor.alerts.rules import Threshold
 from monitor.anonymisers.recording import ProtectedBlocks
 from monitor.errors import UsageError
-from monitor.types import Block, FloatArray, Record
+from monitor.types import Block, FloatArray, Record, round_to_16_bits
 
 if TYPE_CHECKING:
     from monitor.run.far_pool import FarPool
     from monitor.run.pool import Pool
-
-_FULL_SCALE = 32768
 
 
 class GuardedCall:
@@ -72,7 +70,7 @@ class GuardedCall:
         Raises the errors of `Pool.push` and `Pool.poll`. That audio must not be sent.
         """
         samples = np.frombuffer(audio, "<i2").reshape(-1, channels)
-        self._block = Block(samples / np.float32(_FULL_SCALE), rate)
+        self._block = Block(samples / np.float32(32768), rate)
         self._pool.push(self._key, self._block)
         protected = self._make_protected(self._block)  # it follows the voice from the start
         for event in self._pool.poll(self._key):
@@ -80,8 +78,7 @@ class GuardedCall:
             self._log(event.record())
         if not self.is_protected:
             return samples.tobytes()
-        whole = np.clip(np.rint(protected * _FULL_SCALE), -_FULL_SCALE, _FULL_SCALE - 1)
-        return whole.astype("<i2").tobytes()
+        return round_to_16_bits(protected).tobytes()
 
     def close(self) -> None:
         """Forget the stream."""

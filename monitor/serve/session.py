@@ -35,7 +35,7 @@ from monitor.stream.monitor import Monitor
 from monitor.stream.plan import MonitorSettings
 from monitor.stream.records import start_event
 from monitor.training.live_enrolment import LiveEnrolment
-from monitor.types import Block, Gap
+from monitor.types import Block, Gap, round_to_16_bits
 from monitor.web.hub import Hub
 
 _SETTINGS = {"noise": "noise:10"}
@@ -73,7 +73,7 @@ class ProtectedAudioSender:
         The measured audio equals the audio sent to the last bit. In noise, rounding could change a
         frame from speech to silence and with it a reading.
         """
-        mono = np.clip(np.rint(32768 * block.samples.mean(axis=1)), -32768, 32767).astype("<i2")
+        mono = round_to_16_bits(block.samples.mean(axis=1))
         for low in range(0, len(mono), block.rate // 2):
             samples = mono[low : low + block.rate // 2]
             self._send(_HEADER.pack(self._place) + samples.tobytes())

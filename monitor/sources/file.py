@@ -38,7 +38,7 @@ from monitor.protocols import MOST_SAMPLES, Provenance, StreamInfo, check_format
 from monitor.safe_text import as_pipe, as_raw, as_wav, file_name, is_printable
 from monitor.sources.base import BaseSource, file_hash, protection_of
 from monitor.sources.sound_pieces import SoundPiece, find_pieces
-from monitor.types import Block, FloatArray, Gap
+from monitor.types import Block, FloatArray, Gap, round_to_16_bits
 from monitor.virtual_files import Readable, VirtualFile, readable
 
 STREAMED_BYTES = 0x7FF0_0000  # a header as long as this was written to a pipe: length unknown
@@ -336,7 +336,7 @@ def audio_hashes(path: Readable) -> tuple[str, ...]:
                 break
             frames += len(samples)
             finite = np.nan_to_num(samples.astype(np.float64), posinf=1.0, neginf=-1.0)
-            digest.update(np.clip(np.rint(finite * 32768), -32768, 32767).astype("<i2").tobytes())
+            digest.update(round_to_16_bits(finite).tobytes())
         if not frames:
             return hashes
         count = decoder.promised
