@@ -199,11 +199,12 @@ def command(options: ScoreOptions) -> int:
         session = session_of(population, parts, allow_overlap=options.allow_overlap)
     load_speaker_model(options.features, files)
     voices, specs, missing = _listen(options, corpus, files)
+    normalisation = _normalisation(options, voices, specs)
     tests: Sequence[float | None] = options.lengths or ((None,) if lists is not None else LENGTHS)
     if lists is not None and population is not None and options.voiceprivacy:
-        table = _format_eers(options, voices, specs)
+        table = _format_eers(options, voices, specs, normalisation)
         voices = _without_impostors(voices, lists)
-    grid = _grid(options, voices, specs, rank_models, population, tests, session)
+    grid = _grid(options, voices, specs, rank_models, population, tests, session, normalisation)
     cells = _score_cells(grid)
     write_score_file(options.output, cells, attribute)
     if options.voiceprivacy:
@@ -324,8 +325,9 @@ def _listed(
 
 
 def _format_eers(
-    options: ScoreOptions, voices: Sequence[SpeakerSpeech], specs: Mapping[str, FeatureSpec]
-) -> str:
+    options: ScoreOptions, voices: Sequence[SpeakerSpeech], specs: Mapping[str, FeatureSpec],
+    normalisation: ScoreNormalisation | None,
+) -> str:  # fmt: skip
     """Format the EERs of the listed trials by the speaker embedding, as in the challenge.
 
     A template is the mean of a speaker's utterances. Anonymised trials are compared with the
@@ -342,7 +344,6 @@ def _format_eers(
     if not embeddings:
         raise UsageError("--voiceprivacy needs a speaker embedding: add voice to --features")
     name, similarity = embeddings[-1], specs[embeddings[-1]].kind.similarity()
-    normalisation = _normalisation(options, voices, specs)
     tests, spoken_by = embed_utterances(voices, name)
     rows: list[ChallengeRow] = []
     for sides, folder in listed.enrolments.items():
@@ -411,14 +412,13 @@ def _normalisation(
 def _grid(
     options: ScoreOptions, voices: Sequence[SpeakerSpeech], specs: Mapping[str, FeatureSpec],
     rank_models: RankModels, population: Population | None, tests: Sequence[float | None],
-    session: str | None,
+    session: str | None, normalisation: ScoreNormalisation | None,
 ) -> Grid:  # fmt: skip
     """Set up the comparison with a population, or of the corpus with itself."""
     from monitor.lab.evaluation.input.enrolments import SCORINGS
     from monitor.lab.scoring import EnrolledGrid, ScoreGrid, largest
 
     scorings = SCORINGS if options.scoring == "both" else (options.scoring,)
-    normalisation = _normalisation(options, voices, specs)
     if population is not None:
         available = [name for name in specs if name in population.features]
         features = options.features or largest(rank_models, available)
