@@ -79,7 +79,7 @@ class Mixture(NamedTuple):
 
     @property
     def counts(self) -> bool:
-        """Whether the watched voice's stretches count, also before another voice is certain."""
+        """True if the watched voice's stretches count, also before another voice is certain."""
         return self.stands or self.hidden >= HIDDEN_BITS
 
     @property

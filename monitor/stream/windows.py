@@ -4,7 +4,8 @@ The totals of a part are those at its end less those at its start. An embedding 
 a later listener cuts the speech at other places. So windows that overlap stand for theirs.
 
 Speech detection depends on where a recording begins, down to a part of a tick. In the first seconds
-of speech this changes many bits. So listeners who begin every 0.8 s are followed for as long.
+of speech this changes many bits. So listeners who begin every `LISTENER_SECONDS` are followed for
+as long.
 """
 
 from __future__ import annotations
@@ -378,7 +379,8 @@ class WindowEvidence:
             seconds = max(last // _SHORT, int(last >= _LEAST))
             if is_early and (whole >= _EARLY_WINDOWS or not seconds):
                 return []
-            last = seconds * _SHORT if is_early or seconds == 1 > last // _SHORT else last
+            if is_early or _LEAST <= last < _SHORT:
+                last = seconds * _SHORT
             sizes = [window] * whole + [last] * (last >= _SHORT)
             if not sizes:
                 return []
