@@ -277,7 +277,7 @@ class Evaluation:
                     difference.shown, format_limits(difference),
                     p_text(pair.p[key], smallest), "*" * difference.significant,
                 ])  # fmt: skip
-            head = ("pair", "difference", "limits", "p", "")
+            head = ("pair", "difference", "95 % interval", "p", "")
             unit = figures[key].shown_unit
             title = figures[key].label + f" ({unit})" * bool(unit)
             yield Table.from_numbers(head, rows, title=title)

@@ -294,7 +294,7 @@ def fact_list(report: Report) -> tuple[str, ...]:
         >>> from types import SimpleNamespace as Made
         >>> made = Made(trials=1, tested="a", speakers=4, ceiling_bits=2, replicates=0, usage=None)
         >>> fact_list(made)
-        ('1 trial of 1 speaker', 'N = 4', 'ceiling 2.00 bits', 'no limits')
+        ('1 trial of 1 speaker', 'N = 4', 'ceiling 2.00 bits', 'no intervals')
     """
     lone = 0 if report.usage is None else report.usage.impostor_trials
     trials = f"{plural(report.trials - lone, 'trial')} of {plural(len(report.tested), 'speaker')}"
@@ -302,7 +302,7 @@ def fact_list(report: Report) -> tuple[str, ...]:
         trials + (f" and {lone:,} without a target" if lone else ""),
         f"N = {report.speakers:,}",
         f"ceiling {report.ceiling_bits:.2f} bits",
-        plural(report.replicates, "resample") if report.replicates else "no limits",
+        plural(report.replicates, "resample") if report.replicates else "no intervals",
     )
 
 
