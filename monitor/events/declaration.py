@@ -61,7 +61,7 @@ _Convert: TypeAlias = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Declaration of one key of one type of record.
+    """Declaration of one key in a type of record.
 
     Attributes:
         schema: JSON Schema (2020-12) of the value, limited to the keywords that `misfit` supports.

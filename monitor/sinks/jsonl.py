@@ -36,8 +36,8 @@ def standing(path: str | os.PathLike[str]) -> str | None:
     r"""Name the content that a new run would overwrite in this file.
 
     Returns:
-        ``"a finished run"``, ``"an unfinished run"``, ``"something else"``; None if there is
-        nothing to lose, because the file is missing, empty, a pipe or a device.
+        ``"a finished run"``, ``"an unfinished run"`` or ``"something else"``. None if the file is
+            missing, empty, a pipe or a device.
     """
     path = Path(path)
     if not path.is_file() or not path.stat().st_size:
