@@ -1,4 +1,4 @@
-"""Ledger of a voice's disclosure over all its sessions: one SQLite file, no audio."""
+"""Ledger of a voice's disclosure over all its sessions: one SQLite file without audio."""
 
 from __future__ import annotations
 

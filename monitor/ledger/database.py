@@ -1,4 +1,4 @@
-"""Opens the ledger's file and checks its rows: private, brought up to date."""
+"""The ledger's file: opening, migration, and checks of its rows."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ from monitor.types import AnyArray, Record
 # --- Check the rows of a ledger while reading, because the file may come from anywhere.
 
 ANYONE = "anyone"
-"""Listener of the sessions that name none."""
+"""Listener of sessions without a named listener."""
 _KINDS = {name: kind for name, kind in KINDS.items() if kind.enrolled}
 
 
 class ProcessedInterval(NamedTuple):
-    """A part of a recording, by its label and fingerprints."""
+    """Part of a recording in a session, with the recording's label and fingerprints."""
 
     label: str
     hashes: Sequence[str]
@@ -54,7 +54,7 @@ class ProcessedInterval(NamedTuple):
 
 @declared()
 class SessionStart:
-    """Start of a session's run, as the ledger keeps it."""
+    """Start of a session's run, as stored."""
 
     version: str = key()
     features: tuple[str, ...] = key()
@@ -66,7 +66,7 @@ class SessionStart:
 
 @declared()
 class SessionRow:
-    """A row of ``sessions``; ``speech`` in ticks, of this session alone."""
+    """Row of ``sessions``. ``speech`` is in ticks, of this session only."""
 
     id: int = key("count")
     started: str = key()
@@ -99,7 +99,7 @@ class SessionRow:
 
 @declared(kw_only=True)
 class KeptReading(Event):
-    """Reading with the time of day, as the ledger keeps it; of evidence where there is any."""
+    """Stored reading, with the time of day."""
 
     type: ClassVar[Literal["reading"]] = "reading"
     seconds: float = key("seconds")
@@ -124,12 +124,12 @@ class KeptReading(Event):
 
     @classmethod
     def from_reading(cls, reading: Reading) -> KeptReading:
-        """Choose what is kept of a reading."""
+        """Select the stored figures of a reading."""
         return cls(**{name: getattr(reading, name) for name in FIGURES})
 
     @classmethod
     def from_record(cls, record: Record) -> KeptReading:
-        """Read it back, also one of a time when ``bits`` was the closed-set figure."""
+        """Parse a record, also from a version in which ``bits`` was the closed-set figure."""
         if "headline" in record:
             return decode(cls, record)
         ends = ("bits", "bits_low", "bits_high")
@@ -156,7 +156,7 @@ _SKETCH: Mapping[str, object] = {
 
 
 def session_of_row(file: str, row: sqlite3.Row) -> SessionRow:
-    """Read a row of ``sessions`` with its speaker's ``name``."""
+    """Parse a row of ``sessions`` with its speaker's ``name``."""
     session = {name: row[name] for name in row.keys()}  # noqa: SIM118
     number = session["id"] if isinstance(session["id"], int) else 0
     for name in ("recordings", "heard", "start"):
@@ -174,7 +174,7 @@ def session_of_row(file: str, row: sqlite3.Row) -> SessionRow:
 
 
 def total_of(file: str, row: sqlite3.Row) -> AnyArray:
-    """Read the sum of a sketch, shape (size,), int64 or float64."""
+    """Parse the sum of a sketch, shape (size,), int64 or float64."""
     sketch = {name: row[name] for name in row.keys()}  # noqa: SIM118
     wrong, total = misfit(sketch, _SKETCH), sketch["total"]
     if wrong is None:
@@ -189,7 +189,7 @@ def total_of(file: str, row: sqlite3.Row) -> AnyArray:
 
 
 def event_of_row(file: str, session: int, text: object) -> KeptReading | Alert:
-    """Read a reading or an alert."""
+    """Parse a stored reading or alert."""
     record = _json(text)
     if not isinstance(record, dict) or record.get("type") not in ("reading", "alert"):
         raise _damaged(file, session, "a record")
@@ -277,13 +277,13 @@ MIGRATIONS: Sequence[str] = (
     ALTER TABLE sessions ADD COLUMN listener TEXT NOT NULL DEFAULT '{ANYONE}';
     """,
 )
-"""Schema n is the first n of these; a ledger of an older schema gets those it lacks."""
+"""Schema n consists of the first n migrations. Older ledgers get those that they lack."""
 
 
 def open_database(
     path: Path, *, create: bool = True, write: bool = True, migrations: Sequence[str] = MIGRATIONS
 ) -> sqlite3.Connection:
-    """Open a ledger, or make one: WAL, mode 0600, deleted rows overwritten, no copies elsewhere."""
+    """Open or create a ledger: WAL, mode 0600, deleted rows overwritten, no copies elsewhere."""
     if not create and not path.is_file():
         raise StoreError(
             f"{path.name}: no such ledger. Create it with --ledger of listen or replay"
@@ -459,7 +459,7 @@ def _schema(connection: sqlite3.Connection) -> int:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All or nothing; waits for another process's turn at its beginning, not in its middle."""
+    """Write all or nothing. It waits for other processes only at its beginning."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -472,7 +472,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """Raise SQLite's errors as one line with a remedy."""
+    """Convert SQLite's errors to one line with a remedy."""
     try:
         yield
     except sqlite3.Error as error:
@@ -482,7 +482,7 @@ def translated(path: Path) -> Iterator[None]:
 
 
 def reason_of(error: sqlite3.Error) -> str:
-    """Explain an error, and what to do."""
+    """Explain an error and its remedy."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     reasons = {
         sqlite3.SQLITE_FULL: "the disk is full; make room",

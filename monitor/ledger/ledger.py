@@ -1,4 +1,4 @@
-"""Read a ledger, forget speakers or sessions in it, and write a running session."""
+"""Ledgers: reading them, forgetting speakers or sessions, and writing running sessions."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ _FIGURES = tuple(
 
 @declared(kw_only=True)
 class SessionSummary(Event):
-    """A session of a speaker.
+    """Summary of one session of a speaker.
 
     Attributes:
-        ended: None while it runs, or if it was interrupted.
+        ended: time of the end; None while the session runs, or if it was interrupted.
         seconds, speech: of this session only.
-        bits, evidence_bits, closed_set_bits: with limits, of all sessions up to then, at the last
-            stored reading.
-        readings, alerts: number of each.
+        bits, evidence_bits, closed_set_bits: figures of all sessions up to this one, with limits,
+            at the last stored reading.
+        readings, alerts: number of readings and of alerts.
     """
 
     type: ClassVar[Literal["session"]] = "session"
@@ -93,15 +93,15 @@ class SessionSummary(Event):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The sessions of a speaker that count together, and toward one budget.
+    """Selection of a speaker's sessions that count together, and toward one budget.
 
-    Listeners might share what they have, so the sessions of all of them count for ``"anyone"``.
-    Those of ``"anyone"`` count for each listener.
+    Sessions of all listeners count for ``"anyone"``, since listeners might share their audio.
+    Sessions of ``"anyone"`` count for each listener.
 
     Attributes:
         listener: receiver of the speech.
-        period_seconds: only sessions that ended within this time count; None counts all. A
-            listener may still have the speech of an earlier period.
+        period_seconds: only sessions that ended within this time count; None counts all. A listener
+            may still have audio from before this period.
     """
 
     listener: str = ANYONE
@@ -114,11 +114,11 @@ class Account:
         return f"{with_whom} in the last {self.period_seconds / 86_400:.3g} days"
 
     def takes(self, session: SessionRow) -> bool:
-        """Return whether a session is of this listener, whenever it was."""
+        """Return whether a session counts for this listener, in any period."""
         return ANYONE in (self.listener, session.listener) or self.listener == session.listener
 
     def counts(self, session: SessionRow) -> bool:
-        """Return whether a session counts now."""
+        """Return whether a session counts for this listener and period."""
         if not self.takes(session):
             return False
         if self.period_seconds is None:
@@ -133,14 +133,14 @@ _ALL = Account()
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """The sums of earlier sessions, which a new session continues.
+    """Sum of the earlier sessions that a new session continues.
 
     Attributes:
-        totals: the sum over the sessions that count, or None.
+        totals: sum over the sessions that count; None without any.
         sessions: number of sessions that count.
-        left_out: sessions that do not count because they lack a feature.
-        expired: sessions of the listener that ended before the period.
-        peak_bits: the largest headline of all sessions with the same kind of headline.
+        left_out: number of sessions that do not count because they lack a feature.
+        expired: number of the listener's sessions that ended before the period.
+        peak_bits: largest headline of the sessions with the same kind of headline.
     """
 
     totals: FeatureTotals | None
@@ -151,24 +151,24 @@ class Carried:
 
     @property
     def speech(self) -> int:
-        """Ticks of speech."""
+        """Speech in ticks."""
         return 0 if self.totals is None else self.totals.speech
 
 
 class Ledger(Managed):
     """Disclosure of each watched speaker, session by session.
 
-    Each session has its own sketches. A speaker's disclosure is computed from their sum,
-    independent of the order and number of processes that wrote them. Sketches are biometric data,
-    like templates. No audio is stored. The file is a SQLite database in WAL mode, 0600.
+    Each session has its own sketches. A speaker's disclosure is computed from their sum, so it does
+    not depend on the order or number of the writing processes. Sketches are biometric data, like
+    templates. No audio is stored. The file is a SQLite database in WAL mode, 0600.
 
     Args:
         path: the file.
         create: create the file if it is missing.
-        write: False for reading only, which works on a read-only file system.
+        write: whether to allow writing. False works on a read-only file system.
 
     Raises:
-        StoreError: it cannot be opened, or is not a ledger.
+        StoreError: the file cannot be opened, or is not a ledger.
         SchemaError: a newer version wrote it.
     """
 
@@ -180,7 +180,7 @@ class Ledger(Managed):
         self.connection.row_factory = sqlite3.Row
 
     def close(self) -> None:
-        """Close the file; the last one to do so folds the WAL into it."""
+        """Close the file. The last process to do so merges the WAL into it."""
         self.connection.close()
 
     def carried(
@@ -193,9 +193,10 @@ class Ledger(Managed):
         headline: str | None = None,
         account: Account = _ALL,
     ) -> Carried:
-        """Sum the sessions that the next one of a speaker continues, with these features.
+        """Add up the sessions that a speaker's next session continues, for these features.
 
-        Only those ``before`` a session count, if it is given, and never the one ``without``.
+        If the session number ``before`` is given, only earlier sessions count. The session
+        ``without`` never counts.
         """
         parts, left_out, peak, expired = [], 0, 0.0, 0
         with translated(self.path):
@@ -224,7 +225,7 @@ class Ledger(Managed):
         return Carried(total, len(parts), left_out, peak, expired)
 
     def sessions(self, speaker: str | None = None) -> list[SessionSummary]:
-        """List the sessions, oldest first."""
+        """List the sessions of one or all speakers, oldest first."""
         count = "(SELECT count(*) FROM {} t WHERE t.session = s.id) AS {}"
         with translated(self.path):
             rows = self._rows(speaker, *(count.format(t, t) for t in ("readings", "alerts")))
@@ -250,9 +251,9 @@ class Ledger(Managed):
     def history(
         self, speaker: str, maximum: int = HISTORY_POINTS, account: Account = _ALL
     ) -> list[HistoryPoint]:
-        """List the longitudinal curve of a speaker, oldest first, including the last reading.
+        """List a speaker's stored readings over all sessions, oldest first.
 
-        It is thinned evenly to at most ``maximum`` readings.
+        The list is thinned evenly to at most ``maximum`` readings, with the last one.
         """
         speaker = self.spelling(speaker)
         query = """
@@ -273,11 +274,11 @@ class Ledger(Managed):
         return points
 
     def export(self, speaker: str | None = None) -> Iterator[Record]:
-        """Yield the whole content: for each session its record, sketches, readings and alerts.
+        """Yield the whole content: the record, sketches, readings and alerts of each session.
 
         Yields:
-            plain values. ``type`` is ``session``, ``sketch``, ``reading`` or ``alert``. The last
-            three also have the number of their ``session``.
+            JSON values. ``type`` is ``session``, ``sketch``, ``reading`` or ``alert``. The last
+                three types also have the number of their ``session``.
         """
         for session in self.sessions(speaker):
             number = session.session
@@ -300,7 +301,7 @@ class Ledger(Managed):
         self, speaker: str, parts: Iterable[Provenance], session_id: int | None = None,
         account: Account = _ALL,
     ) -> None:  # fmt: skip
-        """Refuse audio that an earlier session includes, because it would count twice."""
+        """Raise UsageError for audio in an earlier session, because it would count twice."""
         with translated(self.path):
             twice = self.heard_before(speaker, parts, session_id, account)
         if twice is not None:
@@ -328,17 +329,17 @@ class Ledger(Managed):
         return None
 
     def forget(self, speaker: str, session: int | None = None) -> int:
-        """Remove a speaker or one session from the files without a trace.
+        """Remove a speaker or one session, and overwrite the data in the files.
 
         Rows are overwritten (secure_delete), the file is rebuilt (VACUUM) and the WAL is emptied.
-        Older versions of the file on the disk or in a backup cannot be reached.
+        This cannot remove older versions of the file on the disk or in a backup.
 
         Returns:
             number of sessions removed.
 
         Raises:
-            StoreError: no such speaker or session. Also if another process is reading, so that old
-                pages remain in the WAL, although the rows are deleted.
+            StoreError: the speaker or session does not exist. Also if another process is reading.
+                The rows are then deleted, but old pages remain in the WAL.
         """
         speaker = self.spelling(speaker)
         sessions = [row.id for row in self._rows(speaker) if session in (None, row.id)]
@@ -372,7 +373,7 @@ class Ledger(Managed):
             )
 
     def spelling(self, speaker: str) -> str:
-        """Return a name as the ledger spells it; unknown names are returned unchanged."""
+        """Return a name in the ledger's spelling. Unknown names are returned unchanged."""
         names = [row["name"] for row in self.connection.execute("SELECT name FROM speakers")]
         return find_name(speaker, names) or speaker
 
@@ -435,16 +436,16 @@ def _overlap(first: ProcessedInterval, second: Provenance) -> bool:
 
 READING_SECONDS = 10.0
 FLUSH_SECONDS = 1.0
-"""Wall seconds between writes, and roughly the loss in a crash."""
+"""Wall seconds between writes. A crash loses about this much."""
 MOST_WAITING = 10_000
 WAIT_MS = 20
-"""Wait for another process during the stream; at its end the wait is longer."""
+"""Maximum wait for another process during the stream; longer at its end."""
 LAST_WAIT_MS = 10_000
 _ROWS = ("readings", "alerts")
 
 
 def check(monitor: Monitor) -> str:
-    """Check that a ledger can add up the monitor's speaker, and return the name."""
+    """Check that a ledger supports this monitor; return the watched speaker's name."""
     if monitor.watch is None:
         raise UsageError(Message("a ledger needs a watched speaker: use ", Argument("watch")))
     if monitor.on_change not in ("ignore", "note"):
@@ -456,30 +457,30 @@ def check(monitor: Monitor) -> str:
 
 
 class LedgerSession:
-    """Session of a run in a ledger. It writes sketches, some readings and alerts.
+    """Session of a run in a ledger, which stores sketches, alerts and some readings.
 
     The monitor starts with the evidence of the earlier sessions. The session's number is reserved
-    at once. Its row is written with the first speech, so that a run killed earlier leaves nothing.
-    A session is an action of the run: failed writes do not stop the run, are retried, and are
-    reported at the end. It is also part of the run's checkpoints.
+    at once. Its row is written with the first speech, so a run that is killed earlier leaves
+    nothing. Failed writes do not stop the run. They are retried, and reported at the end. The
+    session is part of the run's checkpoints.
 
     Args:
-        ledger: the ledger, closed with the session or if the session is refused.
-        monitor: a new monitor with a watched speaker.
+        ledger: the ledger. It is closed with the session, and if the session is refused.
+        monitor: an unused monitor with a watched speaker.
         reading_seconds: stream seconds between stored readings.
-        recordings: recordings of the run, if any. Each must be new to the account.
-        account: the sessions that it continues, and the listener of this one.
-        clock: wall seconds.
+        recordings: recordings of the run, if any. None may be in an earlier session of the account.
+        account: the sessions to continue, and the listener of this session.
+        clock: function that returns wall-clock seconds.
 
     Attributes:
         carried: evidence that the session continues.
-        notices: notices about that, after the session has begun.
-        incomplete: True if something could not be written by the end.
+        notices: notices about that evidence, once the session has begun.
+        incomplete: whether the ledger lacks part of the session at the end.
 
     Raises:
-        UsageError: no speaker is watched, the monitor restarts at a change of speaker, or a
-            recording is part of an earlier session.
-        StoreError: the ledger cannot be read, or its sketches do not fit.
+        UsageError: no speaker is watched, ``on_change`` restarts the evidence, or a recording is in
+            an earlier session.
+        StoreError: the ledger cannot be read, or its sketches do not match the features.
     """
 
     def __init__(
@@ -527,7 +528,7 @@ class LedgerSession:
         """Begin the session, or resume it.
 
         Returns:
-            the start, with the earlier evidence added; `notices` report it.
+            the start with the earlier evidence, which `notices` report.
         """
         self._ledger.refuse_twice(self._speaker, self._heard, self._id, self._of_account)
         recordings = [[h.label, h.hashes, h.start_seconds, h.end_seconds] for h in self._heard]
@@ -582,9 +583,10 @@ class LedgerSession:
         return replace(start, carried=brought)
 
     def hold(self) -> None:
-        """Hold the speaker's account for a budget, until the session is closed.
+        """Lock the speaker's account for a budget until the session is closed.
 
-        UsageError where another process holds it, or has added to it since this session was opened.
+        UsageError if another process has locked the account, or has added to it since this session
+        was opened.
         """
         if self._account is not None:
             return
@@ -605,9 +607,9 @@ class LedgerSession:
             raise UsageError(f"{name}: another run has just added speech of {speaker}. Start again")
 
     def charge(self, totals: FeatureTotals) -> bool:
-        """Write these totals of the session in place of the monitor's, before their sound goes out.
+        """Write these totals instead of the monitor's, before their audio is sent.
 
-        False where they could not be written.
+        Returns False if the write failed.
         """
         self._charged = totals
         self._flush()
@@ -618,7 +620,7 @@ class LedgerSession:
         return self._charged or self._monitor.own_totals
 
     def write(self, event: Event) -> None:
-        """Take one event of the run."""
+        """Process one event of the run."""
         if isinstance(event, Reading):
             self._last = KeptReading.from_reading(event)
             if event.seconds >= self._due - 1e-6:
@@ -648,7 +650,7 @@ class LedgerSession:
         ]
 
     def close(self) -> None:
-        """Close the ledger. An interrupted session stays open in it, with its rows so far."""
+        """Close the ledger. An interrupted session keeps its rows so far, without an end."""
         if self._closed:
             return
         self._closed = True
@@ -671,7 +673,7 @@ class LedgerSession:
         }
 
     def restore(self, state: Record) -> None:
-        """Continue the session of a ``state``; the monitor's own brings its totals."""
+        """Continue the session of a ``state``. The monitor's state contains the totals."""
         if state["session"] is None:
             raise self._forgotten()
         self._id, self._due, last = int(state["session"]), float(state["due"]), state["last"]
