@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from monitor.ledger.ledger import Ledger, LedgerSession
+from monitor.ledger.ledger import Ledger
+from monitor.ledger.session import LedgerSession
 
 __all__ = ["Ledger", "LedgerSession"]

@@ -112,7 +112,8 @@ class LedgerFile:
         A resumed run needs its existing ledger, since a new ledger lacks the run's session.
         """
         from monitor.ledger import Ledger, LedgerSession
-        from monitor.ledger.ledger import Account, check
+        from monitor.ledger.ledger import Account
+        from monitor.ledger.session import check
 
         check(monitor)
         ledger = Ledger(Path(self.path), create=not resume)
