@@ -272,6 +272,11 @@ class Track:
         """True if there are neither frames nor early frames."""
         return not self.ticks.size and self.early is None
 
+    @property
+    def first_ticks(self) -> IntArray:
+        """First tick of each frame's audio; without spans, the tick that completes it."""
+        return self.ticks if self.spans is None else self.spans[:, 0] + 1
+
     def within(self, low: int, high: int) -> Track:
         """Return the frames that are complete after tick ``low`` and by tick ``high``."""
         track = self.some(slice(*self.ticks.searchsorted([low, high], side="right")))
