@@ -650,7 +650,7 @@ class _EmbeddingFollowed(FollowedVoice):
 
 
 EMBEDDING: Kind = _EmbeddingKind()
-"""Kind of features with vectors as frames, whose directions are compared."""
+"""Kind of features with vectors as frames. Their directions are compared."""
 
 
 MOST_COUNT = 1e9  # of a bin in a slice: sums over a template are exact in double precision

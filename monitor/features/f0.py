@@ -162,7 +162,7 @@ ORDER = 4
 
 
 class RobustF0(F0):
-    """Histogram feature like `F0`, for voices whose formants an anonymiser has moved.
+    """Histogram feature like `F0`, for voices with formants that an anonymiser has moved.
 
     An anonymiser that filters every 20 ms disturbs the harmonics, but keeps the pitch. `F0`
     considers most such frames unvoiced, so its bits understate the pitch's disclosure
