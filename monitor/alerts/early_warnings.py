@@ -64,8 +64,8 @@ class Forecast:
     def update(self, event: Event) -> None:
         """Process an event. Readings without bits or speech are ignored.
 
-        A change of speaker or channel restarts the forecast, and there is none while a change is
-        open. The start of a run sets the maximum bits.
+        A change of speaker or channel restarts the forecast. It waits while a change is open. The
+        start of a run sets the maximum bits.
         """
         match event:
             case RunStart():

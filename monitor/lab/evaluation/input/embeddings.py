@@ -151,16 +151,16 @@ def read_embeddings(
     """Score every trial embedding with every enrolled speaker (docs/method.md section 2).
 
     Args:
-        trials: a file of embeddings, see `read_vectors`; each is one trial.
-        enrolment: likewise; a speaker may have any number.
+        trials: a file of embeddings (`read_vectors`), one per trial.
+        enrolment: a file of embeddings, any number per speaker.
         scoring: ``"average"``, the cosine with the mean of the speaker's length-normalised
             embeddings, or ``"max"``, the largest cosine with any one of them (VoxGuard).
-        name: of the system; the trials' file's where not given.
-        unmated: impostor trials, as `read_scores`.
-        progress: called with the trials scored, and all.
+        name: name of the system, by default that of the trials' file.
+        unmated: treatment of impostor trials, as in `read_scores`.
+        progress: called with the numbers of scored and of all trials.
 
     Returns:
-        float32 cosines, on disk where large, and notes. Columns are in the order of the names.
+        float32 cosines, on disk if large, and notes. Columns are sorted by name.
 
     Example:
         >>> import tempfile
