@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
     Grid: TypeAlias = ScoreGrid | EnrolledGrid
 
-METHODS = ("z", "t", "s", "as")
 LENGTHS = (10.0,)
 SECONDS = 120.0
 """Seconds of each speaker's enrolment in a folder with lists."""
@@ -111,7 +110,7 @@ class ScoreOptions:
         "--normalise",
         "Also score speaker embeddings relative to background speakers (FEATURE-asnorm in the "
         "file): z-norm, t-norm, s-norm or adaptive s-norm.",
-        type=click.Choice(METHODS),
+        type=click.Choice(("z", "t", "s", "as")),
     )
     cohort: Path | None = setting(
         "cohort FILE", "Background speakers, from `monitor enrol`. [default: the shipped ones]"
