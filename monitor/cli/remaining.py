@@ -24,12 +24,10 @@ class RemainingTime:
 
     Example:
         >>> remaining = RemainingTime(100, now=0)
-        >>> for step in range(50):
-        ...     remaining.add(1, now=20 + step)  # a second each, after 20 s of preparation
-        ...     if step in (0, 49):
-        ...         print(remaining.estimate_seconds())
-        None
-        49.285714285714285
+        >>> for second in range(20, 70):
+        ...     remaining.add(1, now=second)
+        >>> remaining.describe()
+        'about 0:49 left'
     """
 
     def __init__(self, total: float, now: float) -> None:
@@ -56,6 +54,6 @@ class RemainingTime:
         return max(self._total - done, 0.0) * (now - began) / 2 / (done - before)
 
     def describe(self) -> str:
-        """Describe the estimate for people; empty if there is none."""
+        """Describe the estimate for people; empty without one."""
         seconds = self.estimate_seconds()
         return "" if seconds is None else f"about {clock_time(seconds)} left"
