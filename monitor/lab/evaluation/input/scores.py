@@ -69,7 +69,7 @@ def read_scores(
     Returns:
         The checked comparisons, and notes. Columns keep the order of the file, and speakers of a
             list are sorted. Incomplete trials of a list have no ranks. A trial list with nontarget
-            pairs restricts the scores to its pairs.
+            pairs restricts the scores to its pairs. One of targets alone labels all pairs.
 
     Example:
         >>> import tempfile
