@@ -1,7 +1,7 @@
-"""Audio that a stream has had before: found, and taken out of what counts.
+"""Detection of audio that repeats earlier audio of a stream, and its exclusion.
 
-A look finds it a second or two after it began, so what was counted meanwhile is corrected. While
-audio repeats, what comes next waits for the next look; then it is dropped, or counts after all.
+A repetition is found a second or two after it began, so the totals are then corrected. During a
+repetition, further audio waits for the next search, and is then dropped or counted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from monitor.types import (
 )
 
 LEAST_SHARE = 0.6
-"""Share of half seconds of a window found before, where landmarks alone decide."""
+"""Minimum fraction of half seconds of a window found before, if only landmarks decide."""
 LEAST_CELLS = 6
 _NEWEST = 4  # half seconds at the end of the window, of which all but one must have been, too
 _LANDMARK_TICKS = 5 * TICKS_PER_SECOND  # from look to look
@@ -42,12 +42,12 @@ _POINTED_TICKS = 10 * TICKS_PER_SECOND  # in which a distance by landmarks is tr
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Decision of one look on what repeats.
+    """Result of one search for repeated audio.
 
     Attributes:
-        tick: after which it holds.
-        intervals: (begin, end] in ticks of what repeats.
-        waits_from: tick after which audio waits for the next look; None where it counts at once.
+        tick: tick after which the decision applies.
+        intervals: repeated audio, (begin, end] in ticks.
+        waits_from: tick after which audio waits for the next search; None if audio counts at once.
     """
 
     tick: int
@@ -56,10 +56,11 @@ class Decision:
 
 
 class RepeatFinder:
-    """Finder of audio that a stream has had before, every second, the same for any cutting.
+    """Finder of audio that repeats earlier audio of a stream. It searches once per second.
 
-    The last 25 s are compared at every distance, the last ten minutes where landmarks point to.
-    Beyond, up to two hours, landmarks alone decide. Nothing is kept in a checkpoint.
+    The waveform of the last 25 s is compared at every distance, and that of the last ten minutes at
+    distances suggested by landmarks. Further back, up to two hours, only landmarks decide. The
+    result does not depend on how the audio is cut. Checkpoints contain none of it.
     """
 
     def __init__(self) -> None:
@@ -73,11 +74,11 @@ class RepeatFinder:
         self._since = 0  # tick from which on there is a waveform
 
     def kept(self) -> dict[str, object]:
-        """Return the attributes that a snapshot keeps: landmarks, without the waveform."""
+        """Return the attributes for a snapshot: landmarks, without the waveform."""
         return {**attributes_without(self, "_past", "_rows"), "_since": self._looked}
 
     def update(self, frames: Frames, arrived: int) -> list[Decision]:
-        """Return the decisions that a further run of ticks brings, the last of them at its end."""
+        """Process further ticks; return their decisions, the last one at their end."""
         if NAME in frames.tracks:
             self._rows.append(frames.tracks[NAME])
         for tick, times, pitches in self._windows.update(frames, arrived):
@@ -89,7 +90,7 @@ class RepeatFinder:
         return decisions
 
     def finish(self, arrived: int) -> Decision:
-        """Return the decision at the end of the stream: nothing waits any more."""
+        """Return the decision at the end of the stream, after which no audio waits."""
         decision = self._look(arrived, arrived)
         return replace(decision, waits_from=None)
 
@@ -138,8 +139,8 @@ def is_repetition(times: IntArray, before: BoolArray) -> bool:
     """Return whether most of a window, and its end, repeats earlier audio.
 
     Args:
-        times: of its landmarks, frames, non-decreasing.
-        before: which of them were there before.
+        times: frames of the window's landmarks, non-decreasing.
+        before: whether each landmark occurred before.
     """
     if not before.any():  # as nearly always
         return False
@@ -165,12 +166,12 @@ _LOGGED_TICKS = BACK_TICKS + 2 * TICKS_PER_SECOND  # of frames, which may be cor
 _LEAST_WINDOW_SHARE = 0.4  # that is new; a window with less does not count if its speech is gone
 
 RECALLED_TICKS = _LOGGED_TICKS + 4 * TICKS_PER_SECOND
-"""Ticks before a checkpoint: a resumed stream needs their frames."""
+"""Ticks before a checkpoint of which a resumed stream needs the frames."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrameChange:
-    """Frames, shape (k,), that count from now on, or no longer; ``counts`` is which of the two."""
+    """Frames, shape (k,), that count from now on (``counts``) or no longer count."""
 
     ticks: IntArray
     values: AnyArray
@@ -183,11 +184,11 @@ class Correction:
     """Change of weights, applied after a tick.
 
     Attributes:
-        tick: which one.
-        speech: shape (k,), ticks of speech that count from now on, or no longer.
-        counts: shape (k,), which of the two.
-        frames: by feature.
-        early: by feature, the early frame that counts from now on, or None.
+        tick: tick after which it applies.
+        speech: shape (k,), ticks of speech that count from now on, or no longer count.
+        counts: shape (k,), whether each of them counts.
+        frames: changed frames by feature.
+        early: early frame that counts from now on by feature, or None.
     """
 
     tick: int
@@ -198,14 +199,14 @@ class Correction:
 
     @property
     def since(self) -> int:
-        """The earliest tick of what changes."""
+        """Earliest changed tick."""
         ticks = [self.speech, *(change.ticks for change in self.frames.values())]
         return min((int(array.min()) for array in ticks if array.size), default=self.tick)
 
 
 @dataclass(slots=True)
 class FrameLog:
-    """Frames of one feature that came lately, which of them count, and by which values."""
+    """Recent frames of one feature, whether they count, and their counted values."""
 
     track: Track
     counts: BoolArray
@@ -230,15 +231,15 @@ class FrameLog:
 
     @property
     def is_idle(self) -> bool:
-        """True where nothing came ahead of the clock."""
+        """True if no frame is ahead of the clock."""
         return self.ahead is None or self.ahead.is_empty
 
 
 class RepeatGate:
-    """Gate that lets pass what a stream has not had before, and corrects what has passed.
+    """Gate that excludes repeated audio, and corrects the totals afterwards.
 
-    Of a window of speech what is new counts: ``embed_part`` embeds it alone, by feature. Where the
-    speech is not kept the whole embedding counts by the share that is new.
+    If only part of a window of speech is new, ``embed_part`` embeds this part, by feature. If the
+    speech is not stored, the whole embedding is weighted by the new fraction.
     """
 
     def __init__(
@@ -262,7 +263,7 @@ class RepeatGate:
 
     @property
     def seconds(self) -> float:
-        """Speech that was left out."""
+        """Excluded speech in seconds."""
         return self._repeated / TICKS_PER_SECOND
 
     def pop_notices(self) -> list[tuple[int, Notice]]:
@@ -273,7 +274,7 @@ class RepeatGate:
     def select_new_windows(
         self, tracks: Mapping[str, Track]
     ) -> dict[str, list[tuple[SpeechWindow, AnyArray]]]:
-        """Select windows of speech of which nothing repeats, with their embeddings, by feature."""
+        """Select windows of speech without repetitions, with their embeddings, by feature."""
         return {
             name: [
                 (window, value)
@@ -287,9 +288,9 @@ class RepeatGate:
     def process(
         self, frames: Frames, recording: int, decisions: Sequence[Decision], *, last: bool = False
     ) -> tuple[Frames, list[Correction]]:
-        """Return what counts at once of a further run of ticks, and corrections.
+        """Process further ticks; return the frames that count at once, and corrections.
 
-        Decisions are those that fall into the run. ``last``: the stream is over.
+        ``decisions`` are those within these ticks. ``last`` is true at the end of the stream.
         """
         start, arrived = self._end, self._end + len(frames.speech)
         if recording != self._recording:
