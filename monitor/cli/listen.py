@@ -132,8 +132,8 @@ def command(options: ListenOptions) -> int:
     monitor listen -p us.npz --watch me --through meeting --budget 6
 
     Audio is processed in memory and never stored. Records are those of `monitor replay`, plus the
-    lag of each reading. Ctrl-C ends normally. On a slow machine the slowest feature skips audio
-    first, and the records mark it.
+    lag of each reading. Ctrl-C ends normally. If the machine is too slow, the slowest feature skips
+    some audio, and the records show how much.
     """
     from monitor.alerts.early_warnings import Forecast
     from monitor.protocols import LiveSource

@@ -266,8 +266,8 @@ class AlertOptions:
     )
     share: float | None = option(
         "--false-alarms",
-        "False-alarm rate that sets --alert FIELD, such as 5%. The threshold is exceeded by at "
-        "most this fraction of other people's whole streams.",
+        "Set --alert FIELD by its false-alarm rate, such as 5%. At most this fraction of other "
+        "people's whole streams exceeds the threshold.",
         type=Share(),
     )
     horizon: float | None = setting(
@@ -433,7 +433,8 @@ class LedgerOptions:
 
     ledger: Path | None = option(
         "--ledger FILE.db",
-        "Add to the speaker's earlier sessions in a ledger. Evidence continues from them.",
+        "Continue the speaker's sessions in this ledger. Evidence continues from them, and this "
+        "session is added.",
         type=click.Path(path_type=Path, dir_okay=False),
     )
     ledger_every: float = setting(
@@ -497,7 +498,7 @@ class ProtectedVoiceOptions:
     )
     protected_population: str | None = option(
         "--protected-population FILE",
-        "The same people enrolled and calibrated on speech protected by METHOD. Without this "
+        "The same people, enrolled and calibrated on speech protected by METHOD. Without this "
         "attacker, who knows the method, the bits do not measure protection. [default: none]",
     )
     protect_seed: int | None = setting(

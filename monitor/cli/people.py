@@ -82,7 +82,7 @@ class PeopleOptions:
 @click.command("people", cls=HelpCommand, short_help="Show who is enrolled, or delete them.")
 @with_options(PeopleOptions)
 def command(options: PeopleOptions) -> int:
-    """Show who is enrolled in FILE.npz and who is separable, or delete people.
+    """Show who is enrolled in FILE.npz and which people are separable, or delete people.
 
     DIR is the folder of people who enrolled at the page (`monitor doctor` names it).
 

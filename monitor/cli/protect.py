@@ -72,7 +72,7 @@ class BudgetOptions:
     silence: bool = option("--silence", "Replace removed speech with silence. [default: cut it]")
     protected_population: str | None = option(
         "--protected-population FILE",
-        "The same people enrolled and calibrated on speech protected by METHOD. Attackers who "
+        "The same people, enrolled and calibrated on speech protected by METHOD. Attackers who "
         "know the method are then tested too.",
     )
     tries: int | None = setting(

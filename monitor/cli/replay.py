@@ -210,8 +210,8 @@ class BatchOptions:
     )
     summary: Path | None = option(
         "--summary FILE.csv|.parquet",
-        "Table with a row per recording or person. It needs --each or --turns. Parquet needs the "
-        "extra 'tables'.",
+        "Write a table, one row per recording or person. It needs --each or --turns. Parquet "
+        "needs the extra 'tables'.",
         type=click.Path(path_type=Path, dir_okay=False),
     )
 
@@ -387,12 +387,12 @@ class SpeakerTurnOptions:
 
     turns: str | None = option(
         "--turns FILE|-",
-        "Turns of speakers, to follow each person separately. Formats are RTTM, Audacity labels, "
+        "Speaker turns, to measure each person separately. Formats are RTTM, Audacity labels, "
         "ELAN or Praat with one tier per person, and transcripts with speaker names.",
     )
     per_channel: bool = option(
         "--per-channel",
-        "Follow each channel separately. Use it for calls with one person per channel.",
+        "Measure each channel separately. Use it for calls with one person per channel.",
     )
     alert_for: tuple[str, ...] = shared(alert_for_option)
 
@@ -472,7 +472,8 @@ def command(options: ReplayOptions) -> int:
     """Measure how many bits of identity a RECORDING discloses, second by second.
 
     A RECORDING is a sound file (wav, flac, ogg, opus, mp3, ...), ready-made frames (.npz, .jsonl),
-    or - for a WAV on standard input. Several are joined into one, or measured separately (--each).
+    or - for a WAV on standard input. Several recordings are joined, or measured separately with
+    --each.
 
     \b
     monitor replay talk.flac --plot talk.png

@@ -65,7 +65,7 @@ class ServeOptions:
     )
     store: str | None = option(
         "-p, --population FILE",
-        "Population beside which people are enrolled. [default: the shipped readers]",
+        "Other people with whom the attacker compares each voice. [default: the shipped readers]",
     )
     enrol_seconds: float = setting(
         "enrol-seconds D", "Speech seconds per template.", type=Seconds(), default="60"
@@ -93,11 +93,11 @@ def command(options: ServeOptions) -> int:
     Any address other than 127.0.0.1 needs a certificate (docs/serve.md). Audio goes from the
     browser's microphone to this program only, and is never stored. Templates are stored. They are
     biometric data, in files that only you can read. "Forget me" or `monitor people DIR --forget
-    NAME` deletes one. `monitor people DIR` shows who is separable. `-p` of `monitor listen` and
-    `monitor replay` reads such a file.
+    NAME` deletes a template. `monitor people DIR` shows which people are separable. `monitor
+    listen` and `monitor replay` accept these files with -p.
 
-    The address contains a token, new each time unless MONITOR_WEB_TOKEN sets one. Anyone with it
-    can enrol, listen and forget. Needs the extra 'web'. Ctrl-C ends it.
+    The address contains a token, which is new each time unless MONITOR_WEB_TOKEN sets it. Anyone
+    with the token can enrol, listen and forget. Needs the extra 'web'. Ctrl-C ends the program.
     """
     import secrets
     import threading

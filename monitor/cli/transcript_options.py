@@ -202,8 +202,8 @@ class LiveTurns:
 
     turns: str | None = option(
         "--turns -",
-        "Follow each person separately. A live diariser writes RTTM to standard input as they "
-        "speak.",
+        "Measure each person separately, by turns in RTTM that a live diariser writes to standard "
+        "input.",
     )
     turns_delay: float | None = setting(
         "turns-delay SECONDS",

@@ -1,4 +1,4 @@
-"""Speak through the monitor: a microphone that keeps to a budget."""
+"""Relay of your voice to other programs, within a budget of bits."""
 
 from monitor.protocols import CLEAR, MUTED
 from monitor.relay.gate import Gate, RelayPath

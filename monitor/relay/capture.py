@@ -1,4 +1,4 @@
-"""The source that a sound server records for this program, and whether it moves it."""
+"""The input that a sound server records for this program, and its changes."""
 
 from __future__ import annotations
 

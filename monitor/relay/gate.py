@@ -1,4 +1,4 @@
-"""Gate: sound is measured before it is sent, and nothing exceeds the budget."""
+"""`Gate` measures sound against a budget, before sending it unless the delay is 0."""
 
 from __future__ import annotations
 

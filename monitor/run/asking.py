@@ -1,4 +1,4 @@
-"""The alert rules of a run, which are asked about each person by themselves."""
+"""Alert rules of a run, applied to each person separately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many recordings, one run each, by several processes, in one table."""
+"""Runs of many recordings in several processes, with one table of results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pace of a run: ahead where its source is recorded, with load shedding where it is live."""
+"""Pace of a run: recordings are read ahead, and live sources skip audio under load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checkpoint of a run: what it may be resumed with, and when it is saved."""
+"""Checkpoints of a run: when they are saved, and which settings they need to resume."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Saves:
 
     Args:
         log, file: of the run, opened, and its description.
-        source: resumable if its provenance is known.
+        source: source of the run, which is resumable if its provenance is known.
         configure: composes the settings that must be the same for the run to be resumed.
         clock: wall seconds.
 
     Raises:
-        UsageError: the run is to be resumed, and its source cannot be repeated.
+        UsageError: the run should be resumed, but its source cannot be read again.
     """
 
     def __init__(
@@ -56,23 +56,23 @@ class Saves:
 
     @property
     def can_resume(self) -> bool:
-        """True where an interrupted run could be resumed now."""
+        """True if the run could be resumed after an interruption now."""
         return self._can_resume and self._checkpoint.path.exists()
 
     def load(
         self, monitor: Monitor | MonitorPair, totals: RunTotals, stateful: Sequence[Stateful]
     ) -> None:
-        """Restore a run, and its log, as they were last saved."""
+        """Restore a run and its log from the last save."""
         self._log.go_on_at(self._checkpoint.load(monitor, totals, stateful))
 
     def discard(self) -> None:
-        """Remove the checkpoint of the run that is overwritten now."""
+        """Remove the checkpoint of the previous run in this log."""
         self._checkpoint.remove()
 
     def save_after_reading(
         self, monitor: Monitor | MonitorPair, totals: RunTotals, stateful: Sequence[Stateful]
     ) -> None:
-        """Save the run where it was last saved some time ago."""
+        """Save the run, unless it was saved within the last second."""
         if self._can_resume and self._clock() - self._saved >= CHECKPOINT_SECONDS:
             self._log.flush()
             self._checkpoint.save(monitor, totals, stateful, self._log.offset)

@@ -1,10 +1,9 @@
-"""Keeps the part of a recording within a budget of bits; cuts, silences or protects the rest.
+"""Scrubbing keeps parts of a recording within a budget of bits, and removes or protects the rest.
 
 A recording is divided at its pauses. Every candidate is measured as it would be published. The
-strongest of several attackers may never exceed the budget. Stretches that disclose least per second
-come first. Halving finds how many of these the budget allows. Then each of the others is tried
-beside them. Evidence grows almost always with more speech, but not always: a longer choice of other
-stretches may exist.
+strongest of several attackers may never exceed the budget. Stretches with the fewest bits per
+second come first. Halving finds how many of these the budget allows. Then each of the others is
+tried in addition. Evidence does not always grow with more speech, so a longer selection may exist.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Divides a recording at its pauses, and chooses the stretches that are kept."""
+"""Division of a recording at its pauses, and the choice of stretches to keep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server of the page that listens: its routes, and the websocket that brings the sound."""
+"""Server of the page of `monitor serve`: its routes, and the websocket for audio."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of templates of those who enrolled at the page: a private file each, by name."""
+"""Folder with the templates of people who enrolled at the page, one private file per person."""
 
 from __future__ import annotations
 

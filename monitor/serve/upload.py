@@ -1,4 +1,4 @@
-"""A recording dropped onto the page: in memory alone, opened as `monitor replay` opens it."""
+"""A recording dropped onto the page. It stays in memory, and is opened as in `monitor replay`."""
 
 from __future__ import annotations
 

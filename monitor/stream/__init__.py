@@ -1,4 +1,4 @@
-"""Follows one stream: sums the frames of a voice, and makes a reading every second."""
+"""Measurement of one stream, which adds up a voice's frames and makes a reading every second."""
 
 from __future__ import annotations
 

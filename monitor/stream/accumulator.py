@@ -1,4 +1,4 @@
-"""Frames on their way into the running sketches."""
+"""`FrameAccumulator` adds frames to the running sketches."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from monitor.types import (
 
 
 def check_frames(frames: Frames, features: Mapping[str, FeatureSpec]) -> None:
-    """Refuse (UsageError) invalid frames, before anything of a stream changes."""
+    """Raise UsageError for invalid frames, before the stream changes."""
     speech = real_numbers(frames.speech, "decisions of speech")
     if speech.ndim != 1 or speech.dtype != np.bool_:
         raise UsageError(
@@ -66,14 +66,14 @@ _NOTHING = Track(np.empty(0, np.intp), np.empty(0, np.intp))
 
 
 class FrameAccumulator:
-    """Accumulator of frames that looks ahead to the next readings and learns up to each in turn.
+    """Accumulator of frames, which computes the totals of several readings at once.
 
-    Looking ahead is separate from learning, so that many readings can be computed together. At each
-    reading the sketches have the state that one reading at a time would give them.
+    `moments` computes totals at coming readings, and `learn` adds the frames up to one of them. The
+    sketches at a reading do not depend on how many readings are computed together.
 
     Attributes:
         arrived, tick: ticks received, and ticks added to the sketches.
-        carried: totals from earlier streams that it began with.
+        carried: totals of earlier streams at the start.
     """
 
     def __init__(self, features: Mapping[str, FeatureSpec], followed: Collection[str] = ()) -> None:
@@ -103,7 +103,7 @@ class FrameAccumulator:
 
     @property
     def totals(self) -> FeatureTotals:
-        """A copy of all totals, those of earlier streams included."""
+        """Copy of all totals, including those of earlier streams."""
         return FeatureTotals(
             self._speech,
             {name: sketch.total.copy() for name, sketch in self.sketches.items()},
@@ -115,7 +115,7 @@ class FrameAccumulator:
         )
 
     def resume_from(self, totals: FeatureTotals) -> None:
-        """Start from earlier streams' totals; StoreError where they are of other features."""
+        """Start from earlier streams' totals; StoreError if they have other features."""
         for name, sketch in self.sketches.items():
             total = totals.totals.get(name)
             if total is None or total.shape != sketch.total.shape:
@@ -134,15 +134,15 @@ class FrameAccumulator:
 
     @property
     def waiting(self) -> int:
-        """Ticks that arrived and are not in the sketches yet."""
+        """Number of ticks that have arrived but are not in the sketches yet."""
         return int(self._ahead.shape[0])
 
     def check(self, frames: Frames) -> None:
-        """Refuse (UsageError) a run of ticks with impossible frames."""
+        """Raise UsageError for impossible frames."""
         check_frames(frames, self._features)
 
     def add(self, frames: Frames) -> None:
-        """Take in a further run of ticks, which `check` has accepted."""
+        """Add further ticks, which `check` has accepted."""
         start = self.arrived
         self.arrived += frames.speech.shape[0]
         silent = frames.speech[max(self.tick - start, 0) :]  # all, unless resumed further on
@@ -176,9 +176,9 @@ class FrameAccumulator:
         self._early[name] = early if before is None else before.joined(early)
 
     def moments(self, ticks: list[int], *, everything: bool = False) -> Moments:
-        """Compute the totals at these ticks, increasing, all of which came in.
+        """Compute the totals at these increasing ticks, which have all arrived.
 
-        With ``everything`` the stream is over, and frames after the last tick count at that tick.
+        If ``everything``, the stream is over, and frames after the last tick count at that tick.
         """
         ahead = self._ahead[: ticks[-1] - self.tick]
         speech = self._speech + np.concatenate(([0], np.cumsum(ahead)))
@@ -248,7 +248,7 @@ class FrameAccumulator:
         return track, slice(first, ends[-1]), np.array(ends) - first
 
     def learn(self, moments: Moments, r: int) -> None:
-        """Learn everything up to one of these moments."""
+        """Add everything up to one of these moments to the sketches."""
         for name, sketch in self.sketches.items():
             running = moments.totals[name]
             sketch.total[:] = running.totals[r]
@@ -259,7 +259,7 @@ class FrameAccumulator:
         self.tick, self._speech = moments.ticks[r], int(moments.speech[r])
 
     def correct(self, corrections: Iterable[Correction]) -> None:
-        """Take in corrections, in order of their ticks."""
+        """Add corrections, in order of their ticks."""
         # a stream that was resumed further on was corrected before
         self._corrections += [
             correction for correction in corrections if correction.tick >= self.tick
@@ -278,7 +278,7 @@ class FrameAccumulator:
             yield self._corrections.pop(0)
 
     def apply(self, correction: Correction) -> None:
-        """Count otherwise what was counted, as far as it belongs to what is summed up."""
+        """Correct the totals, as far as the correction concerns them."""
         counts = correction.counts[correction.speech > self.uncorrected]
         self._speech += 2 * int(np.count_nonzero(counts)) - counts.size
         for name in self.sketches.keys() & correction.frames.keys():
@@ -298,7 +298,7 @@ class FrameAccumulator:
                 self._early[name] = reduce(EarlyFrames.joined, parts)
 
     def forget(self) -> None:
-        """Reset the sketches and the clock of speech; the stream continues."""
+        """Reset the sketches and the speech time. The stream continues."""
         self.uncorrected = self.tick
         for sketch in self.sketches.values():
             sketch.total[:] = 0
@@ -307,7 +307,7 @@ class FrameAccumulator:
         self._early, self._begins = {}, False  # a window that grows may be of what is forgotten
 
     def tidy(self, *, everything: bool = False) -> None:
-        """Drop what is in the sketches. Copy, so that a last tick does not keep its long block."""
+        """Drop frames that are in the sketches. Copy the others, to release their long blocks."""
         self._ahead = self._ahead.copy()
         self._early = self._select_early()
         for name, track in self._waiting.items():
@@ -336,7 +336,7 @@ class FrameAccumulator:
         return plain, arrays
 
     def restore(self, plain: AccumulatorState, arrays: Mapping[str, AnyArray]) -> None:
-        """Restore a ``state``, fresh; frames must then come in from the first tick again."""
+        """Restore a ``state`` into an unused object. Then add frames again from the first tick."""
         if set(plain["frames"]) != set(self.sketches):
             raise StoreError(f"the checkpoint does not fit: it is not of {'+'.join(self.sketches)}")
         for name, sketch in self.sketches.items():

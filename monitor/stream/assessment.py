@@ -1,4 +1,4 @@
-"""The attacker's assessment of a moment, in the figures of a reading."""
+"""The attacker's assessment of one moment, with the figures of a reading."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ _NO_GUIDES = Guides(0.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """The attacker's assessment of one moment, independent of those before it.
+    """The attacker's assessment of one moment, which does not depend on earlier ones.
 
-    Named as in a `Reading`. Figures of evidence are None without evidence. A `ReadingBuilder`
-    adds the fields after ``waits``.
+    Fields have the names of a `Reading`. Figures of evidence are None without evidence. A
+    `ReadingBuilder` adds the fields after ``waits``.
 
     Attributes:
         posterior: probability of each speaker, (N,).
         ratios: log2 of each speaker's likelihood ratio, (N,).
-        waits: speech is too short for a speaker embedding, so there is no figure yet.
+        waits: whether speech is too short for a speaker embedding, so there is no figure yet.
         speech: seconds of all speech.
-        excluded_seconds: of these, seconds of segments that were not chosen; None without segments.
-        chosen: which of the choices, as of `SpeakerSegments.parts`.
-        stretches: seconds and evidence of the watched voice's stretches, once another is mixed in.
+        excluded_seconds: seconds of speech in segments that were not chosen; None without segments.
+        chosen: index of the chosen part of `SpeakerSegments.parts`.
+        stretches: seconds and evidence of the watched voice's stretches, once another voice is
+            mixed in.
         is_of_stretches: whether the figures are of these stretches.
     """
 
@@ -65,7 +66,7 @@ class Assessment:
 def most_probable(
     posterior: FloatArray, names: Sequence[str], count: int
 ) -> list[list[tuple[str, float]]]:
-    """Return the most probable speakers of each row, best first; of equals, the first enrolled.
+    """Return the most probable speakers of each row, best first. Ties go to the first enrolled.
 
     Example:
         >>> most_probable(np.array([[0.2, 0.5, 0.3]]), ["ann", "bob", "eve"], 2)
@@ -81,7 +82,7 @@ def most_probable(
 
 
 class Assessor:
-    """Assessor of what a `Weigher` made of R moments."""
+    """Converter of a `Weigher`'s results at R moments to assessments."""
 
     def __init__(self, model: AttackerModel) -> None:
         self._model = model

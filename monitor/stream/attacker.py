@@ -1,7 +1,7 @@
-"""The modelled attacker: from running sketches to ranks, posteriors and bits.
+"""The modelled attacker, which turns running sketches into ranks, posteriors and bits.
 
 Sources: docs/method.md sections 4 (lengths), 5 (posteriors, expected bits) and 10 (likelihood
-ratios). ``benchmarks/scale.py`` shows what bounds the work at a time.
+ratios). ``benchmarks/scale.py`` measures the cost.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from monitor.stream.weigher import Weigher
 from monitor.types import AnyArray, FloatArray
 
 _BATCH = 1 << 22
-"""Most candidates, of all moments together, weighed at a time."""
+"""Maximum candidates, of all moments together, weighed at once."""
 _DEFAULTS = AttackerSettings()
 
 
@@ -33,14 +33,14 @@ class Attacker(AttackerModel):
 
     Args:
         population: templates, and rank models unless ``rank_models`` are given.
-        features: names, in any order: that of the rank model counts.
-        watch: the speaker to follow, or None.
-        session: ``"cross"`` or ``"same"``: which rank model to use. Without a cross-session rank
-            model the same-session one is used, and ``same_session_biased`` is True.
-        rank_models, template_seconds: as of `MonitorSettings`.
+        features: names in any order. The rank model determines the order used.
+        watch: the watched speaker, or None.
+        session: ``"cross"`` or ``"same"``, to select the rank model. Without a cross-session rank
+            model, the same-session one is used, and ``same_session_biased`` is True.
+        rank_models, template_seconds: as in `MonitorSettings`.
 
     Raises:
-        UsageError: an unknown feature or speaker, or a crowd that makes no sense.
+        UsageError: an unknown feature or speaker, or an invalid crowd.
         StoreError: there is no rank model for these features.
     """
 
@@ -63,7 +63,7 @@ class Attacker(AttackerModel):
         self._weigher, self._assessor = Weigher(self, self.scorer), Assessor(self)
 
     def assess(self, sketches: Mapping[str, AnySketch], speech_seconds: float) -> Assessment:
-        """Assess a sketch of each feature at T speech seconds; exact zeros before any frame."""
+        """Assess one sketch per feature at T speech seconds; bits are 0 before any frame."""
         totals = {}
         for name in self.features:
             frames = np.array([sketches[name].frames])
@@ -113,7 +113,7 @@ class Attacker(AttackerModel):
         cache: dict[tuple[str, str, bytes], Any],
         conditions: Sequence[Condition | None] | None = None,
     ) -> dict[str, FloatArray]:
-        """Compute figures of ``assess_each``, named as in a reading, without limits: (R,) each.
+        """Compute the figures of `assess_each` without limits, named as in a reading: (R,) each.
 
         Missing figures are NaN. ``rank_bits`` needs a rank model of one feature. The cache serves
         attackers with the same templates and the same R moments.
@@ -126,15 +126,15 @@ class Attacker(AttackerModel):
         """Score R stretches of speech against every template, by totals (R, M) and T, (R,).
 
         Returns:
-            raw scores of each feature and, of several, ``"joint"``: their sum as the rank model
-            weighs them at T, by which the posterior ranks. Each of shape (R, N).
+            raw scores of each feature, shape (R, N). With several features, ``"joint"`` is their
+                sum with the rank model's weights at T, which determines the posterior's order.
         """
         return self._weigher.scores(totals, speech_seconds)
 
     def rank_posterior(self, sketch: AnySketch, feature: str, speech_seconds: float) -> FloatArray:
         """Compute ``gamma_{r_j}`` of every candidate, by the rank alone: shape (N,).
 
-        Tied candidates share their ranks' mean; the floor e of the live rank model is mixed in.
+        Tied candidates get the mean over their ranks. The rank model's floor e is mixed in.
         """
         scores = self.scorer.score_first_sessions(feature, sketch)
         point = self.alone[feature].rank_model.evaluate_at(speech_seconds)

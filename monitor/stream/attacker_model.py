@@ -42,16 +42,16 @@ from monitor.stream.posterior import (
 from monitor.types import FloatArray
 
 MOST_COMPARED = 300
-"""Most enrolled people that `AttackerModel.contradiction` compares with each other."""
+"""Maximum enrolled people that `AttackerModel.contradiction` compares with each other."""
 _FIRST_SECONDS = 0.1
-"""Shorter than any length that is calibrated."""
+"""A length below all calibrated ones."""
 MATCHING_SECONDS = 10.0
 """Seconds of speech at which a notice states the evidence of matching templates."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttackerSettings:
-    """Settings of an `Attacker`, named as in `Monitor`; UsageError where they make no sense."""
+    """Settings of an `Attacker`, named as in `MonitorSettings`; UsageError if invalid."""
 
     top: int = 5
     among: Sequence[float] | None = None
@@ -66,25 +66,26 @@ class AttackerSettings:
 
 @dataclass(frozen=True, eq=False)
 class AttackerModel:
-    """Model of the attacker: its rank models at one template length, and the names it compares.
+    """Model of the attacker: rank models at one template length, and the candidates' names.
 
     Attributes:
-        rank_model: of all features.
-        session: kind of session that it is of.
+        rank_model: rank model of all features.
+        session: session of the rank model in use.
         same_session_biased: whether a same-session rank model replaces a cross-session one.
         length: common length of the templates.
-        names, left_out: the N speakers compared, and those with too short templates.
-        watched_index: the watched speaker's index among them; None where local bits are not
-        measured.
-        evidence_model: rank model of the likelihood ratios, without features of words where those
-            have none; None without ratios.
-        no_evidence_reason: why the rank model of all features has no ratios; empty if it has.
-        models: posterior model of each set of features that has one.
+        names, left_out: the N candidates, and speakers with too short templates.
+        watched_index: the watched speaker's index in ``names``; None if local bits are not
+            measured.
+        evidence_model: rank model with the likelihood ratios. It excludes features of words without
+            ratios. None without ratios.
+        no_evidence_reason: reason why the rank model of all features has no ratios; empty if it
+            has.
+        models: posterior models by set of features.
         frame_seconds: seconds of a frame of each feature.
         discerning: features that separate impostors from enrolled speakers.
-        among: sizes of crowds.
+        among: crowd sizes.
         enrolled_prior: probability, before any speech, that one of the N speaks.
-        top: how many of the most probable speakers to name.
+        top: number of most probable speakers to name.
     """
 
     rank_model: RankModel
@@ -114,7 +115,7 @@ class AttackerModel:
         template_seconds: float | None,
         settings: AttackerSettings,
     ) -> AttackerModel:
-        """Choose rank models and length; arguments and errors as of `Attacker`."""
+        """Choose rank models and length; arguments and errors as in `Attacker`."""
         check_features(population, features)
         position = None if watch is None else population.index(watch)
         chosen = choose_rank_model(rank_models, tuple(features), session)
@@ -160,32 +161,32 @@ class AttackerModel:
 
     @property
     def scoring(self) -> Scoring:
-        """Common template length, and who has it."""
+        """Common template length, and the speakers who have it."""
         return self.length.scoring
 
     @property
     def withheld(self) -> str:
-        """Reason why the watched speaker has no figures; empty where there are some."""
+        """Reason why the watched speaker has no figures; empty if there are figures."""
         return self.length.withheld
 
     @property
     def length_notice(self) -> str:
-        """Notice of a length that is shorter than usual, or off the grid; or empty."""
+        """Notice about a template length that is short, or outside the grid; empty otherwise."""
         return self.length.notice
 
     @property
     def watched(self) -> bool:
-        """True where local bits are measured."""
+        """True if local bits are measured."""
         return self.watched_index is not None
 
     @cached_property
     def speakers(self) -> int:
-        """Number N of speakers compared."""
+        """Number N of candidates."""
         return len(self.names)
 
     @cached_property
     def ceiling(self) -> float:
-        """The most bits that N speakers allow: log2 N."""
+        """Maximum closed-set bits for N speakers, log2 N."""
         return float(np.log2(self.speakers))
 
     @cached_property
@@ -200,7 +201,7 @@ class AttackerModel:
 
     @cached_property
     def least_shares(self) -> FloatArray:
-        """Least share of speech that must have frames of each feature, (F,)."""
+        """Minimum fraction of speech with frames, for each feature, (F,)."""
         return np.array([get_least_share(name) for name in self.features])
 
     @cached_property
@@ -211,17 +212,17 @@ class AttackerModel:
 
     @property
     def reachable_bits(self) -> float:
-        """The most closed-set bits of a reading: some probability is held back for a mistake."""
+        """Maximum closed-set bits of a reading, since some probability is reserved for errors."""
         return self.most_bits("closed_set_bits")
 
     @property
     def support_bits(self) -> float | None:
-        """Most bits of evidence that calibration can support; None without evidence."""
+        """Maximum evidence that calibration supports; None without evidence."""
         ratios = self.joint.ratios
         return None if ratios is None else float(ratios.rank_model.support.max())
 
     def _find_nearest_cell(self, seconds: float) -> tuple[float, float] | None:
-        """Return T and mean evidence of the calibrated cell of the nearest T, then nearest D."""
+        """Return T and mean evidence of the calibrated cell with the nearest T, then nearest D."""
         rows = () if self.evidence_model is None else self.evidence_model.rows
         cells = [row for row in rows if row.get("evidence_bits") is not None]
         if not cells:
@@ -232,7 +233,7 @@ class AttackerModel:
 
     @cached_property
     def first_evidence(self) -> tuple[float, float] | None:
-        """The first calibrated T and mean evidence there, or None: the guides begin there."""
+        """First calibrated T, and the mean evidence there, where guides begin; or None."""
         cell = self._find_nearest_cell(_FIRST_SECONDS)
         if self.joint.ratios is None or cell is None:
             return None
@@ -247,7 +248,7 @@ class AttackerModel:
         return Bystanders(self.names, watched, self.among[-1], level)
 
     def matching_bits(self, condition: Condition) -> float | None:
-        """Return the mean evidence of a voice's first 10 s if templates sounded as the stream does.
+        """Return the mean evidence of 10 s of speech if templates matched the stream's conditions.
 
         In bits; None if calibration does not cover that length.
         """
@@ -269,8 +270,8 @@ class AttackerModel:
     def contradiction(self, population: Population) -> tuple[float, float]:
         """Test whether the enrolled contradict the ratios: an e-value, and their mean ratio.
 
-        Above 20 the calibration is rejected at 5 % (docs/method.md section 10). 1 and 1 without
-        ratios, or where more are enrolled than `MOST_COMPARED`.
+        Above 20, the calibration is rejected at 5 % (docs/method.md section 10). Both are 1 without
+        ratios, or if more people than `MOST_COMPARED` are enrolled.
         """
         ratios, model = self.joint.ratios, self.evidence_model
         if ratios is None or model is None or self.speakers > MOST_COMPARED:
@@ -279,12 +280,12 @@ class AttackerModel:
         return e_value(means), float(means.mean())
 
     def expected_alone(self, feature: str | None, speech_seconds: float) -> float:
-        """Return what a voice discloses on average by one feature, or by all (None), bits."""
+        """Return the average bits of a voice by one feature, or by all features (None)."""
         model = self.joint if feature is None else self.alone[feature]
         return model.expected.evaluate_at(speech_seconds).value
 
     def most_bits(self, field: str) -> float:
-        """Return a bound on a field of readings, from its rank models; infinity where unknown."""
+        """Return the largest possible value of a bits field of readings; infinity if unknown."""
         name, _, last = field.rpartition(".")
         if field == "evidence_bits" and self.support_bits is not None:
             return self.support_bits
@@ -320,7 +321,7 @@ class _PosteriorModels:
     watched_index: int | None
 
     def create(self, rank_model: RankModel) -> PosteriorModel:
-        """Create the one of a rank model, with likelihood ratios where it has any."""
+        """Create the posterior model of a rank model, with likelihood ratios if it has any."""
         ratios, population, scoring = None, self.population, self.length.scoring
         evidence_model = choose_evidence_model(population, self.rank_models, rank_model)
         if evidence_model is not None and not self.length.withheld:

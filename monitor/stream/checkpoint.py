@@ -1,4 +1,4 @@
-"""The checkpoint of a run: all that it needs to be resumed as if it had never stopped."""
+"""Checkpoints of a run, from which it resumes exactly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Audio, words and ready-made frames, brought to a stream's clock."""
+"""Converters of audio, words and ready-made frames to a stream's clock."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from monitor.types import TICKS_PER_SECOND, Block, Frames, Track, Tracks, Words
 
 
 class BlocksToTicks:
-    """Converter from audio blocks to runs of ticks, with each recording's place on the stream.
+    """Converter of audio blocks to frames at ticks of the stream.
 
     Args:
-        features: those of audio.
-        channel: the channel to process, counted from 1; None mixes all of them.
+        features: features of audio.
+        channel: the channel to process, counted from 1; None mixes all channels.
         skip: frames complete by this tick need not be computed.
-        levels, conditions: whether to compute these as well.
-        landmarks: whether to compute these and the waveform, by which audio is known again.
+        levels, conditions: whether to compute sound levels, and sound conditions.
+        landmarks: whether to compute landmarks and waveform, by which audio is recognised again.
 
     Attributes:
-        key: recording and sample rate of the audio now; None between recordings.
+        key: current recording and sample rate; None between recordings.
     """
 
     def __init__(
@@ -56,26 +56,26 @@ class BlocksToTicks:
 
     @property
     def ticks(self) -> int:
-        """Ticks of audio that went in: more than came out, as resampling takes its time."""
+        """Ticks of audio received. Because of resampling, fewer ticks have been returned."""
         return self.count_ticks(0)
 
     @property
     def seconds(self) -> float:
-        """Seconds of audio that went in."""
+        """Seconds of audio received."""
         if self.key is None:
             return self._ticks / TICKS_PER_SECOND
         return self._began / TICKS_PER_SECOND + self._samples / self.key[1]
 
     def count_ticks(self, samples: int) -> int:
-        """Count ``ticks`` as if this many further samples of the recording had come."""
+        """Return `ticks` after this many further samples of the recording."""
         if self.key is None:
             return self._ticks
         return self._began - (-(self._samples + samples) * TICKS_PER_SECOND // self.key[1])
 
     def process(self, block: Block) -> list[Frames]:
-        """Return what a block completes, after the end of the recording before it.
+        """Process a block; return the completed frames, first those of an ended recording.
 
-        Raises SourceError where the block makes no sense; nothing has changed then.
+        SourceError if the block is invalid. The stream is then unchanged.
         """
         columns_of(block, self._extractor.channel)
         key = (block.recording, block.rate)
@@ -88,7 +88,7 @@ class BlocksToTicks:
         return [*ended, self._counted(self._extractor.process(block))]
 
     def complete_before(self, recording: int) -> Frames | None:
-        """Complete the recording before this one, where there is one."""
+        """Complete the previous recording, if any."""
         another = self.key is not None and self.key[0] != recording
         return self.flush() if another else None
 
@@ -105,7 +105,7 @@ class BlocksToTicks:
 
 
 class BesideClock:
-    """Converter of words and ready-made frames to frames at their place on the clock."""
+    """Converter of words and ready-made frames to frames at ticks of the stream."""
 
     def __init__(self, front_end: FrontEnd) -> None:
         self._front_end = front_end
@@ -114,7 +114,7 @@ class BesideClock:
         self.begun = False
 
     def check(self, item: Words | Tracks) -> None:
-        """Refuse invalid words or tracks, before anything of the stream changes."""
+        """Raise an error for invalid words or tracks, before the stream changes."""
         if isinstance(item, Words):
             check_words(item)
         else:
@@ -122,7 +122,7 @@ class BesideClock:
             check_frames(Frames(np.empty(0, np.bool_), item.tracks), specs)
 
     def begin_recording(self, recording: int, tick: int) -> Frames | None:
-        """Begin a recording at this tick, and complete the one before."""
+        """Begin a recording at this tick, and complete the previous one."""
         if recording == self._recording:
             return None
         last = self.flush()
@@ -130,7 +130,7 @@ class BesideClock:
         return last
 
     def process(self, item: Words | Tracks) -> Frames:
-        """Return frames at ticks of the stream; they take no time."""
+        """Return frames at ticks of the stream, without any time of their own."""
         if not self.begun:  # features of words may keep the state of another stream
             for feature in self._front_end.word_features():
                 feature.reset()
@@ -141,7 +141,7 @@ class BesideClock:
         return self._frames(tracks)
 
     def flush(self) -> Frames | None:
-        """Complete the recording; then the next one begins."""
+        """Complete the recording, so that the next can begin."""
         features = self._front_end.word_features() if self.begun else []
         last = {feature.spec.name: feature.flush() for feature in features}
         for feature in features:
@@ -154,7 +154,7 @@ class BesideClock:
 
 
 def check_words(words: Words) -> None:
-    """Refuse words with impossible times."""
+    """Raise an error for words with impossible times."""
     times = (words.begins, words.ends, words.known)
     if any(
         column.shape != (len(words.texts),) or column.dtype.kind not in "iu" for column in times

@@ -1,4 +1,4 @@
-"""The sound of a stream, compared with that of the templates."""
+"""Sound conditions of a stream, compared with those of the templates."""
 
 from __future__ import annotations
 

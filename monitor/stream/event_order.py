@@ -1,4 +1,4 @@
-"""The losses and notices of a stream, in the order in which they happen."""
+"""Gaps and notices of a stream, in time order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The evidence of a stream: its sums, and those of any part of it that ends now."""
+"""Totals of a stream, and of any part of it that ends now."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from monitor.stream.totals import FeatureTotals
 from monitor.types import TICKS_PER_SECOND, AnyArray
 
 _SPACING = TICKS_PER_SECOND
-"""Ticks between marks, at least."""
+"""Minimum ticks between marks."""
 _MOST_MARKS = 48
 _NEWEST = 24
-"""Marks that are never thinned out."""
+"""Number of newest marks that are never thinned out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """All totals up to a tick of the stream, those of earlier streams included."""
+    """All totals up to a tick, including those of earlier streams."""
 
     tick: int
     totals: FeatureTotals
 
 
 class PrefixSums:
-    """Totals of a stream up to some of its ticks; those of a part are the difference of two.
+    """Totals of a stream up to several ticks. The difference of two gives the totals of a part.
 
-    Memory is bounded: marks are a second or more apart, the finer the later.
+    Marks are at least a second apart, and sparser in the past, so memory is bounded.
     """
 
     def __init__(self) -> None:
         self.marks: list[Mark] = []
 
     def add(self, tick: int, get_totals: Callable[[], FeatureTotals]) -> None:
-        """Keep the totals up to a tick, where the mark before it is far enough away."""
+        """Store the totals up to a tick, if the previous mark is far enough away."""
         if self.marks and tick - self.marks[-1].tick < _SPACING:
             return
         self.marks.append(Mark(tick, get_totals()))
@@ -46,19 +46,19 @@ class PrefixSums:
             self.marks = self.marks[:-_NEWEST:2] + self.marks[-_NEWEST:]
 
     def drop(self, since: int) -> None:
-        """Drop the marks from a tick on: what was counted up to them was corrected."""
+        """Drop the marks from a tick on, since their totals were corrected."""
         self.marks = [mark for mark in self.marks if mark.tick < since]
 
     def find(self, tick: int) -> Mark | None:
-        """Return the last mark up to a tick; None where the stream began later."""
+        """Return the last mark up to a tick; None if the stream began later."""
         return next((mark for mark in reversed(self.marks) if mark.tick <= tick), None)
 
 
 class Evidence(FrameAccumulator):
-    """The sums of one stream: totals so far, totals by moments ahead, and those of its past.
+    """Totals of one stream: now, at coming readings, and at earlier ones.
 
     Attributes:
-        past: sums up to earlier readings.
+        past: totals up to earlier readings.
     """
 
     def __init__(self, features: Mapping[str, FeatureSpec], followed: Collection[str] = ()) -> None:
@@ -66,7 +66,7 @@ class Evidence(FrameAccumulator):
         self.past = PrefixSums()
 
     def mark(self) -> None:
-        """Keep the totals up to now among those of the past."""
+        """Store the totals up to now in ``past``."""
         self.past.add(self.tick, lambda: self.totals)
 
     def since(self, tick: int) -> FeatureTotals:
@@ -84,12 +84,12 @@ class Evidence(FrameAccumulator):
         return totals if self.carried is None else totals - self.carried
 
     def apply(self, correction: Correction) -> None:
-        """Count otherwise what was counted; what was marked meanwhile is forgotten."""
+        """Correct the totals, and drop marks that have become wrong."""
         super().apply(correction)
         self.past.drop(correction.since)
 
     def forget(self) -> None:
-        """Forget all sums."""
+        """Reset all totals."""
         super().forget()
         self.past = PrefixSums()
 
@@ -100,7 +100,7 @@ class Evidence(FrameAccumulator):
         return plain, arrays | {f"marks/{name}": array for name, array in marks.items()}
 
     def restore(self, plain: AccumulatorState, arrays: Mapping[str, AnyArray]) -> None:
-        """Restore a ``state``, fresh; ValueError where no stream has it."""
+        """Restore a ``state`` into an unused object; ValueError if it is invalid."""
         super().restore(plain, arrays)
         self.past.marks = unpack_marks("marks/", arrays, self.totals)
         if len(self.past.marks) > _MOST_MARKS:
@@ -108,7 +108,7 @@ class Evidence(FrameAccumulator):
 
 
 def pack_marks(marks: Sequence[Mark], like: FeatureTotals) -> dict[str, AnyArray]:
-    """Return arrays with a row for each mark, of totals like these: ticks, counts and sums."""
+    """Pack marks into arrays of ticks, counts and sums, with one row per mark."""
     counts = []
     for tick, totals in ((mark.tick, mark.totals) for mark in marks):
         by_feature = [
@@ -127,7 +127,7 @@ def pack_marks(marks: Sequence[Mark], like: FeatureTotals) -> dict[str, AnyArray
 
 
 def unpack_marks(prefix: str, arrays: Mapping[str, AnyArray], like: FeatureTotals) -> list[Mark]:
-    """Restore marks from arrays of `pack_marks`; KeyError or ValueError where they do not fit."""
+    """Restore marks from arrays of `pack_marks`; KeyError or ValueError if they do not fit."""
     counts = arrays[f"{prefix}counts"]
     sums = {name: arrays[f"{prefix}of {name}"] for name in like.totals}
     if counts.shape[1:] != (2 + 2 * len(sums),) or counts.min(initial=0) < 0:

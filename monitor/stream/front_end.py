@@ -1,4 +1,4 @@
-"""The front end of a monitor: the features of its audio and its words."""
+"""Front end of a monitor: the features of its audio and words."""
 
 from __future__ import annotations
 

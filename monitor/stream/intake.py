@@ -1,4 +1,4 @@
-"""The way in: items of a stream, however it is cut, to frames on one clock."""
+"""`Intake` converts the items of a stream to frames on one clock, however they are cut."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ _TWO_CLOCKS = (
 
 
 class Intake:
-    """Converter of items to frames: audio keeps the clock, or ready-made frames do.
+    """Converter of items to frames. Either audio or ready-made frames determine the time.
 
-    Words and other frames lie beside that clock. Short blocks are collected, up to 1.2 s,
-    until the next reading is due.
+    Words and other frames are placed on this clock. Short blocks are collected, up to 1.2 s, until
+    the next reading is due.
 
     Args:
         front_end: the features.
-        specs: by name, what their frames look like.
-        channel: as of `BlocksToTicks`.
-        levels: whether to compute levels of sound, by which changes of channel are noticed.
+        specs: specs of the features' frames, by name.
+        channel: as in `BlocksToTicks`.
+        levels: whether to compute sound levels, by which changes of channel are detected.
 
     Attributes:
-        ticks: of the frames that came out.
+        ticks: ticks of frames returned so far.
         due: tick of the next reading, which ends the collection of short blocks.
         skip: frames complete by this tick need not be computed.
-        coverage: of speech by words; None where none come.
+        coverage: coverage of speech by words; None without words.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Intake:
         self.coverage: WordCoverage | None = None
 
     def create_block_reader(self) -> BlocksToTicks:
-        """Create what computes frames of the stream's audio."""
+        """Create a converter of the stream's audio to frames."""
         return BlocksToTicks(
             self.front_end.make(),
             self._channel,
@@ -79,31 +79,31 @@ class Intake:
 
     @property
     def has_begun(self) -> bool:
-        """True once something came in."""
+        """True once an item has arrived."""
         return bool(self.ticks) or self._reader is not None or self._beside.begun
 
     @property
     def block_reader(self) -> BlocksToTicks | None:
-        """Converter of the stream's audio; None before any."""
+        """Converter of the stream's audio; None before any audio."""
         return self._reader
 
     @property
     def has_beside(self) -> bool:
-        """True once words or ready-made frames came beside the clock."""
+        """True once words or accompanying frames have arrived."""
         return self._beside.begun
 
     @property
     def arrived(self) -> int:
-        """Ticks of all that came in, the place of a loss that comes now."""
+        """Ticks of all items so far, which is the position of a gap that arrives now."""
         if self._reader is None:
             return self.ticks
         return self._reader.count_ticks(self._samples)
 
     def process(self, item: Block | Frames | Words | Tracks) -> Iterator[Frames]:
-        """Yield the frames that one more item brings, run by run.
+        """Process an item; yield its frames, run by run.
 
-        UsageError where it keeps another clock than the items before it; SourceError or UsageError
-        where it makes no sense.
+        UsageError if the item has another clock than earlier items. SourceError or UsageError if it
+        is invalid.
         """
         if isinstance(item, Frames):
             if self._reader is not None:
@@ -180,7 +180,7 @@ class Intake:
         yield self._placed(self._beside.process(item), item.recording)
 
     def finish(self) -> Iterator[Frames]:
-        """Yield what only the end of the stream completes."""
+        """End the stream; yield the last frames."""
         yield from self.complete_collected()
         if self._reader is not None:
             yield self._placed(self._reader.flush(), self._recording)

@@ -1,4 +1,4 @@
-"""The parts that look at a stream beside its sums."""
+"""Observers of a stream, such as detectors of copies, repeats and speaker changes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from monitor.types import AnyArray
 
 
 class Observer(Protocol):
-    """Part that looks at a stream, and is saved and restored with it."""
+    """An observer of a stream, which is saved and restored with it."""
 
     def state(self) -> tuple[Mapping[str, Any], dict[str, AnyArray]]:
-        """Return what a replay of the stream would not restore: plain values and arrays."""
+        """Return the state that a replay would not restore, as plain values and arrays."""
 
     def restore(self, plain: Any, arrays: Mapping[str, AnyArray]) -> None:
         """Restore a ``state``, fresh."""
@@ -31,13 +31,13 @@ class Observers:
     """The observers of one stream.
 
     Attributes:
-        copies: of enrolled recordings.
-        repeats, gate: of audio that the stream has had before, and what lets the rest count.
-        conditions: its sound.
-        recordings: those that it consists of.
-        changes: of speaker or channel.
-        segments: between them; None where all is weighed as one voice.
-        second: another voice that takes turns; None where it is not looked for.
+        copies: detector of copies of enrolled recordings.
+        repeats, gate: detector of audio that repeats earlier audio, and the gate that excludes it.
+        conditions: sound conditions.
+        recordings: recordings of the stream.
+        changes: detector of changes of speaker or channel.
+        segments: segments between changes; None if all speech is weighed as one voice.
+        second: search for another voice that takes turns; None without a search.
     """
 
     copies: CopyFinder
@@ -50,7 +50,7 @@ class Observers:
     second: SecondVoice | None = None
 
     def _kept(self) -> dict[str, Observer]:
-        """Return those by name that a replay would not restore; it finds the others again."""
+        """Return the observers that a replay would not restore, by name."""
         observers: dict[str, Observer | None] = {
             "conditions": self.conditions,
             "recordings": self.recordings,
@@ -61,7 +61,7 @@ class Observers:
         return {name: observer for name, observer in observers.items() if observer is not None}
 
     def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-        """Return the states of all by name, plain values and arrays."""
+        """Return the states of all observers by name, as plain values and arrays."""
         states = {name: observer.state() for name, observer in self._kept().items()}
         arrays = {
             f"{name}/{key}": array

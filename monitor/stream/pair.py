@@ -1,4 +1,4 @@
-"""One voice measured twice, as it is and through an anonymiser, with the same settings."""
+"""`MonitorPair` measures one voice twice, clear and through an anonymiser."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from monitor.stream.stream import Event, StreamState
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Item, Words
 
 IGNORANT = "ignorant"
-"""Knows clear speech alone: templates and rank models of the clear side."""
+"""Attacker with templates and rank models of clear speech, unaware of the anonymiser."""
 INFORMED = "lazy-informed"
-"""Has enrolled protected speech, and has rank models calibrated on it."""
+"""Attacker with templates of protected speech, and rank models calibrated on it."""
 
 _ONE_KIND = (
     "the clear or the protected population has no rank model of evidence. Both sides show the "
@@ -39,23 +39,23 @@ class PairState(StreamState):
 
 
 class MonitorPair:
-    """Two sides of one stream on one clock: the readings of both appear together.
+    """Monitors of the clear and the protected side of one stream, with joint readings.
 
-    The source is read once. Losses and changes of speaker are those of the clear side and hold for
-    both. The protected side waits for the anonymiser: its latency comes on top of the lag.
+    The source is read once. Gaps and changes of speaker are detected on the clear side and apply to
+    both. Readings wait for the anonymiser, so its latency adds to the lag.
 
     Args:
-        clear: monitor of the clear voice; fresh, and asked about the source (`Monitor.fit_to`).
-        protect: blocks of audio to blocks of as much audio, protected.
-        population: templates and rank models of protected speech of the same people: of an attacker
-            who knows the anonymiser. None understates what others learn.
+        clear: unused monitor of the clear voice, after `Monitor.fit_to` with the source.
+        protect: function that converts blocks of audio to protected blocks of the same length.
+        population: templates and rank models of the same people's protected speech, for an attacker
+            who knows the anonymiser. Without it, the figures understate what such attackers learn.
 
     Attributes:
-        attackers: by what they know, the monitors of the protected side.
+        attackers: monitors of the protected side, by attacker.
 
     Raises:
-        UsageError: the population is of other people, or lacks a feature; features are objects of
-            one's own.
+        UsageError: the population has other people or lacks a feature, or features are custom
+            objects.
     """
 
     def __init__(
@@ -93,15 +93,15 @@ class MonitorPair:
 
     @property
     def features(self) -> Sequence[Feature]:
-        """The features of the protected side."""
+        """Features of the protected side."""
         return self._features
 
     def use(self, features: Sequence[Feature]) -> None:
-        """Compute them with these objects instead, before the first block."""
+        """Replace the features of the protected side, before the first block."""
         self._features = features
 
     def fit_to(self, source: Source, *, allow_overlap: bool = False) -> None:
-        """Refuse what cannot be protected (UsageError), and protected audio that was enrolled."""
+        """Check that a source can be protected and was not enrolled; otherwise raise an error."""
         stream_info = source.stream_info
         if not stream_info.audio or stream_info.tracks:
             raise UsageError(
@@ -114,7 +114,7 @@ class MonitorPair:
         self._agree()
 
     def _agree(self) -> None:
-        """Choose one headline for both sides: figures of two kinds are no difference."""
+        """Choose the same kind of headline for both sides, so that they can be compared."""
         monitors = (self.clear, *self.attackers.values())
         if len({monitor.headline for monitor in monitors}) > 1:
             self.notices = [_ONE_KIND]
@@ -122,7 +122,7 @@ class MonitorPair:
                 monitor.prefer_closed_set()
 
     def listen(self, source: Iterable[Item]) -> Iterator[Event]:
-        """Yield the events of the clear side, its readings with the protected ones."""
+        """Yield the events of the clear side. Its readings include the protected ones."""
         items, copied = itertools.tee(source)
         parts = itertools.tee(self._frames(copied), len(self.attackers))
         sides = {
@@ -152,7 +152,7 @@ class MonitorPair:
     def _frames(self, items: Iterable[Item]) -> Iterator[Frames | Words]:
         """Compute frames of the protected audio; losses are reported on the clear side.
 
-        Words stay as they are: an anonymiser of sound does not change them.
+        Words are the same, since anonymisers change only sound.
         """
         hearing = BlocksToTicks(
             self._features,
@@ -189,7 +189,7 @@ class MonitorPair:
             yield replace(hearing.flush(), recording=recording, gaps=(), notices=())
 
     def state(self) -> tuple[PairState, dict[str, AnyArray]]:
-        """Return what all monitors need to resume after the last reading."""
+        """Return the state of all monitors after the last reading."""
         plain, arrays = self.clear.state()
         protected: dict[str, StreamState] = {}
         for name, monitor in self.attackers.items():
@@ -198,7 +198,7 @@ class MonitorPair:
         return {**plain, "protected": protected}, arrays
 
     def restore(self, plain: PairState, arrays: Mapping[str, AnyArray]) -> None:
-        """Restore a ``state``; the stream must then be fed from its first sample again."""
+        """Restore a ``state``. Then process the stream again, from its first sample."""
         self.clear.restore(plain, arrays)
         for name, monitor in self.attackers.items():
             monitor.restore(plain["protected"][name], select_arrays(f"protected/{name}/", arrays))

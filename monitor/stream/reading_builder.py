@@ -1,4 +1,4 @@
-"""Builder of a stream's readings: the attacker's figures, the headline, peak and guides."""
+"""`ReadingBuilder` makes readings from the attacker's figures, with headline, peak and guides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first and the last event of a run, and what it counts in between."""
+"""Start and end of a run, and its counts."""
 
 from __future__ import annotations
 

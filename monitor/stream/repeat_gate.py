@@ -1,7 +1,7 @@
-"""Gate that excludes repeated audio, and corrects what was counted too early.
+"""Exclusion of audio that repeats earlier audio of a stream.
 
-`RepeatFinder` finds a repetition a second or two after it began, so what was counted meanwhile is
-corrected. While audio repeats, later audio waits for the next look. Then it is dropped or counted.
+`RepeatFinder` finds a repetition a second or two after it began, so the totals are then corrected.
+During a repetition, further audio waits for the next search, and is then dropped or counted.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _LOGGED_TICKS = BACK_TICKS + 2 * TICKS_PER_SECOND  # of frames, which may be cor
 _LEAST_WINDOW_SHARE = 0.4  # that is new; a window with less does not count if its speech is gone
 
 RECALLED_TICKS = _LOGGED_TICKS + 4 * TICKS_PER_SECOND
-"""Ticks before a checkpoint: a resumed stream needs their frames."""
+"""Ticks before a checkpoint of which a resumed stream needs the frames."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrameChange:
-    """Frames, shape (k,), that count from now on, or no longer; ``counts`` is which of the two."""
+    """Frames, shape (k,), that count from now on (``counts``) or no longer count."""
 
     ticks: IntArray
     values: AnyArray
@@ -56,11 +56,11 @@ class Correction:
     """Change of weights, applied after a tick.
 
     Attributes:
-        tick: which one.
-        speech: shape (k,), ticks of speech that count from now on, or no longer.
-        counts: shape (k,), which of the two.
-        frames: by feature.
-        early: by feature, the early frame that counts from now on, or None.
+        tick: tick after which it applies.
+        speech: shape (k,), ticks of speech that count from now on, or no longer count.
+        counts: shape (k,), whether each of them counts.
+        frames: changed frames by feature.
+        early: early frame that counts from now on by feature, or None.
     """
 
     tick: int
@@ -71,14 +71,14 @@ class Correction:
 
     @property
     def since(self) -> int:
-        """The earliest tick of what changes."""
+        """Earliest changed tick."""
         ticks = [self.speech, *(change.ticks for change in self.frames.values())]
         return min((int(array.min()) for array in ticks if array.size), default=self.tick)
 
 
 @dataclass(slots=True)
 class FrameLog:
-    """Frames of one feature that came lately, which of them count, and by which values."""
+    """Recent frames of one feature, whether they count, and their counted values."""
 
     track: Track
     counts: BoolArray
@@ -103,15 +103,15 @@ class FrameLog:
 
     @property
     def is_idle(self) -> bool:
-        """True where nothing came ahead of the clock."""
+        """True if no frame is ahead of the clock."""
         return self.ahead is None or self.ahead.is_empty
 
 
 class RepeatGate:
-    """Gate that lets pass what a stream has not had before, and corrects what has passed.
+    """Gate that excludes repeated audio, and corrects the totals afterwards.
 
-    Of a window of speech what is new counts: ``embed_part`` embeds it alone, by feature. Where the
-    speech is not kept the whole embedding counts by the share that is new.
+    If only part of a window of speech is new, ``embed_part`` embeds this part, by feature. If the
+    speech is not stored, the whole embedding is weighted by the new fraction.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class RepeatGate:
 
     @property
     def seconds(self) -> float:
-        """Speech that was left out."""
+        """Excluded speech in seconds."""
         return self._repeated / TICKS_PER_SECOND
 
     def pop_notices(self) -> list[tuple[int, Notice]]:
@@ -146,7 +146,7 @@ class RepeatGate:
     def select_new_windows(
         self, tracks: Mapping[str, Track]
     ) -> dict[str, list[tuple[SpeechWindow, AnyArray]]]:
-        """Select windows of speech of which nothing repeats, with their embeddings, by feature."""
+        """Select windows of speech without repetitions, with their embeddings, by feature."""
         return {
             name: [
                 (window, value)
@@ -160,9 +160,9 @@ class RepeatGate:
     def process(
         self, frames: Frames, recording: int, decisions: Sequence[Decision], *, last: bool = False
     ) -> tuple[Frames, list[Correction]]:
-        """Return what counts at once of a further run of ticks, and corrections.
+        """Process further ticks; return the frames that count at once, and corrections.
 
-        Decisions are those that fall into the run. ``last``: the stream is over.
+        ``decisions`` are those within these ticks. ``last`` is true at the end of the stream.
         """
         start, arrived = self._end, self._end + len(frames.speech)
         if recording != self._recording:

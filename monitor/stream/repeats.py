@@ -1,4 +1,4 @@
-"""Finder of audio that a stream has had before, every second."""
+"""Detection of audio that repeats earlier audio of a stream."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from monitor.stream.copies import LandmarkWindows
 from monitor.types import TICKS_PER_SECOND, BoolArray, Frames, IntArray, Track
 
 LEAST_SHARE = 0.6
-"""Share of half seconds of a window found before, where landmarks alone decide."""
+"""Minimum fraction of half seconds of a window found before, if only landmarks decide."""
 LEAST_CELLS = 6
 _NEWEST = 4  # half seconds at the end of the window, of which all but one must have been, too
 _LANDMARK_TICKS = 5 * TICKS_PER_SECOND  # from look to look
@@ -22,12 +22,12 @@ _POINTED_TICKS = 10 * TICKS_PER_SECOND  # in which a distance by landmarks is tr
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Decision of one look on what repeats.
+    """Result of one search for repeated audio.
 
     Attributes:
-        tick: after which it holds.
-        intervals: (begin, end] in ticks of what repeats.
-        waits_from: tick after which audio waits for the next look; None where it counts at once.
+        tick: tick after which the decision applies.
+        intervals: repeated audio, (begin, end] in ticks.
+        waits_from: tick after which audio waits for the next search; None if audio counts at once.
     """
 
     tick: int
@@ -36,10 +36,11 @@ class Decision:
 
 
 class RepeatFinder:
-    """Finder of audio that a stream has had before, every second, the same for any cutting.
+    """Finder of audio that repeats earlier audio of a stream. It searches once per second.
 
-    The last 25 s are compared at every distance, the last ten minutes where landmarks point to.
-    Beyond, up to two hours, landmarks alone decide. Nothing is kept in a checkpoint.
+    The waveform of the last 25 s is compared at every distance, and that of the last ten minutes at
+    distances suggested by landmarks. Further back, up to two hours, only landmarks decide. The
+    result does not depend on how the audio is cut. Checkpoints contain none of it.
     """
 
     def __init__(self) -> None:
@@ -53,11 +54,11 @@ class RepeatFinder:
         self._since = 0  # tick from which on there is a waveform
 
     def kept(self) -> dict[str, object]:
-        """Return the attributes that a snapshot keeps: landmarks, without the waveform."""
+        """Return the attributes for a snapshot: landmarks, without the waveform."""
         return {**attributes_without(self, "_past", "_rows"), "_since": self._looked}
 
     def update(self, frames: Frames, arrived: int) -> list[Decision]:
-        """Return the decisions that a further run of ticks brings, the last of them at its end."""
+        """Process further ticks; return their decisions, the last one at their end."""
         if NAME in frames.tracks:
             self._rows.append(frames.tracks[NAME])
         for tick, times, pitches in self._windows.update(frames, arrived):
@@ -69,7 +70,7 @@ class RepeatFinder:
         return decisions
 
     def finish(self, arrived: int) -> Decision:
-        """Return the decision at the end of the stream: nothing waits any more."""
+        """Return the decision at the end of the stream, after which no audio waits."""
         decision = self._look(arrived, arrived)
         return replace(decision, waits_from=None)
 
@@ -118,8 +119,8 @@ def is_repetition(times: IntArray, before: BoolArray) -> bool:
     """Return whether most of a window, and its end, repeats earlier audio.
 
     Args:
-        times: of its landmarks, frames, non-decreasing.
-        before: which of them were there before.
+        times: frames of the window's landmarks, non-decreasing.
+        before: whether each landmark occurred before.
     """
     if not before.any():  # as nearly always
         return False

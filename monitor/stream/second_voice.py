@@ -1,4 +1,4 @@
-"""Another voice that takes turns with the watched one, and the watched voice's stretches alone."""
+"""Search for another voice that takes turns with the watched one."""
 
 from __future__ import annotations
 
@@ -38,24 +38,24 @@ _ALONE_BITS = 6.0  # of every look at a window of the watched voice alone
 _OFF_BITS = 0.9  # a slot, by which the watched voice must stand out
 _CHANGE_BITS = 0.5  # that a change of voice costs
 LEAST_SPEECH = 150
-"""Ticks of speech of either voice."""
+"""Minimum ticks of speech of either voice."""
 LEAST_TURNS = 2
-"""Turns of the other voice."""
+"""Minimum turns of the other voice."""
 OWN_BITS, APART_BITS, HIDDEN_BITS = 4.0, 7.0, 1.0
-"""Least bits of the watched voice's stretches: in all, beyond the others', and beyond the whole.
-A long talk always has a few seconds that read little. They hide nothing."""
+"""Minimum bits of the watched voice's stretches in all, minus the other voice's bits, and minus the
+bits of the whole. A long talk always has a few seconds with few bits, which hide nothing."""
 SURE_BITS = 2.0
-"""Beyond the whole at once. Fewer bits must be hidden in two windows of speech in a row: talk
-behind a voice lowers the whole once and for a moment."""
+"""Hidden bits at which another voice is certain at once. Fewer hidden bits need two windows of
+speech in a row, since background talk lowers the figure of the whole only for a moment."""
 
 
 class Turns(NamedTuple):
-    """The likeliest turns of two voices that end with one of them.
+    """Most probable turns of two voices that end with one of them.
 
     Attributes:
-        bits: how much likelier they are than that the watched voice never spoke.
-        watched, other: totals of the stretches of the watched voice, and of the other.
-        others: turns of the other voice.
+        bits: log2 of their probability, relative to turns without the watched voice.
+        watched, other: totals of each voice's stretches.
+        others: number of turns of the other voice.
     """
 
     bits: float
@@ -65,10 +65,10 @@ class Turns(NamedTuple):
 
 
 class Mixture(NamedTuple):
-    """The two voices up to a tick: turns that end with the other, and with the watched one.
+    """Both voices up to a tick, by turns that end with the other and with the watched voice.
 
-    ``stands``: whether another voice is certain. ``most``: the bits of the most
-    revealing look and the tick at which it ends. ``hidden``: bits that the other voice hides.
+    ``stands`` is true if another voice is certain. ``most`` has the bits of the most revealing look
+    and the tick at which it ends. ``hidden`` has the bits that the other voice hides.
     """
 
     tick: int
@@ -84,7 +84,7 @@ class Mixture(NamedTuple):
 
     @property
     def likeliest(self) -> Turns:
-        """The likelier turns."""
+        """The more probable turns."""
         return max(self.turns, key=lambda turns: turns.bits)
 
 
@@ -108,14 +108,14 @@ class SecondVoice:
     contain it. Viterbi's search over two states finds the likeliest turns and keeps their totals.
 
     Args:
-        attacker: with a watched speaker and evidence.
-        specs: of its features.
-        embedded: the one of them that is embedded.
-        embed: embeds a part of a window of its speech, shape (n, s), to (1, d).
+        attacker: attacker with a watched speaker and evidence.
+        specs: specs of its features.
+        embedded: name of the embedding feature.
+        embed: function that embeds part of a window of speech, shape (n, s), to (1, d).
 
     Attributes:
-        now: what is known up to the last reading.
-        is_chosen: whether that reading is of the watched voice's stretches alone.
+        now: both voices up to the last reading.
+        is_chosen: whether the last reading uses only the watched voice's stretches.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class SecondVoice:
         self.begin_afresh(0)
 
     def begin_afresh(self, tick: int) -> None:
-        """Begin another voice after a tick."""
+        """Restart the search after a tick."""
         start = Turns(0.0, self._nothing, self._nothing, 0)
         self.now = Mixture(tick, (start._replace(others=1), start), stands=False)
         self.is_chosen = False
@@ -146,7 +146,7 @@ class SecondVoice:
     def add(
         self, frames: Frames, windows: Mapping[str, Sequence[tuple[SpeechWindow, AnyArray]]]
     ) -> None:
-        """Take in further frames that count, and windows of speech; none from before a stop."""
+        """Add further frames that count, and windows of speech since the last restart."""
         self._windows += [w for w in windows.get(self._embedded, ()) if w[0].ticks[-1] > self._tick]
         for name in self._specs:
             track = frames.tracks.get(name)
@@ -156,13 +156,13 @@ class SecondVoice:
             self._tracks[name] = track if before is None else join_tracks(before, track)
 
     def look_ahead(self, ticks: Sequence[int]) -> list[Mixture]:
-        """Return what is known at each of these ticks, increasing; nothing changes."""
+        """Return both voices at each of these increasing ticks, without any change of state."""
         self._follow(ticks[-1])
         mixtures = [self.now, *self._ahead]
         return [[m for m in mixtures if m.tick <= tick][-1] for tick in ticks]
 
     def advance(self, tick: int) -> Iterator[tuple[int, Notice]]:
-        """Learn what is known by a tick; yield the notice that it brings, and its tick."""
+        """Process the speech up to a tick; yield a notice with its tick, if any."""
         self._follow(tick)
         while self._ahead and self._ahead[0].tick <= tick:
             before, self.now = self.now, self._ahead.pop(0)
@@ -200,7 +200,7 @@ class SecondVoice:
 
     @property
     def own_totals(self) -> FeatureTotals | None:
-        """Totals of the watched voice's stretches, where the last reading is of these."""
+        """Totals of the watched voice's stretches; None if the last reading uses the whole."""
         return self.now.likeliest.watched if self.is_chosen else None
 
     def state(self) -> tuple[SecondVoiceState, dict[str, AnyArray]]:

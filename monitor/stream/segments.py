@@ -1,4 +1,4 @@
-"""Segments of a stream, of which those of the watched speaker are weighed."""
+"""Segments of a stream between changes of speaker, and the choice of the watched speaker's."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from monitor.stream.totals import FeatureTotals, Moments, RunningTotals, stack_t
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, IntArray
 
 LEAST_SPEECH = 5 * TICKS_PER_SECOND
-"""Least ticks of speech of a choice that leaves something out. With less, almost no evidence would
-count for more than evidence against the watched speaker."""
+"""Minimum ticks of speech in a selection. With less, a few words without evidence would outrank
+evidence against the watched speaker."""
 _GROUPS = ("kept", "begun")
 
 
@@ -54,14 +54,15 @@ class SegmentsState(TypedDict):
 class SpeakerSegments:
     """Segments weighed for a watched speaker when another person may have spoken too.
 
-    An attacker who notices a change of speaker knows where to cut. So totals can be cut where each
-    voice seems to have begun. The segment, or sum of segments, with the most evidence of the
-    watched speaker is weighed. Neither another voice nor a false change lowers the figure. The best
-    sum of closed segments is kept: each one that ends is left out, added to it or replaces it.
+    An attacker who detects a change of speaker can cut the stream there. So totals can be cut where
+    each voice seems to have begun. The segment, or sum of segments, with the most evidence of the
+    watched speaker is used. Neither another voice nor a false change lowers the figure. The best
+    sum of closed segments is stored. When a segment ends, it is omitted, added to this sum, or
+    replaces it.
 
     Attributes:
-        before: totals of earlier streams of the watched voice, part of every choice.
-        chosen: which of `parts` the last reading was of, 0 for the whole stream.
+        before: totals of earlier streams of the watched voice, which are part of every selection.
+        chosen: index into `parts` that the last reading used, 0 for the whole stream.
     """
 
     def __init__(self, nothing: FeatureTotals) -> None:
@@ -73,11 +74,11 @@ class SpeakerSegments:
 
     @property
     def cut(self) -> bool:
-        """True once there was a change."""
+        """True after the first change."""
         return self._begun is not None
 
     def parts(self, moments: Moments) -> list[SegmentSelection]:
-        """List what may be weighed at these moments: all, then closed and open segments."""
+        """List the selections at these moments: the whole stream, then closed and open segments."""
         selections = [SegmentSelection.whole(moments)]
         closed, begun = self._kept, self._begun
         if closed is None or begun is None:
@@ -110,7 +111,7 @@ class SpeakerSegments:
         return np.asarray(speech - self.before.speech >= LEAST_SPEECH)
 
     def get_totals(self, totals: FeatureTotals) -> FeatureTotals:
-        """Return the totals behind the last reading, of all totals up to it."""
+        """Return the totals that the last reading used, from all totals up to it."""
         closed, begun = self._kept, self._begun
         if closed is None or begun is None or not self.chosen:
             return totals

@@ -1,11 +1,10 @@
-"""Separability of enrolled people: any two of them compared, by their templates alone.
+"""Separability of enrolled people, by comparing their templates.
 
-Each session of a person serves as a stream under the template of each session of another, and the
-other way round. The result is the evidence, in bits, that both are one voice. Calibration's
-speakers give its usual range, from readers that the fit had not seen. Between two sessions of one
-person it is below `SpeakerRange.low` in 1 of 20. Between two people it is above
-`SpeakerRange.others` in 1 of 20. So two people can be judged without a calibration of their own:
-docs/method.md section 10.
+Each session of a person serves as a stream under the template of each session of another person,
+and the reverse. The result is the evidence, in bits, that both are one voice. Its usual range comes
+from calibration speakers outside the fit. Between two sessions of one person, the evidence is below
+`SpeakerRange.low` in 1 of 20 cases. Between two people, it is above `SpeakerRange.others` in 1 of
+20 cases. So two people can be judged without their own calibration (docs/method.md section 10).
 """
 
 from __future__ import annotations
@@ -34,15 +33,16 @@ from monitor.stream.posterior import LikelihoodRatioScorer
 from monitor.types import FloatArray, IntArray
 
 MOST_COMPARED = 2_000
-"""Most sessions that are compared, each with each: a minute of one core, and 200 MB."""
+"""Maximum sessions to compare with each other. This takes a minute of one core, and 200 MB."""
 
 _CHUNK = 256  # people with whom one person is compared at a time
 APART_BITS = -2.0
-"""Evidence below which two people are told apart: four times as likely of two as of one. To call
-one person two is the worse mistake (chosen on readers: benchmarks/results/separability.md)."""
+"""Evidence below which two people are separable, since two voices are then four times as likely as
+one. Taking one person for two is the worse mistake (benchmarks/results/separability.md)."""
 
 LEAST_SECONDS = 30.0
-"""Least seconds of speech of both to be inseparable: people in one room seem so too often."""
+"""Minimum seconds of speech of both people for the verdict inseparable, which would otherwise be
+too frequent for people in one room."""
 
 
 class Verdict(StrEnum):
@@ -55,7 +55,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Evidence that a person's speech and another's are of one voice."""
+    """Evidence that the speech of two people comes from one voice."""
 
     name: str  # the other
     bits: float  # mean of both directions and of all sessions
@@ -69,11 +69,11 @@ class Separability:
 
     Attributes:
         name: the person.
-        own_bits: evidence between the person's own sessions; None with one.
-        nearest: the most alike first; of those told apart, the first alone. Empty if no
-            one could be compared.
-        apart: how many are told apart.
-        not_compared: how many could not be compared: too little speech, of either.
+        own_bits: evidence between the person's own sessions; None for one session.
+        nearest: other people, most alike first, with only the first of the separable people. Empty
+            if no one could be compared.
+        apart: number of separable people.
+        not_compared: number of people who could not be compared, because of too little speech.
     """
 
     name: str
@@ -97,7 +97,7 @@ def compare_people(
     Args:
         population: two people or more.
         name: one person, of any number.
-        progress: called with a label and the share of the work, of 1, that was done since.
+        progress: called with a label and the fraction of the work done since the last call.
 
     Raises:
         UsageError: the name is unknown; or there are more sessions than `MOST_COMPARED` and no

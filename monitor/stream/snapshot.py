@@ -1,8 +1,8 @@
-"""Snapshots: one running stream as bytes, which another process continues. They hold no audio.
+"""Snapshots of running streams as bytes without audio, which another process continues.
 
-A snapshot has the attributes of the stream's parts. An object leaves out its sound, and what the
-plan gives it, by a method ``kept``; ``resume`` completes it afterwards. Bytes are decoded to plain
-values and arrays, which never choose a class of their own.
+A snapshot has the attributes of the stream's parts. A part's method ``kept`` omits audio and
+everything that the plan contains. Its method ``resume`` restores them. Bytes are decoded to plain
+values and arrays, and cannot select classes.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ _VALUES: Mapping[str, type[Any]] = {
 }
 """Classes of values, which are made from their fields."""
 _SAME = ["same"]
-"""Mark of what a new stream already has: its settings, networks and templates."""
+"""Placeholder for objects that a new stream already has: settings, networks and templates."""
 
 
 class _Content(msgspec.Struct):
@@ -98,7 +98,8 @@ class _Content(msgspec.Struct):
 def take_snapshot(plan: Plan, stream: Stream, rules: Sequence[Stateful] = ()) -> bytes:
     """Return a running stream, and the state of its rules, as bytes.
 
-    UsageError where it cannot move: features of your own, words or ready-made frames beside audio.
+    UsageError if the stream cannot move, because of custom features, or words or ready-made frames
+    beside audio.
     """
     _check_movable(plan, stream)
     reader = stream.intake.block_reader
@@ -114,7 +115,7 @@ def resume_snapshot(
 ) -> float:
     """Continue a snapshot in an unused stream; return the audio seconds that it has processed.
 
-    StoreError where it is damaged, or of another version, population or settings.
+    StoreError if the bytes are damaged, or of another version, population or settings.
     """
     if stream.phase != "opened":
         raise UsageError("a snapshot continues in a monitor without audio: make another one")
@@ -148,7 +149,7 @@ def _restore(rules: Sequence[Stateful], states: Sequence[Any]) -> None:
 
 
 def read_seconds(data: bytes) -> float:
-    """Return the audio seconds that a snapshot has processed; StoreError where it is damaged."""
+    """Return the audio seconds that a snapshot has processed; StoreError if it is damaged."""
     audio = _read(data).audio
     return 0.0 if audio is None else audio[2]
 

@@ -1,4 +1,4 @@
-"""Changes of speaker or channel in a stream."""
+"""Detection of changes of speaker or channel in a stream."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def shipped_readers() -> Population:
 def collect_others(
     population: Population, scoring: Scoring, features: Iterable[str]
 ) -> dict[str, AnyArray]:
-    """Return templates, (N, M), of each feature against which a voice must stand out.
+    """Return each feature's templates, (N, M), of other people, to detect a new voice.
 
     A score counts by how far it exceeds those of others. Beside a small population the shipped
     readers are others, too, where the kind wants them and the same network made them.
@@ -52,7 +52,7 @@ def collect_others(
 
 
 def select_cohort(readers: Population, feature: str, speech_seconds: float) -> AnyArray:
-    """Return templates of all these readers, of about as much speech as that, shape (N, M)."""
+    """Return templates of all these readers from about this much speech, shape (N, M)."""
     longest = float(readers.template_seconds.min())
     return readers.templates(
         feature, readers.scoring(min(max(speech_seconds, SLICE_SECONDS), longest))
@@ -99,7 +99,7 @@ def score_likeness(
 def are_different_people(
     features: Mapping[str, FeatureSpec], first: FeatureTotals, second: FeatureTotals
 ) -> bool:
-    """Return whether two voices sound like two people, as far as these features show."""
+    """Return whether two voices sound like two people, by these features."""
     names = _choose_criterion(find_shared_features(features))
     if not names or not all(voice.frames[name] for voice in (first, second) for name in names):
         return False
@@ -118,7 +118,7 @@ def find_shared_features(features: Mapping[str, FeatureSpec]) -> set[str]:
 
 
 def describe_criterion(features: Iterable[str]) -> str:
-    """Describe what ``are_different_people`` judges by, and its misses."""
+    """Describe the criterion of `are_different_people`, and its misses."""
     names = _choose_criterion(features)
     return " and ".join(names) + _MISSES.get(names, "")
 
@@ -129,7 +129,7 @@ def _choose_criterion(features: Iterable[str]) -> tuple[str, ...]:
 
 
 _LEAST_SECONDS = 25.0
-"""Seconds of speech on both sides; with less, two recordings are not compared."""
+"""Minimum seconds of speech on both sides for comparing two recordings."""
 
 
 class RecordingsState(TypedDict):
@@ -142,13 +142,14 @@ class RecordingsState(TypedDict):
 
 
 class Recordings:
-    """The recordings of a stream: those without speech, and those of another person.
+    """Recordings of a stream, with checks for missing speech and for another person.
 
     Args:
-        is_mismatch: whether two voices sound like two people; None where that is not asked.
+        is_mismatch: function that decides whether two voices sound like two people; None for no
+            check.
 
     Attributes:
-        number: the present recording.
+        number: index of the current recording.
         silent: earlier recordings without speech.
         mismatches: earlier recordings that sound like another person than all before them.
     """
@@ -181,11 +182,11 @@ class Recordings:
 
     @property
     def silent_now(self) -> list[int]:
-        """The present recording, if it has no speech yet."""
+        """The current recording, if it has no speech yet."""
         return [] if self._speech else [self.number]
 
     def find_mismatch(self, totals: FeatureTotals) -> list[int]:
-        """Return the present recording, if it sounds like another person by these totals."""
+        """Return the current recording, if it sounds like another person by these totals."""
         if self._is_mismatch is None or self._voice is None:
             return []
         recording = self._subtract_start(totals)
@@ -224,7 +225,7 @@ class Recordings:
 
 
 ON_CHANGE = ("ignore", "note", "reset", "split")
-"""Actions at a change: not look for it, report it, forget the evidence, begin a new stream."""
+"""Actions at a change: do not detect it, report it, reset the evidence, begin a new stream."""
 
 
 class DetectorState(TypedDict):

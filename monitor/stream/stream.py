@@ -1,4 +1,4 @@
-"""One stream: the order in which a block is counted, assessed and reported."""
+"""`Stream` counts, assesses and reports the items of one stream in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Totals of a voice: all that its bits are computed from."""
+"""Totals of a voice, from which its bits are computed."""
 
 from __future__ import annotations
 

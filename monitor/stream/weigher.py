@@ -1,4 +1,4 @@
-"""Scores of some moments, weighed by the rank model of the features that each moment has."""
+"""`Weigher` weighs the scores of moments, each by the rank model of its available features."""
 
 from __future__ import annotations
 

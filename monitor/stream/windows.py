@@ -1,11 +1,11 @@
-"""Evidence of every part of a recording that ends now: what a listener who starts later reads.
+"""Evidence of all parts of a recording that end now, for listeners who start later.
 
-The totals of a part are those at its end less those at its start. An embedding cannot be split, and
-a later listener cuts the speech at other places. So windows that overlap stand for theirs.
+The totals of a part are those at its end minus those at its start. An embedding cannot be split,
+and a later listener cuts the speech into other windows. Overlapping windows represent these.
 
-Speech detection depends on where a recording begins, down to a part of a tick. In the first seconds
-of speech this changes many bits. So listeners who begin every `LISTENER_SECONDS` are followed for
-as long.
+Speech detection depends on the exact beginning of a recording, even within a tick. In the first
+seconds of speech, this changes many bits. So listeners who begin every `LISTENER_SECONDS` are
+followed for this time.
 """
 
 from __future__ import annotations

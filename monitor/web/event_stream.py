@@ -1,4 +1,4 @@
-"""A run as server-sent events. Every record has an id, so that a returning reader continues."""
+"""A run as server-sent events. Records have ids, with which a reconnecting reader continues."""
 
 from __future__ import annotations
 

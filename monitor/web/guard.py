@@ -1,4 +1,4 @@
-"""Guard of the page: hosts, the token, sessions, limits on guessing."""
+"""Access control of the page: hosts, token, sessions and limits on guessing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bounded store of a run's records, numbered: one thread writes, any number of readers follow."""
+"""`Hub` stores a bounded number of a run's records, for one writing thread and many readers."""
 
 from __future__ import annotations
 

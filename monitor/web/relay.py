@@ -1,4 +1,4 @@
-"""Pages of a relay: what is left of its budget, a switch, and the number for OBS."""
+"""Pages of a relay: its remaining budget, a mute switch, and the number for OBS."""
 
 from __future__ import annotations
 

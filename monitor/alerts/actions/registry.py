@@ -156,23 +156,24 @@ ACTION_OPTIONS = (
     ActionOption(
         "--on-alert",
         "COMMAND",
-        "Run this at every alert and warning, raised or cleared, with its JSON record on "
+        "Run COMMAND at every alert and warning, raised or cleared, with its JSON record on "
         "standard input; may be repeated. Its output goes to stderr.",
         "Command",
     ),
     ActionOption(
         "--webhook",
         "URL|@FILE",
-        "Post them there as JSON; may be repeated. Redirects are not followed. Keep an address "
-        "with a secret in @FILE or MONITOR_WEBHOOK: others can see the command line.",
+        "Post alerts and warnings to this URL as JSON; may be repeated. Redirects are not "
+        "followed. Keep an address with a secret in @FILE or MONITOR_WEBHOOK: others can see the "
+        "command line.",
         "Webhook",
         "MONITOR_WEBHOOK",
     ),
     ActionOption(
         "--notify",
         "URL|@FILE",
-        "Notify through this apprise address, such as ntfy://topic (extra 'notify'); may be "
-        "repeated. Keep an address with a secret in @FILE or MONITOR_NOTIFY.",
+        "Send alerts and warnings to this apprise address, such as ntfy://topic (extra "
+        "'notify'); may be repeated. Keep an address with a secret in @FILE or MONITOR_NOTIFY.",
         "Notify",
         "MONITOR_NOTIFY",
     ),

@@ -89,8 +89,8 @@ class AttackOptions:
     )
     commands: tuple[str, ...] = option(
         "--anonymiser-command CMD",
-        "Any other program: WAV on its stdin, WAV on its stdout, or the files {in} and {out}. May "
-        "be given several times.",
+        "Also test this program. It reads a WAV on stdin and writes a WAV on stdout, or uses the "
+        "files {in} and {out}. May be given several times.",
     )
     attackers: tuple[str, ...] | None = option(
         "--attackers NAME[,NAME]",
@@ -208,11 +208,13 @@ def command(options: AttackOptions) -> int:
     speech that they enrol, with their own draws. Semi-informed attackers also train a network on
     protected speech of --background (extra 'training'). Simulating attackers protect it four times
     (only if named in --attackers). Judge a method by its strongest attacker, which DIR/index.html
-    shows first. With --background, a result must beat the same attack on speakers outside DIR.
+    shows first. With --background, a control attack uses speakers outside DIR. Only bits above the
+    control's show disclosure.
 
-    DIR is laid out by reader and session. Needs ten readers with two one-minute recordings. Fifty
-    are better. No audio is written. To continue an interrupted test, run the same command again.
-    Exit status 4 if something could not be used.
+    DIR contains recordings by reader and session, as for `monitor enrol`. The test needs ten
+    readers with two one-minute recordings each. Fifty are better. No audio is written. To continue
+    an interrupted test, run the same command again. Exit status 4 if a method or a recording could
+    not be used.
     """
     from monitor.corpus.folders import find, find_others
     from monitor.lab.attacks.attacking import prepare, try_methods

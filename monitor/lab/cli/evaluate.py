@@ -347,8 +347,8 @@ class EvaluateOptions:
     )
     group_by: str | None = option(
         "--group-by COLUMN",
-        "Column of --groups. Without --groups, the groups in SCORES of `monitor score`, such as "
-        "gender.",
+        "Column of the --groups table. Without --groups, the groups in SCORES of `monitor score`, "
+        "such as gender.",
     )
     choose: tuple[str, ...] | None = option(
         "--choose",
@@ -419,7 +419,7 @@ class EvaluateOptions:
         "--figures",
         "Figures to show, as all or by name, such as eer,d_ece,idr. `help` explains them. "
         "`bibtex` prints their papers, one entry per line. "
-        "[default: a dozen, all in JSON]",
+        "[default: the most important, all in JSON]",
         type=Names(),
     )
     pairs: bool = option(
@@ -535,7 +535,7 @@ def _check_html(option_name: str, outputs: Sequence[Path], files: Iterable[Path]
 @click.command("evaluate", cls=WithTextFiles, short_help="Compute privacy metrics from scores.")
 @with_options(EvaluateOptions)
 def command(options: EvaluateOptions) -> int:
-    """Measure what SCORES disclose: trials x speakers, higher is more alike.
+    """Measure how much SCORES of trials x speakers disclose.
 
     \b
     monitor evaluate scores.npz --choose voice,T=10             from monitor score
@@ -550,17 +550,17 @@ def command(options: EvaluateOptions) -> int:
     monitor evaluate --trials anonymised.npz --enrolment original.npz --scoring max
     monitor evaluate scores.npz --validation voice.html --criteria "cllr<=0.3"
 
-    SCORES are .npy (a matrix, or records of trial, speaker and score), .npz, CSV, TSV, or Kaldi
-    scores with their trial list. Score and key files as in VoicePrivacy and ZEBRA also work, and
-    result folders of the VoicePrivacy Challenges 2024 and 2026 (exp/asv_anon_X). The format is
-    detected. .npy and lists may be as large as the disk.
+    Higher SCORES must mean more alike. They are .npy (a matrix, or records of trial, speaker and
+    score), .npz, CSV, TSV, or Kaldi scores with their trial list. Score and key files as in
+    VoicePrivacy and ZEBRA also work, and result folders of the VoicePrivacy Challenges 2024 and
+    2026 (exp/asv_anon_X). The format is detected. .npy and lists may be as large as the disk.
 
     Figures cover similarity rank disclosure, local information disclosure, ZEBRA, verification,
-    linkage, ranks as anonymity, and true positives at few false ones. Each has a 95 % interval over
-    resampled speakers (or the reason for none), its maximum, and a warning if it misleads. The
-    dozen that matter come first, --figures all shows the rest. Several systems are compared with
-    the first, or all with each other (--pairs). Systems with the same speakers are resampled
-    together. Forensic examiners get another document (--validation).
+    linkage, ranks as anonymity, and true positives at low false positive rates. Each has a 95 %
+    interval over resampled speakers (or the reason for its absence), its maximum, and a warning if
+    it misleads. The most important figures are shown by default, and all with --figures all.
+    Several systems are compared with the first, or all with each other (--pairs). Systems with the
+    same speakers are resampled together. --validation writes a document for forensic examiners.
     """
     from monitor.lab.evaluation.among import keys
     from monitor.lab.evaluation.citations import format_bibtex

@@ -131,7 +131,7 @@ class ScoreOptions:
         "Group of each speaker for `evaluate --group-by`, as Kaldi's spk2gender or a table. "
         "[default: gender or sex in MANIFEST]",
     )
-    group_by: str | None = setting("group-by COLUMN", "Column of --groups.")
+    group_by: str | None = setting("group-by COLUMN", "Column of the --groups table.")
     allow_overlap: bool = setting("allow-overlap", "With -p, also score enrolled audio.")
     workers: JobOptions = group(JobOptions, "Processes")
 
@@ -152,14 +152,14 @@ def command(options: ScoreOptions) -> int:
     Each speaker's speech is cut into tests of T and templates of D speech seconds that do not
     overlap (similarity rank disclosure, eq. 6). With -p it is cut into consecutive tests of T. The
     file has one matrix of trials x speakers per feature, and one for all together (joint), for
-    every T and D. It also lists speakers, sessions and groups. Audio is processed once. FRAMES,
-    from --frames, need none. Broken files are skipped and named (exit status 4).
+    every T and D. It also lists speakers, sessions and groups. Audio is processed once. FRAMES, a
+    folder written with --frames, replace audio. Broken files are skipped and named (exit status 4).
 
     In a VoicePrivacy folder (wav.scp, utt2spk, trials), the utterances in `trials` are the tests.
     Templates come from -p, or from `enrolls` there or in the folder beside it (libri_dev_enrolls).
     Excluded speakers are named, with the reason.
 
-    Scores show whose voices are alike: keep the file private.
+    Scores show which voices are alike, so keep the file private.
     """
     from monitor.corpus.trials import read_trial_lists
     from monitor.features.registry import caveats

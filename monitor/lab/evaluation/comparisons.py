@@ -66,7 +66,7 @@ class ScoreList(OneLine):
         speakers: the N enrolled speakers.
         people: speakers of trials. An unnamed speaker has the name of the trial.
         trials: unique names of the T trials; empty if they have no names.
-        met, hits: numbers of all comparisons and of mated comparisons of each trial, shape (T,).
+        met, hits: each trial's numbers of all and of mated comparisons, shape (T,).
     """
 
     scores: AnyArray
