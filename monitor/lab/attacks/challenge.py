@@ -36,6 +36,7 @@ from monitor.lab.evaluation.listed import ListedTrials
 from monitor.lab.evaluation.verification import eer
 from monitor.lab.evaluation.voiceprivacy import EVALUATOR, TRAINED, ChallengeRow, format_rows
 from monitor.lab.normalisation import score_normalised
+from monitor.lab.scoring import average_by_speaker
 from monitor.lab.utility import FAILURE, count_edits, split_words
 from monitor.maths.scores import Similarity, unit_vectors
 from monitor.protocols import Feature
@@ -161,25 +162,18 @@ def _attack_lists(
 ) -> Iterator[ChallengeRow]:  # fmt: skip
     feature = list(context.get_features(attacker, method).values())[-1]
     (extractor,) = make_features([feature], context.extractor.setup)
-    pieces = context.judged.pieces("enrolment")
-    enrolled = context.extract_own(pieces, attacker, method, [feature])
+    enrolment, tested = (context.judged.pieces(part) for part in ("enrolment", "trials"))
+    enrolled = context.extract_own(enrolment, attacker, method, [feature])
     published = context.extract_trials(method, [feature])
-    templates = {
-        reader.name: np.mean(vectors, axis=0)
-        for reader in context.judged.everybody
-        if (vectors := _embed(reader.enrolment[0], enrolled, extractor.spec))
-    }
-    trials = {
-        piece.name: vector
-        for piece in context.judged.pieces("trials")
-        for vector in _embed([piece], published, extractor.spec)
-    }
+    spoken_by = {piece.name: piece.speaker for piece in (*enrolment, *tested)}
+    templates = average_by_speaker(_embed(enrolment, enrolled, extractor.spec), spoken_by)
+    trials = _embed(tested, published, extractor.spec)
     if len(templates) < 2 or not trials:
         raise CorpusError("too few utterances could be protected and extracted")
     means, tests = (np.stack(list(rows.values())) for rows in (templates, trials))
     for note in listed.notes(templates, trials):
         context.notes.append(f"{method_name(method)}, {attacker.name}: {note}")
-    scores = {section[0]: tests @ unit_vectors(means).T}
+    scores: dict[str, FloatArray] = {section[0]: tests @ unit_vectors(means).T}
     scores |= {
         f"{section[0]} {way}-norm": score_normalised(way, tests, means, cohort, similarity)
         for way, cohort, similarity in _normalise(context, method, attacker, extractor)
@@ -188,8 +182,7 @@ def _attack_lists(
         yield from listed.rows(
             network, section[1], matrix,
             {name: column for column, name in enumerate(templates)},
-            {name: row for row, name in enumerate(trials)},
-            {piece.name: piece.speaker for piece in context.judged.pieces("trials")},
+            {name: row for row, name in enumerate(trials)}, spoken_by,
         )  # fmt: skip
 
 
@@ -220,13 +213,13 @@ def _normalise(
 
 def _embed(
     pieces: Sequence[Piece], extracted: Mapping[Piece, ExtractedPiece], spec: FeatureSpec
-) -> list[FloatArray]:
-    """Return the embedding of each utterance, of length 1; without speech it has none."""
-    vectors = []
+) -> dict[str, FloatArray]:
+    """Return the embedding of each utterance with speech, of length 1, by its name."""
+    vectors = {}
     for piece in pieces:
         session = join_speech([piece], extracted, {spec.name: spec})
         if session is not None and (frames := session[spec.name]).length:
             total = frames.total(0, frames.length)
             if np.any(total):
-                vectors.append(unit_vectors(total))
+                vectors[piece.name] = unit_vectors(total)
     return vectors

@@ -198,7 +198,7 @@ def command(options: ScoreOptions) -> int:
         parts = map(provenance_of, files)
         session = session_of(population, parts, allow_overlap=options.allow_overlap)
     load_speaker_model(options.features, files)
-    voices, specs, missing = _listen(options, corpus, files)
+    voices, specs, missing = _listen(options, corpus)
     normalisation = normalisation or _normalisation(options, corpus.speakers, specs)
     tests: Sequence[float | None] = options.lengths or ((None,) if lists is not None else LENGTHS)
     if lists is not None and population is not None and options.voiceprivacy:
@@ -233,27 +233,32 @@ def _score_cells(grid: Grid) -> list[ScoreCell]:
 
 
 def _listen(
-    options: ScoreOptions, corpus: Corpus, files: list[Readable]
+    options: ScoreOptions, corpus: Corpus
 ) -> tuple[Sequence[SpeakerSpeech], Mapping[str, FeatureSpec], Sequence[str]]:
     """Extract the speech of a corpus, the specs of its features, and what was skipped."""
-    from monitor.training.voices import collect
-
     if options.frames is not None:
         corpus = keep_frames(
             corpus, options.corpus, options.frames, options.features, options.workers
         )
-    with progress_over(len(corpus.recordings), "listening") as step:
-        voices, specs, missing = collect(
-            corpus,
-            features=options.features,
-            progress=lambda recording: step(recording.speaker, 1),
-            jobs=options.workers.for_recordings(files),
-            setup=feature_setup(),
-        )
-    for problem in missing:
-        say(f"monitor: skipped: {problem}")
+    voices, specs, missing = _extract(options, corpus, options.features, "listening")
     if not voices:
         raise CorpusError("no recording could be processed: see the skipped files")
+    return voices, specs, missing
+
+
+def _extract(
+    options: ScoreOptions, corpus: Corpus, features: Sequence[str] | None, what: str
+) -> tuple[Sequence[SpeakerSpeech], Mapping[str, FeatureSpec], Sequence[str]]:
+    from monitor.training.voices import collect
+
+    files = [recording.path for recording in corpus]
+    with progress_over(len(files), what) as step:
+        voices, specs, missing = collect(
+            corpus, features=features, progress=lambda recording: step(recording.speaker, 1),
+            jobs=options.workers.for_recordings(files), setup=feature_setup(),
+        )  # fmt: skip
+    for problem in missing:
+        say(f"monitor: skipped: {problem}")
     return voices, specs, missing
 
 
@@ -367,19 +372,10 @@ def _collect_enrolment(
     """Extract the embeddings of the listed speakers' enrolment."""
     from monitor.cli.trial_lists import select_enrolment
     from monitor.corpus.folders import find
-    from monitor.training.voices import collect
 
     corpus = select_enrolment(folder, find(folder))
     corpus = replace(corpus, recordings=tuple(r for r in corpus if r.speaker in speakers))
-    files = [recording.path for recording in corpus]
-    with progress_over(len(files), f"embedding {folder.name}") as step:
-        voices, _, missing = collect(
-            corpus, features=[feature], progress=lambda recording: step(recording.speaker, 1),
-            jobs=options.workers.for_recordings(files), setup=feature_setup(),
-        )  # fmt: skip
-    for problem in missing:
-        say(f"monitor: skipped: {problem}")
-    return voices
+    return _extract(options, corpus, [feature], f"embedding {folder.name}")[0]
 
 
 def _without_impostors(
