@@ -31,10 +31,11 @@ from monitor.population.population import Population
 from monitor.protocols import AlertRule, Feature
 from monitor.run.pace import Shedder, Timed
 from monitor.sources.microphone import PAUSE_SECONDS, SoundClock
+from monitor.stream.attacker import Question, assess_together
 from monitor.stream.monitor import Monitor
 from monitor.stream.plan import DEFAULTS, MonitorSettings, Plan
 from monitor.stream.snapshot import resume_snapshot, take_snapshot
-from monitor.stream.stream import Event
+from monitor.stream.stream import Answers, Event, Steps
 from monitor.types import TICKS_PER_SECOND, Block, Frames, Gap, Item, Notice, Tracks, Words
 
 ROUND_SECONDS = 0.1
@@ -558,17 +559,20 @@ def _process_batch(batch: Sequence[tuple[PooledStream, Gap | None, list[Item]]])
         _embed(extractions)
     except Exception as error:  # a network's fault ends all streams, and poll raises it
         return [([], error) for _ in extractions]
-    made: list[_Made] = []
-    for extraction in extractions:
-        events: list[Event | Alert] = []
-        try:
-            for event in extraction.advance():
-                events.extend(extraction.pooled.complete(event))
-            extraction.pooled.freeze()
-        except Exception as error:  # of a rule as well: the thread serves the other streams
-            extraction.error = error
-        made.append((events, extraction.error))
-    return made
+    asking = extractions
+    while asking := [extraction for extraction in asking if extraction.advance()]:
+        _answer(asking)
+    return [(extraction.events, extraction.error) for extraction in extractions]
+
+
+def _answer(asking: Sequence[_Extraction]) -> None:
+    """Answer the questions of all streams together; each alone if that fails, for its own error."""
+    questions = [question for extraction in asking for question in extraction.questions]
+    with suppress(Exception):
+        answers = assess_together(questions)
+        for extraction in asking:
+            count = len(extraction.questions)
+            extraction.answers, answers = answers[:count], answers[count:]
 
 
 class _Extraction:
@@ -578,6 +582,10 @@ class _Extraction:
         self.pooled = pooled
         self.error: Exception | None = None
         self.parts: list[Frames | tuple[int, Gap]] = []
+        self.events: list[Event | Alert] = []
+        self.questions: list[Question] = []  # before it can advance
+        self.answers: Answers | None = None
+        self._steps = self._advance()
         intake = pooled.stream.intake
         try:
             for item in (*([] if gap is None else [gap]), *items):
@@ -590,15 +598,33 @@ class _Extraction:
         except Exception as error:
             self.error = error
 
-    def advance(self) -> Iterator[Event]:
+    def advance(self) -> bool:
+        """Collect events up to the next questions, True, or up to the end of the round."""
+        try:
+            if self.questions and self.answers is None:
+                self.answers = assess_together(self.questions)
+            while True:
+                step, self.answers = self._steps.send(self.answers), None
+                self.questions = step if isinstance(step, list) else []
+                if isinstance(step, list):
+                    return True
+                self.events.extend(self.pooled.complete(step))
+        except StopIteration:
+            return False
+        except Exception as error:  # of a rule as well: the thread serves the other streams
+            self.error = error
+            return False
+
+    def _advance(self) -> Steps:
         """Yield the events that these frames bring, and those of the stream's end."""
         stream = self.pooled.stream
         for part in self.parts:
-            yield from stream.advance(part) if isinstance(part, Frames) else stream.lose(*part)
+            yield from stream.steps(part) if isinstance(part, Frames) else stream.lose(*part)
         if self.pooled.is_ending and self.error is None and not stream.is_over:
             for _, feature in self.pooled.windows.values():
                 feature.defers = False
             yield from stream.end()
+        self.pooled.freeze()
 
 
 def _embed(extractions: Iterable[_Extraction]) -> None:

@@ -25,11 +25,6 @@ class Weigher:
     def __init__(self, model: AttackerModel, scorer: Scorer) -> None:
         self._model, self._scorer = model, scorer
 
-    def add_early_frames(self, totals: Mapping[str, RunningTotals]) -> dict[str, RunningTotals]:
-        """Add early frames where the rank model covers speech this short."""
-        first = {name: model.rank_model.lengths[0] for name, model in self._model.alone.items()}
-        return {name: totals[name].with_early(first[name]) for name in self._model.features}
-
     def list_waiting(
         self, totals: Mapping[str, RunningTotals], speech_seconds: FloatArray
     ) -> BoolArray:
@@ -50,23 +45,23 @@ class Weigher:
         sounds: Sequence[Condition | None],
         cache: dict[tuple[str, str, bytes], Any],
         waits: BoolArray,
+        watched: IntArray | None,
         *,
         limits: bool = True,
     ) -> tuple[dict[str, Weighed], list[Weighed]]:
-        """Weigh each feature that has frames, and all of them together; scores are cached."""
-        features, watched_index, scorer = (
-            self._model.features,
-            self._model.watched_index,
-            self._scorer,
-        )
+        """Weigh each feature that has frames, and all of them together; scores are cached.
+
+        ``watched`` are the watched speakers' indices, (R,).
+        """
+        features, scorer = self._model.features, self._scorer
         present = self._list_present(totals, speech_seconds) & ~waits[:, None]
         columns = []
         for name in features:
-            score = partial(scorer.score, name)
+            score = partial(scorer.score, name, watched=watched)
             columns.append(_compute_once(cache, "scores", name, totals[name], score))
         scores = np.stack(columns, axis=1)
         weigh = partial(
-            PosteriorModel.weigh, watched=watched_index, sessions=scorer.sessions, limits=limits
+            PosteriorModel.weigh, watched=watched, sessions=scorer.sessions, limits=limits
         )
         alone: dict[str, Weighed] = {}
         for f, name in enumerate(features):
@@ -75,10 +70,9 @@ class Weigher:
                 seconds = totals[name].length(speech_seconds)[rows]
                 feature_scores = scores[rows, f : f + 1]
                 weighed = weigh(self._model.alone[name], rows, seconds, feature_scores)
-                if watched_index is not None:
-                    ranks = rank_now(
-                        scorer.select_best_session(feature_scores[:, 0]), watched_index
-                    )
+                if watched is not None:
+                    best = scorer.select_best_session(feature_scores[:, 0])
+                    ranks = rank_now(best, watched[rows])
                     weighed = weighed._replace(ranks=ranks)
                 alone[name] = weighed
         lengths, parts = speech_seconds, []
@@ -92,7 +86,7 @@ class Weigher:
                 else weigh(model, rows, seconds, feature_scores)
             )
             ratios = self._compute_ratios(
-                weighed, feature_scores, totals, sounds, cache, limits=limits
+                weighed, feature_scores, totals, sounds, cache, watched, limits=limits
             )
             parts.append(weighed._replace(ratios=ratios))
         return alone, parts
@@ -104,6 +98,7 @@ class Weigher:
         totals: Mapping[str, RunningTotals],
         sounds: Sequence[Condition | None],
         cache: dict[tuple[str, str, bytes], Any],
+        watched: IntArray | None,
         *,
         limits: bool,
     ) -> RatioBits | None:
@@ -121,6 +116,7 @@ class Weigher:
             levels,
             scores[:, [model.features.index(name) for name in ratios.features]],
             [sounds[i] for i in rows.tolist()],
+            None if watched is None else watched[rows],
             limits=limits,
         )
 
@@ -153,9 +149,12 @@ class Weigher:
         model, moments = self._model, speech_seconds.size
         only, has_evidence = len(model.features) == 1, model.joint.ratios is not None
         sounds = [None] * moments if conditions is None else conditions
-        totals = self.add_early_frames(totals)
+        totals = model.add_early_frames(totals)
         waits = self.list_waiting(totals, speech_seconds)
-        alone, parts = self.weigh(totals, speech_seconds, sounds, cache, waits, limits=False)
+        watched = model.watch_each(moments)
+        alone, parts = self.weigh(
+            totals, speech_seconds, sounds, cache, waits, watched, limits=False
+        )
         local = 0.0 if model.watched else np.nan
         before = {
             "closed_set_bits": local,
@@ -182,7 +181,8 @@ class Weigher:
     ) -> dict[str, FloatArray]:
         """Compute scores as of `Attacker.scores`."""
         features, scorer = self._model.features, self._scorer
-        every = {name: scorer.score(name, totals[name]) for name in features}
+        watched = self._model.watch_each(speech_seconds.size)
+        every = {name: scorer.score(name, totals[name], watched) for name in features}
         best = {name: scorer.select_best_session(scores) for name, scores in every.items()}
         if len(features) == 1:
             return best
@@ -190,7 +190,7 @@ class Weigher:
         present = np.stack([totals[name].any(axis=1) for name in features], axis=1)
         best["joint"] = np.zeros((speech_seconds.size, self._model.speakers))
         for model, rows, axis in self._choose_models(present):
-            weights, _ = model.rank_model.weighing(speech_seconds[rows])
+            weights, _ = model.rank_model.weighing(speech_seconds[rows], resamples=False)
             joint = weighted_evidence(stacked[np.ix_(rows, axis)], weights[:, 0])
             if scorer.sessions is not None:
                 joint = scorer.sessions.mix(joint)[0]
