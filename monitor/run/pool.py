@@ -119,9 +119,8 @@ class PooledStream:
         for _, feature in self.windows.values():
             feature.defers = True
 
-    def put(self, item: Item, now: float) -> None:
-        """Queue an item that came now."""
-        seconds = seconds_of(item)
+    def put(self, item: Item, seconds: float, now: float) -> None:
+        """Queue an item of this length that came now."""
         if now - self._last > PAUSE_SECONDS or isinstance(item, Gap):
             self._clock.lost()
         self.waiting.append(item)
@@ -340,17 +339,18 @@ class Pool(KeyedStreams[Key, PooledStream]):
             item: Item = samples
         else:
             item = copy_block(samples, rate)
+        seconds = seconds_of(item)
         with self._lock:
             stream = self._find(key)
             if stream.ends:
                 raise UsageError(f"stream {key!r} has ended: open another one")
             waiting, most = stream.waiting_seconds, self.limits.backlog_seconds
-            if waiting and waiting + seconds_of(item) > most:
+            if waiting and waiting + seconds > most:
                 raise SourceError(
                     f"{waiting:.1f} s of stream {key!r} wait to be processed (limit {most:g} s). "
                     "Push a Gap for dropped audio, or open fewer streams"
                 )
-            stream.put(item, time.monotonic())
+            stream.put(item, seconds, time.monotonic())
             self._wake()
 
     def poll(self, key: Key) -> list[Event | Alert]:
@@ -661,7 +661,7 @@ def copy_block(samples: ArrayLike | Block, rate: int) -> Block:
     """Return samples, (n,) or (n, channels), as a block of its own; SourceError if invalid."""
     block = samples if isinstance(samples, Block) else Block(np.asarray(samples), rate)
     columns_of(block, None)
-    return replace(block, samples=np.array(block.samples, np.float32))
+    return Block(np.array(block.samples, np.float32), block.rate, block.recording)
 
 
 def drop_oldest_readings(events: deque[Event | Alert]) -> None:
@@ -673,30 +673,29 @@ def drop_oldest_readings(events: deque[Event | Alert]) -> None:
         events.remove(oldest)
 
 
-def _join_blocks(items: Sequence[Item]) -> Iterator[Item]:
+def _join_blocks(items: Iterable[Item]) -> Iterator[Item]:
     """Yield items; neighbouring blocks of one recording are joined, up to a length."""
     run: list[Block] = []
+    seconds, kind = 0.0, None
     for item in items:
-        if run and not (isinstance(item, Block) and _continues(run, item)):
+        its_kind = None
+        if isinstance(item, Block):
+            its_kind = item.recording, item.rate, item.samples.shape[1:]
+        if run and (its_kind != kind or seconds >= MOST_BLOCK_SECONDS):
             yield _joined(run)
-            run = []
+            run, seconds = [], 0.0
         if isinstance(item, Block):
             run.append(item)
+            seconds, kind = seconds + item.seconds, its_kind
         else:
             yield item
     if run:
         yield _joined(run)
 
 
-def _continues(run: Sequence[Block], block: Block) -> bool:
-    first = run[0]
-    key = first.recording, first.rate, first.samples.shape[1:]
-    is_short = sum(map(seconds_of, run)) < MOST_BLOCK_SECONDS
-    return is_short and key == (block.recording, block.rate, block.samples.shape[1:])
-
-
 def _joined(run: Sequence[Block]) -> Block:
-    return replace(run[0], samples=np.concatenate([block.samples for block in run]))
+    samples = np.concatenate([block.samples for block in run])
+    return Block(samples, run[0].rate, run[0].recording)
 
 
 def _memory_mb() -> float:

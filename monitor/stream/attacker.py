@@ -185,6 +185,12 @@ class Attacker(AttackerModel):
         """
         return self._weigher.figures(totals, speech_seconds, cache, conditions)
 
+    def evidence(
+        self, totals: Mapping[str, RunningTotals], speech_seconds: FloatArray
+    ) -> FloatArray:
+        """Compute ``evidence_bits`` of ``figures`` alone, (R,), whatever the conditions."""
+        return self._weigher.evidence(totals, speech_seconds)
+
     def scores(
         self, totals: Mapping[str, AnyArray], speech_seconds: FloatArray
     ) -> dict[str, FloatArray]:

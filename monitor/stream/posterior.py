@@ -451,12 +451,13 @@ class ExpectedBits:
         return list(self._at_lengths(seconds.tobytes()))
 
     def _figures(self, lengths: bytes) -> list[Bits]:
-        seconds = np.clip(np.frombuffer(lengths), 0.0, self._nodes[-1])
+        seconds = np.frombuffer(lengths)
         values, ceiling = self._values(seconds), float(np.log2(self._speakers))
+        margins = map(self._margin_at, np.clip(seconds, 0.0, self._nodes[-1]))
         return [
-            Bits(value, max(value + low, 0.0), min(value + high, ceiling)) if t else ZERO
+            Bits(value, max(value + low, 0.0), min(value + high, ceiling)) if t > 0 else ZERO
             for t, value, (low, high) in zip(
-                seconds.tolist(), values.tolist(), map(self._margin_at, seconds), strict=True
+                seconds.tolist(), values.tolist(), margins, strict=True
             )
         ]
 
@@ -471,11 +472,18 @@ class ExpectedBits:
         return (1 - w) * low0 + w * low1, (1 - w) * high0 + w * high1
 
     def _values(self, seconds: FloatArray) -> FloatArray:
+        model, count = self._rank_model, seconds.size
         # sums over very many ranks depend on how many lengths are worked out together
-        step = seconds.size if self._speakers <= ALL_RANKS_TO else 1
-        batches = [seconds[start : start + step] for start in range(0, seconds.size, step)]
-        points = map(self._rank_model.at_each, batches)
-        return np.concatenate([each.expected_bits(self._speakers, slice(None)) for each in points])
+        step = count if self._speakers <= ALL_RANKS_TO else 1
+        if step == count and len(model.split(count)) == 1:
+            points = model.evaluate_each(seconds)  # as was weighed
+            own = slice(None, None, points.floor.size // count)
+            return points.expected_bits(self._speakers, own)
+        batches = [seconds[start : start + step] for start in range(0, count, step)]
+        each = map(model.at_each, batches)
+        return np.concatenate(
+            [points.expected_bits(self._speakers, slice(None)) for points in each]
+        )
 
     def _margin(self, seconds: float) -> tuple[float, float]:
         point = self._rank_model.evaluate_at(seconds)

@@ -55,11 +55,7 @@ class Weigher:
         """
         features, scorer = self._model.features, self._scorer
         present = self._list_present(totals, speech_seconds) & ~waits[:, None]
-        columns = []
-        for name in features:
-            score = partial(scorer.score, name, watched=watched)
-            columns.append(_compute_once(cache, "scores", name, totals[name], score))
-        scores = np.stack(columns, axis=1)
+        scores = self._score(totals, cache, watched)
         weigh = partial(
             PosteriorModel.weigh, watched=watched, sessions=scorer.sessions, limits=limits
         )
@@ -75,9 +71,7 @@ class Weigher:
                     ranks = rank_now(best, watched[rows])
                     weighed = weighed._replace(ranks=ranks)
                 alone[name] = weighed
-        lengths, parts = speech_seconds, []
-        for name in features:
-            lengths = totals[name].length(lengths)
+        lengths, parts = self._lengths(totals, speech_seconds), []
         for model, rows, axis in self._choose_models(present):
             seconds, feature_scores = lengths[rows], scores[np.ix_(rows, axis)]
             weighed = (
@@ -86,14 +80,56 @@ class Weigher:
                 else weigh(model, rows, seconds, feature_scores)
             )
             ratios = self._compute_ratios(
-                weighed, feature_scores, totals, sounds, cache, watched, limits=limits
+                model, rows, seconds, feature_scores, totals, sounds, cache, watched, limits=limits
             )
             parts.append(weighed._replace(ratios=ratios))
         return alone, parts
 
+    def evidence(
+        self, totals: Mapping[str, RunningTotals], speech_seconds: FloatArray
+    ) -> FloatArray:
+        """Compute ``evidence_bits`` alone, as of `figures`: (R,)."""
+        totals = self._model.add_early_frames(totals)
+        waits = self.list_waiting(totals, speech_seconds)
+        present = self._list_present(totals, speech_seconds) & ~waits[:, None]
+        cache: dict[tuple[str, str, bytes], Any] = {}
+        watched = self._model.watch_each(speech_seconds.size)
+        scores = self._score(totals, cache, watched)
+        lengths = self._lengths(totals, speech_seconds)
+        bits = np.zeros(speech_seconds.size)
+        sounds = [None] * speech_seconds.size
+        for model, rows, axis in self._choose_models(present):
+            parts = scores[np.ix_(rows, axis)], totals, sounds, cache, watched
+            ratios = self._compute_ratios(model, rows, lengths[rows], *parts, limits=False)
+            bits[rows] = np.nan if ratios is None else ratios.watched[:, 0]
+        return bits
+
+    def _score(
+        self,
+        totals: Mapping[str, RunningTotals],
+        cache: dict[tuple[str, str, bytes], Any],
+        watched: IntArray | None,
+    ) -> FloatArray:
+        """Score each feature against every template, shape (R, F, N + K)."""
+        columns = []
+        for name in self._model.features:
+            score = partial(self._scorer.score, name, watched=watched)
+            columns.append(_compute_once(cache, "scores", name, totals[name], score))
+        return np.stack(columns, axis=1)
+
+    def _lengths(
+        self, totals: Mapping[str, RunningTotals], speech_seconds: FloatArray
+    ) -> FloatArray:
+        """Return T of all features together, shape (R,)."""
+        for name in self._model.features:
+            speech_seconds = totals[name].length(speech_seconds)
+        return speech_seconds
+
     def _compute_ratios(
         self,
-        weighed: Weighed,
+        model: PosteriorModel,
+        rows: IntArray,
+        seconds: FloatArray,
         scores: FloatArray,
         totals: Mapping[str, RunningTotals],
         sounds: Sequence[Condition | None],
@@ -103,7 +139,7 @@ class Weigher:
         limits: bool,
     ) -> RatioBits | None:
         """Compute the likelihood ratios of scores, (R, F, N + K), where the rank model has some."""
-        model, rows, ratios = weighed.model, weighed.rows, weighed.model.ratios
+        ratios = model.ratios
         if ratios is None or not all(totals[name].frames[rows].all() for name in model.features):
             return None
         levels = []
@@ -112,7 +148,7 @@ class Weigher:
             mean, spread = _compute_once(cache, "levels", name, totals[name], compute)
             levels.append((mean[rows], spread[rows]))
         return ratios.evaluate_at(
-            weighed.seconds,
+            seconds,
             levels,
             scores[:, [model.features.index(name) for name in ratios.features]],
             [sounds[i] for i in rows.tolist()],
