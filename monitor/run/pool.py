@@ -1,4 +1,4 @@
-"""Many live streams in one process: one thread, shared tables, network products across streams."""
+"""Many live streams in one process: one thread, shared tables, batches across streams."""
 
 from __future__ import annotations
 
@@ -553,7 +553,7 @@ _Made: TypeAlias = "tuple[list[Event | Alert], Exception | None]"
 
 
 def _process_batch(batch: Sequence[tuple[PooledStream, Gap | None, list[Item]]]) -> list[_Made]:
-    """Extract frames of all streams, embed their windows together, then assess each stream."""
+    """Extract frames of all streams, embed their windows together, and assess them together."""
     extractions = [_Extraction(*each) for each in batch]
     try:
         _embed(extractions)
