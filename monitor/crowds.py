@@ -1,7 +1,7 @@
 """Bits of evidence in crowds of people, in words.
 
-k bits leave one person in ``2^k``, in a crowd of any size. A voice with 11 bits leaves about 500
-people of a million. All of them match as well as the speaker.
+With k bits, one person in ``2^k`` matches, in a crowd of any size. A voice with 11 bits leaves
+about 500 people in a million. They all match as well as the speaker.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ YOU = ("me", "myself")  # names by which readers refer to themselves
 
 
 class Crowd(NamedTuple):
-    """A familiar size of crowd, with a name used for up to ``upto`` people."""
+    """A familiar size of crowd. Its name is used for up to ``upto`` people."""
 
     name: str
     size: float
@@ -47,7 +47,7 @@ SCALE = (
 """Crowds that people can picture, the smallest first."""
 
 LEVELS = (0, 1, 3, 6, 10, 13, 17, 20, 23, 26, 30, 33)
-"""Bits that a curve explains in words beside its right edge."""
+"""Bits that plots explain in words at their right edge."""
 
 _ROUND = {
     1e3: "a thousand", 1e4: "ten thousand", 1e5: "a hundred thousand", 1e6: "a million",
@@ -88,7 +88,7 @@ def with_article(name: str) -> str:
 
 
 def rounded(count: float) -> str:
-    """Format a rough number of people: no more digits than it deserves, no number in words.
+    """Format a rough number of people, with one or two significant digits.
 
     Example:
         >>> [rounded(n) for n in (1.2, 14.4, 238, 1234, 96_000, 1e6, 3.2e6)]
@@ -98,7 +98,7 @@ def rounded(count: float) -> str:
 
 
 def rounded_count(count: float) -> float:
-    """Round a number of people to the digits that it deserves; 1 or more."""
+    """Round a number of people to its significant digits; 1 or more."""
     if count < 10:
         return max(1.0, float(round(count)))
     unit = 10.0 ** math.floor(math.log10(count))
@@ -108,7 +108,7 @@ def rounded_count(count: float) -> float:
 
 
 def one_of(bits: float) -> str:
-    """Format bits of evidence as people.
+    """Format bits of evidence as odds, such as ``1 in 64``.
 
     Example:
         >>> one_of(1), one_of(6), one_of(10), one_of(13)
@@ -119,7 +119,7 @@ def one_of(bits: float) -> str:
 
 
 def crowd_of(count: float, enrolled: float | None = None) -> str:
-    """Format a number of people as a crowd; N people are the ``enrolled``.
+    """Format a number of people as a crowd, or as the enrolled if it equals ``enrolled``.
 
     Example:
         >>> crowd_of(120), crowd_of(1e6), crowd_of(50, enrolled=50)

@@ -1,4 +1,4 @@
-"""Errors of this package, as one tree.
+"""All errors of this package.
 
 ::
 
@@ -14,7 +14,7 @@
     └── OverlapError             the stream is enrolled audio
 
 Every message is one line with the fault and a remedy. A message that names an argument is a
-`Message`, so that the command line can name its option instead.
+`Message`, in which the command line names its option instead.
 """
 
 from __future__ import annotations
@@ -72,12 +72,12 @@ class Message(str):
         return self.parts
 
     def render(self, argument: Callable[[Argument], str]) -> str:
-        """Write the same line with another way to name an argument."""
+        """Write the message, and name arguments with this function."""
         return "".join(piece if isinstance(piece, str) else argument(piece) for piece in self.parts)
 
 
 class MonitorError(Exception):
-    """Base of every error raised on purpose; ``code`` is stable, for programs."""
+    """Base class of all deliberate errors. Programs can rely on ``code``, which is stable."""
 
     code: ClassVar[str] = "error"
 
@@ -95,7 +95,7 @@ class SourceError(MonitorError):
 
 
 class ForeignTextError(SourceError):
-    """A file in the place of a transcript is intact but something else, such as metadata."""
+    """A file with a transcript's name is intact, but contains something else, such as metadata."""
 
     code = "error.source.foreign-text"
 
@@ -119,7 +119,7 @@ class CorpusError(MonitorError):
 
 
 class UnnamedSpeakerError(CorpusError):
-    """There are recordings, but their speakers are unknown.
+    """Recordings exist, but their speakers are unknown.
 
     Attributes:
         what: the fault, without the remedy.
@@ -133,7 +133,7 @@ class UnnamedSpeakerError(CorpusError):
 
 
 class CalibrationError(MonitorError):
-    """There are too few speakers, or too little speech, to learn a rank model."""
+    """There are too few speakers, or too little speech, to fit a rank model."""
 
     code = "error.calibration"
 

@@ -1,7 +1,7 @@
 """Kinds of features and their differences.
 
-A kind defines how frames are counted, compared, checked, stored and followed for changes. No other
-code depends on a feature's kind. A `FeatureSpec` describes one feature's frames.
+A kind defines how frames are counted, compared, checked and stored, and how voice changes are
+detected. No other code depends on a feature's kind. A `FeatureSpec` describes one feature's frames.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ _SHOWN = 12
 
 
 def is_mark(value: object) -> bool:
-    """Return whether something read from a file is a mark, or none."""
+    """Return whether a value from a file is a network's mark or None."""
     return value is None or (isinstance(value, str) and _SHA256.fullmatch(value) is not None)
 
 
 def unlike_networks(
     name: str, first: str, first_mark: str | None, second: str, second_mark: str | None
 ) -> str:
-    r"""Explain that a feature of ``first`` and ``second`` is marked by different networks.
+    r"""Explain that different networks made a feature in ``first`` and ``second``.
 
     Example:
         >>> unlike_networks("voice", "a.npz", "ab" * 32, "b.npz", "cd" * 32)[:63]
@@ -93,7 +93,7 @@ BACK = 0.7  # how far from the other voice's margin to its own a voice must be, 
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """Settings for following a feature."""
+    """Settings for detecting voice changes by a feature."""
 
     unit_frames: int  # behind one margin
     warm_frames: int  # of a voice before it has margins
@@ -108,7 +108,7 @@ class Sensitivity:
 
 @dataclass(frozen=True, slots=True)
 class ScoreDrop:
-    """From the tick ``began`` on the mean margin is lower: before it and since."""
+    """Drop of the mean margin at the tick ``began``: margins before and since."""
 
     began: int
     before: float
@@ -117,10 +117,10 @@ class ScoreDrop:
 
 @dataclass(slots=True)
 class DetectionWindow:
-    """An earlier voice, with its sketch, (M,), and number of frames.
+    """An earlier voice that may return, with its sketch, (M,), and number of frames.
 
-    It is back if its mean margin reaches ``level``. ``recent`` has the margins of the newest units
-    under it, each with the unit's first tick.
+    It has returned if its mean margin reaches ``level``. ``recent`` has its margins in the newest
+    units, each with the unit's first tick.
     """
 
     sketch: FloatArray
@@ -131,7 +131,7 @@ class DetectionWindow:
 
 @once
 def adwin() -> type[ADWIN]:
-    """Load river's ADWIN by itself: its package imports scipy.stats and scikit-learn for others."""
+    """Load river's ADWIN alone, since its package imports scipy.stats and scikit-learn."""
     import river
 
     path = Path(str(river.__file__)).parent / "drift" / "adwin.py"
@@ -148,7 +148,7 @@ def adwin() -> type[ADWIN]:
 
 
 class FollowedVoice(ABC):
-    """One feature of the voice since the last change, to test whether the newest frames still fit.
+    """Detector of voice changes by one feature. It tests whether the newest frames still fit.
 
     Frames are grouped into units, each unit gets a margin, and ADWIN tests the margins. Each kind
     defines its margin, and may accumulate margins in another way.
@@ -163,7 +163,7 @@ class FollowedVoice(ABC):
         self.reset()
 
     def reset(self) -> None:
-        """Forget the voice; one that was left is remembered still."""
+        """Forget the current voice. An earlier voice that may return is kept."""
         self._own = np.zeros(self._size)
         self._frames = 0  # behind it
         self._held: list[FloatArray] = []
@@ -183,10 +183,10 @@ class FollowedVoice(ABC):
         """Compute the margin of a unit under a voice with this sketch and number of frames."""
 
     def leave(self, fall: ScoreDrop | None) -> bool:
-        """Store this voice when another takes over; return whether its return is detectable.
+        """Store this voice when another begins; return whether its return can be detected.
 
-        ``fall`` is the change that this feature detected. It is None if another feature did, and
-        the level is then the usual one of this voice.
+        ``fall`` is the change, if this feature detected it. Otherwise the usual level of this voice
+        is used.
         """
         has_margins = self._frames >= self._sensitivity.warm_frames and len(self._margins) > 0
         if has_margins:
@@ -200,7 +200,7 @@ class FollowedVoice(ABC):
         return float(margins.mean() - margins.std())
 
     def back(self) -> ScoreDrop | None:
-        """Return since when the voice that was left is back, by the newest units; or None."""
+        """Return the tick since which the earlier voice is back, by the newest units; or None."""
         earlier = self._left
         if earlier is None or len(earlier.recent) < self._sensitivity.back_units:
             return None
@@ -213,16 +213,16 @@ class FollowedVoice(ABC):
         return ScoreDrop(earlier.recent[index][1], earlier.level, float(margins[index:].mean()))
 
     def forget(self, *, take_up: bool) -> None:
-        """Remember no voice that was left any more; or take it up again as the one that speaks."""
+        """Forget the earlier voice, or make it the current voice again (``take_up``)."""
         earlier, self._left = self._left, None
         if take_up and earlier is not None:
             self.reset()
             self._own, self._frames = np.asarray(earlier.sketch), earlier.frames
 
     def update(self, values: AnyArray, began: int) -> ScoreDrop | None:
-        """Process further frames of a step that began at a tick: the change they reveal, or None.
+        """Process further frames of a step that began at a tick; return a detected change or None.
 
-        Those after a change are not heard: the new voice starts with the next step.
+        Frames after a change are ignored. The new voice starts with the next step.
         """
         values = np.asarray(values)
         if not len(values):
@@ -300,7 +300,7 @@ class FollowedVoice(ABC):
         return bool(self._adwin.drift_detected)
 
     def state(self) -> dict[str, AnyArray]:
-        """Return the full state to resume from."""
+        """Return the complete state."""
         earlier = self._left
         return {
             "left_own": np.zeros(0) if earlier is None else earlier.sketch,
@@ -317,7 +317,7 @@ class FollowedVoice(ABC):
         }
 
     def restore(self, arrays: Mapping[str, AnyArray]) -> None:
-        """Take up a ``state``; ValueError if no voice has it."""
+        """Restore a ``state``; ValueError if it is invalid."""
         left_own, sums = arrays["left_own"], [arrays[name] for name in ("own", "part", "held")]
         counters, count = arrays["counters"], len(arrays["margins"])
         if (
@@ -343,10 +343,10 @@ class FollowedVoice(ABC):
 
 
 class Kind(ABC):
-    """A kind of frames: how they are counted, compared, checked, stored and followed.
+    """A kind of frames, with all operations that depend on the kind.
 
-    There is one object of each kind; a pickled one comes back as the same object. As written here,
-    frames are vectors of floats, shape (k, size), and make no templates.
+    There is one object of each kind, and unpickling returns the same object. In this base class,
+    frames are vectors of floats, shape (k, size), and have no templates.
     """
 
     name: ClassVar[str]  # in stores, records and messages
@@ -377,7 +377,7 @@ class Kind(ABC):
         return self.similarities[name]
 
     def none(self, size: int) -> AnyArray:
-        """Return the values of no frames at all."""
+        """Return an empty array of frames."""
         return np.empty((0, size))
 
     def holds(self, values: AnyArray) -> bool:
@@ -385,22 +385,22 @@ class Kind(ABC):
         return values.ndim == 2 and values.shape[1] > 0 and values.dtype.kind == "f"
 
     def size_of(self, values: AnyArray, stated: int | None) -> int:
-        """Return the stated or observed bins or dimensions; ValueError if frames contradict."""
+        """Return the number of bins or dimensions; ValueError if ``stated`` contradicts it."""
         if stated not in (None, values.shape[1]):
             raise ValueError(f"has {values.shape[1]} dimensions, but its header states {stated}")
         return int(values.shape[1])
 
     def usable(self, values: AnyArray, size: int) -> tuple[AnyArray, BoolArray]:
-        """Return frames from a file as they are computed with, and which can be used, (k,)."""
+        """Convert frames from a file; return them, and truth values of usable frames, (k,)."""
         return values, np.logical_and.reduce(np.isfinite(values), axis=1)
 
     def check(self, name: str, values: AnyArray, count: int, size: int) -> None:
-        """Refuse (UsageError) frames, (count, ...), that cannot be added to a sketch."""
+        """Raise UsageError for frames, (count, ...), that cannot be added to a sketch."""
         if values.dtype.kind != "f" or values.shape != (count, size):
             raise UsageError(f"the frames of {name} must be floats, shape (k, {size})")
 
     def counting(self, values: AnyArray) -> BoolArray | None:
-        """Return which of these frames a sketch counts, shape (k,); None for all of them."""
+        """Return truth values of the frames that a sketch counts, shape (k,); None for all."""
         return None
 
     def is_compatible(self, size: int, enrolled: int) -> bool:
@@ -412,19 +412,19 @@ class Kind(ABC):
         raise self._in_no_template()
 
     def total(self, values: AnyArray, size: int) -> AnyArray:
-        """Compute what a sketch of these frames would hold, shape (size,), at once."""
+        """Compute the total of a sketch of these frames, shape (size,)."""
         return self.added(self.addends(values), size)
 
     def addends(self, values: AnyArray) -> AnyArray:
-        """Prepare frames for `added`: what can be worked out before it is known which count."""
+        """Prepare frames for `added`, before it is known which of them count."""
         return values
 
     def added(self, addends: AnyArray, size: int) -> AnyArray:
-        """Compute ``total`` of frames of which `addends` are given."""
+        """Compute the total of frames from their `addends`."""
         raise self._in_no_template()
 
     def narrow(self, values: AnyArray, size: int) -> AnyArray:
-        """Return the same frames in as little memory as holds them."""
+        """Return the same frames in the smallest type."""
         return values
 
     def span_seconds(self, frame_seconds: float) -> float:
@@ -436,11 +436,11 @@ class Kind(ABC):
         raise self._in_no_template()
 
     def wrong_slices(self, slices: AnyArray) -> str:
-        """Return what slices of a store should be and are not; empty if nothing is wrong."""
+        """Describe a fault in a store's slices; empty if they are valid."""
         return "of another kind: levels have no templates"
 
     def background_row(self, sketch: AnySketch) -> AnyArray:
-        """Return the row that a cohort keeps of one of its speakers, shape (M,)."""
+        """Return a cohort's row for one of its speakers, shape (M,)."""
         raise self._in_no_template()
 
     def packed_background(self, rows: AnyArray) -> AnyArray:
@@ -451,16 +451,16 @@ class Kind(ABC):
         return UsageError(f"{self.name} are used only to detect changes and have no templates")
 
     def wrong_background(self, rows: AnyArray) -> str:
-        """Return what rows of a cohort do not hold; empty if nothing is wrong."""
+        """Describe a fault in a cohort's rows; empty if they are valid."""
         return ""
 
     @abstractmethod
     def follow(self, others: AnyArray, sensitivity: Sensitivity) -> FollowedVoice:
-        """Make what notices changes of the voice, beside others' templates, (N, M)."""
+        """Create a detector of voice changes, which compares with others' templates, (N, M)."""
 
 
 def within(values: AnyArray, minimum: float, maximum: float) -> bool:
-    """Return whether all are numbers in that range."""
+    """Return whether all values are numbers in this range."""
     if not values.size:
         return True
     low, high = float(values.min()), float(values.max())
@@ -475,15 +475,15 @@ _CLOSE_SECONDS = 1e-9
 class FeatureSpec:
     """Specification of a feature's frames: kind, size, duration and network.
 
-    Two are equal if their frames are comparable, for any ``rate`` and ``takes``.
+    Two specs are equal if their frames are comparable, for any ``rate`` and ``takes``.
 
     Attributes:
         name: name of the feature.
         kind: `HISTOGRAM`, `EMBEDDING` or `LEVELS` of `monitor.kinds`.
-        size: bins of its histogram, or dimensions of its embedding.
+        size: number of bins of the histogram, or of dimensions of the embedding.
         frame_seconds: usable seconds of one frame.
-        rate: sample rate of its audio in Hz; None without audio.
-        network: sha256 of the weights of its network, or None.
+        rate: sample rate of the input audio in Hz; None without audio.
+        network: sha256 of the network's weights, or None.
         takes: ``"audio"``, timed ``"words"`` or precomputed ``"frames"``. The default is audio if
             there is a rate, otherwise frames.
     """
@@ -519,7 +519,7 @@ class FeatureSpec:
             raise UsageError(f"the network of {self.name} is not a sha256 in hexadecimal")
 
     def sketch(self) -> AnySketch:
-        """Return an empty sketch of it."""
+        """Return an empty sketch of this feature."""
         return self.kind.sketch(self.size)
 
     def no_frames(self) -> Track:
@@ -527,12 +527,12 @@ class FeatureSpec:
         return Track(np.empty(0, np.intp), self.kind.none(self.size))
 
     def like(self, other: FeatureSpec) -> bool:
-        """Return whether the frames of both can be compared, but for the network that made them."""
+        """Return whether both frames can be compared, apart from the network that made them."""
         is_close = abs(self.frame_seconds - other.frame_seconds) < _CLOSE_SECONDS
         return (self.kind, self.size) == (other.kind, other.size) and is_close
 
     def plain(self) -> dict[str, object]:
-        """Return all but the name and the rate as JSON values, without a missing network."""
+        """Return all fields except name and rate as JSON values, without a missing network."""
         fields = {"kind": self.kind.name, "size": self.size, "frame_seconds": self.frame_seconds}
         return fields if self.network is None else {**fields, "network": self.network}
 
@@ -543,7 +543,7 @@ class FeatureSpec:
 def comparable_features(
     features: Mapping[str, FeatureSpec], others: Mapping[str, FeatureSpec]
 ) -> set[str]:
-    """List the features that both have, with frames that can be compared."""
+    """List the features that both have, with comparable frames."""
     return {
         name
         for name, spec in features.items()
@@ -650,7 +650,7 @@ class _EmbeddingFollowed(FollowedVoice):
 
 
 EMBEDDING: Kind = _EmbeddingKind()
-"""Kind of features with directions in space as frames."""
+"""Kind of features with vectors as frames. Their directions are compared."""
 
 
 MOST_COUNT = 1e9  # of a bin in a slice: sums over a template are exact in double precision
@@ -742,7 +742,7 @@ class _HistogramFollowed(FollowedVoice):
 
 
 HISTOGRAM: Kind = _HistogramKind()
-"""Kind of features with bins as frames."""
+"""Kind of features with bin numbers as frames, which are counted."""
 
 
 class _LevelsKind(Kind):
@@ -765,7 +765,7 @@ LEVELS: Kind = _LevelsKind()
 
 
 KINDS: dict[str, Kind] = {member.name: member for member in (HISTOGRAM, EMBEDDING, LEVELS)}
-"""Every kind, by the name that it has in stores."""
+"""All kinds by the name in stores."""
 
 
 def kind(name: str) -> Kind:

@@ -1,9 +1,9 @@
-"""Structural types of the monitor's exchangeable parts, one per role.
+"""Interfaces of the parts that you can replace, as structural types.
 
-Any object with these attributes and methods fits, without inheritance or registration. `Source`,
-`Feature`, `Sketch`, `Sink` and `Anonymiser` can be checked with ``isinstance``.
-``tests/test_contracts.py`` tests the contracts of every implementation, and
-``tests/anonymisers/test_contracts_held.py`` those of anonymisers.
+Any object with these attributes and methods fits, without inheritance or registration.
+``isinstance`` can check `Source`, `Feature`, `Sketch`, `Sink` and `Anonymiser`.
+``tests/test_contracts.py`` tests every implementation, and
+``tests/anonymisers/test_contracts_held.py`` tests anonymisers.
 """
 
 from __future__ import annotations
@@ -48,17 +48,18 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class StreamInfo:
-    """Contents of a source, so that unusable sources are refused before they start.
+    """Contents of a source. A monitor uses them to refuse a source before it starts.
 
     Attributes:
-        audio: whether it has blocks of samples, which then keep the clock. Otherwise `Frames` do.
+        audio: whether it yields blocks of samples. Time is then counted in samples, otherwise in
+            `Frames`.
         tracks: precomputed frames by feature name, either alone or beside the audio.
-        words: timed words.
+        words: whether it yields timed words.
         channels: number of audio channels; None without audio or if not yet known.
-        live: whether it continues while it is not read.
-        cut: whether it stops before the recording's end.
+        live: whether audio continues to arrive while the source is not read.
+        cut: whether it ends before the end of the recording.
         noise: noise added to precomputed embeddings, such as ``"laplace:15"``; empty without noise.
-        protected: recordings with a voice changed by this program, such as ``"talk.wav was
+        protected: recordings in which this program changed the voice, such as ``"talk.wav was
             anonymised (mcadams:0.8)"``.
     """
 
@@ -74,13 +75,14 @@ class StreamInfo:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """A recording, or a part of one, that a stream is made of.
+    """A recording, or a part of a recording, in a stream.
 
     Attributes:
         label: name in messages.
-        hashes: its fingerprints (`monitor.sources.registry.recording_hashes`); sharing one is
-            being the same recording. Empty if it cannot be known again, as standard input.
-        start_seconds, end_seconds: the part; None to its end.
+        hashes: fingerprints (`monitor.sources.registry.recording_hashes`). Two recordings with a
+            common fingerprint are the same. Empty if the recording cannot be recognised again, like
+            standard input.
+        start_seconds, end_seconds: limits of the part; None for the recording's end.
         raw: (rate, channels, encoding) of samples without a header.
     """
 
@@ -93,12 +95,12 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptNote:
-    """A transcript beside a recording, or the words of a live one.
+    """Summary of a recording's transcript, or of the words of a live source.
 
     Attributes:
         words: number of words; None if still to come.
-        spread: whether times of words are fractions of longer stretches; None if not yet known.
-        speaker: speaker of the words, if it names only one.
+        spread: whether word times were interpolated within longer segments; None if not yet known.
+        speaker: the speaker, if the transcript names exactly one.
         mark: hash of the words and their times; empty if still to come.
         notices: one line per fault.
     """
@@ -114,19 +116,20 @@ class TranscriptNote:
 
 @runtime_checkable
 class Feature(Protocol):
-    """Maker of usable frames from audio; any cutting into blocks gives the same frames.
+    """Extractor of a feature's frames from audio or words.
 
-    Its input is mono audio at its own rate including pauses, or `Words` if its spec takes those. It
-    returns only usable frames, so none without a voice. Ticks are 10 ms and count from the last
+    Input is mono audio at the feature's own rate, with pauses, or `Words` if its spec takes words.
+    The frames must not depend on how the audio is cut into blocks. A feature returns only usable
+    frames, so audio without a voice gives no frames. Ticks are 10 ms and count from the last
     ``reset``.
 
     Attributes:
-        spec: specification of its frames, its network and its sample rate. Templates of other
-            frames are refused.
-        follow: settings of the detection of voice changes (``Monitor(on_change=...)``), or None.
+        spec: specification of frames, network and sample rate. Templates with other frames are
+            refused.
+        follow: settings for detecting voice changes (``Monitor(on_change=...)``), or None.
 
     Example:
-        A feature of one frame for each tick: whether the sample in its middle is positive.
+        This feature has one frame per tick: whether the tick's middle sample is positive.
 
         >>> import numpy as np
         >>> from monitor.kinds import HISTOGRAM
@@ -164,64 +167,64 @@ class Feature(Protocol):
 
     @property
     def follow(self) -> Sensitivity | None:
-        """Settings for following it, or None."""
+        """Settings for detecting voice changes, or None."""
 
     def process(self, content: Any, /) -> Track:
-        """Return the frames completed by further content, with the tick of each completion.
+        """Process further content; return the frames that it completes, with their ticks.
 
         Args:
-            content: finite mono float samples at ``spec.rate``, shape (n,). With ``spec.takes``
-                words it is `Words`, and frames are complete once their words are known.
+            content: finite mono float samples at ``spec.rate``, shape (n,). If ``spec.takes`` is
+                words, content is `Words`, and frames are complete once their words are known.
         """
 
     def flush(self) -> Track:
-        """Return frames that only the end of the recording completes."""
+        """End the recording; return the last frames."""
 
     def skip_to(self, tick: int) -> None:
-        """Skip frames complete by ``tick``, counted from the last reset: none need be computed."""
+        """Skip frames that are complete by ``tick``, counted from the last reset."""
 
     def reset(self) -> None:
-        """Restart, so that the next sample is the first of a recording."""
+        """Restart. The next sample is the first of a recording."""
 
 
 @runtime_checkable
 class WordFeature(Feature, Protocol):
-    """A feature of words that also knows which words it was made for, as ``style`` does."""
+    """A feature of words that can warn about an unsuitable transcript, like ``style``."""
 
     def doubt(self, label: str, texts: Sequence[str], /) -> str:
-        """Return what is wrong with all words of the transcript, in a line; mostly empty."""
+        """Return a one-line warning about the transcript's words as a whole, or an empty text."""
         ...
 
 
 @runtime_checkable
 class WindowFeature(Feature, Protocol):
-    """A feature of windows of speech that can embed a part of one."""
+    """A feature of windows of speech that can also embed part of a window."""
 
     def embed_part(self, speech: FloatArray, /) -> AnyArray:
-        """Embed the speech of some ticks, shape (n, s).
+        """Embed n ticks of speech, s samples each: shape (n, s).
 
         Returns:
-            Shape (1, d), or (0, d) where it is too short.
+            Shape (1, d), or (0, d) if the speech is too short.
         """
 
 
 class Embedder(Protocol):
-    """A speaker network: windows of speech to embeddings."""
+    """A speaker network, which turns windows of speech into embeddings."""
 
     def embed(self, windows: FloatArray) -> FloatArray:
         """Embed each window: (b, n), float32 at 16 kHz, to (b, d).
 
-        The length of an embedding is how much a second of its window counts, 1 on average.
+        An embedding's length is the weight per second of its window, 1 on average.
         """
         ...
 
 
 @runtime_checkable
 class RunEmbedder(Embedder, Protocol):
-    """A speaker network that also embeds parts of the windows that it embeds."""
+    """A speaker network that also embeds parts of each window."""
 
     def embed_runs(self, windows: FloatArray, slots: int) -> tuple[FloatArray, FloatArray]:
-        """Embed windows, (b, n), and the runs of their equal slots (`monitor.types.list_runs`).
+        """Embed windows, (b, n), and all runs of their equal slots (`monitor.types.list_runs`).
 
         Returns:
             Shape (b, d), equal to that of `embed`, and (b, r, d).
@@ -237,34 +240,34 @@ class MarkedEmbedder(Embedder, Protocol):
 
 
 class CodeStream(Protocol):
-    """Samples at 16 kHz to codes, one of each frame; any cutting gives the same."""
+    """Converter of samples at 16 kHz to codes, one per frame, however the samples are cut."""
 
     def push(self, samples: FloatArray) -> IntArray:
-        """Process more: the codes of the frames that are known now, and were not before."""
+        """Process further samples; return the codes of newly completed frames."""
         ...
 
     def flush(self) -> IntArray:
-        """Return the codes that are still due; then `reset`."""
+        """Return the last codes. Then call `reset`."""
         ...
 
     def reset(self) -> None:
-        """Start afresh."""
+        """Restart for another recording."""
         ...
 
 
 @runtime_checkable
 class Sketch(Protocol):
-    """A running, mergeable summary of one feature over a stream (a commutative monoid).
+    """Running summary of one feature's frames. Summaries can be added (a commutative monoid).
 
     ``a + b`` summarises the frames of both, in any order. ``total``, shape (M,), has integer counts
-    or a sum of embeddings of ``frames`` usable frames.
+    or a sum of embeddings. ``frames`` is the number of usable frames.
     """
 
     total: AnyArray
     frames: int
 
     def learn_one(self, value: Any) -> None:
-        """Add one frame: a bin, or an embedding of shape (M,). NaN is dropped."""
+        """Add one frame: a bin, or an embedding of shape (M,). Frames with NaN are dropped."""
 
     def learn_many(self, values: AnyArray) -> None:
         """Add frames, shape (k,) or (k, M); equals the loop over ``learn_one``."""
@@ -277,16 +280,16 @@ class Source(Protocol):
     """Origin of audio or precomputed frames. It is a context manager.
 
     Iterating yields the stream in order from its first sample to its end. Items are `Block` of
-    audio (any length, any rate) or precomputed `Frames`, and a `Gap` for each missing stretch.
-    Either blocks or `Frames` keep the clock. `Words` and `Tracks` may accompany them, each before
-    the audio of the tick at which it counts. `monitor.sources.BaseSource` implements all but
-    ``label``, ``stream_info``, ``seconds`` and the items.
+    audio (any length, any rate) or precomputed `Frames`, never both, and a `Gap` for each missing
+    stretch. `Words` and `Tracks` may accompany them. They must precede the audio of the tick from
+    which they count. `monitor.sources.BaseSource` implements all but ``label``, ``stream_info``,
+    ``seconds`` and the items.
 
     Attributes:
         label: name in messages, never a full path.
 
     Raises:
-        monitor.errors.SourceError: from iterating or opening, if nothing more can be read. The
+        monitor.errors.SourceError: from iterating or opening, if the source cannot be read. The
             one-line message has a remedy.
         monitor.errors.UsageError: from iterating a closed source.
 
@@ -309,7 +312,7 @@ class Source(Protocol):
 
     @property
     def seconds(self) -> float | None:
-        """Audio seconds promised, None if unknown."""
+        """Total audio seconds; None if unknown."""
 
     @property
     def stream_info(self) -> StreamInfo:
@@ -317,16 +320,16 @@ class Source(Protocol):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Names of its recordings; ``Gap.recording`` and the like are places in it."""
+        """Names of the recordings, indexed by ``Gap.recording`` and similar fields."""
         ...
 
     @property
     def transcripts(self) -> tuple[TranscriptNote, ...]:
-        """Notes on its words, one a recording; none unless it brings words."""
+        """Summaries of transcripts, one per recording with words."""
         ...
 
     def provenance(self) -> tuple[Provenance, ...] | None:
-        """Return its origin, which identifies it later; None if unknown."""
+        """Return the recordings of the stream, to identify them later; None if unknown."""
 
     def __iter__(self) -> Iterator[Item]: ...
 
@@ -349,36 +352,37 @@ class LiveSource(Source, Protocol):
         """Seconds of captured audio that wait to be read."""
 
     def behind_seconds(self, seconds: float) -> float:
-        """Wall seconds since the capture of that second of the stream."""
+        """Return the wall seconds since this second of the stream was captured."""
 
     def stop(self) -> None:
         """End the stream after the audio captured so far; thread-safe."""
 
 
 class AudioDevice(Protocol):
-    """An opened input device: what `monitor.sources.Microphone` needs of a sound library."""
+    """An opened input device, as `monitor.sources.Microphone` needs from a sound library."""
 
     name: str
     rate: int
     channels: int
 
     def start(self, hear: Callable[[FloatArray, bool], None], ended: Callable[[], None]) -> None:
-        """Begin to record; returns at once.
+        """Start recording; returns at once.
 
-        The device's thread calls ``hear`` with samples, (n, channels) float32, which are copied,
-        and with whether some were lost before them. It calls ``ended`` once at the end.
+        The device's thread calls ``hear`` with samples, (n, channels) float32, and whether samples
+        were lost before them. ``hear`` copies the samples. The thread calls ``ended`` once at the
+        end.
         """
 
     def close(self) -> None:
-        """Let go of the device."""
+        """Release the device."""
 
 
 @runtime_checkable
 class Sink(Protocol):
-    """Receiver of the events of a run: JSON lines, a terminal, a page.
+    """Receiver of a run's events, such as a file of JSON lines, a terminal or a page.
 
-    ``docs/records.md`` explains the attributes of events, and ``event.record()`` is the JSON. A
-    sink ignores unknown types.
+    ``docs/records.md`` explains the attributes of events. ``event.record()`` returns JSON values. A
+    sink must ignore unknown types.
 
     Example:
         >>> from monitor.events import Reading
@@ -406,20 +410,20 @@ class Sink(Protocol):
 
 
 class Stateful(Protocol):
-    """State in a checkpoint, from which a stopped run resumes without a difference."""
+    """A part with state in checkpoints, so that an interrupted run resumes exactly."""
 
     def state(self) -> Record:
         """Return the state after the events so far, as JSON values."""
 
     def restore(self, state: Record) -> None:
-        """Take up a ``state``, on an object made with the same arguments."""
+        """Restore a ``state`` into an object made with the same arguments."""
 
 
 class AlertRule(Stateful, Protocol):
-    """Rule that decides from the events of a run when to raise an alert, and when to clear it."""
+    """Rule that raises and clears alerts, from the events of a run."""
 
     def update(self, event: Event) -> list[Alert]:
-        """Take the next event of the run: the alerts that it gives rise to, none as a rule."""
+        """Process the next event of the run; return its alerts, usually none."""
 
 
 @runtime_checkable
@@ -433,106 +437,106 @@ class ExplainedRule(AlertRule, Protocol):
 
     @property
     def inconclusive_reason(self) -> str:
-        """Reason why a stream that ends here is undecided; empty if it is decided."""
+        """Reason why a stream that ends now is too short to decide; empty if it is decided."""
         ...
 
     def note(self, start: RunStart) -> str | None:
-        """Return what a person should know before the stream of this ``start`` begins, or None."""
+        """Return a notice text for the user before the stream begins, or None."""
 
     def terms(self) -> AlarmTerms | None:
-        """Return its entry in the start's ``alarms``, or None."""
+        """Return the rule's entry in the start's ``alarms``, or None."""
 
 
 class AlertAction(Sink, Protocol):
-    """A sink that does something with a run, and may fail at it: nothing is stopped by that.
+    """A sink that acts on alerts. Its failures do not stop the run.
 
-    ``write`` must not keep the stream waiting: hand slow work to a thread, as
-    `monitor.alerts.actions.registry.BackgroundDelivery` does for an `AlertReceiver`.
+    ``write`` must return quickly. Move slow work to a thread, as
+    `monitor.alerts.actions.BackgroundDelivery` does for an `AlertReceiver`.
     """
 
     def drain(self) -> Sequence[str]:
-        """Finish, as the stream is over, and report what could not be done, a line each."""
+        """Finish after the stream's end; return one line per failure."""
 
 
 class AlertReceiver(Protocol):
-    """Receiver of a `monitor.alerts.actions.registry.BackgroundDelivery`, called from its thread.
+    """Receiver of alerts, called from the thread of `monitor.alerts.actions.BackgroundDelivery`.
 
-    Its ``label`` in messages contains no address with a secret.
+    ``label`` names it in messages, and must not contain a secret, such as an address with a token.
     """
 
     label: str
 
     def deliver(self, alert: Alert, cancel: threading.Event) -> None:
-        """Hand one alert over, until ``cancel`` is set; DeliveryError if it was not taken."""
+        """Deliver one alert; stop once ``cancel`` is set. DeliveryError if it was not accepted."""
 
 
 CLEAR, MUTED = "clear", "muted"
-"""Ways of a relay beside the names of methods."""
+"""Values of `RelayControl.way` other than an anonymiser's name."""
 
 
 class RelayControl(Protocol):
-    """Relay, as a page or a house shows and mutes it.
+    """Relay of your voice to other programs, for pages and homes that show and mute it.
 
     Attributes:
-        muted: whether a person muted it; setting it does.
+        muted: whether a person muted the relay. Set it to mute or unmute.
     """
 
     muted: bool
 
     @property
     def way(self) -> str:
-        """Name of what goes out: ``"clear"``, a method, or ``"muted"``."""
+        """Kind of audio sent: ``"clear"``, an anonymiser's name, or ``"muted"``."""
 
     @property
     def budget_bits(self) -> float | None:
-        """The budget; None without one."""
+        """Budget in bits; None without a budget."""
 
     @property
     def left_bits(self) -> float | None:
-        """Bits that are left of it."""
+        """Remaining bits of the budget, including ``kept_bits``; None without a budget."""
 
     @property
     def sent_bits(self) -> float:
-        """Most bits that an attacker has of what went out."""
+        """Maximum bits of any modelled attacker, from the audio sent."""
 
     @property
     def kept_bits(self) -> float:
-        """Bits of the budget that are kept back."""
+        """Margin of the budget, in bits, that is never spent."""
 
     @property
     def held_bits(self) -> float:
-        """Bits that an attacker would have had of the sound that spent the budget; 0 before."""
+        """Maximum bits had the refused audio been sent; 0 until the budget is spent."""
 
 
 class ThresholdForecast(Protocol):
-    """Forecast of how long a threshold of a field is away, as `monitor.alerts.Forecast`."""
+    """Forecast of the time until a field reaches a threshold, like `monitor.alerts.Forecast`."""
 
     threshold_bits: float
     field: str
 
     def update(self, event: Event) -> None:
-        """Take the next event of the run."""
+        """Process the next event of the run."""
 
     @property
     def seconds_left(self) -> float | None:
-        """Stream seconds until then; 0 if reached, None if unknown."""
+        """Stream seconds until the threshold; 0 if reached, None if unknown."""
 
 
 @runtime_checkable
 class Anonymiser(Protocol):
-    """Transform one channel of one recording, piece by piece.
+    """Converter of one channel of a recording into protected sound, block by block.
 
-    The samples are bit-identical for any cutting into pieces. Before ``flush`` up to
-    ``latency_samples`` may be missing. The shipped anonymisers return exactly as many samples as
-    they receive.
+    The output must be bit-identical however the input is cut into blocks. Until ``flush``, it may
+    lag behind the input by up to ``latency_samples``. The shipped anonymisers return exactly as
+    many samples as they receive.
 
     Attributes:
         rate: samples per second, in and out.
         latency_samples: maximum lag of the output in samples; None if all output comes from
             ``flush``.
 
-    An anonymiser with an epsilon per window has an attribute ``declares``, a
-    `monitor.anonymisers.laplace.DeclaredGuarantee`, which runs compose.
+    An anonymiser that guarantees an epsilon per window has an attribute ``declares``, a
+    `monitor.anonymisers.laplace.DeclaredGuarantee`. Runs compose it over all windows.
 
     Raises:
         monitor.errors.UsageError: from ``process``, if a sample is not finite.
@@ -558,14 +562,14 @@ class Anonymiser(Protocol):
 
     @property
     def latency_samples(self) -> int | None:
-        """By how many samples what came out may lag behind what went in."""
+        """Maximum lag of the output in samples; None if all output comes from ``flush``."""
 
     def process(self, samples: FloatArray) -> FloatArray:
-        """Return what is final after these further samples: shape (n,) to (m,), float32."""
+        """Process samples, shape (n,); return the output that is final, shape (m,), float32."""
         ...
 
     def flush(self) -> FloatArray:
-        """Return the rest, at the end of the recording; then ``reset`` before anything else."""
+        """End the recording; return the last samples. Then call ``reset`` before further use."""
         ...
 
     def reset(self) -> None:
@@ -573,10 +577,10 @@ class Anonymiser(Protocol):
 
 
 class ScoredComparisons(Protocol):
-    """Mated and non-mated scores with their speakers, 0 to S - 1.
+    """Scores of an evaluation, for S speakers numbered 0 to S - 1.
 
-    Mated scores compare a speaker with the same speaker, non-mated ones two speakers. Mated scores
-    are in memory. Non-mated ones, which may be far more, come in blocks.
+    Mated scores compare two samples of one speaker, non-mated scores two speakers. Mated scores are
+    in memory. Non-mated scores can be far more, and come in blocks.
     """
 
     @property
@@ -585,18 +589,18 @@ class ScoredComparisons(Protocol):
 
     @property
     def mated(self) -> FloatArray:
-        """Scores of equal speakers: shape (M,), float64."""
+        """Mated scores: shape (M,), float64."""
 
     @property
     def owner(self) -> IntArray:
-        """Index of each score's person: shape (M,), 0 to S - 1."""
+        """Speaker of each mated score: shape (M,), 0 to S - 1."""
 
     @property
     def non_mated_counts(self) -> IntArray:
-        """Counts of scores of different speakers in each person's trials: shape (S,)."""
+        """Number of non-mated scores in each speaker's trials: shape (S,)."""
 
     def non_mated_blocks(self) -> Iterator[tuple[IntArray, FloatArray]]:
-        """Yield those scores, some megabytes at a time: owners, shape (rows,), scores (rows, n)."""
+        """Yield blocks of non-mated scores: speakers, shape (rows,), and scores, (rows, n)."""
 
 
 LEAST_RATE = 1_000
@@ -606,7 +610,7 @@ MOST_SAMPLES = 1 << 22  # of all channels, at one go: 16 MB. 30 s in stereo at 4
 
 
 def check_format(label: str, rate: int, channels: int) -> None:
-    """Refuse (SourceError) a format that no recording has."""
+    """Raise SourceError for an impossible rate or number of channels."""
     if not 1 <= channels <= MOST_CHANNELS:
         raise SourceError(
             f"unsupported {plural(channels, 'channel')} in the header of {label}: the maximum is "

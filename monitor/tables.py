@@ -1,4 +1,4 @@
-"""Figures as rows and columns: CSV, Parquet and data frames, with the unit of every column."""
+"""Readings as tables: CSV, Parquet and data frames, with a unit per column."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Column:
     """A column of a table.
 
     Attributes:
-        name: as the header has it; a dot leads into a part of a reading, such as ``f0.rank_bits``.
-        kind: what its cells are; each may be missing.
-        meaning: in a line, for people.
+        name: name in the header. A dot selects part of a reading, as in ``f0.rank_bits``.
+        kind: type of the cells. Any cell may be missing.
+        meaning: one line of text.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Column:
 
     @property
     def unit(self) -> str:
-        """``"bits"``, ``"s"``, or nothing: a share, a rank, a count, a text."""
+        """``"bits"``, ``"s"``, or empty for fractions, ranks, counts and text."""
         return "" if self.kind in ("boolean", "text") else unit_of(self.name)
 
 
@@ -75,7 +75,7 @@ def need(package: str) -> Any:
 
 
 def write(path: Path, columns: Sequence[Column], rows: Iterable[Row]) -> None:
-    """Write a table by the suffix of its name: whole or not at all, mode 0600."""
+    """Write a table atomically, mode 0600. The suffix selects the format."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise UsageError(f"{path}: use a name that ends in {' or '.join(SUFFIXES)}")
@@ -90,7 +90,7 @@ def write(path: Path, columns: Sequence[Column], rows: Iterable[Row]) -> None:
 
 
 def write_csv(file: IO[bytes], columns: Sequence[Column], rows: Iterable[Row]) -> None:
-    """Write UTF-8 with a header line; empty if there is no figure, ``true`` and ``false``."""
+    """Write UTF-8 with a header. Missing figures are empty, truth values ``true`` or ``false``."""
     text = io.TextIOWrapper(file, "utf-8", "replace", newline="", write_through=True)
     write_csv_rows(text, [[column.name for column in columns]])
     cells = ([row.get(column.name) for column in columns] for row in rows)
@@ -99,7 +99,7 @@ def write_csv(file: IO[bytes], columns: Sequence[Column], rows: Iterable[Row]) -
 
 
 def write_parquet(file: IO[bytes], columns: Sequence[Column], rows: Iterable[Row]) -> None:
-    """Write typed columns; the metadata of each field has its ``unit`` and its ``meaning``."""
+    """Write typed columns. Each field's metadata has its ``unit`` and ``meaning``."""
     arrow = need("pyarrow")
     fields = [
         arrow.field(
@@ -138,7 +138,7 @@ def _type(column: Column) -> Any:
 
 
 def data_frame(columns: Sequence[Column], rows: Iterable[Row]) -> pandas.DataFrame:
-    """Make a data frame; missing numbers are NaN, what else is missing is NA."""
+    """Make a data frame. Missing numbers are NaN, and other missing values are NA."""
     frames = need("pandas")
     types = {"number": "float64", "integer": "Int64", "boolean": "boolean", "text": "string"}
     rows = list(rows)
@@ -161,16 +161,16 @@ def _cells(column: Column, rows: Sequence[Row]) -> list[object]:
 
 OF_THE_RUN = (
     Column("run", "text", "the file of the run"),
-    Column("watch", "text", "the speaker followed; empty without one"),
+    Column("watch", "text", "the watched speaker; empty without one"),
 )
-"""Columns before those of the readings, where these were read from runs."""
+"""First columns of readings from recorded runs."""
 
 _KINDS: Mapping[str, Kind] = {"number": "number", "integer": "integer", "boolean": "boolean"}
 _ENDS = {"_low": ", lower limit", "_high": ", upper limit"}
 
 
 def crowd(people: float) -> str:
-    """Format the size of a crowd as fields of alerts write it."""
+    """Format the size of a crowd as in the fields of alert rules."""
     plain, (digits, power) = f"{people:.0f}", f"{people:e}".split("e")
     short = f"{digits.rstrip('0').rstrip('.')}e{int(power)}"
     return short if len(short) < len(plain) else plain
@@ -210,7 +210,7 @@ def _flatten(record: Row, under: str = "") -> dict[str, object]:
 def columns_of(readings: Sequence[Reading], *, posterior: bool = False) -> tuple[Column, ...]:
     """Return the columns of a table of readings, in the order of docs/records.md.
 
-    Those of a run are the same whatever happened in it, but for its features and crowds.
+    Most columns are always the same. The features, crowds and people of the run add others.
     """
     features = _unique(name for reading in readings for name in reading.features or ())
     crowds = sorted({c.people for reading in readings for c in _named(reading.among, "people")})
@@ -307,10 +307,10 @@ def write_people(path: Path, end: RunEnd) -> None:
 
 
 class Readings(Sequence[Reading]):
-    """Readings as a table, with one row per reading and the columns of docs/corpora.md.
+    """Readings as a table, with one row per reading and the columns of docs/tables.md.
 
     Args:
-        readings: events of a `Monitor` or a `Run`; other types than readings are left out.
+        readings: events of a `Monitor` or a `Run`. Events other than readings are omitted.
 
     Example:
         >>> from monitor import Monitor, Population
@@ -330,7 +330,7 @@ class Readings(Sequence[Reading]):
 
     @classmethod
     def read(cls, *runs: str | os.PathLike[str]) -> Self:
-        """Read and concatenate recorded runs; columns ``run`` and ``watch`` identify them.
+        """Read and concatenate recorded runs. The columns ``run`` and ``watch`` identify each run.
 
         Raises:
             StoreError: a file is missing, or something other than a run.
@@ -363,7 +363,8 @@ class Readings(Sequence[Reading]):
         """Return the columns of the table, with unit and meaning.
 
         Args:
-            posterior: include all people named in a reading (``posterior.NAME``).
+            posterior: whether to add a column ``posterior.NAME`` for each person named in a
+                reading.
         """
         columns = columns_of(self._readings, posterior=posterior)
         if not self._runs:
@@ -372,7 +373,7 @@ class Readings(Sequence[Reading]):
         return (*OF_THE_RUN, *(column for column in columns if column.name not in names))
 
     def rows(self) -> Iterator[dict[str, object]]:
-        """Yield cells by the name of their column; what a reading does not have is missing."""
+        """Yield each row as cells by column name, without missing cells."""
         for index, reading in enumerate(self._readings):
             run, watch = self._runs[index] if self._runs else (None, reading.watch)
             yield {**flat(reading), "run": run, "watch": watch}
@@ -393,7 +394,7 @@ class Readings(Sequence[Reading]):
             posterior: as in `columns`.
 
         Raises:
-            UsageError: the suffix is another, or pyarrow is not installed.
-            StoreError: it cannot be written.
+            UsageError: the suffix is unsupported, or pyarrow is not installed.
+            StoreError: the file cannot be written.
         """
         write(Path(path), self.columns(posterior=posterior), self.rows())

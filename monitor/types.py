@@ -1,4 +1,4 @@
-"""Values that stages exchange, all frozen."""
+"""Immutable values that sources, features and monitors exchange."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ IntArray: TypeAlias = NDArray[np.integer[Any]]
 BoolArray: TypeAlias = NDArray[np.bool_]
 """A numpy array of truth values."""
 AnyArray: TypeAlias = NDArray[Any]
-"""A numpy array of anything."""
+"""A numpy array of any type."""
 Record: TypeAlias = Mapping[str, Any]
 """A record of a run, or an object within one, as in JSON; docs/records.md lists the keys."""
 
 TICKS_PER_SECOND = 100
-"""The clock of the whole program: one tick is 10 ms of audio."""
+"""Ticks per second of audio. A tick, 10 ms, is the unit of time in the whole program."""
 TICK_SECONDS = 1 / TICKS_PER_SECOND
 """Seconds of one tick."""
 GAP_REASONS: Mapping[str, str] = {
@@ -60,7 +60,7 @@ GAP_REASONS: Mapping[str, str] = {
     "late turns": "live: the turns arrived too late; that speech is excluded",
     "thinned": "live: one feature (see `detail`) skipped it because the machine could not keep up",
 }
-"""Values of `Gap.reason` in this package, with their meaning."""
+"""All values of `Gap.reason` in this package, with their meanings."""
 NOTICE_KINDS: Mapping[str, str] = {
     "bits withheld": "no figure yet, or none for these features, and the reason",
     "template length": "templates are cut, or their length was not calibrated",
@@ -106,7 +106,7 @@ NOTICE_KINDS: Mapping[str, str] = {
     "another person": "a recording sounds like another person than those before it",
     "evidence against": "the voice is not the watched speaker's, or was changed",
 }
-"""Values of `Notice.kind` in this package, with their meaning."""
+"""All values of `Notice.kind` in this package, with their meanings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,8 @@ class Block:
     Attributes:
         samples: shape (n,) or (n, channels), floats in [-1, 1].
         rate: samples per second.
-        recording: index in the stream; a new one restarts resampling and voice activity.
+        recording: index in the stream. A new index restarts resampling and voice activity
+            detection.
     """
 
     samples: FloatArray
@@ -125,7 +126,7 @@ class Block:
 
     @property
     def seconds(self) -> float:
-        """Its length."""
+        """Length in seconds."""
         return len(self.samples) / self.rate
 
 
@@ -134,10 +135,10 @@ class Gap:
     """Missing audio.
 
     Attributes:
-        reason: a few words, one of `GAP_REASONS`; a source of your own may have others.
-        lost_seconds: audio seconds lost; None if unknown.
+        reason: a key of `GAP_REASONS`. Your own source may use others.
+        lost_seconds: seconds of lost audio; None if unknown.
         recording: index in the stream.
-        detail: one line for a person.
+        detail: further explanation for people, one line.
     """
 
     reason: str
@@ -151,11 +152,11 @@ class Notice:
     """Notice about a stream's figures; ``str(notice)`` is its sentence.
 
     Attributes:
-        kind: one of `NOTICE_KINDS`; parts of your own may have others.
+        kind: a key of `NOTICE_KINDS`. Your own parts may use others.
         text: one line with the fact and the remedy.
         recording: index in the stream.
         level: ``"warning"`` if figures may mislead, otherwise ``"info"``.
-        fields: figures behind it by name, as JSON values.
+        fields: figures in the text by name, as JSON values.
         seconds: stream second at which it was noticed; None for the setup and whole recordings.
     """
 
@@ -174,13 +175,13 @@ class Notice:
 class EarlyFrames:
     """Provisional frames of incomplete windows.
 
-    They are never part of a sum. One replaces its feature until there is a whole frame, and is
-    added to the first whole frame until there is a second.
+    Totals never include them. Before a feature's first whole frame, an early frame replaces it.
+    Until the second, an early frame is added to the first.
 
     Attributes:
-        ticks: shape (k,), non-decreasing, as of a `Track`.
+        ticks: shape (k,), non-decreasing, as in a `Track`.
         values: shape (k, d).
-        seconds: shape (k,), whole seconds of speech in each.
+        seconds: shape (k,), whole seconds of speech in each frame.
     """
 
     ticks: IntArray
@@ -188,15 +189,15 @@ class EarlyFrames:
     seconds: IntArray
 
     def some(self, which: AnyArray | slice) -> EarlyFrames:
-        """Return some of them, by place or by truth values."""
+        """Select frames by index or by truth values."""
         return EarlyFrames(self.ticks[which], self.values[which], self.seconds[which])
 
     def shares(self, window: float) -> FloatArray:
-        """Return each weight relative to a whole frame of ``window`` seconds, shape (k,)."""
+        """Return weights relative to a whole frame of ``window`` seconds, shape (k,)."""
         return np.minimum(self.seconds / window, 1.0)
 
     def joined(self, after: EarlyFrames) -> EarlyFrames:
-        """Join these and then those."""
+        """Return these frames followed by ``after``."""
         return EarlyFrames(
             np.concatenate((self.ticks, after.ticks)),
             np.concatenate((self.values, after.values)),
@@ -206,13 +207,13 @@ class EarlyFrames:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpeechWindow:
-    """The speech that an embedding was made of. It stays in memory.
+    """Speech from which an embedding was made. It is never stored.
 
     Attributes:
-        ticks: shape (n,), increasing, counted as of a `Track`.
-        samples: shape (n, s), mono, of each tick.
-        runs: shape (r, d), embeddings of runs of its slots, where the network gives them
-            (`monitor.protocols.RunEmbedder`); None elsewhere.
+        ticks: shape (n,), increasing, counted as in a `Track`.
+        samples: shape (n, s), mono, s samples per tick.
+        runs: shape (r, d), embeddings of the runs of its slots; None unless the network is a
+            `monitor.protocols.RunEmbedder`.
     """
 
     ticks: IntArray
@@ -221,21 +222,21 @@ class SpeechWindow:
 
     @property
     def has_sound(self) -> bool:
-        """False in a stream that was resumed from a snapshot later, which keeps no samples."""
+        """False after resuming from a snapshot, which contains no samples."""
         return bool(self.samples.size)
 
     def __deepcopy__(self, memo: object) -> SpeechWindow:
-        """Return the same: nothing changes it."""
+        """Return the same object, which never changes."""
         return self
 
 
 def round_to_16_bits(samples: FloatArray) -> IntArray:
-    """Round sound of full scale 1, of any shape, to clipped little-endian samples of 16 bits."""
+    """Round samples of full scale 1, any shape, to little-endian 16 bits, with clipping."""
     return np.asarray(np.clip(np.rint(samples * 32768), -32768, 32767), "<i2")
 
 
 def list_runs(slots: int) -> list[tuple[int, int]]:
-    """List the runs of two or more slots among these, as (begin, end), by begin."""
+    """List all runs of two or more adjacent slots as (begin, end), sorted by begin."""
     return [run for run in combinations(range(slots + 1), 2) if run[1] - run[0] > 1]
 
 
@@ -249,7 +250,7 @@ class Track:
         spans: shape (k, 2), the audio [begin, end) of each frame in ticks of the stream. None if
             each frame covers the ``frame_seconds`` before its tick.
         early: further provisional frames, or None.
-        windows: the speech of each embedding, or None.
+        windows: speech of each embedding, or None.
     """
 
     ticks: IntArray
@@ -259,7 +260,7 @@ class Track:
     windows: tuple[SpeechWindow, ...] | None = None
 
     def some(self, which: AnyArray | slice) -> Track:
-        """Return some of its frames, by place or by truth values; no early ones."""
+        """Select frames by index or by truth values, without early frames."""
         spans = None if self.spans is None else self.spans[which]
         windows = self.windows
         if windows is not None:
@@ -268,11 +269,16 @@ class Track:
 
     @property
     def is_empty(self) -> bool:
-        """True without frames, early ones included."""
+        """True if there are neither frames nor early frames."""
         return not self.ticks.size and self.early is None
 
+    @property
+    def first_ticks(self) -> IntArray:
+        """First tick of each frame's audio; without spans, the tick that completes it."""
+        return self.ticks if self.spans is None else self.spans[:, 0] + 1
+
     def within(self, low: int, high: int) -> Track:
-        """Return what is complete after tick ``low`` and by tick ``high``."""
+        """Return the frames that are complete after tick ``low`` and by tick ``high``."""
         first, last = self.ticks.searchsorted([low, high], side="right")
         if self.early is None:
             is_all = first == 0 and last == self.ticks.size
@@ -297,12 +303,12 @@ class Track:
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """Output of the features for a run of consecutive ticks.
+    """Frames of all features for consecutive ticks of a stream.
 
     Attributes:
         speech: shape (n,), one decision of the voice activity detector for each tick.
         tracks: the usable frames of each feature; ticks count from the start of the stream.
-        gaps, notices: those of this run, as (tick, Gap) and (tick, Notice).
+        gaps, notices: pairs (tick, Gap) and (tick, Notice) within these ticks.
         recording: index in the stream.
     """
 
@@ -313,7 +319,7 @@ class Frames:
     notices: tuple[tuple[int, Notice], ...] = field(default=())
 
     def between(self, low: int, high: int) -> Frames:
-        """Return the ticks after ``low`` up to ``high``, counted from there, without gaps."""
+        """Return the ticks after ``low`` up to ``high``, renumbered from ``low``, without gaps."""
         tracks = {name: track.within(low, high) for name, track in self.tracks.items()}
         cut = Frames(self.speech[low:high], tracks, recording=self.recording)
         return cut.shifted(-low)
@@ -326,12 +332,12 @@ class Frames:
 
 @dataclass(frozen=True, slots=True)
 class Starts:
-    """Streams that begin within one recording, extracted separately.
+    """Streams that begin at several points of one recording, extracted separately.
 
     Attributes:
         at: shape (k,), the tick of the recording at which each begins.
         ends: shape (k,), the tick of ``frames`` at which each ends.
-        frames: of all of them, one after the other.
+        frames: frames of all streams, one after the other.
     """
 
     at: IntArray
@@ -339,7 +345,7 @@ class Starts:
     frames: Frames
 
     def each(self) -> Iterator[tuple[int, Frames]]:
-        """Yield where each begins, and its frames, ticks counted from there."""
+        """Yield each stream's first tick, and its frames with ticks counted from there."""
         begin = 0
         for at, end in zip(self.at.tolist(), self.ends.tolist(), strict=True):
             yield at, self.frames.between(begin, end)
@@ -348,7 +354,7 @@ class Starts:
 
 @dataclass(frozen=True, slots=True)
 class Tracks:
-    """Ready-made frames beside audio, or beside frames that keep the clock.
+    """Ready-made frames that accompany audio or `Frames`.
 
     Ticks and spans of the ``tracks`` count from the start of the recording.
     """
@@ -361,8 +367,8 @@ class Tracks:
 class Words:
     """Recognised or transcribed words with their times.
 
-    A word counts from the tick at which it is known, which may be long after it was spoken. If that
-    tick is past on arrival, it counts from the arrival.
+    A word counts from the tick at which it is known, which may be long after it was spoken. A word
+    that arrives later than that counts from its arrival.
 
     Attributes:
         texts: the k words.

@@ -1,4 +1,4 @@
-"""When to warn, from the events of a run; what then happens is for `monitor.alerts.actions`."""
+"""Alert rules, which decide when to warn. `monitor.alerts.actions` has the responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A budget for what a voice may disclose over all its sessions."""
+"""Budgets for the disclosure of one voice over all its sessions."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ NEAR_BITS = 1.0  # one bit is a factor of two in the people an attacker has to c
 
 
 class Budget(Threshold):
-    """A threshold named as a budget: nearly spent, or spent.
+    """Rule that is raised when a budget is nearly spent, or spent.
 
-    It covers all sessions if a ledger continues them. The figure treats all speech so far as one
-    stream, and its length T is that of all sessions together. This is the disclosure to an attacker
-    who kept everything. A sum of the sessions' bits would not be better. Sessions of one voice
-    under one template are not independent, and a small figure does not lower earlier disclosure.
-    The budget uses the headline, ``bits``, never its peak (docs/method.md sections 5 and 10).
+    With a ledger, the budget covers all sessions. The figure treats all speech so far as one
+    stream, with the length T of all sessions together. This is the disclosure to an attacker who
+    kept all audio. Adding up the sessions' bits would be wrong, since sessions of one voice are not
+    independent. The budget uses the headline, ``bits``, and not its peak (docs/method.md sections 5
+    and 10).
 
     Args:
-        budget_bits: the budget.
+        budget_bits: the budget in bits.
         left_bits: remaining bits when the rule is raised; 0 if it is spent.
     """
 
@@ -44,7 +44,7 @@ class Budget(Threshold):
         return ""
 
     def begin(self, reading: Reading) -> list[Alert]:
-        """Return the alerts of what earlier sessions spent, before this one begins."""
+        """Return alerts about the bits that earlier sessions spent, before this session begins."""
         value = figure(self.field, reading)
         return [] if value is None or value < self.bits else [self._flip(reading, value)]
 
@@ -54,13 +54,15 @@ class Budget(Threshold):
 
     @property
     def rule(self) -> str:
-        """Name, as text."""
+        """Name of the rule."""
         nearly = "nearly " if self.level == "warning" else ""
         return f"budget of {self.budget_bits:g} bits {nearly}spent"
 
 
 def budget(bits: float) -> list[Threshold]:
-    """Make the rules of a budget: a warning one bit before it is spent (a quarter of a small one).
+    """Make the two rules of a budget: a warning before it is spent, and an alert when it is.
+
+    The warning comes one bit before, or at three quarters of a small budget.
 
     Examples:
         >>> [(each.rule, each.bits, each.level) for each in budget(8.0)]  # doctest: +ELLIPSIS
@@ -70,23 +72,23 @@ def budget(bits: float) -> list[Threshold]:
 
 
 class SupportsBudget(Protocol):
-    """Figures of an attacker that show if a budget can be judged."""
+    """Bounds of an attacker's figures, from which `check_reach` judges a budget."""
 
     @property
     def support_bits(self) -> float | None:
-        """The most evidence that calibration supports."""
+        """Maximum evidence that calibration supports."""
 
     @property
     def ceiling(self) -> float:
-        """The most bits of the closed-set figure, log2 N."""
+        """Maximum of the closed-set figure, log2 N."""
 
 
 def check_reach(budget_bits: float, headline: str, attacker: SupportsBudget) -> None:
-    """Refuse a budget that cannot be seen to be exceeded (UsageError)."""
+    """Raise UsageError for a budget at or above the largest measurable figure."""
     support = attacker.support_bits
     if headline == "evidence" and support is not None and budget_bits >= support:
         raise UsageError(
-            f"invalid budget {budget_bits:g} bits: use at most {support:.1f}, the maximum that "
+            f"invalid budget {budget_bits:g} bits: use less than {support:.1f}, the maximum that "
             "this population's calibration supports"
         )
     if headline != "evidence" and budget_bits >= attacker.ceiling:

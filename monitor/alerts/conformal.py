@@ -1,4 +1,4 @@
-"""Alert rules with a stated probability of a false alarm over a whole stream."""
+"""Alert rules with a guaranteed rate of false alarms over a whole stream."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ OPEN = re.compile(rf"\s*(?P<field>[^\s<>=]+){HOLD}\s*")
 
 
 class Conformal(Threshold):
-    """A threshold that at most a share of other people's streams exceeds.
+    """Alert at a calculated threshold, which few of other people's streams exceed.
 
     Source: docs/method.md section 11.
 
-    It is raised at the first reading that *exceeds* it, or after the hold if there is one. Reaching
-    the same bound as other people's streams is no evidence. Its records quote the share, the stream
-    length and the number of speakers. Records of readings beyond that length are marked.
+    The alert is raised at the first reading that *exceeds* the threshold, or after the hold.
+    Equality does not raise it, because other people's streams reach the same bound. Alert records
+    state the rate, the stream length and the number of calibration speakers. They are marked if the
+    stream is longer than that.
 
     Args:
-        alarms: from ``Monitor.false_alarms``.
-        hold_seconds: as of a ``Threshold``; the longer, the fewer false alarms.
-        hysteresis_bits: as of a ``Threshold``.
-        least_speech_seconds: as of a ``Threshold``; the more, the fewer false alarms.
+        alarms: the result of `Monitor.false_alarms`.
+        hold_seconds: as in `Threshold`. A longer hold gives fewer false alarms.
+        hysteresis_bits: as in `Threshold`.
+        least_speech_seconds: as in `Threshold`. More speech gives fewer false alarms.
 
     Example:
         >>> from monitor import Monitor, Population, alerts
@@ -63,13 +64,14 @@ class Conformal(Threshold):
 
     @staticmethod
     def parse_field(text: str) -> tuple[str, float, float | None] | None:
-        """Parse field, hold and least speech (None: not given) of a rule without a threshold.
+        """Parse field, hold and minimum speech of a rule without a threshold; None if omitted.
 
         Args:
-            text: ``FIELD``, and as of a `Threshold` ``for SECONDS s`` and ``after SECONDS s``.
+            text: ``FIELD``, optionally with ``for SECONDS s`` and ``after SECONDS s``, as in
+                `Threshold.parse`.
 
         Returns:
-            None if the text is something else.
+            None if the text has another form.
 
         Raises:
             UsageError: an unknown field.
@@ -83,7 +85,7 @@ class Conformal(Threshold):
 
     @property
     def rule(self) -> str:
-        """Rule as text, with its quote."""
+        """Rule as text, with its rate of false alarms."""
         hold = f" for {self.hold_seconds:g} s" if self.hold_seconds else ""
         hold += "" if self._after is None else f" after {self._after:g} s"
         rate, length = percent(self.alarms.rate), length_in_words(self.alarms.horizon_seconds)
@@ -101,7 +103,7 @@ class Conformal(Threshold):
         return replace(alert, false_alarms=replace(self.alarms.terms(), beyond=beyond))
 
     def note(self, start: RunStart) -> str:
-        """Explain the threshold and its promise."""
+        """Explain the threshold and its guarantee."""
         sentence = f"{self.field} > {self.bits:.2f} bits: {others_in_words(self.alarms.terms())}"
         shorter = start.template_seconds
         if shorter is not None and abs(shorter / self.alarms.template_seconds - 1) > 0.2:
@@ -112,7 +114,7 @@ class Conformal(Threshold):
         return sentence
 
     def idle_reason(self, start: RunStart, modelled_bits: float = math.inf) -> str:
-        """Return why no stream can exceed it; empty if one can."""
+        """Explain why no stream can exceed the threshold; empty if a stream can."""
         maximum, most_of_start = self.alarms.most_bits, most_bits(self.field, start)[0]
         maximum = min(maximum, modelled_bits, math.inf if most_of_start is None else most_of_start)
         if self.bits < maximum - 1e-9:
@@ -123,5 +125,5 @@ class Conformal(Threshold):
         )
 
     def terms(self) -> AlarmTerms:
-        """Return its entry among the ``alarms`` of the start."""
+        """Return the rule's entry in the start's ``alarms``."""
         return AlarmTerms(self.rule, self.field, self.bits, self.alarms.terms())

@@ -1,4 +1,4 @@
-"""Watches when either side of a run reaches round numbers of bits, and the disclosure delay."""
+"""`Crossings` finds when each side of a protected run reaches whole numbers of bits."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _SIDES = {"clear": "", "protected": "protected."}
 
 
 class Crossings:
-    """Takes the events of a run with a protected side, and gives each crossing of a level.
+    """Find each level of bits that the clear or the protected side of a run reaches.
 
-    It compares the headline of the clear side with that of the strongest attacker tried.
+    It compares the clear side's headline with that of the strongest attacker tried.
 
-    Levels out of reach are skipped: evidence beyond the calibration's support, and closed-set
-    figures beyond log2 N. A crossing counts like an alert (`monitor.maths.statistics`), and a gap
-    or an open change restarts it. If the evidence restarts with another voice, levels not crossed
-    by then stay uncrossed. Without a watched speaker there are no crossings, because the attacker's
-    confidence may be in the wrong person.
+    Levels above the maximum are skipped, which is the calibration's support for evidence, and log2
+    N for closed-set figures. A figure must stay at a level for a while, as for an alert
+    (`monitor.maths.statistics`). A gap or an open change restarts this time. If the evidence
+    restarts with another voice, levels not crossed by then stay uncrossed. Without a watched
+    speaker there are no crossings, because the attacker's confidence may be in the wrong person.
     """
 
     def __init__(self, start: RunStart, levels: Sequence[float] = LEVELS) -> None:
@@ -39,7 +39,7 @@ class Crossings:
         self._over = False
 
     def update(self, event: Event) -> list[LevelReached]:
-        """Return the crossings that an event makes certain."""
+        """Process an event; return the crossings that it confirms."""
         match event:
             case GapEvent() | Change():
                 for both in self._found.values():
@@ -62,7 +62,7 @@ class Crossings:
 
     @property
     def table(self) -> tuple[DelayRow, ...]:
-        """Crossings so far, a row for each level."""
+        """Crossings so far, one row per level."""
         return tuple(self._row(bits) for bits in self._found)
 
     def _row(self, bits: float) -> DelayRow:
@@ -97,12 +97,12 @@ class Crossings:
 
 
 def as_text(table: Sequence[DelayRow]) -> str:
-    """Format a `Crossings.table` in one cell: seconds of the clear and of the protected side."""
+    """Format `Crossings.table` as one cell, with the seconds of both sides at each level."""
     return " ".join(f"{row.bits:g}:{_cell(row.clear)}/{_cell(row.protected)}" for row in table)
 
 
 def from_text(text: str) -> dict[float, tuple[Crossing, Crossing]]:
-    """Parse the text of `as_text`: by level, the crossings of both sides."""
+    """Parse the text of `as_text` into the crossings of both sides by level."""
     crossings = {}
     for word in text.split():
         bits, _, times = word.partition(":")

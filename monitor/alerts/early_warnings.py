@@ -1,4 +1,4 @@
-"""Early warnings: a threshold will be reached soon, while one can still stop talking.
+"""Early warnings, before a threshold is reached and while you can still stop talking.
 
 Source: docs/method.md section 7.
 """
@@ -23,21 +23,21 @@ MIN_SPAN_SECONDS = 3.0
 SPACING_SECONDS = 0.5  # finer readings only cost time
 HORIZON_SECONDS = 600.0  # a line through 20 s cannot predict the next hour
 GROWTH: tuple[Callable[[float], float], Callable[[float], float]] = (math.sqrt, lambda x: x * x)
-"""Scale of speech seconds on which bits grow linearly, and its inverse."""
+"""Transformation of speech seconds on which bits grow linearly, and its inverse."""
 
 
 class Forecast:
-    """Forecast of when a figure reaches a threshold, from the last 20 s of stream.
+    """Forecast the time at which a figure reaches a threshold, from the last 20 s of stream.
 
-    It extrapolates from the latest reading with the least-squares slope of the figure against the
-    square root of speech seconds. Bits grow roughly like advanced composition (docs/method.md
-    section 6), and on real readers this was closer than seconds or their logarithm. The fraction of
-    speech in the same window converts speech to stream seconds. It is a rough guide without a
-    confidence interval.
+    The forecast extrapolates from the latest reading. It uses the least-squares slope of the figure
+    against the square root of speech seconds, since bits grow roughly like advanced composition
+    (docs/method.md section 6). On real speakers, this was closer than seconds or their logarithm.
+    The fraction of speech in the last 20 s converts speech to stream seconds. The forecast is rough
+    and has no confidence interval.
 
     Args:
-        threshold_bits: the bits to reach.
-        field: the figure, as for an alert.
+        threshold_bits: the threshold in bits.
+        field: the figure, as for an alert rule.
 
     Raises:
         UsageError: an unknown field, or a threshold that is not a number.
@@ -62,10 +62,10 @@ class Forecast:
         self._points: deque[tuple[float, float, float]] = deque()  # seconds, speech, bits
 
     def update(self, event: Event) -> None:
-        """Take a reading. Other events, and readings without bits or speech, are ignored.
+        """Process an event. Readings without bits or speech are ignored.
 
-        It restarts after a change of speaker or channel, and waits while one is open. A start sets
-        the maximum bits.
+        A change of speaker or channel restarts the forecast. It waits while a change is open. The
+        start of a run sets the maximum bits.
         """
         match event:
             case RunStart():
@@ -91,12 +91,12 @@ class Forecast:
 
     @property
     def beyond_reach(self) -> bool:
-        """True if the figure can never get there in this stream."""
+        """True if the figure can never reach the threshold in this stream."""
         return self.threshold_bits > self._most
 
     @property
     def seconds_left(self) -> float | None:
-        """Stream seconds until the threshold at this rate; 0 if it is already met.
+        """Stream seconds until the threshold at this rate; 0 if it is already reached.
 
         None if the figure is not rising or can never reach the threshold. Also None during the
         first 3 s, and if the threshold is more than 10 minutes ahead.
@@ -138,10 +138,10 @@ def _slope(x: list[float], y: list[float]) -> float:
 class EarlyWarning(HoldRule):
     """Warn while a threshold is still ahead: "3 bits in about 20 s".
 
-    It is raised at the first reading below the threshold that is forecast to reach it within
-    ``warn_seconds``. It is cleared once the figure has stayed below the threshold by the rule's
-    margin for the rule's hold, without a forecast within twice ``warn_seconds``. A change of
-    speaker or channel also clears it. A warning sets no exit status and stops no stream.
+    The warning is raised while the figure is below the threshold and is forecast to reach it within
+    ``warn_seconds``. It is cleared when, for the rule's hold, the figure stays below the threshold
+    minus the rule's margin, and no forecast is within twice ``warn_seconds``. A change of speaker
+    or channel also clears it. A warning sets no exit status and stops no stream.
 
     Examples:
         >>> from math import sqrt
@@ -166,7 +166,7 @@ class EarlyWarning(HoldRule):
 
     @property
     def rule(self) -> str:
-        """Forecast as text."""
+        """Rule as text."""
         return f"{self.field}>{self.bits:g} within {self.warn_seconds:g} s"
 
     @property

@@ -1,4 +1,4 @@
-"""Figures of a reading that an alert may use."""
+"""Figures of a reading that alert rules can use."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PROTECTED_FIELDS = _with_limits(("bits",))
 
 
 def check_field(field: str) -> None:
-    """Refuse fields that no reading has or that no alert should use."""
+    """Raise UsageError for a field that readings lack, or that alerts should not use."""
     if not field.isprintable():
         raise UsageError(f"unknown alert field {field!a}: names are plain words")
     name, dot, last = field.rpartition(".")
@@ -61,7 +61,7 @@ def check_field(field: str) -> None:
 
 
 def check_stream(field: str, start: RunStart) -> None:
-    """Refuse a field that the stream of this start will never have."""
+    """Raise UsageError for a field that this run's readings will never have."""
     name, _, last = field.rpartition(".")
     if name == PROTECTED and start.protected is None:
         raise UsageError(
@@ -78,7 +78,7 @@ def check_stream(field: str, start: RunStart) -> None:
 
 
 def among(field: str) -> float | None:
-    """Return the crowd size of a field such as ``among.1e6.bits``; None of others."""
+    """Return the crowd size of a field such as ``among.1e6.bits``; None for other fields."""
     first, _, remainder = field.partition(".")
     try:
         return float(remainder.rpartition(".")[0]) if first == AMONG else None
@@ -87,10 +87,10 @@ def among(field: str) -> float | None:
 
 
 def most_bits(field: str, start: RunStart) -> tuple[float | None, str]:
-    """Compute the most bits that a field can show in the stream of a start, and why no more.
+    """Compute the maximum bits of a field in a run, and the reason for this maximum.
 
     Returns:
-        None and an empty text where there is no such bound, or where it is not known.
+        None and an empty text if there is no maximum, or if it is unknown.
     """
     if field == "sum_bits":
         if start.ceiling is None or start.features is None:
@@ -126,7 +126,7 @@ def most_bits(field: str, start: RunStart) -> tuple[float | None, str]:
 
 
 def round_down(bits: float) -> str:
-    """Format a bound so that a threshold at the shown number can be reached.
+    """Format a maximum, rounded down so that a threshold at this number can be reached.
 
     Example:
         >>> round_down(13.6899), round_down(5.64)
@@ -165,7 +165,7 @@ def _check_evidence(field: str, start: RunStart) -> None:
 
 
 def figure(field: str, reading: Reading) -> float | None:
-    """Return the field of a reading; None if it is missing or not a number.
+    """Return a field of a reading; None if it is missing or not a number.
 
     Examples:
         >>> figure("bits", Reading.from_record({"bits": 2.0, "bits_low": 1.5}))
@@ -190,7 +190,7 @@ def figure(field: str, reading: Reading) -> float | None:
 
 
 def needs_watched_figures(field: str) -> bool:
-    """Return whether a figure of the clear voice is about the watched speaker, if there is one."""
+    """Return whether a figure describes the clear voice of the watched speaker, if any."""
     name, _, last = field.rpartition(".")
     return name != PROTECTED and _unlimited(last) not in ("gain_bits", "expected_bits")
 
@@ -198,7 +198,8 @@ def needs_watched_figures(field: str) -> bool:
 def assumes_too_much(field: str, reading: Reading) -> bool:
     """Return whether a figure assumes an enrolled speaker who is probably not enrolled.
 
-    Figures in crowds include people who are not enrolled, and an average refers to no one.
+    Figures in crowds do not, since crowds include people who are not enrolled. Averages do not,
+    since they refer to no particular person.
     """
     about_all = among(field) is not None or _unlimited(field.rpartition(".")[2]) == "expected_bits"
     return reading.assumes_enrolled and reading.is_impostor and not about_all

@@ -1,4 +1,4 @@
-"""Rules on the figures of a reading: thresholds and holds."""
+"""Alert rules on the figures of readings, with thresholds and holds."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from monitor.types import Record
 
 
 class BaseRule:
-    """Base of rules: named by their class, with nothing to explain."""
+    """Base class of alert rules. Override the methods that explain your rule."""
 
     @property
     def rule(self) -> str:
-        """Name, as text."""
+        """Text of the rule, by default the name of its class."""
         return type(self).__name__
 
     @property
     def inconclusive_reason(self) -> str:
-        """Reason why a stream that ends here decides nothing; mostly empty."""
+        """Reason why a stream that ends now is too short to decide; empty by default."""
         return ""
 
     def note(self, start: RunStart) -> str | None:  # noqa: ARG002
-        """Return notices for the user before the stream begins."""
+        """Return a notice text for the user before the stream begins; None by default."""
         return None
 
     def terms(self) -> AlarmTerms | None:
-        """Return its entry among the ``alarms`` of the start; None for nothing."""
+        """Return the rule's entry in the start's ``alarms``; None by default."""
         return None
 
 
@@ -60,37 +60,37 @@ class _Plain(BaseRule):
 
 
 def explained(rule: AlertRule) -> ExplainedRule:
-    """Return the rule if it explains itself, otherwise wrapped."""
+    """Return the rule, wrapped unless it has the methods of `BaseRule`."""
     return rule if isinstance(rule, ExplainedRule) else _Plain(rule)
 
 
 DECIDED_SPEECH_SECONDS = 10.0
-"""A stream with less speech, in which a rule without ``after`` raised nothing, is undecided."""
+"""A rule without ``after`` that raised nothing in less speech is undecided."""
 LONGEST_SECONDS = 86_400.0
-"""The longest hold, and the most speech before the first reading that counts."""
+"""Maximum hold, and maximum speech before the first reading that counts."""
 SLACK_SECONDS = 1e-6  # 0.1 + 0.2 s must hold for 0.3 s; far below one tick of 10 ms
 
 
 class HoldRule(BaseRule):
-    """A rule on one field, raised and cleared once its condition has held long enough.
+    """Rule on one field, which raises and clears an alert once its condition has held long enough.
 
     Source: docs/method.md section 7.
 
-    A hold is measured from the first to the last reading that it contains. Gaps, withheld (null)
-    figures and changes of speaker or channel restart it. A change also clears the rule at the next
-    reading. While a change is open (``change`` in the readings), nothing is raised, because the
-    evidence may be another speaker's. Nothing is raised either if a figure assumes an enrolled
-    speaker who is probably not enrolled (`assumes_too_much`). A stream that ends in that state has
-    an `inconclusive_reason`. Memory is constant for any length of stream.
+    A hold is measured from its first to its last reading. Gaps, withheld (null) figures and changes
+    of speaker or channel restart it. A change also clears the alert at the next reading. No alert
+    is raised while a change is open (``change`` in the readings), because the evidence may be
+    another speaker's. Nor is an alert raised if the figure assumes an enrolled speaker and the
+    speaker is probably not enrolled (`assumes_too_much`). A stream that ends in that state has an
+    `inconclusive_reason`. Memory use is constant.
 
     Args:
         field: the figure of a reading.
-        bits: the threshold, as in the records.
-        least_speech_seconds: T of the first reading that counts; None for the first of all.
+        bits: the threshold in bits.
+        least_speech_seconds: minimum speech of readings that count; None counts all readings.
 
     Attributes:
-        level: ``"alert"``, which ends in exit status 3, or ``"warning"``.
-        raised: whether it is raised now.
+        level: ``"alert"``, which sets exit status 3, or ``"warning"``.
+        raised: whether the alert is raised now.
     """
 
     level = "alert"
@@ -131,8 +131,7 @@ class HoldRule(BaseRule):
     def update(self, event: Event) -> list[Alert]:
         """Return the alerts caused by this event of the run.
 
-        Readings, gaps and changes drive the rule. A start is checked against it. Other events are
-        ignored.
+        The rule uses readings, gaps and changes, and checks the start. It ignores other events.
 
         Raises:
             UsageError: the stream has no such feature, or no watched speaker although the field
@@ -187,10 +186,10 @@ class HoldRule(BaseRule):
 
     @property
     def inconclusive_reason(self) -> str:
-        """Reason why a stream that ends here is undecided; empty if it is decided.
+        """Reason why a stream that ends now is undecided; empty if it is decided.
 
-        The stream had too little speech or no figure, or it ended before the condition held long
-        enough. The condition may also have held while the speaker was probably not enrolled.
+        The stream may have too little speech or no figure, or may end before the condition held
+        long enough. Or the condition held, but the speaker was probably not enrolled.
         """
         if self._was_raised or self.level != "alert":
             return ""
@@ -255,25 +254,24 @@ RULE = re.compile(rf"\s*(?P<field>[^\s<>=]+)\s*>=?\s*(?P<bits>{NUMBER})\s*(?:bit
 
 
 class Threshold(HoldRule):
-    """Raises an alert once a figure has held a threshold for a while (docs/method.md section 7).
+    """Raise an alert once a figure has stayed at or above a threshold for a while.
 
-    The field is literal: ``bits`` is the value shown, ``bits_low`` its lower limit. It is raised at
-    the first reading that ends ``hold_seconds`` of readings with at least ``bits`` and
-    ``least_speech_seconds`` of speech. An early figure is based on little speech, and another
-    speaker may reach it. It is cleared at the first reading that ends ``hold_seconds`` of readings
-    below ``bits - hysteresis_bits``, or at a change of speaker or channel.
+    Source: docs/method.md section 7. The alert is raised when all readings of ``hold_seconds`` have
+    at least ``bits``, and at least ``least_speech_seconds`` of speech. Early figures come from
+    little speech, so other speakers may reach them. The alert is cleared when all readings of
+    ``hold_seconds`` are below ``bits - hysteresis_bits``, or at a change of speaker or channel.
 
     Args:
         field: a figure of a reading: the headline ``bits``, or ``evidence_bits``,
-            ``closed_set_bits``, ``sum_bits``, ``gain_bits``, ``expected_bits``. Also one of a crowd
-            (``among.1e6.bits``) or feature (``f0.rank_bits``), or a limit (``bits_low``,
-            ``f0.rank_bits_low``).
-        bits: the threshold.
-        hold_seconds: stream seconds; 0 raises and clears at once.
-        hysteresis_bits: margin below the threshold at which it is cleared.
-        least_speech_seconds: T of the first reading that counts, speech seconds. A stream that ends
-            with less is undecided. None: every reading counts, but a stream of less than 10 s in
-            which nothing was raised is undecided.
+            ``closed_set_bits``, ``sum_bits``, ``gain_bits``, ``expected_bits``. It may also be a
+            figure of a crowd (``among.1e6.bits``) or of a feature (``f0.rank_bits``), or a limit
+            (``bits_low``, ``f0.rank_bits_low``).
+        bits: the threshold in bits.
+        hold_seconds: hold in stream seconds; 0 raises and clears at once.
+        hysteresis_bits: margin below the threshold for clearing.
+        least_speech_seconds: minimum speech of readings that count. A stream that ends with less is
+            undecided. None counts every reading, but a stream with less than 10 s of speech and no
+            alert is undecided.
 
     Raises:
         UsageError: an unknown field, or an invalid number.
@@ -315,9 +313,9 @@ class Threshold(HoldRule):
 
     @classmethod
     def parse(cls, text: str) -> Threshold:
-        """Parse ``FIELD>BITS``, ``for SECONDS s`` and ``after SECONDS s`` optional.
+        """Parse ``FIELD>BITS for SECONDS s after SECONDS s``, of which the seconds are optional.
 
-        ``>`` and ``>=`` mean the same: at or above.
+        ``>`` and ``>=`` both mean at or above.
 
         Raises:
             UsageError: the text is not a rule, or names an unknown field.
@@ -342,7 +340,7 @@ class Threshold(HoldRule):
         return f"{self.field}>{_plain(self.bits)} for {_plain(self.hold_seconds)} s{after}"
 
     def alert_terms(self) -> AlertTerms:
-        """Return its entry among the ``alerts`` of the start."""
+        """Return the rule's entry in the start's ``alerts``."""
         return AlertTerms(
             self.rule, self.field, self.bits, self.level, self.hold_seconds,
             self.least_speech_seconds,
@@ -359,12 +357,11 @@ class Threshold(HoldRule):
         return value < self.bits - self.hysteresis_bits
 
     def idle_reason(self, start: RunStart, modelled_bits: float = math.inf) -> str:
-        """Return why the stream of this start can never raise it; empty if it can.
+        """Explain why a run can never raise this alert; empty if it can.
 
         Args:
             start: the start of a run.
-            modelled_bits: the most bits of its field under the rank models, as of
-                `monitor.Monitor.most_bits`.
+            modelled_bits: maximum of the field under the rank models (`monitor.Monitor.most_bits`).
         """
         maximum, reason = most_bits(self.field, start)
         if maximum is None or modelled_bits < maximum:
@@ -376,10 +373,9 @@ class Threshold(HoldRule):
 
 
 class AdjustableThreshold(Threshold):
-    """A threshold that can be moved during the stream.
+    """A threshold that you can change during the stream.
 
-    The first reading after `adjust` clears a raised alert under the old threshold and restarts the
-    hold under the new one.
+    After `adjust`, the next reading clears an alert of the old threshold and restarts the hold.
     """
 
     _next: float | None = None
@@ -397,7 +393,7 @@ class AdjustableThreshold(Threshold):
         return self._next
 
     def limit(self, maximum: float) -> None:
-        """Set the maximum threshold in bits; to be called before the stream begins."""
+        """Set the maximum threshold in bits. Call it before the stream begins."""
         self.maximum, self.bits = maximum, min(self.bits, maximum)
         if self._next is not None:
             self._next = min(self._next, maximum)

@@ -1,4 +1,4 @@
-"""Anonymisers: audio in, audio out that discloses less about the speaker."""
+"""Anonymisers change audio so that it discloses less about the speaker."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Unchanged:
         self.rate = rate
 
     def process(self, samples: FloatArray) -> FloatArray:
-        """Return them as float32."""
+        """Return the samples as float32."""
         return check_samples(samples).astype(np.float32)
 
     def flush(self) -> FloatArray:
@@ -59,7 +59,7 @@ class Unchanged:
         return np.empty(0, np.float32)
 
     def reset(self) -> None:
-        """Do nothing: there is no state."""
+        """Do nothing, since there is no state."""
 
 
 _MEMORY_SECONDS = 0.5
@@ -97,7 +97,7 @@ class Noise(Unchanged):
         return noisy
 
     def reset(self) -> None:
-        """Begin again, with the same noise."""
+        """Restart, with the same noise."""
         utterance = self._utterance
         self._random = utterance.random("noise", utterance.name, utterance.channel)
         self._power = np.zeros(1)
@@ -136,7 +136,7 @@ class McAdams:
         self.reset()
 
     def reset(self) -> None:
-        """Begin again."""
+        """Restart."""
         self._rest: FloatArray = np.empty(0)
         self._before: FloatArray = np.zeros(self._hop)
         self._begun: FloatArray = np.zeros(self._hop)

@@ -1,4 +1,4 @@
-"""Laplace noise on speaker embeddings (USC section 2.5), and the bits a declared epsilon allows."""
+"""Laplace noise on speaker embeddings (USC section 2.5), and the bits that an epsilon allows."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class PrivacyGuarantee:
 
     @property
     def empty(self) -> bool:
-        """True if the bound allows enough to identify one person among all others alive."""
+        """True if the bound allows the bits that identify one person among all people alive."""
         return self.most_bits >= EVERYBODY_BITS
 
 
@@ -148,10 +148,10 @@ def promises(
 def compute_spent(
     epsilon: float, count: int, delta: float, *, optimal_count: int | None = None
 ) -> PrivacySpent:
-    """Compute what this many frames spend, by each composition; ``epsilon`` is per frame.
+    """Compute each composition's bound for ``count`` frames; ``epsilon`` is per frame.
 
-    ``optimal_count`` is the frames of the optimal composition, at least ``count``: a bound for more
-    frames also bounds fewer.
+    ``optimal_count`` is the number of frames in the optimal composition, at least ``count``. A
+    bound for more frames also bounds fewer.
     """
     optimal_nats = optimal(epsilon, count if optimal_count is None else optimal_count, delta)
     basic_nats = basic(epsilon, count)

@@ -129,7 +129,7 @@ class Program:
         return any(mark in word for word in self._command)
 
     def reset(self) -> None:
-        """Start again."""
+        """Restart."""
         self._blocks: list[FloatArray] = []
 
     def _read_output(self, printed: bytes, name: str) -> FloatArray:

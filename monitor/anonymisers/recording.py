@@ -1,4 +1,4 @@
-"""Protects recordings: streams block by block, and files in runs that can resume."""
+"""Protection of recordings: streams block by block, and files in runs that can resume."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _LONGER_SECONDS = 0.1  # a program's output may be longer by this; the excess is
 
 
 class ProtectedBlocks:
-    """An anonymiser for a whole stream of recordings, each protected by itself.
+    """An anonymiser for a stream of recordings, each protected separately.
 
-    Channels are protected one by one, as in `monitor.anonymisers.protect`, and keep the clock of
-    the stream: output that is too short is padded with silence. Samples that are NaN or infinite
-    become silence. No audio is stored.
+    Channels are protected separately, as in `monitor.anonymisers.protect`. Output that is too short
+    is padded with silence, so the stream keeps its clock. Samples that are NaN or infinite become
+    silence. No audio is stored.
 
     Attributes:
         latency_seconds: maximum delay of the output; None if it comes at the end of a recording.
@@ -183,16 +183,16 @@ def protect(
     seed: int = 0,
     timeout_seconds: float | None = None,
 ) -> Protected:
-    """Protect each channel of a recording by itself, and write it as WAV or FLAC.
+    """Protect each channel of a recording separately, and write a WAV or FLAC.
 
-    The rate is unchanged. So is the sample format if the target supports it; otherwise it becomes
-    16 bits. The file is private to the user (mode 0600) and appears whole or not at all. Its
-    comment names the method, so that a later run can report what its bits mean.
+    The rate is unchanged. The sample format is unchanged if the target supports it, otherwise 16
+    bits. The file is private (mode 0600) and written atomically. Its comment names the method, so
+    that later runs can explain their bits.
 
     Args:
         source: the recording.
-        target: ends in ``.wav`` or ``.flac``.
-        method: a method of `monitor.anonymisers.registry`.
+        target: file to write, with a name in ``.wav`` or ``.flac``.
+        method: an anonymiser's name, as in `make`.
         name: name of the recording, the key of a ``random`` setting.
         speaker: name of the speaker, the key of a ``speaker`` setting.
         seed: seed of random settings.

@@ -221,7 +221,7 @@ class Usc:
         return np.append(remainder, silence)[:missing].astype(np.float32)
 
     def reset(self) -> None:
-        """Begin again, with the same noise."""
+        """Restart, with the same noise."""
         self._into, self._back = Resampler(self.rate, RATE), Resampler(RATE, self.rate)
         self._latents, self._sound = self._decoder.stream(), GriffinLim(DECODER_BANDS)
         self._tokens.reset()

@@ -173,7 +173,7 @@ class Vocoder:
         self.reset()
 
     def reset(self) -> None:
-        """Begin again, with the same noise."""
+        """Restart, with the same noise."""
         utterance = self._utterance
         self._random = utterance.random("vocoder", utterance.name, utterance.channel)
         self._pulses = Pulses(self.rate, self._step)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import click
 
 from monitor.cli.help import HelpCommand, Setting
+from monitor.cli.remaining import RemainingTime
 from monitor.errors import Argument, Message, MonitorError, StoreError, UsageError
 from monitor.log_lines import format_line
-from monitor.phrases import clock_time
 from monitor.safe_text import printable
 
 if TYPE_CHECKING:
@@ -112,34 +112,40 @@ def progress_over(
     from monitor.sinks.console import PlainConsole
 
     console = PlainConsole(stderr=True)
+    last, done = time.monotonic(), 0.0
+    remaining = RemainingTime(total, last)
     if not console.is_terminal:
-        began = last = time.monotonic()
-        done = 0.0
 
         def step(label: str, amount: float) -> None:
-            nonlocal done, last
+            nonlocal last, done
             done += amount
-            if time.monotonic() - last >= _QUIET_SECONDS:
-                last = time.monotonic()
+            now = time.monotonic()
+            remaining.add(amount, now)
+            if now - last >= _QUIET_SECONDS:
+                last = now
                 more = f" ({label})" if label else ""
-                remaining = (last - began) * max(total - done, 0.0) / done if done else 0.0
-                ready = f"{done:.0f} of {total:.0f} {unit}".strip()
-                say(f"{what}: {ready}, about {clock_time(remaining)} left{more}")
+                ready = f"{what}: {done:.0f} of {total:.0f} {unit}".strip()
+                say(", ".join(filter(None, (ready, remaining.describe()))) + more)
 
         yield step
         return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn
 
     columns = (
         TextColumn(what),
         BarColumn(),
         TextColumn("{task.completed:.0f}/{task.total:.0f}" + (unit and f" {unit}")),
-        TimeRemainingColumn(),
+        TextColumn("{task.fields[left]}"),
         TextColumn("{task.description}", markup=False),  # a speaker may be called [/]
     )
     with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("", total=total)
-        yield lambda label, amount: progress.update(task, advance=amount, description=label)
+        task = progress.add_task("", total=total, left="")
+
+        def advance(label: str, amount: float) -> None:
+            remaining.add(amount, time.monotonic())
+            progress.update(task, advance=amount, description=label, left=remaining.describe())
+
+        yield advance
 
 
 class FiniteRange(click.FloatRange):

@@ -1,6 +1,6 @@
-"""Recordings of speech by speaker and session, in folders and tables.
+"""Recordings of speech by speaker and session, from folders and tables.
 
-Understood are folders, manifests, and the data of LibriSpeech, Kaldi, VoicePrivacy, Common Voice,
+Supported are folders, manifests, and the layouts of LibriSpeech, Kaldi, VoicePrivacy, Common Voice,
 Hugging Face and lhotse.
 """
 

@@ -1,4 +1,4 @@
-"""Finds the recordings of a corpus."""
+"""`find` lists the recordings of a corpus."""
 
 from __future__ import annotations
 
@@ -43,21 +43,21 @@ def find(
     Layouts are tried in this order: a manifest (``.csv`` or ``.tsv``, or a folder with
     ``manifest.csv``), Kaldi (``wav.scp``), Common Voice (``validated.tsv``), lhotse manifests,
     Hugging Face (Parquet, or audio with metadata), LibriSpeech. The last layout is one folder per
-    speaker. A folder with any other table of recordings is refused. Folders with names of splits
-    (``train``) or of audio (``clips``) are refused as well.
+    speaker. A folder with any other table of recordings is refused. So are folders per speaker with
+    names of splits (``train``) or of audio (``clips``).
 
-    With a ``speaker``, all recordings belong to that speaker, in any number of files and folders.
-    Each sub-folder, or otherwise each file, is a session.
+    If ``speaker`` is given, all recordings belong to this speaker, in any number of files and
+    folders. Each sub-folder is a session, and so is each file outside a sub-folder.
 
     Args:
         *paths: the corpus, or any number of recordings and folders of a ``speaker``.
         speaker: speaker of all recordings.
-        columns: columns of a table or data set, if their names are not the usual ones.
+        columns: names of columns in a table or data set, if they are unusual.
 
     Raises:
         CorpusError: no recordings were found, or a column is missing.
-        UsageError: a speaker and columns are given, or pyarrow is missing for Parquet.
-        UnnamedSpeakerError: the speakers are unknown; give ``speaker``.
+        UsageError: both a speaker and columns are given, or pyarrow is missing for Parquet.
+        UnnamedSpeakerError: the speakers are unknown. Pass ``speaker``.
 
     Example:
         >>> import tempfile
@@ -211,7 +211,7 @@ def _refuse_splits(root: Path, files: Sequence[Path]) -> None:
 
 
 def recordings_below(root: Path) -> list[Path]:
-    """List recordings in natural order, without hidden ones and link loops."""
+    """List recordings in natural order, without hidden files and link loops."""
     suffixes = recording_suffixes() | CONTAINERS
     files = [
         folder / name
@@ -223,7 +223,7 @@ def recordings_below(root: Path) -> list[Path]:
 
 
 def is_data_set(path: Path) -> bool:
-    """Return whether a file or folder is Hugging Face's (Parquet, metadata), or lhotse's."""
+    """Return whether a path is a data set of Hugging Face (Parquet, metadata) or lhotse."""
     if path.is_dir():
         if table_of(path) is not None:
             return False
@@ -236,7 +236,7 @@ def is_data_set(path: Path) -> bool:
 
 
 def find_others(path: Path, columns: Columns) -> Corpus:
-    """Find a second corpus; the named columns apply only if it is a data set."""
+    """Find a second corpus; ``columns`` applies only if it is a data set."""
     return find(path, columns=columns if is_data_set(path) else AS_STATED)
 
 

@@ -1,4 +1,4 @@
-"""Recordings by speaker and session, and what speaks against one."""
+"""Recordings by speaker and session, and checks of each recording."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ CONTAINERS = frozenset(  # containers of audio that must be converted
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """One file of one speaker, or a part of one."""
+    """A recording of one speaker: a file, or part of a file."""
 
     speaker: str
     session: str  # occasion on which it was recorded; only compared within a speaker
     path: Readable
     words: TranscriptChoice = field(default=SIDECAR, kw_only=True)
-    """Which transcript goes with it, for features that are made of words."""
+    """Choice of the recording's transcript, for features of words."""
 
     def __post_init__(self) -> None:
         for name in ("speaker", "session"):
@@ -48,7 +48,7 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Recordings in a fixed order, and one line per excluded entry.
+    """Recordings in a fixed order, with one line per excluded entry.
 
     Example:
         >>> corpus = Corpus((Recording("ann", "1", Path("a.wav")),), ())
@@ -77,7 +77,7 @@ class Corpus:
         return sessions
 
     def with_words(self, choice: TranscriptChoice) -> Corpus:
-        """Return the same recordings, with these words of theirs."""
+        """Return the same recordings with this choice of transcripts."""
         if choice.path is not None and len(self.recordings) > 1:
             raise UsageError(
                 f"{file_name(choice.path)} is the transcript of one recording, but there are "
@@ -94,7 +94,7 @@ class Corpus:
 
 
 def describe_unusable(path: Readable, error: Exception, speaker: str = "") -> str:
-    """Describe a file that cannot be used, by its folder and speaker too.
+    """Describe an unusable file, with its folder and speaker.
 
     Example:
         >>> describe_unusable(Path("voices/ann/monday/1.wav"), ValueError("1.wav is empty"), "ann")
@@ -131,7 +131,7 @@ class Gathering:
         self.problem = self._problems.append
 
     def add(self, speaker: str, session: str, path: Readable, where: str = "") -> None:
-        """Take a recording, unless something speaks against it; messages begin with ``where``."""
+        """Add a recording, or the reason against it. Messages begin with ``where``."""
         if where and is_empty_cell(speaker):  # of a table: a folder may have any name
             self.problem(f"{where}has no speaker ({speaker.strip() or 'empty'})")
             return
@@ -167,7 +167,7 @@ class Gathering:
         return path.relative_to(self._root).as_posix() if inside else path.name
 
     def corpus(self, layout: str, identified_by: str = "") -> Corpus:
-        """Return everything, in natural order; ``layout`` is what names the recordings."""
+        """Return the corpus in natural order. ``layout`` names the layout in messages."""
         problems = tuple(self._problems)
         if not self._recordings:
             reason = f": {problems[0]}" if problems else ""

@@ -1,4 +1,4 @@
-"""Events of a run, typed: each key of their records declared once, and reading a run back."""
+"""Typed events of a run, the schema of their records, and the reader of recorded runs."""
 
 from __future__ import annotations
 

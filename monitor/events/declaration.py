@@ -1,4 +1,4 @@
-"""Declare events once: each field states its key, unit, bounds and meaning.
+"""Declarations of events: each field declares its key, unit, bounds and meaning.
 
 Records, their JSON Schema, their parser and the tables of docs/records.md are derived from the
 fields.
@@ -52,7 +52,7 @@ _UNITS: Mapping[str, Schema] = {
     "ceiling": CEILING,
     "": {},
 }
-"""Range of each unit; bits are null while they are withheld."""
+"""JSON Schema of each unit; bits are null while they are withheld."""
 _TYPES = {float: "number", int: "integer", bool: FLAG["type"], str: TEXT["type"]}
 _PLAIN = (*_TYPES, NoneType, Any, object)
 Declared = TypeVar("Declared")
@@ -61,16 +61,16 @@ _Convert: TypeAlias = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key of one type of record.
+    """Declaration of one key in a type of record.
 
     Attributes:
-        schema: JSON Schema (2020-12) of its value; of the words of it that `misfit` knows.
-        meaning: a line of docs/records.md, in Markdown; empty for limits and parts.
-        required: whether every run ever written holds it.
-        sparse: whether it is left out where it is None or an empty text.
-        only: of which events it is written; None for all.
-        encode: from the value to its JSON; None if it is JSON already.
-        decode: from its JSON to the value, likewise.
+        schema: JSON Schema (2020-12) of the value, limited to the keywords that `misfit` supports.
+        meaning: its line in docs/records.md, in Markdown; empty for interval limits and parts.
+        required: whether all runs contain it, including runs of earlier versions.
+        sparse: whether a value of None or an empty text is omitted.
+        only: function that selects the events with this key; None for all events.
+        encode: function from the value to JSON; None if the value is JSON already.
+        decode: function from JSON to the value; None if the value is JSON already.
     """
 
     name: str
@@ -109,10 +109,10 @@ def key(
     decode: _Convert | None = None,
     **words: Any,
 ) -> Any:
-    """Declare the key of a field; the rest is as of `Key` and `dataclasses.field`.
+    """Declare the key of a field; other arguments are as in `Key` and `dataclasses.field`.
 
-    ``unit`` is a range of `_UNITS`, or all of the JSON Schema; ``words`` are further ones of it.
-    ``sparse`` may also be a function that decides for which events the key is written.
+    ``unit`` is a name in `_UNITS`, or a whole JSON Schema. ``words`` are further keywords of the
+    schema. ``sparse`` may be a function that selects the events with this key.
     """
     only = sparse if callable(sparse) else None
     name, schema = (unit, None) if isinstance(unit, str) else ("", unit)
@@ -136,7 +136,7 @@ def declared(*, kw_only: bool = False) -> Callable[[type[Declared]], type[Declar
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One type of record: its ``type`` (title) and all other keys, in the order of writing."""
+    """One type of record: its ``type`` (title) and all other keys, in written order."""
 
     title: str
     keys: tuple[Key, ...]
@@ -170,7 +170,7 @@ def _object_schema(keys: Sequence[Key]) -> dict[str, Any]:
 
 
 class Event:
-    """An event of a run, as a dataclass with fields that declare their keys."""
+    """Base class of a run's events, with fields that declare their keys."""
 
     __slots__ = ()
     type: ClassVar[str]
@@ -178,16 +178,16 @@ class Event:
 
     @property
     def code(self) -> str:
-        """Stable name of what happens, finer than its type."""
+        """Stable name of the kind of event, more specific than ``type``."""
         return self.type
 
     def record(self) -> dict[str, Any]:
-        """Return it as a JSON-able record."""
+        """Return the event as a record of JSON values."""
         return {"type": self.type, **to_json(self)}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Read it back; what the record lacks is the default of its field, or None."""
+        """Parse a record. Missing keys get the default of their field, or None."""
         return decode(cls, record)
 
 
@@ -204,7 +204,7 @@ def encode(event: Event) -> Mapping[str, Any]:
 
 
 def decode(kind: type[Declared], record: Mapping[str, Any]) -> Declared:
-    """Read back a dataclass; what the record lacks is the default of its field, or None."""
+    """Parse a dataclass from a record. Missing keys get the default of their field, or None."""
     any_class: Any = kind  # mypy does not find its hash
     value: Declared = _decoder(any_class)(record)
     return value
@@ -229,11 +229,11 @@ def to_json(value: Any) -> dict[str, Any]:
 
 
 def from_json(kind: type[Declared], record: Mapping[str, Any]) -> Declared:
-    """Decode what `to_json` made of such a dataclass.
+    """Decode the output of `to_json`.
 
     Raises:
         KeyError: a required key is missing.
-        ValueError: a value is not what its key declares.
+        ValueError: a value does not fit its key's declaration.
     """
     any_class: Any = kind  # mypy does not find its hash
     schema = schema_of(any_class)

@@ -1,4 +1,4 @@
-"""A reading and its parts: each key is declared by the field that holds it."""
+"""`Reading` and its parts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Guides(NamedTuple):
 
 
 def with_limits(name: str, figure: Bits | None) -> dict[str, Any]:
-    """Return the three fields of a figure, all None without one."""
+    """Return the three fields of a figure: value and limits. All are None if the figure is."""
     value, low, high = figure or (None,) * 3
     return {name: value, name + "_low": low, name + "_high": high}
 
@@ -42,7 +42,7 @@ def _whole(rank: float | None) -> float | int | None:
 
 
 def conditions_key(meaning: str, **options: Any) -> Any:
-    """Declare the key of a sound's conditions."""
+    """Declare a key for sound conditions."""
     return key(
         CONDITIONS, meaning, decode=Condition.parse,
         encode=lambda condition: None if condition is None else condition.record(), **options,
@@ -50,18 +50,19 @@ def conditions_key(meaning: str, **options: Any) -> Any:
 
 
 def differs_key(meaning: str = "", **options: Any) -> Any:
-    """Declare the key of figures of a sound that differ."""
+    """Declare a key for the names of differing conditions."""
     return key(DIFFERS, meaning, **options)
 
 
 @declared()
 class FeatureReading:
-    """One feature at one moment; each figure in bits has its limits beside it.
+    """Figures of one feature at one moment. Each figure in bits has limits ``_low`` and ``_high``.
 
     Attributes:
-        usable: seconds of the audio that the feature could use (voiced seconds for f0).
-        rank: the watched speaker's, 1 the most similar, the mean of tied ranks; or None.
-        expected_bits: average disclosure at this length.
+        usable: seconds of speech that the feature could use (voiced seconds for f0).
+        rank: rank of the watched speaker, 1 being the most similar; None without a watched speaker.
+            Ties get the mean of their ranks.
+        expected_bits: average disclosure of voices at this length.
         rank_bits: ``log2(N gamma_rank)``, or None.
         local_bits: ``log2(N p)`` of the watched speaker, or None.
         gain_bits: the attacker's confidence, assuming that the speaker is enrolled.
@@ -93,7 +94,7 @@ class FeatureReading:
 
 @declared()
 class CrowdReading:
-    """A voice among M people, N of them enrolled, all equally likely before."""
+    """Figures of a voice among M people, all equally probable a priori. N of them are enrolled."""
 
     people: int = key("people", type="number")
     # ``log2(M p)``, with p the watched speaker's probability among them. Without a watched speaker,
@@ -136,7 +137,7 @@ class Bystander:
 
 @declared()
 class OpenChange:
-    """A change that did not restart the evidence, which may now be of two people."""
+    """A change that did not restart the evidence. The evidence may now combine two people."""
 
     since_seconds: float = key("seconds")
     features: tuple[str, ...] = key()
@@ -144,7 +145,7 @@ class OpenChange:
 
 @declared()
 class AttackerReading:
-    """A protected voice's disclosure to one attacker, named as in a `Reading`."""
+    """A protected voice's disclosure to one attacker, with field names as in `Reading`."""
 
     bits: float | None = key("bits")
     bits_low: float | None = key("bits", required=False)
@@ -163,7 +164,7 @@ class AttackerReading:
 
     @classmethod
     def from_reading(cls, reading: Reading, headline: str) -> AttackerReading:
-        """Return the figures of this attacker's reading, its headline that of the clear side."""
+        """Return an attacker's figures; ``bits`` has the clear side's kind of headline."""
         figures = {attribute.name: getattr(reading, attribute.name) for attribute in fields(cls)}
         figures |= {"bits" + end: getattr(reading, HEADLINES[headline] + end) for end in _ENDS}
         return cls(**figures)
@@ -176,8 +177,9 @@ _ENDS = ("", "_low", "_high")
 class ProtectedReading:
     """Disclosure of the same seconds through an anonymiser, to each attacker tried.
 
-    Its figure is that of the strongest attacker, in the unit of the clear headline. The strongest
-    may change from reading to reading. An anonymiser protects no better than that.
+    Its ``bits`` are those of the strongest attacker tried, since an anonymiser protects no better
+    than that. They are the same kind of figure as the clear headline. The strongest attacker may
+    change from reading to reading.
     """
 
     # seconds of speech that voice activity detects in the protected audio
@@ -194,10 +196,10 @@ class ProtectedReading:
 
     @classmethod
     def from_readings(cls, readings: Mapping[str, Reading], headline: str) -> ProtectedReading:
-        """Compare the attackers' readings.
+        """Select the strongest of several attackers' readings.
 
         Args:
-            readings: by the attacker's knowledge of the anonymiser.
+            readings: readings by attacker, such as ``"ignorant"``.
             headline: kind of the clear side's headline, ``"evidence"`` or ``"closed-set"``.
         """
         attackers = {
@@ -225,7 +227,7 @@ def _strongest(attackers: Mapping[str, AttackerReading]) -> str | None:
 
 @declared()
 class DeclaredReading:
-    """Promise of a mechanism for the stream so far (``--protect usc:15``)."""
+    """Guarantee of a mechanism for the stream so far (``--protect usc:15``)."""
 
     windows: int = key("count")
     basic_nats: float = key("number")
@@ -236,7 +238,7 @@ class DeclaredReading:
 
     @classmethod
     def from_guarantee(cls, promise: Any) -> DeclaredReading:
-        """Return that of a `monitor.anonymisers.laplace.PrivacyGuarantee`."""
+        """Convert a `monitor.anonymisers.laplace.PrivacyGuarantee`."""
         spent = promise.spent
         better = spent.advanced_nats < spent.basic_nats
         return cls(
@@ -253,18 +255,18 @@ class DeclaredReading:
 class Reading(Event):
     """All figures at one moment of a stream.
 
-    Attributes have the names of the record's keys, which docs/records.md explains. Each figure in
-    bits has limits, such as ``bits_low`` and ``bits_high``. The following are not keys, or contain
-    more than the record:
+    Attributes are the keys of the ``reading`` record (docs/records.md). Most figures in bits have
+    limits, such as ``bits_low`` and ``bits_high``. These attributes are not in records, or have
+    further details here:
 
     Attributes:
-        evidence_guides: from the mean evidence at the first calibrated length, capped at the
-            calibration's support; None if the headline is not evidence.
-        names: the N candidates.
-        posterior: the joint score posterior, shape (N,).
-        ratios: log2 likelihood ratios of all speakers, shape (N,), all lowered by the same amount
-            to the supported maximum; or None.
-        recording: index of the recording in which it ends.
+        evidence_guides: growth of the mean evidence from the first calibrated length, capped at the
+            calibration's support; None without evidence.
+        names: names of the N candidates.
+        posterior: probability of each candidate from all features together, shape (N,).
+        ratios: log2 likelihood ratio of each candidate, shape (N,); None without evidence. All are
+            lowered by one amount if the calibration does not support the largest.
+        recording: index of the recording in which the reading ends.
     """
 
     type: ClassVar[Literal["reading"]] = "reading"
@@ -470,10 +472,10 @@ class Reading(Event):
 
     @property
     def is_impostor(self) -> bool:
-        """True if the open-set figure is at least four to one against an enrolled speaker."""
+        """True if ``enrolled`` is below 0.2: an enrolled speaker is improbable."""
         return self.enrolled is not None and self.enrolled < NOBODY
 
     def closed_set(self, end: str = "") -> float | None:
-        """Return the bits among the N enrolled; with ``"_low"`` or ``"_high"`` a limit."""
+        """Return the bits among the N enrolled, or a limit for ``"_low"`` or ``"_high"``."""
         bits: float | None = getattr(self, f"{'closed_set_' if self.is_evidence else ''}bits{end}")
         return bits

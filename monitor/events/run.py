@@ -14,12 +14,12 @@ from monitor.maths.statistics import Crossing
 from monitor.types import GAP_REASONS, NOTICE_KINDS, Gap, Notice, Record
 
 SCHEMA_VERSION = 2
-"""Schema of all records. Others are refused, because `bits` was another figure in schema 1."""
+"""Version of all records. Other versions are refused, because `bits` was another figure in 1."""
 
 
 @declared()
 class FalseAlarmTerms:
-    """Guarantee of a calculated threshold: its number of speakers and stream length."""
+    """Guarantee of a calculated threshold: false alarms, stream length and calibration speakers."""
 
     share: float = key({"type": "number", "exclusiveMinimum": 0, "maximum": 1})
     horizon_seconds: float = key("seconds")
@@ -42,7 +42,7 @@ class BystanderTerms:
 
 @declared()
 class HistoryPoint:
-    """A reading of an earlier session in a ledger; its speech is that of all sessions."""
+    """A reading of an earlier session in a ledger. ``speech`` counts all sessions up to then."""
 
     session: int = key("count")
     time: str = key()
@@ -70,7 +70,7 @@ class CarriedEvidence:
 
 @declared()
 class AlertTerms:
-    """A rule that has a threshold."""
+    """Terms of a rule with a fixed threshold."""
 
     rule: str = key()
     field: str = key()
@@ -82,7 +82,7 @@ class AlertTerms:
 
 @declared()
 class AlarmTerms:
-    """A threshold that was worked out, and its promise."""
+    """Terms of a rule with a calculated threshold, and its guarantee."""
 
     rule: str = key()
     field: str = key()
@@ -100,7 +100,7 @@ class ProtectedAttacker:
 
 @declared()
 class ProtectedStart:
-    """Protected side of a run; its ``latency_seconds`` are None if all comes at the end."""
+    """Protected side of a run; ``latency_seconds`` is None if all output comes at the end."""
 
     method: str = key()
     latency_seconds: float | None = key("seconds")
@@ -120,7 +120,7 @@ class DeclaredStart:
 
 @declared()
 class PersonStart:
-    """A label of the turns, and its seconds alone."""
+    """A label of the turns, and the seconds in which this person speaks alone."""
 
     label: str = key()
     seconds: float | None = key("seconds")
@@ -128,7 +128,7 @@ class PersonStart:
 
 @declared()
 class TranscriptStart:
-    """Transcript beside a recording; figures are None if words are still to come."""
+    """Transcript of a recording; figures are None if words are still to come."""
 
     recording: str = key()
     transcript: str = key()
@@ -139,7 +139,7 @@ class TranscriptStart:
 
 @declared(kw_only=True)
 class RunStart(Event):
-    """A run begins; its attributes are the keys of the ``start`` record (docs/records.md)."""
+    """Start of a run. Attributes are the keys of the ``start`` record (docs/records.md)."""
 
     type: ClassVar[Literal["start"]] = "start"
     schema: int = text_key(
@@ -158,7 +158,7 @@ class RunStart(Event):
     plateau: float | None = key(
         "bits", "the largest expected bits over all lengths, at these templates"
     )
-    watch: str | None = text_key("the speaker followed, or null")
+    watch: str | None = text_key("the watched speaker, or null")
     headline: str = text_key(
         'kind of `bits` in the readings: `"evidence"` of the watched speaker, or `"closed-set"` '
         "among the N",
@@ -279,7 +279,7 @@ class RunStart(Event):
 
 @declared(kw_only=True)
 class PersonEnd:
-    """One of several speakers: the most probable person, and the figures of the last reading."""
+    """One of several speakers, with the most probable person and the last reading's figures."""
 
     label: str = key()
     person: str | None = key()  # None if not enrolled
@@ -312,7 +312,7 @@ _CROSSED = {
 
 @declared()
 class DelayRow:
-    """When either side of a protected run reached a level of bits, and the disclosure delay."""
+    """Times at which both sides of a protected run reached a level of bits; their difference."""
 
     bits: float = key("number")
     clear: Crossing = key(_CROSSED)
@@ -323,7 +323,7 @@ class DelayRow:
 
 @declared()
 class TranscriptEnd:
-    """Fit of a recording's words to its speech; None if there are too few pauses."""
+    """Fit of a recording's words to its speech; figures are None if there are too few pauses."""
 
     recording: str = key()
     words: int = key("count")
@@ -334,7 +334,7 @@ class TranscriptEnd:
 
 @declared(kw_only=True)
 class RunEnd(Event):
-    """A run is over; its attributes are the keys of the ``end`` record (docs/records.md)."""
+    """End of a run. Attributes are the keys of the ``end`` record (docs/records.md)."""
 
     type: ClassVar[Literal["end"]] = "end"
     time: str = text_key("time of day, UTC")
@@ -422,9 +422,10 @@ _LABEL = "only for several people. Label of this person"
 
 @declared()
 class GapEvent(Event):
-    """A loss of audio, noticed at ``seconds`` of the stream, in a ``recording``.
+    """A loss of audio.
 
-    ``number`` is the index of that recording in the stream.
+    ``seconds`` is the stream second at which it was noticed, and ``number`` the recording's index
+    in the stream.
     """
 
     type: ClassVar[Literal["gap"]] = "gap"
@@ -453,15 +454,16 @@ class GapEvent(Event):
 
     @property
     def code(self) -> str:
-        """The reason, such as ``gap.device-lost``."""
+        """Code of the reason, such as ``gap.device-lost``."""
         return f"gap.{self.reason.replace(' ', '-')}"
 
 
 @declared()
 class NoticeEvent(Event):
-    """A notice at ``seconds`` of the stream.
+    """A notice about a stream's figures.
 
-    ``number`` is the index of its recording in the stream.
+    ``seconds`` is the stream second at which it arose, and ``number`` the recording's index in the
+    stream.
     """
 
     type: ClassVar[Literal["notice"]] = "notice"
@@ -484,7 +486,7 @@ class NoticeEvent(Event):
     def from_notice(
         cls, seconds: float, notice: Notice, recording: str = "", label: str | None = None
     ) -> NoticeEvent:
-        """Return a notice, placed on the stream."""
+        """Return a notice at a position of the stream."""
         return cls(
             seconds, notice.kind, notice.text, recording, notice.level, notice.fields, label,
             notice.recording,
@@ -492,12 +494,12 @@ class NoticeEvent(Event):
 
     @property
     def code(self) -> str:
-        """Such as ``notice.channels-differ``: the kind."""
+        """Code of the kind, such as ``notice.channels-differ``."""
         return f"notice.{self.kind.replace(' ', '-')}"
 
     @property
     def notice(self) -> Notice:
-        """The notice by itself."""
+        """The notice without the event."""
         return Notice(self.kind, self.text, self.number, self.level, self.fields, self.seconds)
 
 
@@ -506,8 +508,9 @@ class Change(Event):
     """A change of speaker or channel.
 
     Attributes:
-        margin_before, margin_after: margins of the first feature.
-        back: the earlier voice has returned; the margins are then those below the threshold.
+        margin_before, margin_after: margins of the first of ``features``, before the change and
+            since.
+        back: whether the earlier voice has returned; the margins are then below the threshold.
         label: the person concerned, in a run of several people.
     """
 
@@ -547,10 +550,10 @@ class Change(Event):
 
 @declared()
 class Alert(Event):
-    """An alert rule was raised, or cleared.
+    """An alert that a rule raised or cleared.
 
     Attributes:
-        kind: of rule: ``"threshold"``, ``"forecast"``, ``"budget"`` or ``"false alarms"``.
+        kind: kind of the rule, ``"threshold"``, ``"forecast"``, ``"budget"`` or ``"false alarms"``.
     """
 
     type: ClassVar[Literal["alert"]] = "alert"
@@ -641,7 +644,7 @@ class Alert(Event):
 
 @declared()
 class LevelReached(Event):
-    """One side of a protected run has reached a level of bits and stayed there."""
+    """A level of bits that one side of a protected run has reached and kept."""
 
     type: ClassVar[Literal["crossing"]] = "crossing"
     seconds: float = key("seconds", "stream second at which it was certain")

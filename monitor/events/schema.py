@@ -1,4 +1,4 @@
-"""The JSON Schema of every record of a run, and reading a run back."""
+"""JSON Schema of all records, and the reader of recorded runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from monitor.types import Record
 
 EVENTS = (RunStart, Reading, GapEvent, NoticeEvent, Change, Alert, LevelReached, RunEnd)
 RECORDS = tuple(map(record_of, EVENTS))
-"""Every type of record, as declared."""
+"""All types of records."""
 
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -41,7 +41,7 @@ SCHEMA: dict[str, Any] = {
 _CLASSES = {kind.type: kind for kind in EVENTS}
 _KINDS = {kind["title"]: kind for kind in SCHEMA["oneOf"]}
 _MOST_LINE_BYTES = 50_000_000
-"""Longest record in bytes. A record of a hundred thousand people has a tenth of that."""
+"""Maximum size of a record in bytes, ten times that of a record with 100,000 people."""
 _NEEDED = {
     "reading": ("seconds", "speech"),
     "gap": ("seconds",),
@@ -54,20 +54,20 @@ _NEEDED = {
 
 
 def event_of(record: Record) -> Event | None:
-    """Return the event of a record; None if a later version has such records."""
+    """Return the event of a record; None for an unknown type, as from a later version."""
     kind = _CLASSES.get(record["type"])
     return None if kind is None else kind.from_record(record)
 
 
 def compact(events: Iterable[Event]) -> list[Event]:
-    """Reduce events to the content of their records, without all people's probabilities."""
+    """Reduce events to the content of their records, which omit most people's probabilities."""
     return [type(event).from_record(event.record()) for event in events]
 
 
 def read_run(path: str | os.PathLike[str]) -> list[Event]:
-    r"""Parse the events of a run; an incomplete last line is skipped.
+    r"""Parse the events of a run.
 
-    So are records of a type that only a later version knows.
+    An incomplete last line is skipped, and so are unknown types from a later version.
 
     Raises:
         StoreError: the file is missing, or something other than a run.
@@ -77,7 +77,7 @@ def read_run(path: str | os.PathLike[str]) -> list[Event]:
 
 
 def follow_run(path: str | os.PathLike[str]) -> Iterator[Event]:
-    """Yield the same one by one, so that a run of days takes no more memory than a short one."""
+    """Yield the events of `read_run` one by one, in constant memory."""
     name = file_name(path)
     is_first = True
     try:
@@ -125,7 +125,7 @@ def _parse(name: str, number: int, line: bytes, *, first: bool) -> Record | None
 
 
 def wrong_in(record: Record) -> str | None:
-    """Return the first key that no run holds so, or that is needed and missing."""
+    """Return the first key with an invalid value, or a required key that is missing."""
     kind = _KINDS.get(record["type"])
     if kind is None:
         return None

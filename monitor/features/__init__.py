@@ -1,4 +1,4 @@
-"""Features: from blocks of audio to usable frames."""
+"""Features, which turn audio or words into frames."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Speaker embeddings: one for every three seconds of speech, by our network."""
+"""Speaker embeddings, one per three seconds of speech."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ _AT_ONCE = 60 * RATE  # an hour given at once is processed in minutes
 
 
 def window_spec(name: str, size: int, network: str | None = None) -> FeatureSpec:
-    """Return the spec of embeddings of such windows; ``network`` is the sha256 of its weights."""
+    """Return the spec of embeddings; ``network`` is the sha256 of the network's weights."""
     return FeatureSpec(name, EMBEDDING, size, WINDOW_SECONDS, RATE, network)
 
 
 class SpeechWindows(AudioFeature):
-    """Embedding feature: the speech of a recording, pauses left out, three seconds at a time.
+    """Embedding feature of speech without pauses, in windows of three seconds.
 
-    The rest at the end makes one more frame (`embed_part`). The first two windows are embedded at
-    one and at two seconds too, as early frames. Windows that one call completes go to the network
-    together. With ``defers``, whole windows come with zeros, for `embed_deferred`.
+    The remainder at the end makes one more frame (`embed_part`). The first two windows are also
+    embedded at one and at two seconds, as early frames. All windows that one call completes are
+    embedded together. With ``defers``, whole windows are returned as zeros, for `embed_deferred`.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class SpeechWindows(AudioFeature):
         return windows
 
     def process(self, samples: FloatArray) -> Track:
-        """Embed the windows that these further samples, shape (n,), complete."""
+        """Process further samples, shape (n,); embed the windows that they complete."""
         samples = np.asarray(samples, np.float32)
         track = self._no_windows()
         for start in range(0, samples.size, _AT_ONCE):
@@ -78,7 +78,7 @@ class SpeechWindows(AudioFeature):
         return track
 
     def flush(self) -> Track:
-        """Embed the window that the recording cuts short, where it is a second or more."""
+        """Embed the incomplete last window, if it has a second or more."""
         silence = np.zeros(-self._rest.size % _TICK, np.float32)  # fills up the last tick
         track = self._embed_windows(silence)
         last = SpeechWindow(self._spoken, self._window[: self._filled].reshape(-1, _TICK).copy())
@@ -93,7 +93,7 @@ class SpeechWindows(AudioFeature):
         """Embed part of a window of speech, shape (n, 160), by its length.
 
         Returns:
-            Shape (1, d); (0, d) where it is less than a second.
+            Shape (1, d); (0, d) for less than a second.
         """
         if speech.size < SHORTEST:
             return self._no_windows().values
@@ -103,9 +103,9 @@ class SpeechWindows(AudioFeature):
         return Track(np.empty(0, np.intp), np.empty((0, self.spec.size), np.float32))
 
     def kept(self) -> dict[str, object]:
-        """Return the attributes that a snapshot keeps: energies in place of the window's samples.
+        """Return the attributes for a snapshot, with energies instead of the window's samples.
 
-        UsageError where another network than `monitor.networks.voice`'s needs the samples.
+        UsageError if a network other than `monitor.networks.voice` needs the samples.
         """
         if not isinstance(self._encoder, VoiceNetwork):
             raise UsageError(
@@ -138,7 +138,7 @@ class SpeechWindows(AudioFeature):
     def skip_early(self, most_speech: float) -> None:
         """Skip early frames, and windows that begin after this many ticks of speech, until `reset`.
 
-        A template is made of neither.
+        Templates use neither.
         """
         self._early_windows, self._most_speech = 0, most_speech
 
@@ -187,7 +187,7 @@ class SpeechWindows(AudioFeature):
         return np.concatenate(values), list(np.concatenate(runs))
 
     def embed_deferred(self, tracks: Sequence[Track]) -> list[Track]:
-        """Embed the whole windows of tracks of such features together, each window by itself."""
+        """Embed the whole windows of several features' tracks in one batch."""
         places = [
             (number, row)
             for number, track in enumerate(tracks)
@@ -233,13 +233,12 @@ class SpeechWindows(AudioFeature):
 
 
 class Voice(SpeechWindows):
-    """Embeddings of the speech, three seconds at a time, by the package's own voice network.
+    """Embeddings of three seconds of speech, by the shipped voice network.
 
     Args:
-        network: another one than `monitor.networks.voice`'s, such as a fine-tuned one
-            (`monitor.lab.adapting`); its sha256 marks what it makes, and UsageError where it has
-            none.
-        name: of the feature, if it is used beside the shipped one.
+        network: network instead of `monitor.networks.voice`, for example a fine-tuned one
+            (`monitor.lab.adapting`). Its sha256 marks the frames; UsageError without a sha256.
+        name: name of the feature, if it is used beside the shipped one.
     """
 
     spec = window_spec("voice", SIZE, SHA256)

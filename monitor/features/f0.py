@@ -1,4 +1,4 @@
-"""Fundamental frequency as SRD measured it, and where protection has moved the formants."""
+"""Fundamental frequency, as in SRD, and for voices with moved formants."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _PRIORITY = np.arange(HIGHEST_LAG - _SEARCH_FROM + 1, 0, -1, dtype=np.uint8)[:, 
 
 
 class F0(AudioFeature):
-    """Histogram feature: the YIN lags of voiced frames every 10 ms, as bins from the lowest lag up.
+    """Histogram feature of fundamental frequency: the YIN lags of voiced frames every 10 ms.
 
     Source: de Cheveigné and Kawahara, "YIN, a fundamental frequency estimator for speech and
     music", JASA 111 (2002). It uses equations (6) to (8) and the absolute threshold of section
-    II.D, without the parabolic interpolation. There are 104 lags.
+    II.D, without the parabolic interpolation. Bins are 104 lags, from the lowest up.
 
     Example:
         >>> import numpy as np
@@ -162,11 +162,12 @@ ORDER = 4
 
 
 class RobustF0(F0):
-    """Histogram feature: the lags of `F0`, where protection has moved the formants.
+    """Histogram feature like `F0`, for voices with formants that an anonymiser has moved.
 
-    An anonymiser that filters every 20 ms disturbs the harmonics and leaves the pitch. `f0` calls
-    most such frames unvoiced, so its bits understate the pitch's disclosure
-    (benchmarks/results/attack.md). Below 350 Hz there is little but the fundamental.
+    An anonymiser that filters every 20 ms disturbs the harmonics, but keeps the pitch. `F0`
+    considers most such frames unvoiced, so its bits understate the pitch's disclosure
+    (benchmarks/results/attack.md). This feature uses the sound below 350 Hz, which is mostly the
+    fundamental.
     """
 
     spec = FeatureSpec("f0_robust", F0.spec.kind, F0.spec.size, F0.spec.frame_seconds, RATE)

@@ -1,4 +1,4 @@
-"""The features ``phones`` and ``tokens``: which units of sound a voice makes, counted."""
+"""The features ``phones`` and ``tokens``, which count the units of sound in a voice."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ __all__ = ["Codes", "Phones", "TimedPhone", "Tokens", "recognise_phones"]
 
 _TICK = RATE // TICKS_PER_SECOND
 MOST_KEPT_TICKS = 10
-"""Longest sound that a snapshot keeps, ticks."""
+"""Maximum audio in a snapshot, in ticks."""
 
 
 class Codes(AudioFeature):
-    """Histogram feature: the codes that a streaming network gives a voice, in speech.
+    """Histogram feature that counts the codes of a streaming network during speech.
 
-    A frame counts where voice activity takes all of it for speech. Its span identifies the audio.
+    A frame counts if voice activity detects speech in all of it. Its span identifies the audio.
 
     Args:
-        spec: a histogram over the codes, fed at 16 kHz.
-        stream: of the network.
-        block: samples that the network computes at once.
-        late: frames that one comes after its own, at the next end of a block.
-        memory: samples, whole blocks, of which a frame depends; None for all.
+        spec: spec of a histogram over the codes, from audio at 16 kHz.
+        stream: the network's codes of a stream.
+        block: number of samples that the network processes at once.
+        late: delay of the network's codes, in frames.
+        memory: number of earlier samples, in whole blocks, on which a frame depends; None for all.
     """
 
     _rest: FloatArray  # less than a block
@@ -54,7 +54,7 @@ class Codes(AudioFeature):
         super().__init__()
 
     def process(self, samples: FloatArray) -> Track:
-        """Return the frames of speech that these further samples, shape (n,), complete."""
+        """Process further samples, shape (n,); return the frames of speech that they complete."""
         sound = np.concatenate((self._rest, samples), dtype=np.float32)
         size = sound.size - sound.size % self._block
         sound, self._rest = sound[:size], sound[size:].copy()
@@ -72,7 +72,7 @@ class Codes(AudioFeature):
         return self._out(self._stream.push(sound))
 
     def flush(self) -> Track:
-        """Return the last frames: silence follows them."""
+        """Return the last frames, as if silence followed."""
         remainder, self._rest = self._rest, np.empty(0, np.float32)
         self._decide(remainder[: remainder.size - remainder.size % (self._ticks * _TICK)])
         self._elapsed += -(-remainder.size // _TICK)
@@ -117,10 +117,10 @@ class Codes(AudioFeature):
 class Phones(Codes):
     """Histogram feature of 256 trained units of sound, one every 20 ms of speech.
 
-    Units (`monitor.networks.phones.UnitNetwork`) are finer than phones: Two voices produce
-    different codes for the same phones, so counts of codes disclose more. Other units (another
-    recogniser's, a codec's) are counted as ready-made frames of this name, with their own
-    size: see `monitor.sources.FramesFile`. Codes of two networks have nothing in common.
+    Units (`monitor.networks.phones.UnitNetwork`) are finer than phones. Two voices produce
+    different units for the same phones, so counts of units disclose more. To count units of another
+    recogniser or codec, supply them as ready-made frames of this name, with their own size
+    (`monitor.sources.FramesFile`). Units of two networks cannot be compared.
     """
 
     # benchmarks/change.py chose it
@@ -135,11 +135,11 @@ class Phones(Codes):
 
 
 class Tokens(Codes):
-    """Histogram feature: the tokens of the codec's private codebook C0, one in 1,024 each 40 ms.
+    """Histogram feature of a codec's private tokens: one of 1,024 (codebook C0) every 40 ms.
 
-    Only the frequency of tokens is counted, not their order. ``epsilon`` is that of Laplace noise
-    on each token, nats (`monitor.networks.usc`); None for no noise. It is drawn by ``whose``: a
-    secret seed, and the recording.
+    It counts tokens without their order. ``epsilon`` is the guarantee of Laplace noise on each
+    token, in nats (`monitor.networks.usc`); None for no noise. ``whose`` has the keys of the noise:
+    a secret seed, and the recording.
     """
 
     follow = None  # how its margins vary was not measured
@@ -158,9 +158,9 @@ class Tokens(Codes):
 
 
 class TimedPhone(NamedTuple):
-    """A phone, one of 39 (ARPAbet without stress), and when it was recognised, in seconds.
+    """One of 39 phones (ARPAbet without stress), and the second at which it was recognised.
 
-    CTC recognises a phone somewhere within it, without its boundaries.
+    This second is somewhere within the phone, since CTC does not find boundaries.
     """
 
     phone: str
@@ -169,10 +169,10 @@ class TimedPhone(NamedTuple):
 
 
 def recognise_phones(samples: FloatArray, rate: int = RATE) -> list[TimedPhone]:
-    """Recognise the phones of a recording, in order, by the package's own English recogniser.
+    """Recognise the phones of a recording, in order, with the shipped English recogniser.
 
-    What was said, not how: the feature `phones` does not count these. Samples have shape (n,), in
-    -1 to 1; UsageError where they are not finite.
+    These are the sounds that were spoken. The feature ``phones`` does not use them. Samples have
+    shape (n,), in [-1, 1]; UsageError if they are not finite.
     """
     samples = np.asarray(samples, np.float32)
     if samples.ndim != 1 or not np.isfinite(samples).all():

@@ -20,10 +20,11 @@ _WORD_LIST = "MONITOR_WORD_LIST"
 
 @dataclass(frozen=True, slots=True)
 class FeatureSetup:
-    """Files of the user's that some features are made from.
+    """Your own files for some features.
 
-    ``word_list`` is of ``style``, otherwise ``MONITOR_WORD_LIST``, otherwise the package's English
-    list; ``speaker_model`` an ONNX file with a speaker network of one's own, one more feature.
+    ``word_list`` is the word list of ``style``. None uses ``MONITOR_WORD_LIST``, or the shipped
+    English list. ``speaker_model`` is an ONNX file with your own speaker network. It adds a feature
+    with the name in ``speaker``.
     """
 
     word_list: Path | None = None
@@ -38,18 +39,18 @@ class FeatureSetup:
             object.__setattr__(self, "speaker", speaker_model(self.speaker_model).spec.name)
 
     def elsewhere(self) -> FeatureSetup:
-        """Return the same for other processes, with absolute paths."""
+        """Return the same setup with absolute paths, for other processes."""
         listed = self.words()
         return replace(self, word_list=Path(listed).absolute() if listed else None)
 
     def words(self) -> str | None:
-        """Return the list of ``style``; None or empty for the package's own."""
+        """Return the path of the word list of ``style``; None or empty for the shipped list."""
         if self.word_list:
             return str(self.word_list)
         return os.environ.get(_WORD_LIST)
 
     def names(self) -> list[str]:
-        """List every feature that can be made by its name."""
+        """List all features that can be made by name."""
         return [*FEATURES, self.speaker] if self.speaker else [*FEATURES]
 
 
@@ -58,7 +59,7 @@ AS_ENVIRONMENT = FeatureSetup()  # the settings of the environment
 
 @dataclass(frozen=True, slots=True)
 class FeatureEntry:
-    """Entry of the registry: how to get a feature."""
+    """Entry of the registry, which creates a feature."""
 
     load: Callable[[], Any]  # gives its class; what that imports may be slow, and is imported then
     make: Callable[[FeatureSetup], Feature] | None = None  # None where the class makes it
@@ -67,7 +68,7 @@ class FeatureEntry:
     caveat: str = ""  # shown beside each of its figures
 
     def new(self, setup: FeatureSetup) -> Feature:
-        """Make a fresh feature."""
+        """Create a new feature."""
         feature: Feature = self.make(setup) if self.make else self.load()()
         return feature
 
@@ -107,16 +108,16 @@ FEATURES: dict[str, FeatureEntry] = {
         caveat=STYLE_CAVEAT,
     ),
 }
-"""Every feature that can be made by its name, but for that of a `FeatureSetup`."""
+"""All features that can be made by name, except the one of a `FeatureSetup`."""
 _MODEL = FeatureEntry(partial(_load_class, "own_network", "SpeakerModel"), _make_own)
 
 
 def make(features: Iterable[str | Feature], setup: FeatureSetup = AS_ENVIRONMENT) -> list[Feature]:
-    """Make a fresh feature for each name; one that is made already stays as it is.
+    """Create a feature for each name. Features among the arguments are returned unchanged.
 
     Raises:
-        UsageError: for an unknown name, or if its extra is not installed.
-        StoreError: for a network that is damaged.
+        UsageError: a name is unknown, or its extra is not installed.
+        StoreError: a network is damaged.
     """
     return [
         _find_entry(feature, setup).new(setup) if isinstance(feature, str) else feature
@@ -127,15 +128,15 @@ def make(features: Iterable[str | Feature], setup: FeatureSetup = AS_ENVIRONMENT
 def list_marks(
     features: Iterable[str], setup: FeatureSetup = AS_ENVIRONMENT
 ) -> dict[str, str | None]:
-    """Return, by name, the mark of the network that makes a feature here; None without one."""
+    """Return the mark of each feature's network by name; None for features without a network."""
     return {feature.spec.name: feature.spec.network for feature in make(features, setup)}
 
 
 def register(feature: Callable[[], Feature]) -> None:
-    """Make a feature known by its name: for `monitor.enrol`, `monitor.Monitor` and the rest.
+    """Register a feature by name, for `monitor.enrol`, `monitor.Monitor` and all other functions.
 
-    ``feature`` is its class, with ``spec`` and ``follow`` as attributes of the class; called
-    without arguments it makes a fresh one. One of that name that is known is replaced.
+    ``feature`` is its class, with the class attributes ``spec`` and ``follow``. It is called
+    without arguments. It replaces a registered feature of the same name.
     """
     spec = getattr(feature, "spec", None)
     if not isinstance(spec, FeatureSpec) or spec.takes == "frames":
@@ -144,12 +145,12 @@ def register(feature: Callable[[], Feature]) -> None:
 
 
 def takes(name: str) -> str:
-    """Return the input of the feature of that name; ``"audio"`` if it is not registered."""
+    """Return the input of a feature, such as ``"words"``; ``"audio"`` if it is not registered."""
     return FEATURES[name].takes if name in FEATURES else "audio"
 
 
 def caveats(names: Iterable[str]) -> list[str]:
-    """Return the caveats to show beside figures of these features, a sentence each."""
+    """Return the caveats for figures of these features, one sentence each."""
     entries = (FEATURES[name] for name in names if name in FEATURES)
     return [entry.caveat for entry in entries if entry.caveat]
 
@@ -166,9 +167,9 @@ def get_change_sensitivity(name: str) -> Sensitivity | None:
 
 
 def get_least_share(name: str) -> float:
-    """Return the least share of speech with frames of a feature from which on it is weighed.
+    """Return the minimum fraction of speech with frames at which a feature counts.
 
-    Fewer frames are chance, and would be weighed as if all of the speech were behind them.
+    Fewer frames arise by chance, but would get the weight of all the speech.
     """
     entry = FEATURES.get(name)
     return 0.0 if entry is None else float(getattr(entry.load(), "least_share", 0.0))
@@ -177,7 +178,7 @@ def get_least_share(name: str) -> float:
 def ready(name: str, setup: FeatureSetup = AS_ENVIRONMENT) -> bool:
     """Return whether a feature can be computed with what is installed and configured.
 
-    That of a network needs its file. Ready-made frames are always available.
+    A feature of your own network needs its file. Ready-made frames are always available.
     """
     return name in setup.names() or not name.startswith(SPEAKER_PREFIX)
 
@@ -185,9 +186,9 @@ def ready(name: str, setup: FeatureSetup = AS_ENVIRONMENT) -> bool:
 def defaults(
     among: Iterable[str] | None = None, setup: FeatureSetup = AS_ENVIRONMENT
 ) -> tuple[str, ...]:
-    """Return the features of a default run: all usual ones that are ready and not superseded.
+    """Return the default features: all usual features that are ready and not superseded.
 
-    They are chosen ``among`` some, such as the features of a population; None for all.
+    ``among`` limits the choice, for example to the features of a population; None for all.
     """
     usual = (name for name in setup.names() if FEATURES.get(name, _MODEL).usual)
     able = tuple(name for name in (usual if among is None else among) if ready(name, setup))
@@ -195,7 +196,7 @@ def defaults(
 
 
 def superseded(name: str, by: Iterable[str]) -> bool:
-    """Return whether another feature does it better: a network of one's own, than ``voice``."""
+    """Return whether a feature is ``voice``, and another feature is your own speaker network."""
     return name == "voice" and any(other.startswith(SPEAKER_PREFIX) for other in by)
 
 

@@ -37,11 +37,11 @@ _LONGEST_TAG = 8  # words: a bracket left open for longer does not count
 
 
 class StyleTokens:
-    """Tokens of the texts of words, in order, alike whoever wrote them down.
+    """Converter of words to tokens that do not depend on the transcriber's spelling.
 
-    Text in brackets is the transcriber's, not the speaker's, and is dropped, be it one word
-    (``[noise]``) or several. Hyphens part words, but for one at a word's end, which breaks it off.
-    It knows no language; `StyleWords` does.
+    Text in brackets, such as ``[noise]``, is the transcriber's and is dropped. Hyphens separate
+    words, but a hyphen at the end marks an incomplete word. The rules do not depend on the
+    language, unlike `StyleWords`.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class StyleTokens:
         self._closes, self._waited = "", 0  # an open bracket, and words within it
 
     def push(self, text: str) -> list[str]:
-        """Return the tokens of a further word; none where it is only a mark or a tag."""
+        """Return the tokens of a further word; empty for a mark or a tag."""
         text = text[:_LONGEST_WORD].translate(_ALIKE)  # NFKC makes a space of some apostrophes
         text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
         text = "".join(c for c in text if unicodedata.category(c) != "Cf")
@@ -108,11 +108,11 @@ _FORM = "a line is WORD, CLASS WORD..., or VARIANT = WORD..."
 
 
 class Unit(NamedTuple):
-    """A word as it is counted.
+    """A word or part of a word, as counted.
 
-    ``text`` is what it is, for repetitions; ``place`` is that of its bin in the list, None where
-    the list does not have it. One that ``leans`` is the end of the word before (``'s``): it counts
-    after a word of the list.
+    ``text`` serves to find repetitions. ``place`` is the index of its bin in the list, or None if
+    it is not in the list. A unit that ``leans`` is the end of the word before (``'s``), and counts
+    only after a word of the list.
     """
 
     text: str
@@ -121,19 +121,20 @@ class Unit(NamedTuple):
 
 
 class StyleWords:
-    r"""A list of words and the rules that match tokens to it.
+    r"""A list of words with the rules that match tokens to it.
 
-    A word that begins with an apostrophe, or is ``n't``, is split off the end of longer words:
-    ``what's`` is ``what`` and ``'s``. A word that ends with an apostrophe is split off their
-    beginning (``l'homme``). UsageError if a line is invalid.
+    A listed word that begins with an apostrophe, or is ``n't``, is split off the end of longer
+    words, so ``what's`` is ``what`` and ``'s``. A listed word that ends with an apostrophe is split
+    off their beginning (``l'homme``). UsageError if a line is invalid.
 
     Args:
-        text: its lines. ``WORD`` has its own bin. ``CLASS WORD...`` share one, named after the
-            class. ``VARIANT = WORD...`` counts as those words. A ``#`` begins a comment.
-        label: its name in messages.
+        text: lines of the list. ``WORD`` has its own bin. The words of ``CLASS WORD...`` share a
+            bin, named after the class. ``VARIANT = WORD...`` counts as those words. A ``#`` begins
+            a comment.
+        label: name of the list in messages.
 
     Attributes:
-        bins: the names of its bins, in order.
+        bins: names of the bins, in order.
         mark: sha256 of everything that changes the result.
 
     Example:
@@ -181,7 +182,7 @@ class StyleWords:
                 raise UsageError(f"{where}: {word!r} is listed twice")
 
     def units(self, token: str) -> list[Unit]:
-        """Return the units that a token of `StyleTokens` counts as, in order."""
+        """Split a token of `StyleTokens` into units, in order."""
         token = token[:_LONGEST]
         if token in (NUMBER, CUT_OFF):
             return [Unit(token, self._number if token == NUMBER else None)]
@@ -213,7 +214,7 @@ class StyleWords:
         return Unit(word, self._places.get(word), word in self._ends)
 
     def is_number(self, unit: Unit) -> bool:
-        """Return whether it is a number, in digits or in words."""
+        """Return whether a unit is a number, in digits or in words."""
         return unit.text == NUMBER or (unit.place is not None and unit.place == self._number)
 
 
@@ -228,7 +229,7 @@ def _word(text: str, where: str) -> str:
 
 
 def read_style_words(path: str | os.PathLike[str]) -> StyleWords:
-    """Read a list of words from a file of UTF-8 text, or raise a UsageError that names the line."""
+    """Read a list of words from a UTF-8 file; a UsageError names an invalid line."""
     path = Path(path)
     try:
         with path.open("rb") as file:
@@ -244,7 +245,7 @@ def read_style_words(path: str | os.PathLike[str]) -> StyleWords:
 
 @once
 def english() -> StyleWords:
-    """Load the package's own list, of English."""
+    """Load the shipped English list."""
     return StyleWords((files("monitor.features") / "style_english.txt").read_text("utf-8"))
 
 
@@ -263,17 +264,17 @@ _VERSION = 1  # of the rules of this file: other frames are another version
 
 
 class Style:
-    """Histogram feature: little words, disfluencies and rates, of timed words.
+    """Histogram feature of timed words: function words, disfluencies and speaking rates.
 
-    It counts only words that do not depend on the subject (docs/method.md section 13). A word of
-    the list counts in its bin; one that repeats the word before it, or is broken off, in the bin of
-    that. Any other counts by its number of letters alone, or as recent if it is among the newest 50
-    of these. Every 8 words, another frame gives the words per second. A pause counts at most a
-    second, so that others' turns do not.
+    It counts only words that do not depend on the topic (docs/method.md section 13). A word of the
+    list counts in its bin. Repetitions and incomplete words have bins of their own. Any other word
+    counts by its number of letters, or as recent if it is among the last 50 such words. Every 8
+    words, another frame gives the words per second. A pause counts as at most one second, to
+    exclude turns of others.
 
-    A frame is complete when its word is known. Rates take no usable time of their own: their spans
-    begin where their words do and are a tick long. ``bins`` names each bin; in ``spec`` a mark of
-    the list and of these rules is in the place of a network's.
+    A frame is complete when its word is known. Rates add no usable time. Their spans begin with
+    their words and are one tick long. ``bins`` names each bin. ``spec.network`` is a hash of the
+    list and of these rules.
 
     Example:
         >>> ends = np.array([10, 40, 60])
@@ -313,12 +314,12 @@ class Style:
         self._lately: deque[str] = deque(maxlen=_LATELY_WORDS)  # words that the list lacks
 
     def skip_to(self, tick: int) -> None:
-        """Skip nothing: words are counted in a moment."""
+        """Do nothing, since counting words is fast."""
 
     def doubt(self, label: str, texts: Iterable[str]) -> str:
-        """Return a line where a transcript's words seem of another language than the list.
+        """Return a line if a transcript seems to be in another language than the list.
 
-        Under 50 words the result is empty. ``label`` is the transcript's.
+        The line is empty otherwise, and under 50 words. ``label`` names the transcript.
         """
         tokens = StyleTokens()
         units = [u for text in texts for t in tokens.push(text) for u in self._words.units(t)]
@@ -329,11 +330,11 @@ class Style:
         return f"{label}: {percentage}. Is it another language? (MONITOR_WORD_LIST)"
 
     def flush(self) -> Track:
-        """Return nothing: windows that are not full do not count."""
+        """Return no frames, since incomplete windows do not count."""
         return Track(np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 2), np.int64))
 
     def process(self, content: Words) -> Track:
-        """Return frames of further words, in the order in which they were known."""
+        """Return the frames of further words, in the order in which words became known."""
         rows: list[tuple[int, int, int, int]] = []  # known, bin, span
         times = zip(
             content.begins.tolist(), content.ends.tolist(), content.known.tolist(), strict=True

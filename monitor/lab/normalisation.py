@@ -16,6 +16,7 @@ from monitor.population.cohort import FeatureTemplates, normalise
 from monitor.population.population import Population
 from monitor.types import AnyArray, FloatArray
 
+METHODS = ("z", "t", "s", "as")
 CLOSEST = 100
 """Number of background speakers that adaptive s-norm compares with: the most similar ones."""
 
@@ -102,6 +103,8 @@ def score_normalised(
     The cohort has trials, shape (K, M), for the templates, and templates, (C, M), for the trials.
     A trial without frames scores 0 with all templates.
     """
+    if method not in METHODS:
+        raise UsageError(f"invalid normalise={method!r}: use one of {', '.join(METHODS)}")
     prepared, (other_trials, other_templates) = similarity.prepare(templates), cohort
     scores = similarity.score(prepared, trials)
     parts = []

@@ -106,11 +106,11 @@ class JointScores:
 
 @dataclass(frozen=True, slots=True)
 class CorpusScores:
-    """Scores of a corpus, trials x speakers, and the speaker of each trial.
+    """Scores of a corpus by feature, with the speaker of each trial.
 
     Attributes:
-        matrices: one per feature and, for several features, ``"joint"``, the attacker's weighted
-            sum. All have the same trials and speakers.
+        matrices: one matrix per feature. With several features, ``"joint"`` is the attacker's
+            weighted sum. All matrices have the same trials and speakers.
         session: ``"same"`` if a recording was enrolled, otherwise ``"cross"``.
         problems: one line for each exclusion.
     """
@@ -131,7 +131,7 @@ def score(
     jobs: int = 1,
     setup: FeatureSetup = AS_ENVIRONMENT,
 ) -> CorpusScores:
-    """Score every stretch of speech of a corpus against every enrolled speaker, like `Monitor`.
+    """Score a corpus, cut into trials, against every enrolled speaker, like `Monitor`.
 
     To evaluate an anonymiser, enrol the speakers from other recordings and score the anonymised
     ones. Each session is cut into consecutive trials of ``seconds`` speech seconds. Shorter
@@ -141,8 +141,8 @@ def score(
         corpus: recordings or frames by speaker and session, or the path of a corpus.
         population: the templates, and the rank models unless ``rank_models`` are given.
         features: names of features; None uses all that have rank models, templates and frames.
-        seconds: T, a multiple of 0.1.
-        rank_models: used instead of the population's own.
+        seconds: length T of a trial in speech seconds, a multiple of 0.1.
+        rank_models: replacement for the population's rank models.
         allow_overlap: whether to score recordings that were enrolled.
         jobs: number of worker processes; the result does not depend on it.
         setup: source of the features.

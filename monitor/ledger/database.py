@@ -1,4 +1,4 @@
-"""Opens the ledger's file and checks its rows: private, brought up to date."""
+"""The ledger's file: private, migrated when opened, with errors in plain words."""
 
 from __future__ import annotations
 
@@ -6,218 +6,15 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from stat import S_IMODE
-from typing import Any, ClassVar, Literal, NamedTuple
-
-import numpy as np
-import orjson
 
 from monitor.errors import SchemaError, StoreError
-from monitor.events.declaration import Event, declared, decode, key, record_of, schema_of
-from monitor.events.keys import (
-    COUNT,
-    HEADLINE,
-    MAYBE_SECONDS,
-    MAYBE_TEXT,
-    MOST,
-    SECONDS,
-    TEXT,
-    TEXTS,
-    misfit,
-)
-from monitor.events.reading import Reading
-from monitor.events.run import Alert
-from monitor.events.schema import wrong_in
 from monitor.files import PRIVATE, check_private, is_ours
-from monitor.kinds import KINDS
-from monitor.safe_text import is_name, printable
-from monitor.types import AnyArray, Record
-
-# --- Check the rows of a ledger while reading, because the file may come from anywhere.
-
-ANYONE = "anyone"
-"""Listener of the sessions that name none."""
-_KINDS = {name: kind for name, kind in KINDS.items() if kind.enrolled}
-
-
-class ProcessedInterval(NamedTuple):
-    """A part of a recording, by its label and fingerprints."""
-
-    label: str
-    hashes: Sequence[str]
-    start_seconds: float
-    end_seconds: float | None
-
-
-@declared()
-class SessionStart:
-    """Start of a session's run, as the ledger keeps it."""
-
-    version: str = key()
-    features: tuple[str, ...] = key()
-    speakers: int = key("count")
-    ceiling: float = key("ceiling")
-    fingerprint: Mapping[str, str] = key()
-    headline: str | None = key({})
-
-
-@declared()
-class SessionRow:
-    """A row of ``sessions``; ``speech`` in ticks, of this session alone."""
-
-    id: int = key("count")
-    started: str = key()
-    ended: str | None = key()
-    recordings: tuple[str, ...] = key()
-    heard: tuple[ProcessedInterval, ...] = key(
-        {
-            "type": "array",
-            "items": {
-                "type": "array",
-                "minItems": 4,
-                "maxItems": 4,
-                "prefixItems": [TEXT, TEXTS, SECONDS, MAYBE_SECONDS],
-            },
-        },
-        decode=lambda parts: tuple(ProcessedInterval(*part) for part in parts),
-    )
-    start: SessionStart = key({"type": "object", "properties": {"features": TEXTS}})
-    seconds: float = key("seconds")
-    speech: int = key("count")
-    bits: float | None = key("bits")
-    bits_low: float | None = key("bits")
-    bits_high: float | None = key("bits")
-    peak_bits: float | None = key("bits")
-    name: str = key()
-    readings: int = key("count", required=False, default=0)
-    alerts: int = key("count", required=False, default=0)
-    listener: str = key(required=False, default=ANYONE)
-
-
-@declared(kw_only=True)
-class KeptReading(Event):
-    """Reading with the time of day, as the ledger keeps it; of evidence where there is any."""
-
-    type: ClassVar[Literal["reading"]] = "reading"
-    seconds: float = key("seconds")
-    speech: float = key("seconds")
-    bits: float | None = key("bits")
-    bits_low: float | None = key("bits")
-    bits_high: float | None = key("bits")
-    sum_bits: float | None = key("bits")
-    gain_bits: float = key("bits")
-    peak_bits: float | None = key("bits")
-    expected_bits: float = key("bits")
-    ceiling: float = key("ceiling")
-    headline: str = key(HEADLINE)
-    closed_set_bits: float | None = key("bits")
-    closed_set_bits_low: float | None = key("bits")
-    closed_set_bits_high: float | None = key("bits")
-    evidence_bits: float | None = key("bits", sparse=True, default=None)
-    evidence_bits_low: float | None = key("bits", sparse=True, default=None)
-    evidence_bits_high: float | None = key("bits", sparse=True, default=None)
-    at_least: bool | None = key(sparse=True, default=None)
-    time: str = key(sparse=True, default="")
-
-    @classmethod
-    def from_reading(cls, reading: Reading) -> KeptReading:
-        """Choose what is kept of a reading."""
-        return cls(**{name: getattr(reading, name) for name in FIGURES})
-
-    @classmethod
-    def from_record(cls, record: Record) -> KeptReading:
-        """Read it back, also one of a time when ``bits`` was the closed-set figure."""
-        if "headline" in record:
-            return decode(cls, record)
-        ends = ("bits", "bits_low", "bits_high")
-        closed = {f"closed_set_{end}": record.get(end) for end in ends}
-        has_evidence = record.get("evidence_bits") is not None
-        bits = {end: record.get(f"evidence_{end}") for end in ends} if has_evidence else {}
-        headline = "evidence" if has_evidence else "closed-set"
-        return decode(cls, {**record, **closed, **bits, "headline": headline})
-
-
-FIGURES = tuple(key.name for key in record_of(KeptReading).keys if key.name != "time")
-
-_SKETCH: Mapping[str, object] = {
-    "properties": {
-        "feature": TEXT,
-        "kind": {"enum": list(_KINDS)},
-        "size": COUNT,
-        "frame_seconds": {**SECONDS, "exclusiveMinimum": 0},
-        "frames": COUNT,
-        "usable": COUNT,
-        "network": MAYBE_TEXT,
-    }
-}
-
-
-def session_of_row(file: str, row: sqlite3.Row) -> SessionRow:
-    """Read a row of ``sessions`` with its speaker's ``name``."""
-    session = {name: row[name] for name in row.keys()}  # noqa: SIM118
-    number = session["id"] if isinstance(session["id"], int) else 0
-    for name in ("recordings", "heard", "start"):
-        session[name] = _json(session[name])
-    if (wrong := misfit(session, schema_of(SessionRow))) is None:
-        if not is_name(session["name"]):
-            wrong = "the speaker's name"
-        elif not is_name(session.get("listener", ANYONE)):
-            wrong = "the listener"
-        elif "features" not in session["start"]:
-            wrong = "start"
-    if wrong is not None:
-        raise _damaged(file, number, wrong)
-    return decode(SessionRow, session)
-
-
-def total_of(file: str, row: sqlite3.Row) -> AnyArray:
-    """Read the sum of a sketch, shape (size,), int64 or float64."""
-    sketch = {name: row[name] for name in row.keys()}  # noqa: SIM118
-    wrong, total = misfit(sketch, _SKETCH), sketch["total"]
-    if wrong is None:
-        kind = _KINDS[sketch["kind"]]
-        stored = np.dtype(kind.stored)
-        if isinstance(total, bytes) and len(total) == sketch["size"] * stored.itemsize:
-            array = np.frombuffer(total, stored)
-            if array.size and kind.minimum_total <= array.min() and array.max() <= MOST:
-                return array.astype(stored.newbyteorder("="))
-        wrong = "a sketch"
-    raise _damaged(file, sketch["session"], wrong)
-
-
-def event_of_row(file: str, session: int, text: object) -> KeptReading | Alert:
-    """Read a reading or an alert."""
-    record = _json(text)
-    if not isinstance(record, dict) or record.get("type") not in ("reading", "alert"):
-        raise _damaged(file, session, "a record")
-    wrong = wrong_in(record)
-    if wrong is not None or not isinstance(record.get("time"), str):
-        raise _damaged(file, session, wrong or "time")
-    if record["type"] == "alert":
-        return Alert.from_record(record)
-    return KeptReading.from_record(record)
-
-
-def _json(text: object) -> Any:
-    """Parse JSON; None if invalid."""
-    if not isinstance(text, str):
-        return None
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return None
-
-
-def _damaged(file: str, session: int, what: str) -> StoreError:
-    return StoreError(
-        f"{file}: is damaged, since {what} of session {session} is invalid. Restore a copy"
-    )
-
-
-# --- Opens the ledger's file: private, brought up to date, errors in plain words.
+from monitor.ledger.rows import ANYONE
+from monitor.safe_text import printable
 
 APPLICATION = 0x5D15C105
 """SQLite's application_id: this file is a ledger."""
@@ -277,13 +74,13 @@ MIGRATIONS: Sequence[str] = (
     ALTER TABLE sessions ADD COLUMN listener TEXT NOT NULL DEFAULT '{ANYONE}';
     """,
 )
-"""Schema n is the first n of these; a ledger of an older schema gets those it lacks."""
+"""Schema n consists of the first n migrations. Older ledgers get those that they lack."""
 
 
 def open_database(
     path: Path, *, create: bool = True, write: bool = True, migrations: Sequence[str] = MIGRATIONS
 ) -> sqlite3.Connection:
-    """Open a ledger, or make one: WAL, mode 0600, deleted rows overwritten, no copies elsewhere."""
+    """Open or create a ledger: WAL, mode 0600, deleted rows overwritten, no copies elsewhere."""
     if not create and not path.is_file():
         raise StoreError(
             f"{path.name}: no such ledger. Create it with --ledger of listen or replay"
@@ -459,7 +256,7 @@ def _schema(connection: sqlite3.Connection) -> int:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All or nothing; waits for another process's turn at its beginning, not in its middle."""
+    """Write all or nothing. It waits for other processes only at its beginning."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -472,7 +269,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """Raise SQLite's errors as one line with a remedy."""
+    """Convert SQLite's errors to one line with a remedy."""
     try:
         yield
     except sqlite3.Error as error:
@@ -482,7 +279,7 @@ def translated(path: Path) -> Iterator[None]:
 
 
 def reason_of(error: sqlite3.Error) -> str:
-    """Explain an error, and what to do."""
+    """Explain an error and its remedy."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     reasons = {
         sqlite3.SQLITE_FULL: "the disk is full; make room",

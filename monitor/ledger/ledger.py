@@ -1,16 +1,12 @@
-"""Read a ledger, forget speakers or sessions in it, and write a running session."""
+"""Sessions of speakers in a ledger: read, added up, exported and forgotten."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import shlex
 import sqlite3
-import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import reduce
 from operator import add
@@ -20,33 +16,23 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from monitor.errors import Argument, Message, StoreError, UsageError
-from monitor.events.declaration import Event, declared, key, to_json
-from monitor.events.reading import Reading
-from monitor.events.run import Alert, CarriedEvidence, HistoryPoint, RunStart
-from monitor.files import lock, open_private
+from monitor.events.declaration import Event, declared, key
+from monitor.events.run import HistoryPoint
 from monitor.kinds import FeatureSpec, unlike_networks
 from monitor.lazy import Managed
-from monitor.ledger.database import (
+from monitor.ledger.database import open_database, reason_of, transaction, translated
+from monitor.ledger.rows import (
     ANYONE,
-    KeptReading,
     ProcessedInterval,
     SessionRow,
-    SessionStart,
     event_of_row,
-    open_database,
-    reason_of,
     session_of_row,
     total_of,
-    transaction,
-    translated,
 )
-from monitor.phrases import plural
 from monitor.protocols import Provenance
 from monitor.safe_text import find_name
-from monitor.sinks.jsonl import line_of
-from monitor.stream.monitor import Monitor
 from monitor.stream.totals import FeatureTotals
-from monitor.types import TICKS_PER_SECOND, Notice, Record
+from monitor.types import TICKS_PER_SECOND, Record
 
 HISTORY_POINTS = 300
 _FIGURES = tuple(
@@ -56,14 +42,14 @@ _FIGURES = tuple(
 
 @declared(kw_only=True)
 class SessionSummary(Event):
-    """A session of a speaker.
+    """Summary of one session of a speaker.
 
     Attributes:
-        ended: None while it runs, or if it was interrupted.
+        ended: time of the end; None while the session runs, or if it was interrupted.
         seconds, speech: of this session only.
-        bits, evidence_bits, closed_set_bits: with limits, of all sessions up to then, at the last
-            stored reading.
-        readings, alerts: number of each.
+        bits, evidence_bits, closed_set_bits: figures of all sessions up to this one, with limits,
+            at the last stored reading.
+        readings, alerts: number of readings and of alerts.
     """
 
     type: ClassVar[Literal["session"]] = "session"
@@ -93,15 +79,15 @@ class SessionSummary(Event):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The sessions of a speaker that count together, and toward one budget.
+    """Selection of a speaker's sessions that count together, and toward one budget.
 
-    Listeners might share what they have, so the sessions of all of them count for ``"anyone"``.
-    Those of ``"anyone"`` count for each listener.
+    Sessions of all listeners count for ``"anyone"``, since listeners might share their audio.
+    Sessions of ``"anyone"`` count for each listener.
 
     Attributes:
         listener: receiver of the speech.
-        period_seconds: only sessions that ended within this time count; None counts all. A
-            listener may still have the speech of an earlier period.
+        period_seconds: only sessions that ended within this time count; None counts all. A listener
+            may still have audio from before this period.
     """
 
     listener: str = ANYONE
@@ -114,11 +100,11 @@ class Account:
         return f"{with_whom} in the last {self.period_seconds / 86_400:.3g} days"
 
     def takes(self, session: SessionRow) -> bool:
-        """Return whether a session is of this listener, whenever it was."""
+        """Return whether a session counts for this listener, in any period."""
         return ANYONE in (self.listener, session.listener) or self.listener == session.listener
 
     def counts(self, session: SessionRow) -> bool:
-        """Return whether a session counts now."""
+        """Return whether a session counts for this listener and period."""
         if not self.takes(session):
             return False
         if self.period_seconds is None:
@@ -128,19 +114,19 @@ class Account:
         return (datetime.now(UTC) - end).total_seconds() < self.period_seconds
 
 
-_ALL = Account()
+ALL_SESSIONS = Account()
 
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """The sums of earlier sessions, which a new session continues.
+    """Sum of the earlier sessions that a new session continues.
 
     Attributes:
-        totals: the sum over the sessions that count, or None.
+        totals: sum over the sessions that count; None without any.
         sessions: number of sessions that count.
-        left_out: sessions that do not count because they lack a feature.
-        expired: sessions of the listener that ended before the period.
-        peak_bits: the largest headline of all sessions with the same kind of headline.
+        left_out: number of sessions that do not count because they lack a feature.
+        expired: number of the listener's sessions that ended before the period.
+        peak_bits: largest headline of the sessions with the same kind of headline.
     """
 
     totals: FeatureTotals | None
@@ -151,24 +137,24 @@ class Carried:
 
     @property
     def speech(self) -> int:
-        """Ticks of speech."""
+        """Speech in ticks."""
         return 0 if self.totals is None else self.totals.speech
 
 
 class Ledger(Managed):
     """Disclosure of each watched speaker, session by session.
 
-    Each session has its own sketches. A speaker's disclosure is computed from their sum,
-    independent of the order and number of processes that wrote them. Sketches are biometric data,
-    like templates. No audio is stored. The file is a SQLite database in WAL mode, 0600.
+    Each session has its own sketches. A speaker's disclosure is computed from their sum, so it does
+    not depend on the order or number of the writing processes. Sketches are biometric data, like
+    templates. No audio is stored. The file is a SQLite database in WAL mode, 0600.
 
     Args:
         path: the file.
         create: create the file if it is missing.
-        write: False for reading only, which works on a read-only file system.
+        write: whether to allow writing. False works on a read-only file system.
 
     Raises:
-        StoreError: it cannot be opened, or is not a ledger.
+        StoreError: the file cannot be opened, or is not a ledger.
         SchemaError: a newer version wrote it.
     """
 
@@ -180,7 +166,7 @@ class Ledger(Managed):
         self.connection.row_factory = sqlite3.Row
 
     def close(self) -> None:
-        """Close the file; the last one to do so folds the WAL into it."""
+        """Close the file. The last process to do so merges the WAL into it."""
         self.connection.close()
 
     def carried(
@@ -191,11 +177,12 @@ class Ledger(Managed):
         *,
         without: int | None = None,
         headline: str | None = None,
-        account: Account = _ALL,
+        account: Account = ALL_SESSIONS,
     ) -> Carried:
-        """Sum the sessions that the next one of a speaker continues, with these features.
+        """Add up the sessions that a speaker's next session continues, for these features.
 
-        Only those ``before`` a session count, if it is given, and never the one ``without``.
+        If the session number ``before`` is given, only earlier sessions count. The session
+        ``without`` never counts.
         """
         parts, left_out, peak, expired = [], 0, 0.0, 0
         with translated(self.path):
@@ -224,7 +211,7 @@ class Ledger(Managed):
         return Carried(total, len(parts), left_out, peak, expired)
 
     def sessions(self, speaker: str | None = None) -> list[SessionSummary]:
-        """List the sessions, oldest first."""
+        """List the sessions of one or all speakers, oldest first."""
         count = "(SELECT count(*) FROM {} t WHERE t.session = s.id) AS {}"
         with translated(self.path):
             rows = self._rows(speaker, *(count.format(t, t) for t in ("readings", "alerts")))
@@ -248,11 +235,11 @@ class Ledger(Managed):
             ]
 
     def history(
-        self, speaker: str, maximum: int = HISTORY_POINTS, account: Account = _ALL
+        self, speaker: str, maximum: int = HISTORY_POINTS, account: Account = ALL_SESSIONS
     ) -> list[HistoryPoint]:
-        """List the longitudinal curve of a speaker, oldest first, including the last reading.
+        """List a speaker's stored readings over all sessions, oldest first.
 
-        It is thinned evenly to at most ``maximum`` readings.
+        The list is thinned evenly to at most ``maximum`` readings, with the last one.
         """
         speaker = self.spelling(speaker)
         query = """
@@ -273,11 +260,11 @@ class Ledger(Managed):
         return points
 
     def export(self, speaker: str | None = None) -> Iterator[Record]:
-        """Yield the whole content: for each session its record, sketches, readings and alerts.
+        """Yield the whole content: the record, sketches, readings and alerts of each session.
 
         Yields:
-            plain values. ``type`` is ``session``, ``sketch``, ``reading`` or ``alert``. The last
-            three also have the number of their ``session``.
+            JSON values. ``type`` is ``session``, ``sketch``, ``reading`` or ``alert``. The last
+                three types also have the number of their ``session``.
         """
         for session in self.sessions(speaker):
             number = session.session
@@ -298,9 +285,9 @@ class Ledger(Managed):
 
     def refuse_twice(
         self, speaker: str, parts: Iterable[Provenance], session_id: int | None = None,
-        account: Account = _ALL,
+        account: Account = ALL_SESSIONS,
     ) -> None:  # fmt: skip
-        """Refuse audio that an earlier session includes, because it would count twice."""
+        """Raise UsageError for audio in an earlier session, because it would count twice."""
         with translated(self.path):
             twice = self.heard_before(speaker, parts, session_id, account)
         if twice is not None:
@@ -308,7 +295,7 @@ class Ledger(Managed):
 
     def heard_before(
         self, speaker: str, parts: Iterable[Provenance], session_id: int | None = None,
-        account: Account = _ALL,
+        account: Account = ALL_SESSIONS,
     ) -> str | None:  # fmt: skip
         """Return the error of ``refuse_twice``, or None."""
         parts = list(parts)
@@ -328,17 +315,17 @@ class Ledger(Managed):
         return None
 
     def forget(self, speaker: str, session: int | None = None) -> int:
-        """Remove a speaker or one session from the files without a trace.
+        """Remove a speaker or one session, and overwrite the data in the files.
 
         Rows are overwritten (secure_delete), the file is rebuilt (VACUUM) and the WAL is emptied.
-        Older versions of the file on the disk or in a backup cannot be reached.
+        This cannot remove older versions of the file on the disk or in a backup.
 
         Returns:
             number of sessions removed.
 
         Raises:
-            StoreError: no such speaker or session. Also if another process is reading, so that old
-                pages remain in the WAL, although the rows are deleted.
+            StoreError: the speaker or session does not exist. Also if another process is reading.
+                The rows are then deleted, but old pages remain in the WAL.
         """
         speaker = self.spelling(speaker)
         sessions = [row.id for row in self._rows(speaker) if session in (None, row.id)]
@@ -372,7 +359,7 @@ class Ledger(Managed):
             )
 
     def spelling(self, speaker: str) -> str:
-        """Return a name as the ledger spells it; unknown names are returned unchanged."""
+        """Return a name in the ledger's spelling. Unknown names are returned unchanged."""
         names = [row["name"] for row in self.connection.execute("SELECT name FROM speakers")]
         return find_name(speaker, names) or speaker
 
@@ -429,377 +416,3 @@ def _overlap(first: ProcessedInterval, second: Provenance) -> bool:
         (interval.start_seconds or 0.0, interval.end_seconds) for interval in (first, second)
     )
     return (d is None or a < d) and (b is None or c < b)
-
-
-# --- Write one session into the ledger while it runs.
-
-READING_SECONDS = 10.0
-FLUSH_SECONDS = 1.0
-"""Wall seconds between writes, and roughly the loss in a crash."""
-MOST_WAITING = 10_000
-WAIT_MS = 20
-"""Wait for another process during the stream; at its end the wait is longer."""
-LAST_WAIT_MS = 10_000
-_ROWS = ("readings", "alerts")
-
-
-def check(monitor: Monitor) -> str:
-    """Check that a ledger can add up the monitor's speaker, and return the name."""
-    if monitor.watch is None:
-        raise UsageError(Message("a ledger needs a watched speaker: use ", Argument("watch")))
-    if monitor.on_change not in ("ignore", "note"):
-        now, note = (Argument("on_change", f'"{action}"') for action in (monitor.on_change, "note"))
-        raise UsageError(
-            Message("a ledger adds up one voice, ", now, " would restart it: use ", note)
-        )
-    return monitor.watch
-
-
-class LedgerSession:
-    """Session of a run in a ledger. It writes sketches, some readings and alerts.
-
-    The monitor starts with the evidence of the earlier sessions. The session's number is reserved
-    at once. Its row is written with the first speech, so that a run killed earlier leaves nothing.
-    A session is an action of the run: failed writes do not stop the run, are retried, and are
-    reported at the end. It is also part of the run's checkpoints.
-
-    Args:
-        ledger: the ledger, closed with the session or if the session is refused.
-        monitor: a new monitor with a watched speaker.
-        reading_seconds: stream seconds between stored readings.
-        recordings: recordings of the run, if any. Each must be new to the account.
-        account: the sessions that it continues, and the listener of this one.
-        clock: wall seconds.
-
-    Attributes:
-        carried: evidence that the session continues.
-        notices: notices about that, after the session has begun.
-        incomplete: True if something could not be written by the end.
-
-    Raises:
-        UsageError: no speaker is watched, the monitor restarts at a change of speaker, or a
-            recording is part of an earlier session.
-        StoreError: the ledger cannot be read, or its sketches do not fit.
-    """
-
-    def __init__(
-        self,
-        ledger: Ledger,
-        monitor: Monitor,
-        *,
-        reading_seconds: float = READING_SECONDS,
-        recordings: Iterable[Provenance] = (),
-        account: Account = _ALL,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._every, self._of_account = reading_seconds, account
-        self._ledger, self._monitor, self._clock = ledger, monitor, clock
-        self._heard = list(recordings)
-        self._features = {name: monitor.population.specs[name] for name in monitor.features}
-        self._id: int | None = None
-        self._begun: tuple[str, ...] = ()  # the values of its row
-        self._there = False  # whether the row has been written
-        self._counts = False  # whether it has new speech that no other session includes
-        self._written = dict.fromkeys(_ROWS, 0)
-        self._waiting: deque[tuple[str, float, str]] = deque(maxlen=MOST_WAITING)
-        self._due = self._saved_to = 0.0
-        self._flushed: float | None = None
-        self._last: KeptReading | None = None
-        self._trouble = ""
-        self._settled = self._closed = False
-        self._charged: FeatureTotals | None = None
-        self._account: int | None = None
-        self.notices: list[Notice] = []
-        self.incomplete = False
-        try:
-            with translated(ledger.path):
-                self._speaker = ledger.spelling(check(monitor))
-            self.carried = ledger.carried(
-                self._speaker, self._features, headline=monitor.headline, account=account
-            )
-            if self.carried.totals is not None:
-                monitor.resume_from(self.carried.totals, self.carried.peak_bits)
-        except BaseException:
-            ledger.close()
-            raise
-
-    def begin(self, start: RunStart) -> RunStart:
-        """Begin the session, or resume it.
-
-        Returns:
-            the start, with the earlier evidence added; `notices` report it.
-        """
-        self._ledger.refuse_twice(self._speaker, self._heard, self._id, self._of_account)
-        recordings = [[h.label, h.hashes, h.start_seconds, h.end_seconds] for h in self._heard]
-        settings = SessionStart(
-            start.version, start.features, start.speakers, start.ceiling, start.fingerprint,
-            start.headline,
-        )  # fmt: skip
-        lists = map(json.dumps, (start.recordings, recordings, to_json(settings)))
-        self._begun = (self._speaker, self._time(), *lists)
-        with translated(self._ledger.path), transaction(self._ledger.connection):
-            if self._id is None:
-                self._id = self._reserved()
-            else:
-                self._take_up()
-        self._patience(WAIT_MS)
-        carried = self.carried
-        speech = carried.speech / TICKS_PER_SECOND
-        if carried.sessions:
-            s = "" if carried.sessions == 1 else "s"
-            self.notices.append(
-                Notice(
-                    "carried on",
-                    f"the bits continue from {carried.sessions} earlier session{s} of "
-                    f"{self._speaker}{self._of_account}, {speech:.0f} s of speech",
-                    level="info",
-                    fields={"sessions": carried.sessions, "speech": speech},
-                )
-            )
-        if carried.left_out:
-            what = "session does" if carried.left_out == 1 else "sessions do"
-            self.notices.append(
-                Notice(
-                    "carried on",
-                    f"{carried.left_out} earlier {what} not count, because "
-                    f"{'+'.join(self._features)} was not measured then",
-                    fields={"sessions": carried.left_out},
-                )
-            )
-        if carried.expired:
-            self.notices.append(
-                Notice(
-                    "carried on",
-                    f"{plural(carried.expired, 'session')} of {self._speaker} ended before the "
-                    "period and no longer count. Listeners may have kept the speech",
-                    fields={"sessions": carried.expired},
-                )
-            )
-        history = []
-        if carried.sessions:
-            history = self._ledger.history(self._speaker, account=self._of_account)
-        brought = CarriedEvidence(carried.sessions, speech, tuple(history))
-        return replace(start, carried=brought)
-
-    def hold(self) -> None:
-        """Hold the speaker's account for a budget, until the session is closed.
-
-        UsageError where another process holds it, or has added to it since this session was opened.
-        """
-        if self._account is not None:
-            return
-        name, speaker = self._ledger.path.name, self._speaker
-        digest = hashlib.sha256(speaker.encode()).hexdigest()[:12]
-        path = self._ledger.path.with_name(f"{name}-{digest}.lock")
-        self._account = open_private(path, os.O_RDWR | os.O_CREAT)
-        try:
-            lock(self._account)
-        except BlockingIOError:
-            raise UsageError(
-                f"{name}: another run spends the budget of {speaker}. End that run first"
-            ) from None
-        now = self._ledger.carried(
-            speaker, self._features, without=self._id, account=self._of_account
-        )
-        if now.speech > self.carried.speech:
-            raise UsageError(f"{name}: another run has just added speech of {speaker}. Start again")
-
-    def charge(self, totals: FeatureTotals) -> bool:
-        """Write these totals of the session in place of the monitor's, before their sound goes out.
-
-        False where they could not be written.
-        """
-        self._charged = totals
-        self._flush()
-        return self._id is not None and not self._trouble
-
-    @property
-    def _own(self) -> FeatureTotals:
-        return self._charged or self._monitor.own_totals
-
-    def write(self, event: Event) -> None:
-        """Take one event of the run."""
-        if isinstance(event, Reading):
-            self._last = KeptReading.from_reading(event)
-            if event.seconds >= self._due - 1e-6:
-                self._due = event.seconds + self._every
-                self._wait("readings", self._last)
-            if self._flushed is None:  # not before there is a checkpoint to resume from
-                self._flushed = self._clock()
-            elif self._clock() - self._flushed >= FLUSH_SECONDS:
-                self._flush()
-        elif isinstance(event, Alert):
-            self._wait("alerts", event)
-
-    def drain(self) -> list[str]:
-        """Write the remaining rows and mark the session as ended."""
-        if self._last is not None and self._last.seconds > self._due - self._every:
-            self._wait("readings", self._last)
-        self._patience(LAST_WAIT_MS)
-        self._flush(ended=True)
-        self._settled = True
-        if not self._trouble:
-            return []
-        self.incomplete = True
-        lost = (0.0 if self._last is None else self._last.seconds) - self._saved_to
-        return [
-            f"ledger {self._ledger.path.name} lacks {max(lost, 0.0):.0f} s of this session: "
-            f"{self._trouble}"
-        ]
-
-    def close(self) -> None:
-        """Close the ledger. An interrupted session stays open in it, with its rows so far."""
-        if self._closed:
-            return
-        self._closed = True
-        if not self._settled:
-            self._patience(LAST_WAIT_MS)
-            self._flush()
-        if self._account is not None:
-            os.close(self._account)
-        self._ledger.close()
-
-    def state(self) -> Record:
-        """Return the state for a checkpoint, as JSON values."""
-        return {
-            "session": self._id,
-            "there": self._there,
-            "due": self._due,
-            "last": None if self._last is None else to_json(self._last),
-            "written": dict(self._written),
-            "waiting": list(self._waiting),
-        }
-
-    def restore(self, state: Record) -> None:
-        """Continue the session of a ``state``; the monitor's own brings its totals."""
-        if state["session"] is None:
-            raise self._forgotten()
-        self._id, self._due, last = int(state["session"]), float(state["due"]), state["last"]
-        self._last = None if last is None else KeptReading.from_record(last)
-        self._there = bool(state.get("there", True))
-        self._written = {table: int(state["written"][table]) for table in _ROWS}
-        self._waiting.extend((table, seconds, row) for table, seconds, row in state["waiting"])
-        self.carried = self._ledger.carried(
-            self._speaker, self._features, self._id, headline=self._monitor.headline,
-            account=self._of_account,
-        )  # fmt: skip
-
-    def _reserved(self) -> int:
-        """Reserve the number of a session that has no row yet."""
-        connection, name = self._ledger.connection, "name = 'sessions'"
-        connection.execute(
-            "INSERT INTO sqlite_sequence (name, seq) SELECT 'sessions', 0 "
-            f"WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE {name})"
-        )
-        connection.execute(f"UPDATE sqlite_sequence SET seq = seq + 1 WHERE {name}")
-        row = connection.execute(f"SELECT seq FROM sqlite_sequence WHERE {name}").fetchone()
-        return int(row[0])
-
-    def _insert(self) -> None:
-        connection = self._ledger.connection
-        connection.execute("INSERT OR IGNORE INTO speakers (name) VALUES (?)", self._begun[:1])
-        connection.execute(
-            "INSERT INTO sessions (id, speaker, started, recordings, heard, start, listener) "
-            "VALUES (?, (SELECT id FROM speakers WHERE name = ?), ?, ?, ?, ?, ?)",
-            (self._id, *self._begun, self._of_account.listener),
-        )
-
-    def _take_up(self) -> None:
-        """Delete what was written after the checkpoint: it waits there, or will come again."""
-        connection = self._ledger.connection
-        row = connection.execute("SELECT 1 FROM sessions WHERE id = ?", (self._id,)).fetchone()
-        if row is None and self._there:
-            raise self._forgotten()
-        self._there = row is not None
-        for table, count in self._written.items():
-            query = f"SELECT rowid FROM {table} WHERE session = ? ORDER BY seconds, rowid LIMIT ?"
-            connection.execute(
-                f"DELETE FROM {table} WHERE session = ? AND rowid NOT IN ({query})",
-                (self._id, self._id, count),
-            )
-
-    def _forgotten(self) -> StoreError:
-        name = self._ledger.path.name
-        replace = Argument("replace", "True")
-        return StoreError(
-            Message(f"{name}: this run's session was forgotten. Use ", replace, " to start again")
-        )  # fmt: skip
-
-    def _wait(self, table: str, event: KeptReading | Alert) -> None:
-        text = line_of(replace(event, time=self._time()).record()).decode().rstrip()
-        self._waiting.append((table, event.seconds, text))
-
-    def _flush(self, *, ended: bool = False) -> None:
-        """Write what waits and the sketches, all or nothing; trouble is kept for later."""
-        is_empty = self._last is None and self._charged is None
-        if self._id is None or not self._begun or (is_empty and not ended):
-            return
-        self._flushed, had_row = self._clock(), self._there
-        try:
-            with transaction(self._ledger.connection):
-                if not self._counts and self._own.speech:
-                    twice = self._ledger.heard_before(
-                        self._speaker, self._heard, self._id, self._of_account
-                    )
-                    if twice is not None:  # another run was quicker
-                        self._id, self._trouble = None, twice
-                        self._waiting.clear()
-                        return
-                    self._counts = True
-                if not self._there:
-                    self._insert()
-                    self._there = True
-                self._store(ended)
-        except sqlite3.IntegrityError:
-            self._id = None
-            self._waiting.clear()
-            self._trouble = "this session was forgotten while it ran"
-        except sqlite3.Error as error:
-            self._there, self._trouble = had_row, reason_of(error)
-        else:
-            for table, *_ in self._waiting:
-                self._written[table] += 1
-            self._waiting.clear()
-            self._trouble = ""
-            self._saved_to = 0.0 if self._last is None else self._last.seconds
-
-    def _store(self, ended: bool) -> None:
-        connection, last, totals = self._ledger.connection, self._last, self._own
-        for table, seconds, record in self._waiting:
-            connection.execute(f"INSERT INTO {table} VALUES (?, ?, ?)", (self._id, seconds, record))
-        if last is not None:
-            figures = last.seconds, last.bits, last.bits_low, last.bits_high, last.peak_bits
-            connection.execute(
-                "UPDATE sessions SET seconds = ?, bits = ?, bits_low = ?, bits_high = ?, "
-                "peak_bits = ? WHERE id = ?",
-                (*figures, self._id),
-            )
-        if last is not None or self._charged is not None:
-            connection.execute(
-                "UPDATE sessions SET speech = ? WHERE id = ?", (totals.speech, self._id)
-            )
-            for name, spec in self._features.items():
-                connection.execute(
-                    "INSERT OR REPLACE INTO sketches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (
-                        self._id,
-                        name,
-                        spec.kind.name,
-                        spec.size,
-                        spec.frame_seconds,
-                        totals.frames[name],
-                        totals.usable[name],
-                        totals.totals[name].astype(spec.kind.stored).tobytes(),
-                        spec.network,
-                    ),
-                )
-        if ended:
-            connection.execute(
-                "UPDATE sessions SET ended = ? WHERE id = ?", (self._time(), self._id)
-            )
-
-    def _patience(self, milliseconds: int) -> None:
-        self._ledger.connection.execute(f"PRAGMA busy_timeout = {milliseconds}").fetchone()
-
-    def _time(self) -> str:
-        return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

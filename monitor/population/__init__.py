@@ -1,4 +1,4 @@
-"""The population: templates, rank models, and the store that keeps both."""
+"""Populations: templates of enrolled people, rank models, and their file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cohort of background speakers, who are not enrolled, against whom scores are normalised."""
+"""`Cohort` contains background speakers, who are not enrolled. They normalise scores."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def spec_from(name: str, header: Mapping[str, object]) -> FeatureSpec:
 
 
 def check_templates(templates: FeatureTemplates) -> None:
-    """Refuse templates that no voice gives."""
+    """Raise StoreError for impossible templates."""
     spec = templates.spec
     refuse_masked(f"templates of {spec.name}", templates.slices, error=StoreError)
     if wrong := spec.kind.wrong_slices(templates.slices):
@@ -65,18 +65,18 @@ _SECONDS = f"{COHORT}seconds"
 
 @dataclass(frozen=True, slots=True)
 class Cohort:
-    """C comparison speakers with one short sketch each (docs/method.md section 10).
+    """C background speakers with one short sketch each (docs/method.md section 10).
 
     Attributes:
-        seconds: speech seconds behind each, shape (C,); usually far fewer than a template has.
+        seconds: speech seconds of each sketch, shape (C,), usually far fewer than a template's.
         features: templates by name. ``slices`` has shape (C, M), one row per speaker, with counts
             or the direction of the summed embeddings. A row is zero without frames of that feature.
         about: attribution of the voices.
-        names: name of each, so that one can be forgotten; empty if unknown, as in the shipped
-            cohort. Rank models do not depend on them.
+        names: names, needed to forget a speaker; empty if unknown, as in the shipped cohort. Rank
+            models do not depend on names.
 
     Raises:
-        StoreError: the parts do not match, or cannot be from a voice.
+        StoreError: the parts do not match, or their values are impossible.
     """
 
     seconds: FloatArray
@@ -104,15 +104,15 @@ class Cohort:
 
     @property
     def specs(self) -> dict[str, FeatureSpec]:
-        """The format of each feature's frames."""
+        """Format of each feature's frames."""
         return {name: templates.spec for name, templates in self.features.items()}
 
     def compute_digest(self, name: str) -> str:
-        """Compute the sha256 of one feature's sketches: a rank model belongs to one cohort."""
+        """Compute the sha256 of one feature's sketches, which ties a rank model to its cohort."""
         return _digest({name: self.features[name].slices})
 
     def only(self, names: Iterable[str]) -> Cohort | None:
-        """Select features; None if none is left."""
+        """Select features; None if no feature remains."""
         features = {name: self.features[name] for name in self.features if name in set(names)}
         if len(features) == len(self.features):
             return self

@@ -1,4 +1,4 @@
-"""Enrolled people, their data in a store, and populations of up to a million."""
+"""Enrolled people and their data in a store, for up to a million people."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_SOUND = 1e6
 
 @dataclass(frozen=True, slots=True)
 class SourceNote:
-    """Source of a template, with enough to recognise the recording but not to play it."""
+    """Source of a template. It identifies a recording, but contains no audio."""
 
     label: str  # the file's name
     session: str
@@ -39,13 +39,13 @@ class SourceNote:
 
     @property
     def used(self) -> bool:
-        """True if any of it is in the template."""
+        """True if part of the recording is in the template."""
         return self.end_seconds > self.start_seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """Enrolled speaker: a name, the template's sources, and their sound."""
+    """Enrolled speaker: a name, the template's sources, and their sound conditions."""
 
     name: str
     sources: tuple[SourceNote, ...] = ()
@@ -61,7 +61,7 @@ class Speaker:
 
     @property
     def condition(self) -> Condition | None:
-        """Mean conditions of the speech of all sessions, or None."""
+        """Mean sound conditions of all sessions, weighted by speech; None if unknown."""
         sounds = self.session_sounds.astype(float)
         if len(sounds) < 2:
             return _read_condition(sounds[0]) if len(sounds) else None
@@ -72,7 +72,7 @@ class Speaker:
 
     @property
     def conditions(self) -> tuple[Condition | None, ...]:
-        """Sound of each session."""
+        """Sound conditions of each session."""
         sounds, count = self.session_sounds, max(len(self.sessions), 1)
         if len(sounds) != count:  # some are unknown
             return (self.condition,) * count
@@ -80,11 +80,11 @@ class Speaker:
 
     @property
     def session_sounds(self) -> AnyArray:
-        """Sounds of the sessions, as `sound_of` makes each: shape (sessions, figures)."""
+        """Rows of `sound_of`, one per session: shape (sessions, figures)."""
         return self.sound[: len(self.sound) // _WIDTH * _WIDTH].reshape(-1, _WIDTH)
 
     def merged(self, later: Speaker) -> Speaker:
-        """Return the speaker with the sources, sounds and sessions of a further enrolment."""
+        """Add the sources, sounds and sessions of a further enrolment."""
         return Speaker(
             self.name,
             self.sources + later.sources,
@@ -95,14 +95,14 @@ class Speaker:
 
 
 def sound_of(condition: Condition, seconds: float) -> AnyArray:
-    """Return what a `Speaker` keeps of the sound of enrolment: seconds, and the figures."""
+    """Pack conditions for ``Speaker.sound``: seconds, then the figures."""
     record = condition.record()
     figures = (np.nan if record[name] is None else record[name] for name in _FIGURES)
     return np.array([seconds, *figures], "<f4")
 
 
 def is_day(value: object) -> bool:
-    """Return whether something read from a file is a day, as 2026-11-28, or empty."""
+    """Return whether a value is a day, such as 2026-11-28, or empty."""
     if not isinstance(value, str):
         return False
     with suppress(ValueError):
@@ -116,7 +116,7 @@ def _read_condition(sound: AnyArray) -> Condition:
 
 
 def median_condition(sounds: AnyArray) -> Condition | None:
-    """Return the median of each figure that most of some sounds have; None if none has any."""
+    """Return the median of each figure that most sounds have; None if no sound has figures."""
     figures = sounds[:, 1:].astype(float)
     has_figure = 2 * np.count_nonzero(~np.isnan(figures), axis=0) > len(figures)
     if not has_figure.any():

@@ -1,4 +1,4 @@
-"""A population: templates of enrolled people, their rank models, and the store of both."""
+"""`Population` has the templates of enrolled people and their rank models, and stores both."""
 
 from __future__ import annotations
 
@@ -45,24 +45,24 @@ from monitor.safe_text import is_name, spelled
 from monitor.types import FloatArray, IntArray, Record
 
 REFERENCE = Path(__file__).parent / "reference" / "population.npz"
-"""The population that ships, with its rank models: readers of LibriSpeech (LibriVox volunteers).
+"""The shipped population with its rank models: readers of LibriSpeech (LibriVox volunteers).
 
 V. Panayotov, G. Chen, D. Povey, S. Khudanpur, "Librispeech: an ASR corpus based on public domain
-audio books", ICASSP 2015, CC BY 4.0. Numbers derived from their speech, no audio; rebuilt by
-``python -m recipes.reference``.
+audio books", ICASSP 2015, CC BY 4.0. It contains numbers derived from their speech, and no audio.
+It is rebuilt by ``python -m recipes.reference``.
 """
 DEMO_SPEAKER = "4406"
-"""Reader of the demo, enrolled from another chapter and not in any network's training data."""
+"""Speaker of the demo, enrolled from another chapter and not in any network's training data."""
 
 
 def demo_frames() -> Path:
-    """Return ten minutes of the demo's reader as frames without audio."""
+    """Return ten minutes of the demo's speaker, as frames without audio."""
     return REFERENCE.with_name("demo.npz")
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Result of a calibration: rank models, and the table that explains them."""
+    """Result of a calibration: rank models, and a table of their cells."""
 
     rank_models: RankModels  # a cross-session model that could not be fitted is the prior's
     rows: tuple[Record, ...]  # one per fitted cell
@@ -71,7 +71,7 @@ class Calibration:
     population: Population | None = None  # the people enrolled, calibrated
 
     def save(self, path: Path | str) -> None:
-        """Save the calibrated people, or without any the rank models alone."""
+        """Save the calibrated population, or the rank models if ``population`` is None."""
         if self.population is None:
             save_rank_models(Path(path), self.rank_models, self.cohort)
         else:
@@ -79,7 +79,7 @@ class Calibration:
 
 
 def save_rank_models(path: Path, rank_models: RankModels, cohort: Cohort | None = None) -> None:
-    """Write rank models, without templates: npz without pickle, mode 0600, atomically."""
+    """Write rank models without templates: npz without pickle, mode 0600, atomically."""
     packed, arrays = rank_models.pack()
     header: dict[str, object] = {"rank_models": packed}
     if cohort is not None:
@@ -89,7 +89,7 @@ def save_rank_models(path: Path, rank_models: RankModels, cohort: Cohort | None 
 
 
 def load_rank_models(path: Path) -> tuple[RankModels, Cohort | None]:
-    """Read a file of ``save_rank_models``: models, and the cohort of their evidence, if any.
+    """Read a file of `save_rank_models`: the models, and the cohort of their evidence or None.
 
     `REFERENCE` reads the shipped models. StoreError if the file is damaged.
     """
@@ -114,13 +114,13 @@ class Population(Templates):
     """Templates of N speakers and, once calibrated, their rank models.
 
     Args:
-        speakers: names must be unique.
+        speakers: enrolled speakers, with unique names.
         offsets: shape (N + 1,): speaker j owns slices ``offsets[j]:offsets[j + 1]``.
         features: templates by feature name.
-        rank_models: may be empty.
-        mismatched: True if some speakers were not in the calibration. Rank models that list their
-            speakers override it.
-        about: attribution of the voices, one paragraph.
+        rank_models: calibrated rank models; None before calibration.
+        mismatched: whether some speakers were not in the calibration. Ignored if the rank models
+            list their speakers.
+        about: attribution of the voices, in one paragraph.
         cohort: background speakers, or a function that reads them on first use.
     """
 
@@ -159,7 +159,7 @@ class Population(Templates):
         return not taught.issuperset(self.names)
 
     def index(self, name: str) -> int:
-        """Return the position of a speaker; a UsageError names the nearest spelling."""
+        """Return a speaker's index; a UsageError suggests the nearest spelling."""
         for spelling in (name, spelled(name)):
             if spelling in self.names:
                 return self.names.index(spelling)
@@ -168,9 +168,10 @@ class Population(Templates):
 
     @property
     def cohort(self) -> Cohort | None:
-        """Background speakers without templates, made like the templates; or None.
+        """Background speakers, who are not enrolled; None without a cohort.
 
-        Read from the store at first use; StoreError if it has been deleted or changed since.
+        It is read from the store at first use. StoreError if the store was deleted or changed
+        since.
         """
         cohort = self._cohort  # looked at once: several threads may share a population
         if callable(cohort):
@@ -178,7 +179,7 @@ class Population(Templates):
         return None if cohort is None else cohort.only(self.features)
 
     def condition(self, name: str | None = None) -> Condition | None:
-        """Return the conditions of one template, or of most; None if unknown."""
+        """Return one template's sound conditions, or the typical ones; None if unknown."""
         if name is not None:
             return self.speakers[self.index(name)].condition
         if isinstance(self.speakers, ManyPeople) and (sounds := self.speakers.sounds) is not None:
@@ -186,42 +187,44 @@ class Population(Templates):
         return average_condition([speaker.condition for speaker in self.speakers])
 
     def conditions(self, name: str | None = None) -> tuple[Condition | None, ...]:
-        """Return the sound of each session of a speaker; without a name, that of most templates."""
+        """Return conditions per session of a speaker; without a name, the typical conditions."""
         if name is None:
             return (self.condition(),)
         return self.speakers[self.index(name)].conditions
 
     def voiced_shares(self, feature: str, name: str | None = None) -> tuple[float, ...]:
-        """Return the share of speech with frames of a counted feature, of each of their sessions.
+        """Return the fraction of speech with frames of a counted feature, per session.
 
-        Without a name that of a sample of all templates; empty if there is no speech.
+        Without a name, the sessions are a sample of all templates. Empty if there is no speech.
         """
         return self._voiced_shares(feature, None if name is None else self.index(name))
 
     def scoring(self, seconds: float | None = None, *, watch: str | None = None) -> Scoring:
-        """Choose the common template length, the shortest, so that all speakers are compared.
+        """Choose the length to which all templates are cut, the shortest template's.
 
-        A template under 30 s that is much shorter than the others is excluded instead.
+        All speakers are then compared. However, a template under 30 s that is much shorter than the
+        others is excluded.
 
         Args:
-            seconds: D to use instead, rounded down to a whole slice.
-            watch: the watched speaker. D is then the length of all but much shorter templates, at
-                most that of this speaker's.
+            seconds: requested length D, rounded down to a whole slice.
+            watch: the watched speaker. D is then the length of this speaker's template, or of all
+                but much shorter templates if less.
 
         Raises:
-            UsageError: fewer than two templates are that long.
+            UsageError: fewer than two templates have this length.
         """
         return self._choose_scoring(seconds, None if watch is None else self.index(watch))
 
     def degradations(self, scoring: Scoring) -> FloatArray:
-        """Compute how far each template's sound is from a studio's (`degradation`): (K, 3).
+        """Compute each template's degradation from studio sound (`degradation`): shape (K, 3).
 
-        First sessions of the members, then further ones; one row where nothing is known of any.
+        First sessions come first, then further sessions. If all conditions are unknown, there is
+        one row.
         """
         return compute_degradations(self.speakers, np.flatnonzero(scoring.members))
 
     def fingerprint(self) -> str:
-        """Compute a hash over names and templates; of a mapped store as it was when written."""
+        """Compute a hash of names and templates. A mapped store keeps the hash from its writing."""
         if self._known_fingerprint is not None:
             return self._known_fingerprint
         digest = hashlib.sha256("\n".join(self.names).encode())
@@ -233,7 +236,7 @@ class Population(Templates):
         return digest.hexdigest()[:16]
 
     def recorded(self, first: str | None = None) -> Iterator[Speaker]:
-        """Yield speakers with noted recordings, the one of that name before the others."""
+        """Yield speakers with notes of their recordings, beginning with ``first``."""
         if first is not None:
             yield self.speakers[self.index(first)]
         people = self.speakers
@@ -243,11 +246,11 @@ class Population(Templates):
                 yield people[index]
 
     def overlapping(self, hashes: Iterable[str]) -> list[tuple[Speaker, SourceNote]]:
-        """Find enrolled sources that are the recording with these fingerprints."""
+        """Find enrolled sources with one of these fingerprints."""
         return find_recordings(self.speakers, hashes)
 
     def joined(self, other: Population) -> Population:
-        """Add further speakers; the rank models of this population stay, marked as mismatched.
+        """Add new speakers. This population's rank models stay, marked as mismatched.
 
         UsageError if a name is enrolled already, or the features do not match.
         """
@@ -260,14 +263,14 @@ class Population(Templates):
         """Add speech to existing speakers, and new speakers.
 
         Slices and sources of a new session are appended, and the session stays separate
-        (`sessions_apart`). Rank models are unchanged, and mismatched for new speakers. Raises
-        UsageError if some audio is already enrolled or the features do not match.
+        (`sessions_apart`). Rank models are unchanged. New speakers make them mismatched. UsageError
+        if some audio is already enrolled, or the features do not match.
         """
         self.refuse_enrolled(other)
         return self._added(other)
 
     def refuse_enrolled(self, other: Population) -> None:
-        """Raise a UsageError if some of the audio is enrolled already, by whatever name."""
+        """Raise a UsageError if some of the audio is already enrolled under any name."""
         for note in (note for speaker in other.speakers for note in speaker.sources if note.used):
             if whose := [who.name for who, old in self.overlapping(note.hashes) if old.used]:
                 raise UsageError(
@@ -348,7 +351,7 @@ class Population(Templates):
 
         Args:
             rank_models: models of the same features.
-            cohort: cohort of their evidence; None keeps the current one, with a warning if it is
+            cohort: cohort of their evidence. None keeps the current cohort, and warns if it is
                 missing.
         """
         if (
@@ -368,12 +371,12 @@ class Population(Templates):
         """Write the store: npz without pickle, mode 0600, atomically.
 
         Args:
-            path: of the store.
-            mapped: store templates uncompressed, with the prepared embeddings, so that a store of
-                any size can be mapped. None does so for more than 1 GiB of templates.
+            path: the file.
+            mapped: whether to store templates uncompressed, with prepared embeddings, so that a
+                file of any size can be mapped. None maps more than 1 GiB of templates.
 
         Raises:
-            StoreError: it cannot be written; an existing file is unchanged.
+            StoreError: the file cannot be written. An existing file is then unchanged.
         """
         rank_models, arrays = self.rank_models.pack()
         if mapped is None:
@@ -405,9 +408,10 @@ class Population(Templates):
 
     @classmethod
     def load(cls, path: Path | str) -> Self:
-        """Read a store made by ``save``; templates of a large one are mapped.
+        """Read a file made by `save`; templates of a large file are mapped.
 
-        StoreError if it is missing, damaged or of another kind; SchemaError if it is too new.
+        StoreError if the file is missing, damaged or of another kind. SchemaError if a newer
+        version wrote it.
         """
         path = Path(path)
         header, arrays = read_store(path, "population", without=(COHORT,), later=(RANK_MODEL,))
@@ -448,5 +452,5 @@ class Population(Templates):
 
     @classmethod
     def reference(cls) -> Self:
-        """Load the population that ships with the package, with models: see `REFERENCE`."""
+        """Load the shipped population with its rank models (`REFERENCE`)."""
         return cls.load(REFERENCE)

@@ -1,4 +1,4 @@
-"""A rank model: calibration of one set of features, its evidence and its maxima."""
+"""`RankModel` is the calibration of one set of features, with its evidence and maxima."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LEAST_PARAMETER = 1e-12
 
 
 def check_rank_model(model: RankModel) -> None:
-    """Refuse a rank model that no calibration gives."""
+    """Raise StoreError for an impossible rank model."""
     _check_kind(model.features, model.session, model.learnt_from)
     binomial, reached = model.binomial, ~np.isnan(model.alpha)
     minimum, maximum = (
@@ -130,10 +130,11 @@ _SHORTEST, _LONGEST = 1e-3, 1e9  # seconds
 
 @dataclass(frozen=True, slots=True)
 class RankModel:
-    """Parameters on a grid of T and D, with their resamples (docs/method.md sections 3 to 5).
+    """Calibrated parameters for each stream length T and template length D.
 
-    Row 0 of every parameter array is the rank model; rows 1..B are its resamples. A cell the corpus
-    could not reach is NaN. Parameters are stored, never gamma: they are evaluated at the live N.
+    See docs/method.md sections 3 to 5. Row 0 of every parameter array is the rank model, and rows
+    1..B are its resamples. Cells with too little speech are NaN. The pmf gamma is not stored, since
+    it depends on the number N of enrolled people.
     """
 
     features: tuple[str, ...]  # in order; one, or several for their joint
@@ -160,13 +161,13 @@ class RankModel:
     evidence: EvidenceModel | None = None  # likelihood ratios on the same grid, held by the rows
 
     def network(self, feature: str) -> str | None:
-        """Return the network of one of its features."""
+        """Return the sha256 of a feature's network, or None."""
         marks = self.networks or (None,) * len(self.features)
         return dict(zip(self.features, marks, strict=True)).get(feature)
 
     @property
     def prior_share(self) -> float:
-        """Share of the prior in this rank model: 0 (nothing) to 1 (it is the prior)."""
+        """Weight of the prior in this rank model, from 0 (none) to 1 (only the prior)."""
         if self.origin == "shipped":
             return 1.0
         return self.prior_speakers / (self.speakers + self.prior_speakers)
@@ -200,9 +201,9 @@ class RankModel:
 
 
 class RankModels:
-    """All rank models of a population by feature set and session; later ones replace earlier ones.
+    """Rank models of a population by feature set and session. Later models replace earlier ones.
 
-    A model from a store is read and checked on first use.
+    A stored model is read and checked on first use.
     """
 
     def __init__(self, rank_models: Iterable[RankModel | StoredRankModel] = ()) -> None:
@@ -230,21 +231,21 @@ class RankModels:
 
     @property
     def kinds(self) -> list[tuple[tuple[str, ...], str]]:
-        """Features and session of each; none is read for it."""
+        """Features and session of each model, without reading the models."""
         return [(model.features, model.session) for model in self._rank_models.values()]
 
     @property
     def training_speakers(self) -> frozenset[str]:
-        """Names of all speakers in their calibration, without reading a model."""
+        """Names of all calibration speakers, without reading the models."""
         return frozenset(name for model in self._rank_models.values() for name in model.learnt_from)
 
     def find(self, features: tuple[str, ...], session: str) -> RankModel | None:
-        """Return the rank model of these features, in any order, for this session, or None."""
+        """Return the rank model of these features, in any order, and this session, or None."""
         exists = (frozenset(features), session) in self._rank_models
         return self[features, session] if exists else None
 
     def within(self, features: Collection[str]) -> RankModels:
-        """Select models of no other features; none is read for it."""
+        """Select models that use only these features, without reading the models."""
         return RankModels(
             model for model in self._rank_models.values() if set(model.features) <= set(features)
         )

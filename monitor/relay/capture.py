@@ -69,7 +69,7 @@ class CaptureWatch:
 
 
 def find_captured_source() -> str | None:
-    """Find the name of the source that this process records; None where there is none."""
+    """Find the name of the source that this process records; None without one."""
     own = f'application.process.id = "{os.getpid()}"'
     for output in ask_sound_server("list", "source-outputs").split("Source Output #"):
         if own in output and (index := _OUTPUT.search(output)):

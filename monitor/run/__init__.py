@@ -1,6 +1,6 @@
-"""A whole run: source, monitor, rules, and all outputs.
+"""Whole runs, from source to outputs, and the exit statuses of commands.
 
-Exit statuses stand here: what a command leaves with, and which of several counts.
+An exit status shows how a run ended. If several apply, `worst` selects one.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ _WORST_FIRST = (INTERRUPTED, FAILED, USAGE, RAISED, INCOMPLETE)
 
 
 def status_of(run: Run) -> int:
-    """Return that of a run that has ended: an alert counts before what is incomplete."""
+    """Return the exit status of an ended run. An alert outranks incompleteness."""
     if run.totals.alerts:  # a gate that tolerates what is incomplete must not miss one
         return RAISED
     return INCOMPLETE if run.shortfalls else 0
 
 
 def status_of_error(error: Exception) -> int:
-    """Wrong usage, or failed."""
+    """Return the exit status for an error: wrong usage, or failure."""
     return USAGE if isinstance(error, UsageError) else FAILED
 
 
 def worst(statuses: Iterable[int]) -> int:
-    """Return the one that counts where several hold; 0 of none."""
+    """Return the status that outranks the others; 0 without any."""
     occurred = set(statuses)
     return next((status for status in _WORST_FIRST if status in occurred), 0)

@@ -1,4 +1,4 @@
-"""Live streams on the workers of a dask scheduler; another worker continues those of a dead one."""
+"""Live streams on dask workers. If a worker dies, another continues its streams."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from monitor.stream.stream import Event
 from monitor.types import Block, Gap
 
 HOP_SECONDS = 0.1
-"""Wall seconds from one exchange with a worker to the next."""
+"""Wall seconds between exchanges with a worker."""
 LOOK_SECONDS = 1.0
-"""Wall seconds from one look for new workers to the next."""
+"""Wall seconds between searches for new workers."""
 LOST_SECONDS = 60.0
 """Wall seconds without an answer, after which a worker counts as dead."""
 QUIET_SECONDS = 30.0
@@ -47,7 +47,7 @@ Events: TypeAlias = "list[Event | Alert]"
 
 
 class PoolWorker:
-    """Actor on a dask worker: a pool of its own. Errors are returned by key, never raised."""
+    """Actor on a dask worker, with one pool. It returns errors by key, and never raises them."""
 
     def __init__(
         self,
@@ -98,9 +98,10 @@ class PoolWorker:
     def snapshot(
         self, keys: Sequence[str]
     ) -> tuple[dict[str, tuple[bytes, Events]], dict[str, Exception]]:
-        """Return snapshots by key, with the events before them; and errors.
+        """Return snapshots by key, each with the events before it, and errors by key.
 
-        A snapshot has all that was pushed. Without its events they would die with this worker.
+        A snapshot covers all audio pushed so far. If this worker dies, only events returned here
+        remain.
         """
         taken, errors = {}, {}
         for key in keys:
@@ -192,20 +193,22 @@ class _FarStream:
 
 
 class FarPool(KeyedStreams[str, _FarStream]):
-    """Live streams on the workers of a dask scheduler, each by a key.
+    """Pool of live streams on the workers of a dask scheduler. Each stream has a key.
 
-    A worker holds a `Pool`; a stream goes to a worker by its key. Every ``snapshot_seconds`` each
-    stream's snapshot goes to the scheduler. Audio since then waits here, in memory. If a worker
-    dies, another continues its streams from there: no speech is lost, and none counts twice. A
-    stream that has no snapshot, such as one with features of your own, ends with an error.
+    Each worker has a `Pool`, and a stream's key determines its worker. Every ``snapshot_seconds``,
+    a snapshot of each stream is sent to the scheduler. This process keeps the audio since the
+    snapshot in memory. If a worker dies, another continues its streams from the snapshots. No
+    speech is lost or counted twice. A stream without a snapshot, for example with custom features,
+    ends with an error.
 
     Args:
-        where: the scheduler, as of `Cluster`. Anyone who reaches it can run code here and there.
-        population: makes the population on a worker, such as `Population.reference`, or
-            ``functools.partial(Population.load, path)`` of a path that all machines share.
+        where: the scheduler, as in `Cluster`. Anyone who can reach it can run code here and on the
+            workers.
+        population: function that loads the population on a worker, such as `Population.reference`,
+            or ``functools.partial(Population.load, path)`` with a path that all machines share.
         features: names; None for all that the population supports.
-        snapshot_seconds: wall seconds from snapshot to snapshot.
-        limits: of the pool of each worker.
+        snapshot_seconds: wall seconds between snapshots.
+        limits: limits of each worker's pool.
     """
 
     def __init__(
@@ -241,10 +244,10 @@ class FarPool(KeyedStreams[str, _FarStream]):
         self._thread.start()
 
     def open(self, key: str, *, resume: bool = False, **options: Any) -> float:
-        """Open a stream; options as of `Pool.open`.
+        """Open a stream; options as in `Pool.open`.
 
-        ``resume`` continues the scheduler's snapshot of that key, which another sender left.
-        Returns the seconds of audio in it, otherwise 0. Push the audio after them.
+        ``resume`` continues another sender's snapshot of this key, which the scheduler keeps.
+        Returns the seconds of audio in the snapshot, otherwise 0. Push the audio that follows.
         """
         from distributed.protocol.pickle import dumps
 
@@ -263,7 +266,7 @@ class FarPool(KeyedStreams[str, _FarStream]):
     def push(self, key: str, samples: ArrayLike | Item, rate: int = 16_000) -> None:
         """Queue samples, (n,) or (n, channels), or a gap; returns at once.
 
-        SourceError for invalid samples, and where more waits than the limit of a pool.
+        SourceError if samples are invalid, or the stream exceeds its backlog.
         """
         item = samples if isinstance(samples, Gap) else copy_block(samples, rate)
         with self._lock:
@@ -279,7 +282,7 @@ class FarPool(KeyedStreams[str, _FarStream]):
             stream.items.append(item)
 
     def poll(self, key: str) -> Events:
-        """Return the events of a stream since the last call; raise what ended it, once."""
+        """Return a stream's events since the last call; after the last, raise its error, once."""
         with self._lock:
             stream = self._find(key)
             events = list(stream.events)
@@ -322,11 +325,11 @@ class FarPool(KeyedStreams[str, _FarStream]):
         return list(self._actors)
 
     def worker_of(self, key: str) -> str | None:
-        """Return the address of the worker of a stream; None before it has one."""
+        """Return the address of a stream's worker; None before it has one."""
         return self._find(key).worker
 
     def close(self) -> None:
-        """Let go of the scheduler; streams on workers end."""
+        """Disconnect from the scheduler. Streams on workers end."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

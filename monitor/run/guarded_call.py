@@ -1,4 +1,4 @@
-"""The audio of one call, unchanged until an alert of its stream and protected afterwards."""
+"""`GuardedCall` passes audio unchanged until an alert, then anonymised or muted."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 class GuardedCall:
-    """Audio path of one stream of a pool: unchanged until its first alert, then protected.
+    """Audio path of a call: unchanged until its first alert, then anonymised or muted.
 
-    An alert comes after the audio that raised it, as of any live stream.
+    The audio that raises the alert has already been returned unchanged. Leave a margin in ``bits``.
 
     Args:
-        pool: opens the stream ``key``.
-        bits: budget. It bounds the ``bits`` of a watched speaker. Without ``watch``, it bounds
-            ``expected_bits``, the average disclosure of that amount of speech.
+        pool: the pool in which to open the stream ``key``.
+        bits: budget, a threshold on the ``bits`` of a watched speaker. Without ``watch``, it is a
+            threshold on ``expected_bits``, the average disclosure of this amount of speech.
         method: anonymiser for the audio after an alert (`monitor.anonymisers`); None for silence.
         log: receives the record of every event (docs/records.md).
-        options: of `Pool.open`. An alert of ``rules`` protects, too.
+        options: as in `Pool.open`. Alerts of these ``rules`` start protection, too.
 
     Attributes:
         is_protected: whether an alert was raised.
@@ -65,9 +65,9 @@ class GuardedCall:
         pool.open(key, rules=rules, **options)
 
     def process(self, audio: bytes | bytearray | memoryview, rate: int, channels: int = 1) -> bytes:
-        """Push 16-bit samples with interleaved channels; return as many that may be sent.
+        """Push 16-bit samples with interleaved channels; return as many samples to send.
 
-        Raises the errors of `Pool.push` and `Pool.poll`. That audio must not be sent.
+        Raises the errors of `Pool.push` and `Pool.poll`. Do not send that audio.
         """
         samples = np.frombuffer(audio, "<i2").reshape(-1, channels)
         self._block = Block(samples / np.float32(32768), rate)

@@ -1,4 +1,4 @@
-"""One recording in one call: `measure` runs it whole and keeps the results."""
+"""`measure` processes one recording in one call and returns all results."""
 
 from __future__ import annotations
 
@@ -41,31 +41,31 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _FIRST = ("bits withheld", "no speech", "conditions differ", "poor sound", "enrolled too", "copy")
-"""Notices that come first where there is room for one: they can turn the figure's meaning."""
+"""Notices that take precedence if there is room for one. They can reverse the figure's meaning."""
 
 
 @dataclass(frozen=True, repr=False)
 class Measurement:
     """Disclosure of one recording: the figures of its last reading, and all earlier readings.
 
-    Figures are in bits, lengths in seconds, as defined by their keys in docs/records.md. Its
-    ``str`` is a sentence or two; a notebook shows the picture.
+    Figures are in bits, lengths in seconds. Most attributes are keys of records (docs/records.md).
+    ``str()`` gives one or two sentences. A notebook shows the picture.
 
     Attributes:
         recording: the recording's label.
         watch: the watched speaker, or None.
-        speakers: N, the people it was compared with.
-        among: figures in each crowd (docs/records.md), with M as ``people``.
-        lost: gaps of lost audio.
+        speakers: N, the number of enrolled people.
+        among: figures for each crowd size, ``people``.
+        lost: number of gaps with lost audio.
         notices: warnings about the figures.
         events: the events of the run (docs/records.md).
         people: one measurement per person, if the recording is split by person. The figures of the
-            whole are then omitted.
-        label: name of the voice in the turns, for one of several people.
-        person, probability: the enrolled match or None, and its probability. ``enrolled``: the
-            probability that it is an enrolled person, None if unknown.
-        overlap_seconds: in which another person speaks too, which are excluded.
-        purity: the share of the speech that is more like the rest of this label than like any other
+            whole recording are then omitted.
+        label: name of this voice in the turns or channels, if the recording is split by person.
+        person, probability: the matching enrolled person or None, and the match's probability.
+        enrolled: probability that the speaker is enrolled; None if unknown.
+        overlap_seconds: excluded seconds, in which another person speaks too.
+        purity: fraction of this label's speech that fits this label best
             (`monitor.stream.people.Person`).
     """
 
@@ -172,12 +172,13 @@ class Measurement:
         title: str | None = None,
         guides: bool = False,
     ) -> Any:
-        """Draw bits against speech, as ``monitor show``; ``path`` is .png, .svg or .pdf.
+        """Draw bits against seconds of speech, like ``monitor show``.
 
-        ``guides`` adds averages, the closed-set figure and the bounds of a declared epsilon.
+        ``path`` ends in .png, .svg or .pdf. ``guides`` adds averages, the closed-set figure and the
+        bounds of a declared epsilon.
 
         Returns:
-            the matplotlib figure, which a notebook shows; None if it was written.
+            the matplotlib figure, which a notebook shows; None if a file was written.
         """
         from monitor.plots.curve import draw_run, plot_run
 
@@ -250,9 +251,10 @@ class MeasurementSettings:
     """Readings, privacy and resources of a measurement.
 
     Attributes:
-        among, step_seconds, channel, on_change, setup: as of `Monitor`.
+        among, channel: as in `monitor.MonitorSettings`.
+        step_seconds, on_change, setup: as in `monitor.Monitor`.
         per_channel: whether each channel has one person (`monitor.sources.PerChannel`).
-        protect, allow_overlap, jobs: as of `monitor.run.RunSettings`.
+        protect, allow_overlap, jobs: as in `monitor.run.RunSettings`.
     """
 
     among: Sequence[float] | None = None
@@ -282,22 +284,22 @@ def measure(
     """Measure one recording, as ``monitor replay`` does.
 
     Args:
-        recording: a file or another name (`monitor.sources.open_source`), a source, or samples as
-            `monitor.sources.Samples` takes them: with ``rate``, or as ``(samples, rate)``.
-        rate: samples per second, of an array of samples.
-        population: the people to compare with, or their file; None for the shipped readers.
-        watch: the enrolled speaker to watch; None gives an attacker's confidence. Several are
-            allowed if the recording has several people.
-        features: as in `Monitor`; None takes those of ready-made frames.
+        recording: a file or another name (`monitor.sources.open_source`), a source, or samples
+            (`monitor.sources.Samples`). Pass samples with ``rate``, or as ``(samples, rate)``.
+        rate: samples per second, if ``recording`` is an array of samples.
+        population: the enrolled people, or their file; None for the shipped readers.
+        watch: the enrolled speaker to watch. None measures the attacker's confidence. A recording
+            that is split by person accepts several speakers.
+        features: as in `Monitor.for_source`.
         turns: who speaks when, in a recording of several people (`monitor.sources.Diarised`).
-        settings: readings, privacy and resources.
+        settings: rarer settings.
 
     Returns:
-        the figures of the last reading, with all readings, a picture and notices.
+        the last reading's figures, with all readings, a picture and notices.
 
     Raises:
         MonitorError: the recording cannot be read, does not fit the population, or was enrolled
-            (``allow_overlap``).
+            (unless ``allow_overlap``).
 
     Example:
         >>> from monitor.population import demo_frames

@@ -1,4 +1,4 @@
-"""The parts that a run is put together of: log, ledger, rules, declared epsilon, anonymiser."""
+"""Parts of a run: log, ledger, rules, declared epsilon and anonymiser."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _ALLOW = Argument("allow_idle_alerts", "True", "RunSettings(allow_idle_alerts=Tr
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """JSON lines of a run.
+    """Log file of a run, with one JSON record per line.
 
     Attributes:
         path: the file; ``-`` for standard output.
-        replace: overwrite what it holds.
-        resume: continue the run that it holds, or begin it where nothing was saved of it.
-        spared: files that the run reads, which it may not write over.
+        replace: overwrite an existing file.
+        resume: continue the file's interrupted run, or start it again if it has no checkpoint yet.
+        spared: input files of the run. ``path`` must be none of these.
     """
 
     path: str | os.PathLike[str]
@@ -71,7 +71,7 @@ class LogFile:
 
     @property
     def can_resume(self) -> bool:
-        """True if there is a run to continue, not killed before its first checkpoint."""
+        """True if the file has a run to continue, which reached its first checkpoint."""
         has_state = state_path(Path(self.path)).exists()
         return self.resume and (has_state or not has_barely_begun(self.path))
 
@@ -93,10 +93,10 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class LedgerFile:
-    """Ledger that a run adds its session to, a kept reading every ``reading_seconds``.
+    """Ledger to which a run adds its session, with a reading every ``reading_seconds``.
 
-    The session is for a ``listener`` and continues those that ended in the last
-    ``period_seconds``, as of `monitor.ledger.ledger.Account`.
+    The session counts against one ``listener``. It continues that listener's sessions that ended in
+    the last ``period_seconds`` (`monitor.ledger.ledger.Account`).
     """
 
     path: str | os.PathLike[str]
@@ -109,10 +109,11 @@ class LedgerFile:
     ) -> LedgerSession:
         """Open the ledger, and resume a new monitor from it.
 
-        It must exist where a run is resumed: a new one lacks the run's session.
+        A resumed run needs its existing ledger, since a new ledger lacks the run's session.
         """
         from monitor.ledger import Ledger, LedgerSession
-        from monitor.ledger.ledger import Account, check
+        from monitor.ledger.ledger import Account
+        from monitor.ledger.session import check
 
         check(monitor)
         ledger = Ledger(Path(self.path), create=not resume)
@@ -124,7 +125,7 @@ class LedgerFile:
 
 
 SOON_SECONDS = 8.0
-"""Seconds of speech. An earlier threshold leaves no time for a warning."""
+"""Seconds of speech. A threshold that is reached earlier leaves no time for a warning."""
 _GROWING = ("bits", "closed_set_bits", "evidence_bits", "gain_bits", "expected_bits")
 
 
@@ -136,7 +137,7 @@ def fit_rules(
     *,
     allow_idle: bool,
 ) -> tuple[RunStart, list[Notice]]:
-    """Show the rules the start, add theirs to it; return it, and what to know of them.
+    """Pass the start to the rules; return it with their terms, and notices about the rules.
 
     Raises:
         UsageError: a rule can never be raised, unless ``allow_idle``.
@@ -186,7 +187,7 @@ def _too_late(rule: EarlyWarning, monitor: Monitor) -> str:
 
 
 class DeclaredEpsilon:
-    """Epsilon that an anonymiser, or noise on frames (no ``side``), declares, over windows."""
+    """Privacy guarantee that an anonymiser declares, or the noise of frames (without ``side``)."""
 
     def __init__(
         self, declared: DeclaredGuarantee, monitor: Monitor, side: ProtectedSide | None = None
@@ -195,7 +196,7 @@ class DeclaredEpsilon:
 
     @classmethod
     def of_run(cls, monitor: Monitor, side: ProtectedSide | None) -> Self | None:
-        """Return the epsilon declared for a run's input; None without one."""
+        """Return the guarantee declared for a run's input; None without one."""
         if side is not None:
             declared = side.anonymiser.declared
         elif monitor.noise:
@@ -209,7 +210,7 @@ class DeclaredEpsilon:
 
     @property
     def terms(self) -> DeclaredStart:
-        """Mechanism, epsilon and window, for the start."""
+        """Mechanism, epsilon and window, for the ``start`` record."""
         from monitor.anonymisers.laplace import empty_after
 
         declared = self._declared
@@ -230,7 +231,7 @@ class DeclaredEpsilon:
         )
 
     def declare(self, reading: Reading) -> DeclaredReading:
-        """Return its part of a reading, over all windows of a stream or all processed frames."""
+        """Return the guarantee at a reading, over all windows or frames processed so far."""
         if self._side is not None:
             begun = self._monitor.recordings.number  # each may begin with part of a window
             windows = self._declared.windows(reading.seconds) + begun
@@ -246,16 +247,17 @@ class DeclaredEpsilon:
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """Anonymiser for a second, protected side.
+    """Anonymiser of a run that measures the clear and the protected voice.
 
     Attributes:
-        method: of `monitor.anonymisers.registry`, such as ``"mcadams:0.8"``.
-        population: the same people, enrolled and calibrated on speech that was protected by this
-            method. Without it the attacker has not enrolled protected speech: others learn more.
-        seed: of what the method draws at random; None for new draws.
-        speaker: who speaks, for what is drawn by speaker; None for the watched one.
-        on_block: called with each block of protected sound; must not wait. Returns the sound as
-            sent (such as rounded), which is measured.
+        method: an anonymiser's name (`monitor.anonymisers.make`), such as ``"mcadams:0.8"``.
+        population: the same people, enrolled and calibrated on speech that this method protected.
+            Without it, the only attacker is unaware of the anonymiser, and better attackers learn
+            more.
+        seed: seed of the method's random draws; None for new draws.
+        speaker: the person who speaks, for draws per speaker; None for the watched speaker.
+        on_block: called with each block of protected sound. Returns the sound as sent (for example
+            rounded), which the run then measures. Must return without delay.
 
     Example:
         >>> from monitor import Monitor
@@ -278,7 +280,7 @@ class Protection:
     on_block: Callable[[Block], Block] | None = field(default=None, repr=False, compare=False)
 
     def side(self, monitor: Monitor, source: Source, *, allow_overlap: bool) -> ProtectedSide:
-        """Create the protected side of a stream; the new monitor is the clear side."""
+        """Create the protected side of a stream. The unused ``monitor`` measures the clear side."""
         from monitor.anonymisers.recording import ProtectedBlocks
         from monitor.stream.pair import MonitorPair
 
@@ -305,20 +307,20 @@ class Protection:
 
     @property
     def name(self) -> str:
-        """The method for records; of a command, which may name private files, "command"."""
+        """Method in records; ``"command"`` hides a command, which may name private files."""
         return "command" if self.method.startswith("command:") else self.method
 
 
 @dataclass(frozen=True, slots=True)
 class ProtectedSide:
-    """Protected side of a run: the anonymiser, and both monitors."""
+    """Protected side of a run: the anonymiser, and the monitors of both sides."""
 
     name: str
     anonymiser: ProtectedBlocks
     pair: MonitorPair
 
     def terms(self) -> ProtectedStart:
-        """Return its part of the start of a run."""
+        """Return the protected side's part of the ``start`` record."""
         attackers = {
             name: ProtectedAttacker(monitor.attacker.support_bits, monitor.plan.fingerprint)
             for name, monitor in self.pair.attackers.items()

@@ -1,4 +1,4 @@
-"""Many live streams in one process: one thread, shared tables, batches across streams."""
+"""Many live streams in one process: shared tables and networks, batches across streams."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ from monitor.stream.stream import Answers, Event, Steps
 from monitor.types import TICKS_PER_SECOND, Block, Frames, Gap, Item, Notice, Tracks, Words
 
 ROUND_SECONDS = 0.1
-"""Wall seconds in which audio of all streams gathers. It is then processed together."""
+"""Wall seconds for which a pool collects audio before it processes all streams together."""
 MOST_EVENTS = 3600
-"""Events of a stream that wait to be polled. Beyond, the oldest readings are dropped."""
+"""Maximum unpolled events of a stream. Beyond it, the oldest readings are dropped."""
 MOST_BLOCK_SECONDS = 30.0
 """Longest run of waiting audio that is processed at once."""
 
@@ -52,13 +52,13 @@ _Stream = TypeVar("_Stream")
 
 @dataclass(frozen=True, slots=True)
 class PoolLimits:
-    """Limits of a `Pool`; beyond them it refuses.
+    """Limits of a `Pool`. Calls that would exceed a limit raise an error.
 
     Attributes:
-        streams: open streams.
-        backlog_seconds: audio of one stream that waits to be processed.
-        memory_mb: resident memory of the whole process, checked where a stream is opened. None for
-            no limit.
+        streams: maximum number of open streams.
+        backlog_seconds: maximum waiting audio of one stream.
+        memory_mb: maximum resident memory of the whole process, checked when a stream is opened;
+            None for no limit.
     """
 
     streams: int = 1000
@@ -93,7 +93,7 @@ class PoolStatistics:
 
 
 class PooledStream:
-    """One stream of a pool: its monitor, its waiting audio and its events."""
+    """One stream of a pool, with its monitor, waiting audio and events."""
 
     def __init__(self, monitor: Monitor, rules: Sequence[AlertRule]) -> None:
         self.monitor, self.rules = monitor, tuple(rules)
@@ -120,7 +120,7 @@ class PooledStream:
             feature.defers = True
 
     def put(self, item: Item, seconds: float, now: float) -> None:
-        """Queue an item of this length that came now."""
+        """Queue an item of this length that arrived at ``now``, in monotonic seconds."""
         if now - self._last > PAUSE_SECONDS or isinstance(item, Gap):
             self._clock.lost()
         self.waiting.append(item)
@@ -130,7 +130,7 @@ class PooledStream:
         self._last = now
 
     def take(self) -> list[Item]:
-        """Take the waiting items; neighbouring blocks of one recording become one."""
+        """Remove and return the waiting items, with neighbouring blocks of one recording joined."""
         items, self.waiting = list(self.waiting), deque()
         self.waiting_seconds, self.is_busy, self.is_ending = 0.0, True, self.ends
         self.settling, self.requests = self.requests, []
@@ -138,7 +138,7 @@ class PooledStream:
 
     @property
     def is_due(self) -> bool:
-        """True while something waits to be processed, or is."""
+        """True while the stream has waiting or unfinished work."""
         if self.is_busy or self.waiting or self.requests:
             return True
         return self.ends and not self.is_over
@@ -163,7 +163,7 @@ class PooledStream:
         return self.came_seconds
 
     def complete(self, event: Event) -> Iterator[Event | Alert]:
-        """Yield an event, a reading with its lag, and the alerts that it gives rise to."""
+        """Yield an event and the alerts that it triggers; a reading gets its lag."""
         if isinstance(event, Reading):
             wall = self._clock.wall(event.seconds)
             self.lag = 0.0 if wall is None else max(0.0, time.monotonic() - wall)
@@ -173,7 +173,7 @@ class PooledStream:
             yield from rule.update(event)
 
     def keep(self, events: Iterable[Event | Alert], error: Exception | None) -> None:
-        """Keep events to be polled, and what ended the stream, if anything did."""
+        """Store events for polling, and the error that ended the stream, if any."""
         self.events.extend(events)
         if error is not None:
             self.error, self.ends, self.is_ending = error, True, True
@@ -210,21 +210,21 @@ class KeyedStreams(Managed, Generic[_Key, _Stream]):
 
 
 class Pool(KeyedStreams[Key, PooledStream]):
-    """Pool of live streams, each opened by a key and with its own settings.
+    """Pool of live streams in one process. Each stream has a key and its own settings.
 
-    Streams share the population, the networks and all tables. `push` may be called from any thread
-    and from asyncio, and returns at once. One thread of the pool gathers the audio of all streams
-    and processes it together. Figures equal those of a `Monitor` of each stream
-    (docs/method.md). Where the machine is too slow, the slowest feature skips audio, and the stream
-    has a gap ``"thinned"``. Streams with alert rules skip last.
+    Streams share the population, the networks and all tables. You may call `push` from any thread
+    and from asyncio, and it returns at once. One thread of the pool processes the audio of all
+    streams. Each stream's figures equal those of its own `Monitor` (docs/method.md). If the machine
+    is too slow, the slowest feature skips audio, and the stream gets a gap ``"thinned"``. Streams
+    with alert rules skip audio last.
 
-    Open a pool after a fork: its thread would be missing in the child.
+    Open a pool after a fork. A forked child lacks the pool's thread.
 
     Args:
         population: enrolled speakers, with rank models.
-        features: names, as of a `Monitor`; None for all that the population supports.
-        setup: files of the user's for the features.
-        limits: beyond which it refuses.
+        features: names, as in `Monitor`; None for all that the population supports.
+        setup: your own files for the features, such as networks.
+        limits: maximum numbers of streams, waiting seconds and megabytes.
 
     Example:
         >>> with Pool(Population.reference(), ["f0"]) as pool:
@@ -265,9 +265,10 @@ class Pool(KeyedStreams[Key, PooledStream]):
         on_change: str = "ignore",
         settings: MonitorSettings = DEFAULTS,
     ) -> list[Notice]:
-        """Open a stream; arguments and errors as of a `Monitor`. Return the notices of its setup.
+        """Open a stream and return the notices of its setup.
 
-        UsageError for a key that is open, or where a limit is reached.
+        Arguments and errors are those of `Monitor`. UsageError if the key is open, or a limit is
+        reached.
         """
         plan = self._get_plan(watch, step_seconds, on_change, settings)
         stream = PooledStream(Monitor(plan), rules)
@@ -285,10 +286,10 @@ class Pool(KeyedStreams[Key, PooledStream]):
         on_change: str = "ignore",
         settings: MonitorSettings = DEFAULTS,
     ) -> float:
-        """Open a stream that continues a `snapshot` of another pool; arguments as of `open`.
+        """Open a stream that continues a `snapshot` of another pool; arguments as in `open`.
 
-        Returns the seconds of audio in the snapshot. Push the audio after them. StoreError where it
-        is damaged, or of another version, population or settings.
+        Returns the seconds of audio in the snapshot. Push the audio that follows. StoreError if the
+        snapshot is damaged, or of another version, population or settings.
         """
         plan = self._get_plan(watch, step_seconds, on_change, settings)
         stream = PooledStream(Monitor(plan), rules)
@@ -330,10 +331,10 @@ class Pool(KeyedStreams[Key, PooledStream]):
             return self._plans[key]
 
     def push(self, key: Key, samples: ArrayLike | Item, rate: int = 16_000) -> None:
-        """Queue samples, (n,) or (n, channels), or another item of the stream; copied.
+        """Queue a copy of samples, (n,) or (n, channels), or another item of the stream.
 
-        SourceError for invalid samples, and where too much audio of the stream waits. UsageError
-        for an unknown key, or a stream that has ended.
+        SourceError if samples are invalid, or the stream exceeds its backlog. UsageError if the key
+        is unknown, or the stream has ended.
         """
         if isinstance(samples, Gap | Frames | Words | Tracks):
             item: Item = samples
@@ -354,9 +355,9 @@ class Pool(KeyedStreams[Key, PooledStream]):
             self._wake()
 
     def poll(self, key: Key) -> list[Event | Alert]:
-        """Return the events of a stream since the last call, readings with their ``lag``.
+        """Return the events of a stream since the last call. Readings have their ``lag``.
 
-        Raises once, after its last event, what ended the stream: UsageError or SourceError.
+        If an error ended the stream, the call after its last event raises that error, once.
         """
         with self._lock:
             stream = self._find(key)
@@ -368,7 +369,7 @@ class Pool(KeyedStreams[Key, PooledStream]):
             return events
 
     async def events(self, key: Key) -> AsyncIterator[Event | Alert]:
-        """Yield the events of a stream as they come, until it has ended."""
+        """Yield the events of a stream as they arrive, until the stream ends."""
         loop, woken = asyncio.get_running_loop(), asyncio.Event()
 
         def wake() -> None:
@@ -404,11 +405,11 @@ class Pool(KeyedStreams[Key, PooledStream]):
             self._wake()
 
     def snapshot(self, key: Key) -> bytes:
-        """Return a stream as bytes without audio, which `restore` continues in another process.
+        """Return a stream as bytes without audio; `restore` continues it in another process.
 
-        It has all audio that was pushed before the call, and the state of the rules. The stream
-        continues here, too. UsageError where it cannot move: features of your own, or words beside
-        the audio.
+        The snapshot covers all audio pushed before the call, and the state of the rules. The stream
+        continues here, too. UsageError if the stream cannot move, because of custom features or
+        words beside the audio.
         """
         with self._lock:
             stream, request = self._find(key), Future[bytes]()
@@ -461,7 +462,7 @@ class Pool(KeyedStreams[Key, PooledStream]):
             )
 
     def exposition(self) -> str:
-        """Return `measure` as Prometheus metrics, for a ``/metrics`` of your own."""
+        """Return `measure` as Prometheus metrics, for your own ``/metrics``."""
         state = self.measure()
         lines = []
         for field in fields(state):
@@ -475,7 +476,7 @@ class Pool(KeyedStreams[Key, PooledStream]):
         return "\n".join([*lines, ""])
 
     def close(self) -> None:
-        """Stop at once and forget all streams; `finish` those of which the rest counts."""
+        """Stop at once and drop all streams. First `finish` each stream that you still need."""
         with self._lock:
             self._closed = True
             for condition in (self._arrived, self._hurried, self._done):
@@ -651,14 +652,14 @@ def _embed(extractions: Iterable[_Extraction]) -> None:
 
 
 def seconds_of(item: Item) -> float:
-    """Return the length of an item, in seconds of the stream; 0 for those beside it."""
+    """Return the length of an item, in seconds of the stream; 0 for words and tracks."""
     if isinstance(item, Block):
         return item.seconds
     return len(item.speech) / TICKS_PER_SECOND if isinstance(item, Frames) else 0.0
 
 
 def copy_block(samples: ArrayLike | Block, rate: int) -> Block:
-    """Return samples, (n,) or (n, channels), as a block of its own; SourceError if invalid."""
+    """Copy samples, (n,) or (n, channels), into a block; SourceError if invalid."""
     block = samples if isinstance(samples, Block) else Block(np.asarray(samples), rate)
     columns_of(block, None)
     return Block(np.array(block.samples, np.float32), block.rate, block.recording)

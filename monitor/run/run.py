@@ -1,4 +1,4 @@
-"""One run from its first refusal to its last record: `Run`."""
+"""`Run` opens a source, measures it, applies rules, and writes every record."""
 
 from __future__ import annotations
 
@@ -55,13 +55,14 @@ class RunSettings:
         until: called with every alert; True ends the run there.
         allow_overlap: accept enrolled audio. Its figures are far too high.
         allow_idle_alerts: accept rules that can never be raised; a notice names each.
-        protect: name of an anonymiser for a second, protected side, or a `Protection`.
-        alert_labels: if the source is split by person, the labels that the rules apply to; empty
-            for all.
-        jobs: processes that compute features of recordings; None for as many as are worthwhile.
-            Records do not depend on it. With more than one, a script must begin under ``if __name__
-            == "__main__":``. With an anonymiser it is one.
-        clock: returns wall seconds.
+        protect: an anonymiser's name, or a `Protection`. The run then also measures the protected
+            voice.
+        alert_labels: labels that the rules apply to, if the source is split by person; empty for
+            all.
+        jobs: number of processes that compute features of recordings. None chooses the number. An
+            anonymiser needs one process. The records do not depend on the number. With more than
+            one process, a script must start under ``if __name__ == "__main__":``.
+        clock: function that returns wall-clock seconds.
     """
 
     until: Until | None = None
@@ -82,38 +83,39 @@ _DEFAULTS = RunSettings()
 
 
 class Run(Managed):
-    """Run of a source through a monitor into rules, actions, sinks, a log and a ledger.
+    """Measurement of one source, with alert rules, actions, sinks, a log and a ledger.
 
-    A context manager and iterator of events: the start, readings, alerts, gaps, changes and notices
-    in order, and the end. Each has a ``type``, a stable ``code`` and fields. The log and all sinks
-    get its ``record()`` before it is returned.
+    Open the run with a ``with`` statement, and iterate over its events. They are the start, then
+    readings, alerts, gaps, changes and notices in order, and the end. Each event has a ``type``, a
+    stable ``code`` and fields. The log and all sinks receive an event before the iterator returns
+    it.
 
-    Entering opens everything, with cheap checks first. Nothing is written before all checks pass. A
-    run that is left before its ``end`` has no ``end`` record in its log. It can be resumed if its
-    source knows its recordings (`Source.provenance`). A live source is stopped by `stop`, and its
-    readings include their delay (``lag``). Its slowest feature skips audio if the machine cannot
-    keep up.
+    Entering opens all parts, with cheap checks first. The run writes nothing before all checks
+    pass. If you leave a run before its end, its log has no ``end`` record. A run with a log can be
+    resumed if its source can identify its recordings (`Source.provenance`). `stop` ends a live
+    source. Readings of a live source include their delay (``lag``). If the machine cannot keep up
+    with live audio, the slowest feature skips some of it.
 
     A source that is split by person (`monitor.sources.Diarised`, `monitor.sources.PerChannel`) has
-    one monitor per person. Every event then has a ``label``, rules apply to each person separately,
-    and the ``end`` record has one row each. Such a run has no ledger and no anonymiser, and cannot
-    be resumed.
+    one monitor per person. Events then have a ``label``, rules apply to each person separately, and
+    the ``end`` record has one row per person. Such a run supports no ledger and no anonymiser, and
+    cannot be resumed.
 
-    With an anonymiser the voice is processed twice, clear and protected, on one clock. Everything
-    in a reading describes the clear voice, except under ``protected``.
+    With an anonymiser, the run measures the voice twice, clear and protected, on one clock. A
+    reading describes the clear voice, and its ``protected`` field the protected one.
 
     Args:
-        source: a source, the name of one (`monitor.sources.open_source`), or a function that opens
-            one. The run closes it.
-        monitor: a fresh monitor, or a function that makes one for the opened source. If the source
-            is split by person, several that watch different people run side by side.
-        rules: alert rules, or a function that makes them for the monitor.
-        actions: actions on alerts. The ``end`` record has their failures, which do not stop the
-            run.
-        sinks: sinks for every record. An iterator of actions or sinks is read on entering.
-        log: the file of JSON lines, or a `LogFile` with options. It is overwritten only if they ask
-            for it.
-        ledger: the database that continues the watched speaker's disclosure over sessions, or a
+        source: a source, its name (`monitor.sources.open_source`), or a function that opens it. The
+            run closes it.
+        monitor: an unused monitor, or a function that makes a monitor for the opened source. If the
+            source is split by person, pass a sequence of these to watch several people.
+        rules: alert rules, or a function that makes the rules for the monitor.
+        actions: actions on alerts. A failed action does not stop the run, and the ``end`` record
+            reports the failure.
+        sinks: receivers of every event.
+        log: the file for JSON lines, or a `LogFile` with options. Only ``replace=True`` overwrites
+            an existing log.
+        ledger: the database that adds up the watched speaker's disclosure over sessions, or a
             `LedgerFile`.
         settings: limits, privacy and resources.
 
@@ -122,7 +124,7 @@ class Run(Managed):
         start, end: the first event after entering, and the last one after the end.
         notices: notices about the figures, so far.
         totals: counts so far, with a summary at the end.
-        people: if the source is split by person, all people in it, at the end.
+        people: at the end, all people of a source that is split by person.
 
     Raises:
         MonitorError: on entering, if arguments are incompatible or cannot be opened.
@@ -265,11 +267,11 @@ class Run(Managed):
 
     @property
     def attackers(self) -> Mapping[str, Monitor] | None:
-        """Monitors of the protected side, by what they know; None without an anonymiser."""
+        """Monitors of the protected side by attacker's name; None without an anonymiser."""
         return None if self._side is None else self._side.pair.attackers
 
     def hold_ledger(self) -> Callable[[FeatureTotals], bool] | None:
-        """Hold the ledger's account; return what charges it. UsageError if it is held already."""
+        """Lock the ledger's account; return its charging function. UsageError if locked."""
         if self._session is None:
             return None
         self._session.hold()
@@ -277,17 +279,17 @@ class Run(Managed):
 
     @property
     def locked(self) -> bool:
-        """True where the log is safe from other runs; the file system may know no locks."""
+        """True if the log is locked against other runs. Some file systems support no locks."""
         return self._log is None or self._log.locked
 
     @property
     def resumable(self) -> bool:
-        """True where an interrupted run could be resumed now."""
+        """True if this run could be resumed after an interruption now."""
         return self._saves is not None and self._saves.can_resume
 
     @property
     def incomplete(self) -> bool:
-        """True where audio was lost, or something is missing from the ledger."""
+        """True if audio was lost, or the ledger lacks part of the run."""
         return self.totals.gaps > 0 or (self._session is not None and self._session.incomplete)
 
     @property

@@ -1,4 +1,4 @@
-"""Sinks for the events of a run: a file of JSON lines, a terminal, memory."""
+"""Sinks receive the events of a run: a file of JSON lines, a terminal, or memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keep the events of a run in memory, thinned so that hours of it can be drawn."""
+"""Events of a run in memory, thinned for plots of many hours."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class RunBuffer:
 
     In a run of several people, each person's readings are thinned separately.
 
-    The first 600 readings are kept. After that, one is kept per 0.3 % of added length, about 2 000
-    in ten hours at one per second. If the total exceeds `MOST_READINGS`, as with many people, the
-    first part is halved and the step doubled. The first 1000 losses and alerts are kept. Events are
-    stored as JSON, which takes a third of the memory.
+    The first 600 readings are kept. After that, one reading is kept per 0.3 % of added length. With
+    one reading per second, ten hours give about 2,000. If the total exceeds `MOST_READINGS`, as
+    with many people, the first part is halved and the step doubled. The first 1000 gaps, alerts and
+    notices are kept.
     """
 
     FIRST = 600
@@ -57,7 +57,7 @@ class RunBuffer:
 
     @property
     def events(self) -> list[Event]:
-        """Events kept, in order; the last reading is always among them."""
+        """Stored events in order, always with the last reading."""
         packed = (*self._records, *self._last.values())
         events = (event_of(orjson.loads(row.data)) for row in packed)
         return [event for event in events if event is not None]
@@ -106,4 +106,4 @@ class RunBuffer:
             self._first, self._growth = max(1, self._first // 2), 2 * self._growth - 1
 
     def close(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing; the events stay available."""

@@ -25,7 +25,7 @@ _LAST_BYTES = 1 << 20  # an end record is far shorter
 def refuse_overwrite(
     output: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str] | None]
 ) -> None:
-    """Refuse to write over what is about to be read."""
+    """Refuse to overwrite an input file."""
     for name in inputs:
         path = Path(name) if name else None
         if path is not None and path.exists() and Path(output).exists() and path.samefile(output):
@@ -33,11 +33,11 @@ def refuse_overwrite(
 
 
 def standing(path: str | os.PathLike[str]) -> str | None:
-    r"""Name what writing a run to this file would destroy.
+    r"""Name the content that a new run would overwrite in this file.
 
     Returns:
-        ``"a finished run"``, ``"an unfinished run"``, ``"something else"``; None if there is
-        nothing to lose: no such file, an empty one, a pipe or a device.
+        ``"a finished run"``, ``"an unfinished run"`` or ``"something else"``. None if the file is
+            missing, empty, a pipe or a device.
     """
     path = Path(path)
     if not path.is_file() or not path.stat().st_size:
@@ -56,9 +56,10 @@ _START = b'{"type":"start"'
 
 
 def has_barely_begun(path: str | os.PathLike[str]) -> bool:
-    """Return whether a run was ended before its first checkpoint, which follows a reading.
+    """Return whether a run ended before its first checkpoint, which follows a reading.
 
-    Its file is missing, empty, or has a start, perhaps cut off, and at most one reading.
+    Its file is then missing or empty, or has only a start (perhaps incomplete) and at most one
+    reading.
     """
     try:
         with Path(path).open("rb") as file:
@@ -107,9 +108,8 @@ class JsonLines:
     """One compact JSON object per line, flushed immediately.
 
     Floats are rounded to six decimals. The file is private (0600), because it discloses who spoke.
-    A file of another user is refused. An open file is locked, so that two runs never write to it.
-    Its old content remains until the first record, so that a run refused before that changes
-    nothing.
+    Another user's file is refused. An open file is locked against other runs. Its old content
+    remains until the first record, so a run that fails before then changes nothing.
 
     Args:
         path: a file, or ``-`` for standard output.
@@ -117,12 +117,12 @@ class JsonLines:
 
     Attributes:
         offset: bytes written so far, including the file's earlier content.
-        plain: whether it is a plain file, which a run can continue.
+        plain: whether the output is a regular file, in which a run can continue.
         locked: False if the file system has no locks.
 
     Raises:
-        StoreError: the file cannot be written or is another user's, another run writes to it, or it
-            is shorter than ``append_at``.
+        StoreError: the file cannot be written, is another user's, is in use by another run, or is
+            shorter than ``append_at``.
 
     Example:
         >>> import tempfile, pathlib
@@ -157,7 +157,7 @@ class JsonLines:
         self.offset = offset
 
     def begin(self) -> None:
-        """Cut the file back to ``offset`` now; the first record does so by itself."""
+        """Truncate the file to ``offset`` now; otherwise the first record does so."""
         if self._begun:
             return
         self._begun = True
@@ -232,7 +232,7 @@ class JsonLines:
         self.offset += len(line)
 
     def flush(self) -> None:
-        """Every record written so far is on disk."""
+        """Ensure that all records so far are on disk."""
         if not self._own:
             self._file.flush()
             return
@@ -244,7 +244,7 @@ class JsonLines:
             raise self._failure(error) from None
 
     def close(self) -> None:
-        """Close the file, and remove one that was made for nothing; standard output stays open."""
+        """Close the file, and remove a new file without records. Standard output stays open."""
         if not self._own or self._file.closed:
             return
         if self._made and not self._begun and path_matches_handle(self._file.fileno(), self._name):
@@ -267,7 +267,7 @@ class JsonLines:
 
 
 def line_of(record: Record) -> bytes:
-    """A record as one line of JSON, floats at six decimals."""
+    """Format a record as one line of JSON, with floats at six decimals."""
     try:
         rounded = _rounded(record)
     except (OverflowError, ValueError) as error:

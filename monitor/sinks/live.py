@@ -1,4 +1,4 @@
-"""The view of `monitor listen`: the whole run on one screen."""
+"""`LiveView` shows the whole run of `monitor listen` on one screen."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _FEATURE_COLUMNS = 46
 class LiveView(TerminalSink):
     """The live view of `monitor listen`.
 
-    It shows the headline with limits and odds, and the curve with its maximum, threshold, people
-    who match and a legend. Below are one row per feature, the peak, the five most probable
-    speakers, alert and forecast, and the lag. Without colour every part still has its own shape. If
-    stderr is not a terminal, a line is printed every 10 s of wall time if the bits have changed.
+    The view shows the headline with limits and odds, and its curve with maximum, threshold,
+    matching people and a legend. Below are one row per feature, the peak, the five most probable
+    speakers, alert, forecast and lag. It is readable without colour. If stderr is not a terminal, a
+    line is printed every 10 s of wall time if the bits have changed, otherwise every 60 s.
     """
 
     leaves_view = True

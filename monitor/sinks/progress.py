@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class ReplayProgress(TerminalSink):
-    r"""A bar for a replay: audio done, times real time, time left, bits now.
+    r"""Progress bar of a replay, with processed audio, speed, remaining time and bits.
 
-    Where stderr is no terminal, a line every 10 s of wall time, where the bits have changed. Either
-    way one line at the end.
+    If stderr is not a terminal, a line is printed every 10 s of wall time if the bits have changed,
+    otherwise every 60 s. A last line follows at the end.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class ReplayProgress(TerminalSink):
 
     @property
     def times_real_time(self) -> float | None:
-        """Audio seconds per wall second; None before two readings."""
+        """Speed in audio seconds per wall second; None before two readings."""
         if self._first is None or self._latest[0] <= self._first[0]:
             return None
         return (self._latest[1] - self._first[1]) / (self._latest[0] - self._first[0])
@@ -97,14 +97,15 @@ class ReplayProgress(TerminalSink):
 
 
 MOST_SHOWN = 8
-"""Maximum number of people with their own line during the recording, those with most bits."""
+"""Maximum number of people shown during the recording. Those with most bits are shown."""
 _BAR = 24
 
 
 class PeopleProgress(ReplayProgress):
-    r"""A bar for a replay, with a line for each person in the recording.
+    r"""Progress bar of a replay, with one line per person in the recording.
 
-    Where stderr is no terminal, a line every 10 s of wall time, and one for each person at the end.
+    If stderr is not a terminal, a line is printed every 10 s of wall time, and one per person at
+    the end.
     """
 
     def __init__(

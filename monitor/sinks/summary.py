@@ -1,4 +1,4 @@
-"""The summary of a run on a terminal: the few lines that are left of it when it is over."""
+"""Summary of a finished run, in a few lines on the terminal."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def _happened(event: Event) -> _Rows:
 
 
 def print_people(events: Sequence[Event], console: Console) -> None:
-    """Print who is in a recording and what each gave away, a row each."""
+    """Print one row per person in a recording, with the disclosed bits."""
     console.print(_table(PEOPLE_COLUMNS, people_rows(events)))
     end = find_first(events, RunEnd)
     if overlap := phrases.overlap_in_words(None if end is None else end.overlap_seconds):

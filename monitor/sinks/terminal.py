@@ -1,4 +1,4 @@
-"""The base of views on stderr: the state that they share, and when they draw or print a line."""
+"""Base class of the views on stderr."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ SHOWN_GAPS = 5
 
 
 class TerminalSink:
-    """The base of the sinks for people: the latest reading, notes for people, and when to draw."""
+    """Base of views on stderr, with the latest reading, notes, and the times to draw."""
 
     leaves_view = False
 
@@ -134,7 +134,7 @@ class TerminalSink:
             self._plain()
 
     def close(self) -> None:
-        """Leave a summary line, or the view in its last state."""
+        """End with a summary line, or the view's last state."""
         if self._closed:
             return
         self._closed = True
@@ -145,7 +145,7 @@ class TerminalSink:
             self._say(self._last_words())
 
     def say(self, line: str) -> None:
-        """Tell a person something that is no event."""
+        """Print a line that is not an event."""
         self._say(clean(line, 200))
 
     def _show(self, reading: Reading) -> None:
@@ -213,7 +213,7 @@ class TerminalSink:
 
     @property
     def doubt(self) -> str:
-        """Warning while a change is open: the bits may be another voice's."""
+        """Warning, while a change is open, that the bits may come from another voice."""
         return phrases.another_voice(self.reading, self.watch)
 
     def _follow(self, reading: Reading) -> tuple[float, bool] | None:

@@ -1,4 +1,4 @@
-"""Sources of audio, or of ready-made frames."""
+"""Sources of audio or of ready-made frames."""
 
 from __future__ import annotations
 

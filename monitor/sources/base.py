@@ -34,15 +34,15 @@ Given = TypeVar("Given", bound=Item, covariant=True)
 
 
 class BaseSource(Managed, Generic[Given]):
-    """Base of sources. A subclass provides ``label``, ``stream_info``, ``seconds`` and `items`.
+    """Base class of sources. A subclass has ``label``, ``stream_info``, ``seconds`` and `items`.
 
-    Its ``phase`` is first ``"opened"``, then ``"running"`` while it is read, and ``"ended"`` after
-    its last item. Leaving its ``with`` block makes it ``"closed"``, and entering the block opens it
-    again. Iterating a source again that is not ``repeatable`` continues with new items until it has
-    ended.
+    ``phase`` is first ``"opened"``, then ``"running"`` during reading, and ``"ended"`` after the
+    last item. Leaving the ``with`` block makes it ``"closed"``, and entering the block opens the
+    source again. If a source is not ``repeatable``, iterating again continues where the last
+    iteration stopped.
 
     Raises:
-        UsageError: from iterating a source that is closed, or was read and is not ``repeatable``.
+        UsageError: from iterating a closed source, or an ended source that is not ``repeatable``.
 
     Example:
         >>> source = Samples(np.zeros(8000), 8000)
@@ -64,11 +64,11 @@ class BaseSource(Managed, Generic[Given]):
 
     @property
     def transcripts(self) -> tuple[TranscriptNote, ...]:
-        """Notes on its words, one a recording; none unless it brings words."""
+        """Summaries of transcripts, one per recording with words."""
         return ()
 
     def provenance(self) -> tuple[Provenance, ...] | None:
-        """Return the recordings behind the stream; None if unknown."""
+        """Return the recordings of the stream; None if unknown."""
         return None
 
     def items(self) -> Iterator[Given]:
@@ -103,7 +103,7 @@ class BaseSource(Managed, Generic[Given]):
 
 
 class WrappedSource(BaseSource[Item]):
-    """A source around another one, which it closes; its statements are those of that one."""
+    """A source that wraps another source, with the same properties. It closes the other source."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -111,7 +111,7 @@ class WrappedSource(BaseSource[Item]):
 
     @property
     def seconds(self) -> float | None:
-        """Audio seconds promised."""
+        """Total audio seconds; None if unknown."""
         return self.source.seconds
 
     @property
@@ -121,7 +121,7 @@ class WrappedSource(BaseSource[Item]):
 
     @property
     def transcripts(self) -> tuple[TranscriptNote, ...]:
-        """Notes on the words of the other source."""
+        """Summaries of the other source's transcripts."""
         return self.source.transcripts
 
     def provenance(self) -> tuple[Provenance, ...] | None:
@@ -140,7 +140,7 @@ class WrappedSource(BaseSource[Item]):
 
 
 class WrappedLiveSource(WrappedSource):
-    """A live source around another one."""
+    """A live source that wraps another live source."""
 
     source: LiveSource
 
@@ -160,7 +160,7 @@ class WrappedLiveSource(WrappedSource):
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Sound of one person alone: an index into the source's ``people``, from that second on."""
+    """Sound of one person alone. ``person`` is an index into the source's ``people``."""
 
     person: int
     seconds: float
@@ -168,15 +168,15 @@ class Stretch:
 
 
 class SplitSource(WrappedSource):
-    """A recording with the sound of each person in it apart; iterated, it is the recording itself.
+    """A recording that is split by person. Iterating yields the whole recording.
 
     Attributes:
-        people: the label of each person, in the order in which they begin to speak.
-        notices: what a person should know of how it is split, a line each; complete at its end.
+        people: label of each person, in the order in which they begin to speak.
+        notices: one line per fault of the split; complete at the recording's end.
 
     Raises:
-        UsageError: the source is live and this splits recordings, not of audio alone, or of several
-            recordings.
+        UsageError: the source has more than audio, has several recordings, or is live although this
+            class splits only recordings.
     """
 
     people: tuple[str, ...]
@@ -198,11 +198,11 @@ class SplitSource(WrappedSource):
             raise UsageError(f"{source.label}: only one recording at a time can be split by person")
 
     def items(self) -> Iterator[Item]:
-        """Yield the recording, not split."""
+        """Yield the whole recording, without the split."""
         return iter(self.source)
 
     def split(self) -> Iterator[Sequence[Stretch] | Gap]:
-        """Yield the stretches of each block by person, and gaps."""
+        """Yield gaps, and each block as a list of stretches by person."""
         begun = 0.0  # seconds of the recording before the block
         for item in self:
             if isinstance(item, Block):
@@ -238,11 +238,11 @@ class SplitSource(WrappedSource):
 
 
 class Samples(BaseSource[Block]):
-    """An array of samples, in blocks of a second; enrolled audio is not recognised in it.
+    """An array of samples as a source. Enrolled audio in an array is not recognised.
 
     Args:
-        samples: shape (n,) or (n, channels), floats in [-1, 1], or signed integers at full scale.
-            An array, a tensor, a series, a buffer or a list.
+        samples: an array, tensor, series, buffer or list of shape (n,) or (n, channels), with
+            floats in [-1, 1], or signed integers at full scale.
         rate: samples per second, a whole number.
         label: name in messages.
 
@@ -282,7 +282,7 @@ class Samples(BaseSource[Block]):
 
 
 def samples_or_source(audio: Any, rate: float | str | None) -> Any:
-    """Return samples in memory as a source; a source or the name of one as it is."""
+    """Return samples in memory as a source. Sources and names of sources are returned unchanged."""
     if not is_array(audio):
         if rate is not None:
             raise UsageError("rate= is for an array of samples: a source has its own")
@@ -296,7 +296,7 @@ _DONE_BY = re.compile(r"Voice (anonymised|scrubbed) by speaker-disclosure-monito
 
 
 def protection_tag(done: str, method: str) -> str:
-    """Format the comment of a sound file with a changed voice; it names no seed, no program.
+    """Format the comment in a sound file with a changed voice, without seed and command.
 
     Example:
         >>> protection_tag("anonymised", "command:/opt/mine --key 1")
@@ -355,10 +355,10 @@ SLOWEST = 0.01  # times real time: an hour then takes four days
 
 
 class Paced(WrappedSource):
-    """Source played no faster than ``speed`` times real time, in small pieces.
+    """A source that is played at up to ``speed`` times real time, in small pieces.
 
-    A piece arrives when its last sample would have been captured. A slow reader catches up, as with
-    a microphone that queues.
+    Each piece arrives when a microphone would have captured its last sample. If the reader is slow,
+    pieces wait.
     """
 
     def __init__(
@@ -374,7 +374,7 @@ class Paced(WrappedSource):
         self._speed, self._clock, self._sleep = speed, clock, sleep
 
     def items(self) -> Iterator[Item]:
-        """Yield the pieces, each in time."""
+        """Yield the pieces, each at its time."""
         began = self._clock()
         passed = 0.0
         for item, seconds in self._pieces():
@@ -403,11 +403,11 @@ class Paced(WrappedSource):
 
 
 class Chain(BaseSource[Item]):
-    """Several sources as one stream; items are numbered by source.
+    """Several sources as one stream, in which each source is a recording.
 
-    A source that breaks loses only its own remainder. Ticks of precomputed frames continue across
-    sources. ``Gap.recording`` is an index into ``labels``. Raises UsageError for incompatible
-    sources.
+    If a source fails, only the rest of this source is lost. Ticks of precomputed frames continue
+    across sources. ``Gap.recording`` is an index into ``labels``. UsageError if sources are
+    incompatible.
 
     Example:
         >>> import io
@@ -439,17 +439,17 @@ class Chain(BaseSource[Item]):
 
     @property
     def seconds(self) -> float | None:
-        """Audio seconds promised by all; None if one of them does not know."""
+        """Total audio seconds; None if unknown for a source."""
         lengths = [source.seconds for source in self.sources]
         return None if None in lengths else sum(length or 0.0 for length in lengths)
 
     @property
     def transcripts(self) -> tuple[TranscriptNote, ...]:
-        """Notes on the words of its recordings, in order."""
+        """Summaries of all transcripts, in order."""
         return tuple(note for source in self.sources for note in source.transcripts)
 
     def provenance(self) -> tuple[Provenance, ...] | None:
-        """Return the recordings of all sources; None if a source does not know."""
+        """Return the recordings of all sources; None if unknown for a source."""
         parts: list[Provenance] = []
         for source in self.sources:
             provenance = source.provenance()

@@ -1,4 +1,4 @@
-"""Sources with words or frames from another file, on one clock."""
+"""Sources with words or frames from another file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def note_of(transcript: Transcript, seconds: float | None = None) -> TranscriptNote:
-    """Make the note of a transcript; ``seconds`` is the recording's end, or None."""
+    """Summarise a transcript; ``seconds`` is the recording's end, or None."""
     named = transcript.speakers
     late = "" if seconds is None else transcript.describe_overrun(seconds)
     return TranscriptNote(
@@ -42,13 +42,13 @@ def note_of(transcript: Transcript, seconds: float | None = None) -> TranscriptN
 class SideInputSource(WrappedSource):
     """Source that adds words and precomputed frames before the audio in which they count.
 
-    The result is therefore independent of the blocks. Items timed after the end of the recording
-    are dropped. A word that ended within the recording but was known later counts at the
-    recording's end. In a live source it is too late.
+    The result does not depend on the size of blocks. Words and frames after the end of the
+    recording are dropped. A word that ends within the recording, but is known only later, counts at
+    the recording's end. In a live source, such a word comes too late.
 
     Args:
         source: one recording, of audio or of frames.
-        words: timed words, or a transcript, as of `monitor.transcripts.read_transcript`.
+        words: timed words, or a transcript (`monitor.transcripts.read_transcript`).
         frames: a file of precomputed frames; its speech decisions are not used.
         start_seconds: start of the recording on the clock of words and frames.
 
@@ -101,7 +101,7 @@ class SideInputSource(WrappedSource):
         self._tracks = {name: _moved_track(track, first) for name, track in file_tracks.items()}
 
     def items(self) -> Iterator[Item]:
-        """Yield the recording, with the words and frames that belong to it."""
+        """Yield the recording with its words and frames."""
         clock, emitted, recording = _Clock(), 0, 0
         waiting: list[Item] = []  # it may be the last
         for item in self.source:
@@ -179,10 +179,10 @@ def with_words(
     own_speaker: str | None = None,
     start_seconds: float = 0.0,
 ) -> SideInputSource:
-    """Combine a recording with its words: of ``talk.vtt`` beside ``talk.flac``, or as chosen.
+    """Combine a recording with its transcript, such as ``talk.vtt`` beside ``talk.flac``.
 
-    ``own_speaker`` is what the speaker is called elsewhere, as of `TranscriptChoice.read`; the
-    source begins at ``start_seconds`` of the file.
+    ``own_speaker`` is the speaker's name elsewhere (`TranscriptChoice.read`). The source begins at
+    ``start_seconds`` of the file.
     """
     transcript = choice.read(readable(path), own_speaker=own_speaker)
     return SideInputSource(source, words=transcript, start_seconds=start_seconds)
@@ -221,7 +221,7 @@ _ENDED_TICKS = TICKS_PER_SECOND  # the audio continues for this long, so the wor
 
 
 class LiveWords(WrappedLiveSource):
-    """Live source that adds words as they come, each before the audio in which it counts.
+    """Live source that adds words as they arrive, each before the audio in which it counts.
 
     Times of words refer to the received audio, from its first sample on. A late word counts from
     its arrival. A word that arrives after the audio counts at its end. If the words end and the
@@ -249,7 +249,7 @@ class LiveWords(WrappedLiveSource):
         super().close()
 
     def items(self) -> Iterator[Item]:
-        """Yield the audio, with the words that have come."""
+        """Yield the audio, with the words that have arrived."""
         self._ticks = self._first = self._recording = 0
         samples = 0
         ended: int | None = None  # when the last word had come

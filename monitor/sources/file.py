@@ -1,6 +1,6 @@
-"""Recordings on disk as a source: any format that libsndfile reads, by one decoder.
+"""`File` reads a recording in any format of libsndfile.
 
-Properties of libsndfile, soundfile and libmpg123 that this code works around:
+The code works around these properties of libsndfile, soundfile and libmpg123:
 
 * soundfile seeks to its current position after every read. On an intact MP3 and on a damaged Ogg or
   Opus that seek changes the samples, so the decoder reports itself as not seekable.
@@ -86,7 +86,7 @@ class _Window:
 
 
 _ONE_AT_A_TIME = RLock()
-"""Descriptors are the process's: of two at once, the later one would keep what the earlier put."""
+"""Lock of file descriptor 2, which all threads of the process share."""
 
 
 @contextmanager
@@ -199,9 +199,9 @@ class Decoder(Managed):
         return "" if is_short or is_padding else "more bytes follow than its header counts"
 
     def read(self, frames: int) -> FloatArray:
-        """Read the next samples, (n, channels) float32: at most ``frames``, none at the end.
+        """Read the next samples, (n, channels) float32, at most ``frames``; empty at the end.
 
-        Of many channels fewer come at one go: `MOST_SAMPLES` in all.
+        A call returns at most `MOST_SAMPLES` samples over all channels.
         """
         frames = min(frames, MOST_SAMPLES // self.channels)
         samples = np.full((frames, self.channels), np.nan, dtype=np.float32)
@@ -317,9 +317,9 @@ def _ogg_is_finished(file: BinaryIO, piece: SoundPiece) -> bool:
 
 
 def audio_hashes(path: Readable) -> tuple[str, ...]:
-    """Return the hash of a file's bytes and, where it holds audio, that of its samples.
+    """Return the hash of a file's bytes and, if it is audio, the hash of its samples.
 
-    The second is of rate, channels, frame count and the first 30 s at 16 bits.
+    The second hash covers rate, channels, frame count and the first 30 s at 16 bits.
     """
     hashes = (file_hash(path),)
     try:
@@ -349,20 +349,21 @@ def audio_hashes(path: Readable) -> tuple[str, ...]:
 
 
 class File(BaseSource[Block | Gap]):
-    """A recording that libsndfile reads, as blocks of float32 samples.
+    """A recording on disk, in any format that libsndfile reads.
 
-    A file that breaks off gives everything before the break, then one `Gap`. Decoding always starts
-    at the beginning, because a seek in a compressed file is not sample exact.
+    Blocks have float32 samples. A damaged file yields everything before the damage, then one `Gap`.
+    Decoding always starts at the beginning, because seeking in a compressed file is not exact to
+    the sample.
 
     Args:
-        path: the file; or a virtual one, of which nothing comes to a disk.
-        recording: number given to its blocks.
-        start_seconds, end_seconds: the part of it; None for its end.
-        block_seconds: longest block; readings of one block are worked out together, and the samples
-            do not depend on it.
+        path: the file, or a virtual file, which is never written to disk.
+        recording: index of the recording for its blocks.
+        start_seconds, end_seconds: part to read; None for the end of the file.
+        block_seconds: maximum length of a block. Readings in one block are computed together, with
+            the same result.
 
     Raises:
-        SourceError: the file is missing, unreadable, empty or no recording.
+        SourceError: the file is missing, unreadable, empty or not a recording.
         UsageError: the interval or the block length is invalid.
     """
 
@@ -413,27 +414,27 @@ class File(BaseSource[Block | Gap]):
 
     @property
     def seconds(self) -> float | None:
-        """Audio seconds promised between start and end; None if the header is silent."""
+        """Audio seconds between start and end, from the header; None if unknown."""
         if self._promised is None:
             return None
         return (self._promised - self._start) / self.rate
 
     def provenance(self) -> tuple[Provenance, ...]:
-        """Return the recording and the part of it; reads the file, once."""
+        """Return the recording and its part. The first call reads the whole file."""
         if self._provenance is None:
             hashes = audio_hashes(self.path)
             self._provenance = Provenance(self.label, hashes, self.start_seconds, self.end_seconds)
         return (self._provenance,)
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the whole recording; a SourceError if it breaks off."""
+        """Yield the whole recording; SourceError if it is damaged."""
         for block in self:
             if not isinstance(block, Block):
                 raise SourceError(block.detail or f"{self.label}: {block.reason}")
             yield block
 
     def items(self) -> Iterator[Block | Gap]:
-        """Yield the blocks, and what was lost at the end."""
+        """Yield the blocks, then a gap if audio was lost at the end."""
         with Decoder(self.path) as decoder:
             position = 0
             while self._end is None or position < self._end:

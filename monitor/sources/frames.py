@@ -54,7 +54,7 @@ _HASH = re.compile(r"(file|audio):[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Statements of the maker of the frames, by feature, where stated."""
+    """Description of a file of frames. Mappings are by feature, and may be incomplete."""
 
     sizes: Mapping[str, int] = field(default_factory=dict)  # bins or dimensions
     frame_seconds: Mapping[str, float] = field(default_factory=dict)  # usable seconds of one frame
@@ -72,7 +72,7 @@ class Header:
 
 
 def read_header(value: Any, label: str) -> Header:
-    """Parse a header's JSON object; SourceError if it is of another schema, or malformed."""
+    """Parse a header's JSON object; SourceError if it is malformed, or of another schema."""
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
         raise SourceError(f"{label} is not of frames schema {SCHEMA}; write it with write_frames")
     sizes, seconds = value.get("sizes", {}), value.get("frame_seconds", {})
@@ -109,9 +109,9 @@ def read_header(value: Any, label: str) -> Header:
 
 
 class PrecomputedFrames:
-    """Checked frames of a whole recording; SourceError if they do not fit together.
+    """Checked frames of a whole recording; SourceError if they are inconsistent.
 
-    ``speech`` is one decision a tick, (n,); ``tracks`` are as they were read, not yet trusted.
+    ``speech`` has one decision per tick, (n,). ``tracks`` are unchecked, as read.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class PrecomputedFrames:
             self._tracks[name] = Track(ticks.astype(np.int64), values, spans, early), is_usable
 
     def runs(self, most_ticks: int, recording: int = 0) -> Iterator[Frames]:
-        """Yield the frames in runs of at most that many ticks; unusable ones become gaps."""
+        """Yield the frames in runs of at most ``most_ticks`` ticks. Unusable frames become gaps."""
         for low in range(0, len(self.speech), most_ticks):
             speech = self.speech[low : low + most_ticks]
             tracks: dict[str, Track] = {}
@@ -299,7 +299,7 @@ def _span(location: str, name: str, value: Any) -> tuple[int, int]:
 
 
 def read_json_lines(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:
-    """Read a file of frames; a SourceError names the line that is malformed."""
+    """Read a file of frames; a SourceError names a malformed line."""
     lines = _Lines(path.name)
     first = True
     with path.open(encoding="utf-8-sig") as file:
@@ -334,16 +334,16 @@ _BROKEN = (
 
 
 class FramesFile(BaseSource[Frames]):
-    r"""Precomputed frames of one recording, in runs of at most 10 s, from ``.npz`` or JSON lines.
+    r"""Precomputed frames of one recording, from an ``.npz`` file or JSON lines.
 
-    An ``.npz`` has two arrays per feature NAME. ``NAME`` has (k,) integer bins or (k, d) floats.
-    ``NAME_ticks`` has (k,) integers, the tick of 10 ms at which each frame is complete. It may be
-    omitted if there is one frame per tick. The optional ``NAME_spans``, (k, 2) integers, has the
-    ticks [begin, end) of each frame. The optional `EarlyFrames` are ``NAME_early``, (e, d) floats,
-    with ``NAME_early_ticks`` and ``NAME_early_seconds``, (e,) integers. ``speech`` has (n,)
-    booleans, one per tick (default: all speech, up to the last frame). ``header`` is an optional
-    JSON string ``{"schema": 1, "sizes": {"f0": 107}, "frame_seconds": {"f0": 0.01}}``. `Header`
-    describes its other keys.
+    An ``.npz`` file has two arrays per feature NAME. ``NAME`` has (k,) integer bins or (k, d)
+    floats. ``NAME_ticks`` has (k,) integers, the tick of 10 ms at which each frame is complete.
+    Omit ``NAME_ticks`` if there is one frame per tick. The optional ``NAME_spans``, (k, 2)
+    integers, has the ticks [begin, end) of each frame. The optional `EarlyFrames` are
+    ``NAME_early``, (e, d) floats, with ``NAME_early_ticks`` and ``NAME_early_seconds``, (e,)
+    integers. ``speech`` has (n,) booleans, one per tick (default: all speech, up to the last
+    frame). ``header`` is an optional JSON string ``{"schema": 1, "sizes": {"f0": 107},
+    "frame_seconds": {"f0": 0.01}}``. `Header` describes its other keys.
 
     JSON lines have one object per line, in order, such as ``{"seconds": 0.01, "speech": true, "f0":
     57}``. ``seconds`` is the time at which the frame is complete. ``speech`` (default true) applies
@@ -355,11 +355,11 @@ class FramesFile(BaseSource[Frames]):
     meaning. Frames that are not finite, or outside the bins, are dropped and reported as gaps.
 
     Args:
-        path: a ``.npz`` file; any other is read as JSON lines.
-        recording: number given to its gaps.
+        path: an ``.npz`` file. Other files are read as JSON lines.
+        recording: index of the recording for its gaps.
 
     Attributes:
-        header: the file's header, completed from the frames and with defaults.
+        header: the file's header. Missing keys are completed from the frames, or by defaults.
 
     Raises:
         SourceError: the file is missing, damaged or malformed.
@@ -400,11 +400,11 @@ class FramesFile(BaseSource[Frames]):
 
     @property
     def seconds(self) -> float:
-        """Audio seconds that the frames stand for."""
+        """Audio seconds that the frames cover."""
         return len(self._frames.speech) / TICKS_PER_SECOND
 
     def provenance(self) -> tuple[Provenance, ...]:
-        """Return the file's provenance, with the hashes of its recording; reads the file again."""
+        """Return the file's provenance with the hashes of its recording. Reads the file again."""
         if self._provenance is None:
             hashes = (file_hash(self._path), *self.header.hashes)
             self._provenance = Provenance(self.label, hashes)
@@ -420,15 +420,15 @@ class FramesFile(BaseSource[Frames]):
 
 
 def read_frames(path: str | os.PathLike[str]) -> Frames:
-    """Read all frames of a recording, of ``.npz`` or JSON lines, in one piece.
+    """Read all frames of a recording from an ``.npz`` file or JSON lines.
 
-    `FramesFile` gives runs, and their sizes. SourceError if the file is missing or malformed.
+    `FramesFile` reads them in runs instead. SourceError if the file is missing or malformed.
     """
     return FramesFile(path).whole()
 
 
 def header_of(path: str | os.PathLike[str]) -> Header:
-    """Read the header of a file of frames; an empty one of a file that cannot be read."""
+    """Read the header of a file of frames; an unreadable file has an empty header."""
     path = Path(path)
     try:
         if path.suffix.lower() != ".npz":
@@ -451,19 +451,19 @@ def write_frames(
     networks: Mapping[str, str | None] | None = None,
     header: Header = Header(),
 ) -> None:
-    """Write frames as an ``.npz`` that `FramesFile` reads; whole or not at all, mode 0600.
+    """Write frames to an ``.npz`` file for `FramesFile`, atomically, mode 0600.
 
     Args:
-        path: where to; must end in ``.npz``.
-        speech: shape (n,), one decision for each tick of 10 ms.
-        tracks: ticks, values and, where there are any, spans of each feature.
+        path: the file, with a name in ``.npz``.
+        speech: shape (n,), one decision per tick of 10 ms.
+        tracks: ticks, values and optional spans of each feature.
         sizes: bins or dimensions of each feature.
         frame_seconds: usable seconds of one frame of each feature.
-        networks: sha256 of the network that made a feature; None, or left out, where none did.
-        header: its hashes (`recording_hashes`), settings, noise and arrays are written, too.
+        networks: sha256 of each feature's network; None or omitted if it has no network.
+        header: source of further keys: hashes (`recording_hashes`), settings, noise and arrays.
 
     Raises:
-        UsageError: the frames do not fit together.
+        UsageError: the frames are inconsistent.
         StoreError: the file cannot be written.
     """
     path = Path(path)

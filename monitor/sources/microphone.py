@@ -1,4 +1,4 @@
-"""A microphone, or any other sound input, as a live source; waits for a device that vanishes."""
+"""Microphones and other sound inputs as live sources."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from monitor.sources.base import BaseSource
 from monitor.types import Block, FloatArray, Gap
 
 DRIFT = 1e-3
-"""Seconds a second by which the two clocks may drift apart: ten times what bad crystals do."""
+"""Maximum drift between both clocks in seconds per second, ten times that of bad crystals."""
 
 
 class SoundClock:
@@ -45,7 +45,7 @@ class SoundClock:
         self._offset = None
 
     def wall(self, seconds: float) -> float | None:
-        """Return the wall clock at the end of that second of the stream; None before any sound."""
+        """Return the wall clock at this second of the stream; None before any audio."""
         return None if self._offset is None else self._offset + seconds
 
 
@@ -56,21 +56,21 @@ GAP_SECONDS = 1.0  # overflows come in bursts: one report per second
 
 
 class AudioQueue(BaseSource[Block | Gap]):
-    """A live source that a callback of your own audio library feeds.
+    """A live source that you feed, for example from the callback of an audio library.
 
-    `put` copies and returns, so it is safe in real-time callbacks. The monitor iterates in another
-    thread. Up to ``queue_seconds`` of audio can wait. Beyond that, new audio is dropped and the
-    stream continues with a gap ``"dropped"``, or ``"overflow"`` if your library reported the loss.
-    Blocks have at most about one second.
+    `put` copies samples and returns at once, so it is safe in real-time callbacks. The monitor
+    iterates in another thread. At most ``queue_seconds`` of audio can wait. Beyond that, new audio
+    is dropped, and the stream continues with a gap ``"dropped"``. If your library reported a loss,
+    the gap is ``"overflow"``. Blocks have at most about one second.
 
     Args:
         rate: samples per second.
         seconds: maximum length of the stream; None continues until `stop`.
-        queue_seconds: maximum of waiting audio, at least one second.
-        recording: number given to the blocks.
+        queue_seconds: maximum waiting audio, at least one second.
+        recording: index of the recording for its blocks.
         label: name in messages.
-        stalled_seconds: end after this time without audio; None waits for ever.
-        clock: wall seconds.
+        stalled_seconds: wall seconds without audio after which the stream ends; None never ends it.
+        clock: function that returns wall-clock seconds.
 
     Example:
         >>> with AudioQueue(16000) as queue:
@@ -109,16 +109,16 @@ class AudioQueue(BaseSource[Block | Gap]):
 
     @property
     def waiting_seconds(self) -> float:
-        """Audio that was put in and not yet taken."""
+        """Seconds of audio that wait to be read."""
         return (self._put - self._taken) / self.rate
 
     @property
     def taken_seconds(self) -> float:
-        """Audio that was taken."""
+        """Seconds of audio that were read."""
         return self._taken / self.rate
 
     def behind_seconds(self, seconds: float) -> float:
-        """Wall seconds since that second of the stream came; 0 before anything did."""
+        """Return the wall seconds since this second of the stream arrived; 0 before any audio."""
         wall = self._sounds.wall(seconds)
         return 0.0 if wall is None else max(0.0, self._clock() - wall)
 
@@ -147,12 +147,12 @@ class AudioQueue(BaseSource[Block | Gap]):
         self._queue.put(None)
 
     def close(self) -> None:
-        """Take no more audio."""
+        """Ignore further audio."""
         super().close()
         self.stop()
 
     def items(self) -> Iterator[Block | Gap]:
-        """Yield the audio put in, up to a second of it at a time."""
+        """Yield the queued audio in blocks of up to a second."""
         reports = _GapReports(self.rate)
         self._sounds, self.came = SoundClock(), self._clock()
         maximum = None if self.seconds is None else round(self.seconds * self.rate)
@@ -253,7 +253,7 @@ class _GapReports:
 
 LATENCY_SECONDS = 0.2  # PortAudio's buffer for delays; it calls about four times as often
 MIXED_CHANNELS = 2
-"""A sound server offers dozens of channels, a recording interface has unused ones."""
+"""Default number of channels to mix. Sound servers and interfaces offer many unused channels."""
 _UNAVAILABLE = -9985  # paDeviceUnavailable
 _LIST = "monitor doctor --devices lists them"
 _ANOTHER = f"choose another with --device ({_LIST})"
@@ -261,7 +261,7 @@ _ANOTHER = f"choose another with --device ({_LIST})"
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A sound device: its number with PortAudio (it changes as devices come and go), its format."""
+    """A sound device and its format. Its PortAudio number changes as devices come and go."""
 
     index: int
     name: str
@@ -286,7 +286,7 @@ def library() -> Any:
 
 
 _CALLS = threading.RLock()
-"""Held during calls of PortAudio, which is the process's and knows no threads."""
+"""Lock for calls of PortAudio, which is not thread-safe."""
 _opened: set[OpenedStream] = set()  # streams that a restart of PortAudio would break
 
 
@@ -305,7 +305,7 @@ def _portaudio(failure: str, advice: str) -> Iterator[Any]:
 
 
 def devices(kind: str = "input") -> list[Device]:
-    """List inputs or outputs, as PortAudio saw them when it was started or last rescanned."""
+    """List the inputs or outputs that PortAudio found at its start or last rescan."""
     with _portaudio("PortAudio fails", "see monitor doctor") as sound:
         hosts = sound.query_hostapis()
         chosen = sound.default.device[kind == "output"]
@@ -327,7 +327,7 @@ def devices(kind: str = "input") -> list[Device]:
 
 
 def choose(available: list[Device], wanted: str | int | None, kind: str = "input") -> Device:
-    """Choose a device by index, name or a part of it; UsageError unless one fits."""
+    """Choose a device by number, name or part of a name; UsageError unless exactly one fits."""
     if not available:
         plug_in = "plug in a microphone, or " if kind == "input" else ""
         raise SourceError(
@@ -350,7 +350,7 @@ def choose(available: list[Device], wanted: str | int | None, kind: str = "input
 
 
 class OpenedStream:
-    """An opened sound device, silent until started: what inputs and outputs share."""
+    """Base of opened inputs and outputs, silent until started."""
 
     def __init__(
         self, device: Device, kind: str, channels: int, latency_seconds: float, advice: str
@@ -371,7 +371,7 @@ class OpenedStream:
             _opened.add(self)
 
     def close(self) -> None:
-        """Release the device; nothing comes or goes any more."""
+        """Release the device."""
         self._closing = True
         with _CALLS:
             with suppress(library().PortAudioError):  # a device that has gone
@@ -408,7 +408,7 @@ class OpenedInput(OpenedStream):
         super().__init__(device, "input", channels, latency_seconds, _ANOTHER)
 
     def start(self, hear: Callable[[FloatArray, bool], None], ended: Callable[[], None]) -> None:
-        """Begin; ``hear`` is called in another thread, ``ended`` when the device has gone."""
+        """Start recording. Another thread calls ``hear``, and ``ended`` when the device is lost."""
         self._hear = hear
         self._begin(ended)
 
@@ -450,23 +450,23 @@ RETRY_SECONDS = 1.0
 
 
 class Microphone(BaseSource[Block | Gap]):
-    """A sound device, as blocks of at most one second without delay.
+    """A microphone or other sound input, as a live source.
 
-    The device is opened at its own rate. Its callback fills an `AudioQueue`, and the stream has
-    that queue's gaps. If the device is lost, the stream waits for it and continues with a gap
+    The device is opened at its own rate, and blocks have at most one second. The stream has the
+    gaps of an `AudioQueue`. If the device is lost, the stream waits for it and continues with a gap
     (``"device lost"``). If it does not return, the stream ends with that gap. Code that holds
-    Python's lock for longer than the sound card's buffer (0.2 s) makes it overflow.
+    Python's global lock for longer than the sound card's buffer (0.2 s) causes an overflow.
 
     Args:
-        device: a number, a name or part of one, as `monitor doctor --devices` lists them; None for
-            the default input.
+        device: number, name or part of a name, from `monitor doctor --devices`; None for the
+            default input.
         seconds: maximum length of the stream; None continues until ``stop``.
         channels: maximum number of channels to open; None for one or two.
-        reconnect_seconds: time to wait for a lost device.
-        queue_seconds: maximum of waiting audio.
+        reconnect_seconds: wall seconds to wait for a lost device.
+        queue_seconds: maximum waiting audio.
         report: called with a line of text when the device is lost and when it returns.
         clock: wall seconds.
-        system: access to devices; PortAudio's by default.
+        system: access to devices, PortAudio by default.
     """
 
     stream_info = StreamInfo(live=True)  # the channels are known once it is open
@@ -509,7 +509,7 @@ class Microphone(BaseSource[Block | Gap]):
         return 0.0 if self._queue is None else self._queue.behind_seconds(seconds - self._before)
 
     def open(self) -> None:
-        """Open the device now rather than at the first block, or raise as `open_input` does."""
+        """Open the device now instead of at the first block. Errors are those of `open_input`."""
         if self._input is None:
             self._input = self._system.opens(self._device, self._channels)
             self.label = self._input.name
@@ -535,7 +535,7 @@ class Microphone(BaseSource[Block | Gap]):
         return super().__enter__()
 
     def items(self) -> Iterator[Block | Gap]:
-        """Yield the device's audio; where the device vanishes, wait for it."""
+        """Yield the device's audio; wait for a lost device."""
         self._queue, self._before, self._heard = None, 0.0, 0.0
         recording = 0
         try:

@@ -1,4 +1,4 @@
-"""A recording of several people, split: each one's sound as a stream of its own, on one clock."""
+"""Recordings of several people, split into one stream per person."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class Diarised(SplitSource):
     joined and measured like a recording of this speaker alone.
 
     Args:
-        source: one recording, of audio.
-        turns: `Turns`, a file of them (`read_turns`), or any number of `Turn`.
+        source: one recording of audio.
+        turns: `Turns`, a file of turns (`read_turns`), or an iterable of `Turn`.
         start_seconds: start of the recording on the clock of the turns; None for the
             ``start_seconds`` of a `File`.
 
     Raises:
         SourceError: the turns cannot be read, or all are outside the recording.
-        UsageError: as `SplitSource`.
+        UsageError: as in `SplitSource`.
 
     Example:
         >>> from monitor.sources import Samples
@@ -120,12 +120,12 @@ MOST_DELAY_SECONDS = 60.0
 
 
 class LiveDiarised(SplitSource, WrappedLiveSource):
-    """A live source split by turns that come during the stream, as from a live diariser.
+    """A live source that is split by turns from a live diariser.
 
-    Audio waits in memory until it is ``delay_seconds`` old (at most 60). It is then given to the
-    single label of the turns received by that time. Later turns cause a gap ``"late turns"``. If
+    Audio waits in memory until it is ``delay_seconds`` old (at most 60). It is then assigned by the
+    turns received so far, if only one label speaks. Later turns cause a gap ``"late turns"``. If
     the turns end and the audio continues for a second, there is one gap ``"turns ended"``. Times of
-    turns refer to the received audio, from its first sample on.
+    turns count from the first sample of received audio.
     """
 
     source: LiveSource
@@ -159,7 +159,7 @@ class LiveDiarised(SplitSource, WrappedLiveSource):
         super().close()
 
     def split(self) -> Iterator[Sequence[Stretch] | Gap]:
-        """Yield each block's stretches by person, once it is old enough, and gaps."""
+        """Yield gaps, and the stretches of each block by person once the block is old enough."""
         waiting: deque[tuple[float, Block]] = deque()
         received, ended, is_reported = 0.0, math.inf, False
         for item in self:
@@ -278,9 +278,9 @@ def _end_of(begin: float, block: Block) -> float:
 
 
 class PerChannel(SplitSource):
-    """A recording with a person on each channel, as a call is recorded.
+    """A recording with one person per channel, such as a recorded call.
 
-    Each is measured as a recording of that channel alone; labels are ``"channel 1"`` and on.
+    Each channel is measured like a separate recording. Labels are ``"channel 1"`` and so on.
     """
 
     def __init__(self, source: Source) -> None:

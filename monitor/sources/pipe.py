@@ -1,7 +1,7 @@
-"""A WAV, or PCM without a header, from standard input as a source.
+"""`Pipe` reads a WAV, or PCM without a header, from standard input.
 
-Microsoft's RIFF/WAVE with WAVE_FORMAT_EXTENSIBLE (multimedia data standards, 1991 and 2001). A
-program that writes to a pipe cannot know the length and puts 0 or something huge there.
+The format is Microsoft's RIFF/WAVE with WAVE_FORMAT_EXTENSIBLE (multimedia data standards, 1991 and
+2001). Programs that write to a pipe do not know its length, and write 0 or a huge number.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from monitor.types import Block, FloatArray, Gap
 
 STREAMED_BYTES = 0x7FF0_0000  # this long or longer: written to a pipe, read to its end
 ENCODINGS = {"s16le": 2, "s24le": 3, "s32le": 4, "f32le": 4}
-"""Bytes a sample of each encoding understood."""
+"""Bytes per sample of each supported encoding."""
 _BY_FORMAT = {(1, 16): "s16le", (1, 24): "s24le", (1, 32): "s32le", (3, 32): "f32le"}
 _EXTENSIBLE = 0xFFFE
 _MAGICS = (b"RIFF", b"RF64")
@@ -38,7 +38,7 @@ _ADVICE = (
 
 @dataclass(frozen=True, slots=True)
 class WavHeader:
-    """Format of a WAV; ``data_bytes`` is None if they run to the end of the pipe."""
+    """Format of a WAV; ``data_bytes`` is None if samples continue to the end of the pipe."""
 
     rate: int
     channels: int
@@ -126,9 +126,9 @@ NOTHING_YET_SECONDS = 0.01
 
 
 class Pipe(BaseSource[Block | Gap]):
-    """A WAV or raw PCM from a stream that cannot be seeked in, as blocks of at most one second.
+    """A WAV or raw PCM from a stream without seeking, in blocks of at most one second.
 
-    Blocks come as soon as their bytes do. A last frame that is not whole is dropped.
+    A block is yielded as soon as its bytes arrive. An incomplete last frame is dropped.
 
     Args:
         stream: a binary stream, such as ``sys.stdin.buffer``.
@@ -136,7 +136,7 @@ class Pipe(BaseSource[Block | Gap]):
             a WAV.
 
     Raises:
-        SourceError: this is no WAV of a kind that is understood, or one of an absurd format.
+        SourceError: the stream is not a WAV of a supported kind, or has an absurd format.
         UsageError: ``raw`` is invalid.
     """
 
@@ -162,17 +162,17 @@ class Pipe(BaseSource[Block | Gap]):
 
     @property
     def seconds(self) -> float | None:
-        """Audio seconds promised by the header."""
+        """Audio seconds in the header; None if unknown."""
         if self._header.data_bytes is None:
             return None
         return self._header.data_bytes // self._header.frame_bytes / self.rate
 
     def provenance(self) -> tuple[Provenance, ...]:
-        """Return that the stream is standard input, which cannot be recognised again."""
+        """Return standard input as the recording, without hashes to recognise it."""
         return (Provenance("-", raw=self._raw),)
 
     def items(self) -> Iterator[Block | Gap]:
-        """Yield the blocks, as their bytes come."""
+        """Yield the blocks as their bytes arrive."""
         header = self._header
         while (yield from self._samples(header)):
             try:

@@ -1,7 +1,6 @@
-"""Registry of sources by name: `mic:` and other schemes, a file by its suffix, `-`.
+"""Registry of sources by name: `mic:` and other schemes, suffixes of files, and `-`.
 
-Everything that opens a source by name asks here: the commands, training, and the corpus, which
-takes the suffixes for recordings. One more kind of source is one call of `register`.
+Commands, training and corpora open all sources here. Call `register` to add a kind of source.
 """
 
 from __future__ import annotations
@@ -50,10 +49,11 @@ def register(
     """Register a kind of source by name, for the commands as well.
 
     Args:
-        name: a scheme (``"ws:"``) or a suffix (``".mka"``); one that is known is replaced.
-        opens: called with what the user wrote, without the scheme, and with the options.
-        options: keywords of `open_source` that it takes; others are refused.
-        frames: whether it gives ready-made frames instead of audio.
+        name: a scheme (``"ws:"``) or a suffix (``".mka"``). It replaces an existing one.
+        opens: function that opens a source. It gets the user's text without the scheme, and the
+            options.
+        options: keywords of `open_source` that the function accepts. Others are refused.
+        frames: whether the source has ready-made frames instead of audio.
 
     Example:
         >>> from monitor.sources import AudioQueue
@@ -73,12 +73,12 @@ def open_source(name: str | os.PathLike[str] | VirtualFile, **options: Any) -> S
         name: ``mic:`` or ``mic:NAME``, another scheme, ``-`` for standard input, or a file. A
             virtual file contains audio.
         **options: ``start_seconds`` and ``end_seconds`` for recordings, ``raw`` as (rate, channels,
-            encoding) for standard input, and those of `monitor.sources.Microphone` for ``mic:``.
-            None means not given.
+            encoding) for standard input, and the arguments of `monitor.sources.Microphone` for
+            ``mic:``. None omits an option.
 
     Raises:
-        SourceError: it cannot be opened.
-        UsageError: an option does not fit the kind of source.
+        SourceError: the source cannot be opened.
+        UsageError: an option does not fit this kind of source.
     """
     entry, target = _find_entry(name)
     used = {option: value for option, value in options.items() if value is not None}
@@ -90,7 +90,7 @@ def open_source(name: str | os.PathLike[str] | VirtualFile, **options: Any) -> S
 
 
 def open_live_source(name: str, **options: Any) -> LiveSource:
-    """Open a live source, as `open_source`; UsageError of a recording."""
+    """Open a live source, like `open_source`; UsageError for a recording."""
     source = open_source(name, **options)
     if not isinstance(source, LiveSource):
         raise UsageError(f"{source.label} is not live: use monitor replay")
@@ -104,7 +104,7 @@ def missing_members(
         *("__iter__", "__enter__"),
     ),
 ) -> str:
-    """Explain in one line what an object lacks to be a source; empty if nothing."""
+    """Name the attributes that an object lacks to be a source, in one line; empty if complete."""
     if is_array(source):
         return (
             "an array of samples needs its rate: sources.Samples(samples, rate=16_000) is a source"
@@ -119,16 +119,17 @@ def missing_members(
 
 
 def is_frames(name: str | os.PathLike[str] | VirtualFile) -> bool:
-    """Return whether a source has precomputed frames, by its name."""
+    """Return whether a source with this name has precomputed frames."""
     return _find_entry(name)[0].frames
 
 
 def recording_hashes(path: str | os.PathLike[str] | VirtualFile) -> tuple[str, ...]:
     """Compute the hashes of a recording; recordings with a common hash are the same.
 
-    The first hash is of the bytes. The second, for audio, is of rate, channels, frame count and the
-    first 30 s of samples at 16 bits. It recognises a WAV copy of a FLAC. Frames also have the
-    hashes of their recording if the header contains them. An excerpt has those of its recording.
+    The first hash covers the bytes. For audio, a second hash covers rate, channels, frame count and
+    the first 30 s of samples at 16 bits. It recognises a WAV copy of a FLAC. Frames also have the
+    hashes of their recording if the header contains them. An excerpt has the hashes of its whole
+    recording.
     """
     path = readable(path)
     if isinstance(path, Path) and is_frames(path):
@@ -142,7 +143,7 @@ def recording_hashes(path: str | os.PathLike[str] | VirtualFile) -> tuple[str, .
 
 
 def span_of(path: Readable) -> tuple[float, float] | None:
-    """Return the seconds of the recording that a file, or its frames, are of; None of all."""
+    """Return the part of its recording that a file or its frames cover, in seconds, or None."""
     if isinstance(path, VirtualFile):
         return path.span
     if not is_frames(path):
@@ -160,14 +161,14 @@ def provenance_of(
     start_seconds: float = 0.0,
     end_seconds: float | None = None,
 ) -> Provenance:
-    """Return the provenance of a file, which is read for its hashes."""
+    """Return the provenance of a file. It reads the file for its hashes."""
     path = readable(path)
     start_seconds, end_seconds = span_of(path) or (start_seconds, end_seconds)
     return Provenance(file_name(path.name), recording_hashes(path), start_seconds, end_seconds)
 
 
 def recording_suffixes() -> frozenset[str]:
-    """Return suffixes of files that count as recordings in a folder."""
+    """Return the suffixes of recordings."""
     return frozenset(name for name in _ENTRIES if name.startswith("."))
 
 

@@ -15,7 +15,7 @@ from monitor.errors import StoreError, UsageError
 from monitor.features.framing import join_tracks
 from monitor.kinds import FeatureSpec
 from monitor.maths.scores import AnySketch
-from monitor.stream.repeats import Correction
+from monitor.stream.repeat_gate import Correction
 from monitor.stream.totals import FeatureTotals, Moments, RunningTotals, TotalsState
 from monitor.types import (
     TICKS_PER_SECOND,

@@ -9,7 +9,7 @@ import numpy as np
 
 from monitor.kinds import FeatureSpec
 from monitor.stream.accumulator import AccumulatorState, FrameAccumulator
-from monitor.stream.repeats import Correction
+from monitor.stream.repeat_gate import Correction
 from monitor.stream.totals import FeatureTotals
 from monitor.types import TICKS_PER_SECOND, AnyArray
 

@@ -1,4 +1,4 @@
-"""The streaming monitor: audio or frames in, readings out."""
+"""`Monitor` turns a stream of audio or frames into readings."""
 
 from __future__ import annotations
 
@@ -31,37 +31,36 @@ from monitor.types import AnyArray, Block, Frames, Item, Notice, Tracks, Words
 
 
 class Monitor:
-    """Monitor of one voice: how many bits of identity it has disclosed, second by second.
+    """Measure, second by second, how many bits of identity one voice has disclosed.
 
-    A monitor processes one stream, from a source (`stream`) or block by block (`push`, `finish`).
-    After `reset` it processes another.
+    A monitor processes one stream, either from a source (`stream`) or block by block (`push`,
+    `finish`). Call `reset` before another stream.
 
     Args:
         population: the N enrolled speakers, with rank models. A `Plan` replaces all arguments.
-        features: names, or features of your own, or a `FeatureSpec` for one with ready-made frames
-            beside audio. None takes all features that can be computed here and have a common rank
-            model in the population.
-        watch: the enrolled speaker to follow. The headline is then the evidence, if the population
-            has a rank model of it. Without a watched speaker it is the attacker's confidence, which
-            assumes that the speaker is enrolled.
+        features: names or custom features. Use a `FeatureSpec` for ready-made frames beside audio.
+            None chooses all features that can be computed here and share a rank model.
+        watch: the enrolled speaker to watch. ``bits`` are then the evidence, if the population is
+            calibrated for it. Without a watched speaker they are the attacker's confidence, which
+            assumes that an enrolled person speaks.
         step_seconds: audio seconds from one reading to the next, a multiple of 0.01.
-        on_change: what to do when another person, or channel, takes over. ``"ignore"`` does not
-            look for it. ``"note"`` reports it and continues. ``"reset"`` restarts the evidence and
-            keeps the peak. ``"split"`` starts another stream, with its own peak.
-        session: of the rank model: ``"same"`` if the templates come from another part of this
-            very recording, otherwise ``"cross"``. None decides by a source's recordings (`fit_to`),
-            and is ``"cross"`` for pushed blocks.
-        setup: from where features are made.
-        settings: rarer ones.
+        on_change: response when another person speaks, or the channel changes. ``"ignore"`` does
+            not detect changes. ``"note"`` reports a change and continues. ``"reset"`` restarts the
+            evidence and keeps the peak. ``"split"`` starts another stream, with its own peak.
+        session: ``"same"`` if the templates come from another part of the same recording, otherwise
+            ``"cross"``. It selects the rank model. None lets `fit_to` choose by the source's
+            recordings; pushed blocks are then ``"cross"``.
+        setup: files and networks of the features.
+        settings: rarer settings.
 
     Attributes:
-        plan (Plan): what is measured, of whom, against whom.
-        skipped_features: features of the population that cannot be computed of this stream.
-        noise: noise that was added to the embeddings, as the source reports it; empty if none was.
-        recordings (Recordings): of the stream so far.
-        conditions (StreamConditions): of the stream so far.
-        coverage (WordCoverage | None): where words come.
-        noticed (list[Notice]): the notices that arose on the stream so far, in order.
+        plan (Plan): all choices made before the stream.
+        skipped_features: unused features of the population, except superseded ones.
+        noise: noise in the source's embeddings, such as ``"laplace:15"``; empty without noise.
+        recordings (Recordings): recordings of the stream so far.
+        conditions (StreamConditions): sound conditions of the stream so far.
+        coverage (WordCoverage | None): fit of words to speech; None if the stream has no words.
+        noticed (list[Notice]): notices about the stream so far, in order.
 
     Example:
         >>> import numpy as np
@@ -110,8 +109,8 @@ class Monitor:
     ) -> Self:
         """Create a monitor for the contents of an opened source; other arguments as in `Monitor`.
 
-        If ``features`` is None, ready-made frames give the largest possible set, and words beside
-        audio are processed too.
+        If ``features`` is None, ready-made frames give the largest set of features that has a rank
+        model. Words beside audio are then used, too.
         """
         models = settings.get_rank_models(population)
         features, candidates = choose_features_of(source, population, features, models, setup)
@@ -139,7 +138,7 @@ class Monitor:
         self.noise, self.coverage = info.noise, self._stream.intake.coverage
 
     def configuration(self) -> dict[str, object]:
-        """Return JSON-able settings; a run is resumed only with equal ones."""
+        """Return the settings as JSON values. A run can only be resumed with equal settings."""
         return self.plan.configuration()
 
     def prefer_closed_set(self) -> None:
@@ -151,16 +150,17 @@ class Monitor:
     def false_alarms(
         self, field: str, rate: float = 0.05, horizon_seconds: float = 600.0
     ) -> FalseAlarms:
-        """Return the threshold that at most a fraction q of other people's whole streams exceeds.
+        """Return a threshold that other people's streams exceed at most at a given rate.
 
-        For `alerts.Conformal`. It uses the maxima of other people's calibration streams of
-        ``horizon_seconds``, under the rank model in use, without the watched speaker. UsageError if
-        calibration does not cover this field, length or rate.
+        `alerts.Conformal` uses this threshold. At most a fraction ``rate`` of other people's whole
+        streams exceeds it. The threshold comes from calibration streams of ``horizon_seconds`` by
+        people other than the watched speaker. UsageError if calibration does not cover this field,
+        length or rate.
         """
         return self.plan.false_alarms(field, rate, horizon_seconds)
 
     def most_bits(self, field: str) -> float:
-        """Return a bound on a field of readings, or on its lower limit; infinity where unknown."""
+        """Return the largest possible value of a bits field of readings; infinity if unknown."""
         return self.plan.most_bits(field)
 
     def reset(self) -> None:
@@ -174,22 +174,23 @@ class Monitor:
     ) -> Monitor:
         """Create an unused monitor with the same settings for the same voice.
 
-        It continues from the same earlier streams, and names no bystanders. ``population`` has
-        other templates of the same people, with rank models; None for the same.
+        The new monitor names no bystanders. ``population`` has other templates of the same people,
+        with rank models. With None, templates stay the same, and totals of earlier streams carry
+        over.
         """
         plan = self.plan.again(population)
         return Monitor(replace(plan, step_seconds=step_seconds or self.step_seconds))
 
     def twin(self, population: Population | None = None) -> tuple[Monitor, CopiedChanges]:
-        """Create a `fresh` monitor for the same voice in another guise.
+        """Create a `fresh` monitor for another version of the same voice, such as a protected one.
 
-        Changes of speaker are copied to it, by the second value.
+        The second value copies changes of speaker to the new monitor.
         """
         changes = CopiedChanges(self.on_change)
         return Monitor(replace(self.plan.again(population), copied_changes=changes)), changes
 
     def create_sibling(self) -> Monitor:
-        """Create a monitor of another voice in the same recording, sharing what was prepared."""
+        """Create a monitor for another voice in the same recording, with shared templates."""
         if not self.front_end.by_name:
             raise UsageError("custom features support one voice only: name built-in features")
         return Monitor(replace(self.plan, carried=None, peak_bits=0.0))
@@ -219,7 +220,7 @@ class Monitor:
 
     @property
     def core(self) -> Stream:
-        """The stream itself, for a pool that processes many."""
+        """The stream itself, for pools."""
         return self._stream
 
     @property
@@ -244,10 +245,10 @@ class Monitor:
 
     @property
     def totals(self) -> FeatureTotals:
-        """Totals of this voice, with those that the stream began with.
+        """Totals of this voice, including the totals that the stream started with.
 
-        For a watched speaker, these are the totals behind the last reading: stretches of another
-        voice are left out (``on_change="note"``).
+        With ``on_change="note"`` and a watched speaker, stretches of other voices are excluded, as
+        in the last reading.
         """
         return self._stream.totals
 
@@ -255,13 +256,13 @@ class Monitor:
     def most_revealing(self) -> tuple[float, float] | None:
         """Bits of the most revealing 1.5 s of speech, and the second at which it ends.
 
-        None where no other voice is looked for (`MonitorSettings.second_voice`), and before any.
+        None without a search for other voices (`MonitorSettings.second_voice`), and before 1.5 s.
         """
         return self._stream.most_revealing
 
     @property
     def own_totals(self) -> FeatureTotals:
-        """Totals of this stream alone; with ``on_change`` reset or split, since the change."""
+        """Totals of this stream alone; since the last change if ``on_change`` is reset or split."""
         return self._stream.evidence.without_carried(self.totals)
 
     @property
@@ -285,13 +286,13 @@ class Monitor:
     ) -> Iterator[Reading]:
         """Process a source to its end, with the rank model that `fit_to` chooses for it.
 
-        Yields a reading every ``step_seconds`` of audio, and one at the end for the rest.
+        Yields a reading every ``step_seconds`` of audio, and a last reading for the remainder.
 
         Args:
             source: a source, the name of one (`monitor.sources.open_source`), or samples
                 (`monitor.sources.Samples`).
-            rate: samples per second, of an array of samples.
-            allow_overlap: measure audio that was enrolled, too; its figures are far too high.
+            rate: samples per second, if ``source`` is an array of samples.
+            allow_overlap: accept enrolled audio. Its figures are far too high.
         """
         for event in self.events(source, rate=rate, allow_overlap=allow_overlap):
             if isinstance(event, Reading):
@@ -304,7 +305,7 @@ class Monitor:
         rate: float | str | None = None,
         allow_overlap: bool = False,
     ) -> Iterator[Event]:
-        """Yield losses, notices and changes too, between the readings of ``stream``."""
+        """Yield the readings of ``stream``, with gaps, notices and changes between them."""
         audio = samples_or_source(source, rate)
         if isinstance(audio, str | os.PathLike):
             with open_source(audio) as opened:
@@ -319,11 +320,12 @@ class Monitor:
         log_notices(recording_notices(self, self._labels))
 
     def fit_to(self, source: Source, *, allow_overlap: bool = False) -> None:
-        """Refuse a source that does not fit, and choose the rank model by its recordings.
+        """Check that a source fits, and choose the rank model by its recordings.
 
-        OverlapError for enrolled audio. UsageError for incompatible frames, or if the stream has
-        begun under another rank model. Another part of an enrolled recording gets the same-session
-        rank model (docs/method.md section 4), unless the monitor's kind of session is fixed.
+        If the source is another part of an enrolled recording, the same-session rank model is
+        chosen (docs/method.md section 4), unless ``session`` is fixed. OverlapError if the source
+        is enrolled audio. UsageError if frames are incompatible, or the stream has begun under
+        another rank model.
         """
         parts = [recording for recording in source.provenance() or () if recording.hashes]
         session = session_of(self.population, parts, allow_overlap=allow_overlap)
@@ -343,19 +345,19 @@ class Monitor:
         return self._stream.listen(source)
 
     def take(self, item: Item | None) -> Iterator[Event]:
-        """Process one more item, as `listen`; None ends the stream."""
+        """Process one more item and yield its events; None ends the stream."""
         return self._stream.end() if item is None else self._stream.push(item)
 
     def push(self, block: Block | Frames | Words | Tracks) -> list[Reading]:
-        """Process one more block of any length, or words or tracks, which must precede their block.
+        """Process a block of any length. Words and tracks must be pushed before their block.
 
-        Returns the readings that fell due. Raises SourceError or UsageError, and leaves the stream
-        unchanged, if the block is invalid, has another clock, or follows the end.
+        Returns the readings that are now due. SourceError or UsageError if the block is invalid,
+        has another clock, or follows the end; the stream is then unchanged.
         """
         return self._collect(self._stream.alone(self._stream.push(block)))
 
     def finish(self) -> list[Reading]:
-        """End the stream; return a reading of the audio after the last one, if there was any."""
+        """End the stream; return a last reading if audio followed the previous reading."""
         if self._stream.is_over:
             return []
         readings = self._collect(self._stream.alone(self._stream.end()))
@@ -369,14 +371,14 @@ class Monitor:
         return held + [event for event in _log_events(events) if isinstance(event, Reading)]
 
     def create_block_reader(self) -> BlocksToTicks:
-        """Create what computes frames of the stream's audio."""
+        """Create a converter of the stream's audio to frames."""
         return self._stream.intake.create_block_reader()
 
     def snapshot(self) -> bytes:
-        """Return the running stream as bytes without audio, which `resume` continues elsewhere.
+        """Return the stream's state as bytes without audio; `resume` continues it elsewhere.
 
-        UsageError if the stream cannot move, because of custom features or words beside the audio.
-        Readings that fall due are returned by the next `push`.
+        The next `push` returns readings that became due. UsageError if the stream cannot move,
+        because of custom features or words beside the audio.
         """
         from monitor.stream.snapshot import take_snapshot  # brings all features
 
@@ -386,8 +388,8 @@ class Monitor:
     def resume(self, snapshot: bytes) -> float:
         """Continue a `snapshot`, in an unused monitor with the same settings.
 
-        Returns the seconds of audio in it. Push the audio after it. StoreError if the bytes are
-        damaged, or of another version, population or settings.
+        Returns the seconds of audio in the snapshot. Push the audio that follows. StoreError if the
+        bytes are damaged, or of another version, population or settings.
         """
         from monitor.stream.snapshot import resume_snapshot
 
@@ -398,11 +400,11 @@ class Monitor:
             raise
 
     def state(self) -> tuple[StreamState, dict[str, AnyArray]]:
-        """Return everything needed to resume after the last reading: plain values and arrays."""
+        """Return the state after the last reading, as plain values and arrays."""
         return self._stream.state()
 
     def restore(self, plain: StreamState, arrays: Mapping[str, AnyArray]) -> None:
-        """Restore a ``state``; the stream must then be fed from its first sample again."""
+        """Restore a ``state``. Then push the stream again, from its first sample."""
         info = self._stream.info
         self._begin(replace(self.plan, carried=None, peak_bits=0.0), self.front_end)
         self._expect(info)

@@ -1,4 +1,4 @@
-"""Several people in one recording: a monitor each, side by side on the recording's clock."""
+"""Several people in one recording, with one monitor per person."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from monitor.stream.totals import FeatureTotals
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Gap, Notice
 
 LEAST_SECONDS = 1.0
-"""Least seconds of a person alone. With less there is no monitor and no figure."""
+"""Minimum seconds in which a person speaks alone. A person with less is not measured."""
 STRETCH_SECONDS = 5.0
 """Seconds of speech in a stretch; the purity of a label is judged by stretches."""
 _MOST_STRETCHES = 256
 _ALL_STRETCHES = 2048
-"""Most of all voices together. With more than eight, each keeps fewer, which bounds memory."""
+"""Maximum stretches of all voices together. More than eight voices keep fewer each."""
 _LEAST_STRETCHES = 8
 _MOST_PIECES = 4096
 _HALF_SECONDS = 25.0
-"""Least seconds of speech in each half of a label, to judge whether both are one voice."""
+"""Minimum seconds of speech in each half of a label, to compare the voices of both halves."""
 _MOST_COMPARED = 32
 
 
@@ -51,16 +51,18 @@ class Person:
 
     Attributes:
         label: name of the voice in the turns.
-        person: the enrolled person that it is matched to, one to one; None if it matches no one.
-        probability: that the match is right, given that the others are; None without speech.
-        enrolled: probability that it is one of the enrolled at all; None if unknown.
-        seconds: of the turns, in which only this voice speaks; None if unknown (channels).
-        overlap_seconds: of the turns, excluded because another voice speaks too.
+        person: the enrolled person who matches this voice; None without a match. No two voices
+            match the same person.
+        probability: probability that this match is right if all other matches are; None without
+            speech.
+        enrolled: probability that this person is enrolled at all; None if unknown.
+        seconds: seconds of turns in which only this voice speaks; None if unknown, as for channels.
+        overlap_seconds: excluded seconds of turns, in which another voice speaks too.
         watch: the watched speaker that ``reading`` is about; None if no speaker is watched.
-        reading: the last one; None without speech.
-        purity: share of the speech, by stretches of `STRETCH_SECONDS`, that is more like the rest
-            of this label than like any other; None if unknown.
-        changes: how often the voice seemed to change.
+        reading: the last reading; None without speech.
+        purity: fraction of this label's speech that fits this label better than any other; None if
+            unknown. It is judged in stretches of `STRETCH_SECONDS`.
+        changes: number of apparent voice changes.
     """
 
     label: str
@@ -75,7 +77,7 @@ class Person:
     changes: int
 
     def row(self, alerts: Sequence[float]) -> PersonEnd:
-        """Return their row of the end; figures are of the last reading, ``alerts`` in seconds."""
+        """Return this person's row of the ``end`` record; ``alerts`` has their seconds."""
         last = self.reading
         figures = ("bits", "bits_low", "bits_high", "headline", "at_least", "peak_bits")
         return PersonEnd(
@@ -97,23 +99,23 @@ class Person:
 
 
 class MultiSpeakerMonitor:
-    """Monitors of the voices of a recording, each measured as if it were alone.
+    """Monitors of all voices in a recording, each measured as if it were alone.
 
-    A voice's figures are those of a recording in which its stretches are joined; its times are
-    those of the whole recording. Each voice has a monitor for each of the ``monitors``, which
-    differ in whom they watch. Features are computed once, and what is prepared of the population is
-    shared.
+    A voice's figures equal those of a recording of its joined stretches. Its times are those of the
+    whole recording. Each voice gets its own copy of each of the ``monitors``, which watch different
+    people. Features are computed once per voice, and all monitors share the prepared templates.
 
     Args:
-        source: the recording, split.
-        monitors: fresh, and asked about the source (`Monitor.fit_to`): templates for each voice's.
+        source: the recording, split by person.
+        monitors: unused monitors, after `Monitor.fit_to` with this source. They serve as models for
+            each voice's monitors.
 
     Attributes:
-        seconds: of the recording, so far.
-        watched: who is watched, where several are.
+        seconds: processed seconds of the recording.
+        watched: the watched people; empty unless there are several.
 
     Raises:
-        UsageError: two monitors watch the same person, or one of several watches none.
+        UsageError: two monitors watch the same person, or one of several monitors watches no one.
 
     Example:
         >>> from monitor import Population
@@ -157,7 +159,7 @@ class MultiSpeakerMonitor:
         return notices
 
     def listen(self, source: SplitSource) -> Iterator[Event]:
-        """Yield events, in order within each block of the recording."""
+        """Yield events, in time order within each block of the recording."""
         for item in source.split():
             if isinstance(item, Gap):
                 yield GapEvent.from_gap(self.seconds, item, source.label)
@@ -247,7 +249,7 @@ class MultiSpeakerMonitor:
         }
 
     def complete_start(self, start: RunStart) -> RunStart:
-        """Add the voices, and who is watched."""
+        """Add the voices and the watched people."""
         source = self._source
         people = map(PersonStart, source.people, source.alone_seconds())
         start = replace(start, people=tuple(people))
@@ -258,7 +260,7 @@ class MultiSpeakerMonitor:
     def complete_end(
         self, end: RunEnd, people: Sequence[Person], raised: Mapping[str, Sequence[float]]
     ) -> RunEnd:
-        """Add one row per person; ``raised`` has seconds of alerts by label."""
+        """Add one row per person; ``raised`` has the seconds of alerts by label."""
         last = max((person.reading for person in people), key=_bits)
         return replace(
             end,

@@ -1,4 +1,4 @@
-"""The plan of a stream: every choice that is made before the first block."""
+"""`Plan` holds all choices made before the first block of a stream."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from monitor.stream.intake import Intake
 from monitor.stream.observers import Observers
 from monitor.stream.posterior import Bystanders
 from monitor.stream.reading_builder import ReadingBuilder
-from monitor.stream.repeats import RepeatFinder, RepeatGate
+from monitor.stream.repeat_gate import RepeatGate
+from monitor.stream.repeats import RepeatFinder
 from monitor.stream.second_voice import SecondVoice
 from monitor.stream.segments import SpeakerSegments
 from monitor.stream.speaker_changes import (
@@ -46,22 +47,22 @@ from monitor.types import TICKS_PER_SECOND
 
 @dataclass(frozen=True, slots=True)
 class MonitorSettings(AttackerSettings):
-    """Rarer settings of a `Monitor`; UsageError if they make no sense.
+    """Rarer settings of a `Monitor`; UsageError if invalid.
 
     Attributes:
-        top: how many of the most probable speakers a reading names.
-        among: sizes of crowds in which to give the evidence, each at least N; None for the N
-            enrolled and a million.
+        top: number of most probable speakers that a reading names.
+        among: crowd sizes for which a reading reports bits, each at least N. None is N and a
+            million.
         enrolled_prior: probability, before any speech, that one of the N speaks.
         channel: the channel to process, counted from 1; None mixes all of them.
-        bystanders: name all enrolled people, but the watched speaker, with a probability above this
-            level in the largest of these crowds; None names no one.
-        template_seconds: D to cut all templates to; None for their common length, or the watched
-            speaker's where that is shorter.
-        rank_models: rank models to use instead of the population's own.
-        second_voice: look for another voice that takes turns with the watched one. It needs
-            evidence and an embedding. None looks unless the network is the user's, with which
-            everything takes about three times as long.
+        bystanders: minimum probability at which to name an enrolled person other than the watched
+            speaker, in the largest crowd of ``among``. None names no one.
+        template_seconds: common length D to which all templates are cut. None chooses the length
+            that most templates reach, or the watched speaker's if shorter.
+        rank_models: replacement for the population's rank models.
+        second_voice: whether to search for another voice that takes turns with the watched one. The
+            search needs evidence and an embedding. With your own network, it makes a monitor about
+            three times slower. None searches, except with your own network.
     """
 
     channel: int | None = None
@@ -87,22 +88,23 @@ DEFAULTS = MonitorSettings()
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Plan of a stream: what is measured, of whom, against whom, and what came before.
+    """Choices made before a stream, and the totals of earlier streams.
 
-    A plan for another stream is made by `dataclasses.replace`. It shares the attacker with its
+    `dataclasses.replace` makes a plan for another stream, which shares the attacker and its
     prepared templates.
 
     Attributes:
-        population, watch, step_seconds, on_change, setup, settings: as of `Monitor`.
-        attacker: the modelled listener.
-        landmarks: of the recordings that were enrolled.
-        session: the kind of session that the rank model was asked for.
-        by_source: whether the source decides on that.
-        own_features: features that are not the program's.
-        skipped_features: those of the population that cannot be computed of the stream.
-        closed_set: whether the closed-set figure is the headline, evidence or not.
+        population, watch, step_seconds, on_change, setup, settings: as in `Monitor`.
+        attacker: the modelled attacker.
+        landmarks: landmarks of the enrolled recordings.
+        session: requested session of the rank model, ``"same"`` or ``"cross"``.
+        by_source: whether the source may change ``session``.
+        own_features: custom features.
+        skipped_features: unused features of the population, except superseded ones.
+        closed_set: whether the headline is the closed-set figure even if there is evidence.
         carried, peak_bits: totals and peak of earlier streams of the same voice.
-        copied_changes: changes of another monitor of the same voice, instead of a look of its own.
+        copied_changes: speaker changes from another monitor of the same voice, which replace
+            detection.
     """
 
     population: Population
@@ -134,7 +136,7 @@ class Plan:
         setup: FeatureSetup,
         settings: MonitorSettings,
     ) -> Plan:
-        """Choose features and attacker; arguments as of `Monitor`."""
+        """Choose features and attacker; arguments as in `Monitor`."""
         _count_step_ticks(step_seconds)
         if on_change not in ON_CHANGE:
             raise UsageError(f"on_change={on_change!r} must be one of {', '.join(ON_CHANGE)}")
@@ -152,7 +154,7 @@ class Plan:
         return cls(population, attacker, landmarks, *chosen).skipping(candidates)
 
     def skipping(self, candidates: Iterable[str]) -> Plan:
-        """Note those candidates that are not used, and that no feature in use does better."""
+        """Record unused candidates, except those that a feature in use supersedes."""
         unused = [name for name in candidates if name not in self.features]
         skipped = tuple(name for name in unused if not superseded(name, self.features))
         return replace(self, skipped_features=skipped)
@@ -169,19 +171,19 @@ class Plan:
 
     @cached_property
     def bystanders(self) -> Bystanders | None:
-        """Finder of bystanders; None unless they are asked for. UsageError without evidence."""
+        """Finder of bystanders; None unless requested. UsageError without evidence."""
         level = self.settings.bystanders
         return None if level is None else self.attacker.create_bystanders(level)
 
     @cached_property
     def fingerprint(self) -> dict[str, str]:
-        """Hashes of population and rank model: equal ones, equal figures."""
+        """Hashes of population and rank model. Equal hashes give equal figures."""
         models = self.attacker.rank_model, self.attacker.evidence_model
         return {"population": self.population.fingerprint(), "rank_model": _hash_models(*models)}
 
     @property
     def mismatched(self) -> bool:
-        """True where the rank model is of other people than those enrolled."""
+        """True if the rank model was calibrated on other people than the enrolled ones."""
         has_own_models = self.settings.rank_models is not None
         return (
             self.population.mismatched
@@ -196,7 +198,7 @@ class Plan:
         return "evidence" if evidence and not self.closed_set else "closed-set"
 
     def configuration(self) -> dict[str, object]:
-        """Return JSON-able settings; a run is resumed only with equal ones."""
+        """Return the settings as JSON values. A run can only be resumed with equal settings."""
         settings = self.settings
         return {
             "among": None if settings.among is None else list(settings.among),
@@ -209,12 +211,12 @@ class Plan:
         }
 
     def most_bits(self, field: str) -> float:
-        """Return a bound on a field of readings, or on its lower limit; infinity where unknown."""
+        """Return the largest possible value of a bits field of readings; infinity if unknown."""
         name = field.removesuffix("_low")
         return self.attacker.most_bits(HEADLINES[self.headline] if name == "bits" else name)
 
     def false_alarms(self, field: str, rate: float, horizon_seconds: float) -> FalseAlarms:
-        """Return a threshold; as of `Monitor`."""
+        """Return a threshold, as `Monitor.false_alarms` does."""
         alarms = false_alarms(
             self.rank_models,
             self.features,
@@ -228,7 +230,7 @@ class Plan:
         return replace(alarms, most_bits=self.most_bits(field))
 
     def for_session(self, session: str) -> Plan:
-        """Return the plan for that kind of session, where the source decides on it."""
+        """Return the plan for this session if the source may choose, otherwise the same plan."""
         if not self.by_source or session == self.session:
             return self
         attacker = _create_attacker(
@@ -237,9 +239,9 @@ class Plan:
         return replace(self, session=session, attacker=attacker)
 
     def again(self, population: Population | None = None) -> Plan:
-        """Return the plan for another stream of the same voice, which names no bystanders.
+        """Return a plan for another stream of the same voice, without bystanders.
 
-        ``population`` has other templates of the same people; None for the same.
+        ``population`` has other templates of the same people; None keeps these.
         """
         settings = replace(self.settings, bystanders=None)
         if population is None:
@@ -251,11 +253,11 @@ class Plan:
         return replace(plan, closed_set=self.closed_set)
 
     def create_front_end(self) -> FrontEnd:
-        """Create the features; UsageError where one does not fit the templates."""
+        """Create the features; UsageError if a feature does not fit the templates."""
         return FrontEnd(self.population, self.features, self.own_features, self.setup)
 
     def begin(self, front_end: FrontEnd) -> Stream:
-        """Begin a stream with features of its own, made by `create_front_end`."""
+        """Begin a stream with its own features, made by `create_front_end`."""
         specs = {name: self.population.features[name].spec for name in self.features}
         follows = self.on_change != "ignore"
         evidence = Evidence(specs, ("channel",) if follows else ())

@@ -52,7 +52,8 @@ from monitor.stream.intake import Intake
 from monitor.stream.observers import Observers
 from monitor.stream.plan import Plan
 from monitor.stream.reading_builder import ReadingBuilder
-from monitor.stream.repeats import Correction, FrameChange, FrameLog, RepeatFinder, RepeatGate
+from monitor.stream.repeat_gate import Correction, FrameChange, FrameLog, RepeatGate
+from monitor.stream.repeats import RepeatFinder
 from monitor.stream.second_voice import Mixture, SecondVoice, Turns
 from monitor.stream.segments import SpeakerSegments
 from monitor.stream.speaker_changes import ChangeDetector, Recordings, SpeakerChanges

@@ -26,7 +26,8 @@ from monitor.stream.evidence import Evidence
 from monitor.stream.intake import Intake
 from monitor.stream.observers import Observers
 from monitor.stream.reading_builder import ReadingBuilder, answer
-from monitor.stream.repeats import RECALLED_TICKS, Decision
+from monitor.stream.repeat_gate import RECALLED_TICKS
+from monitor.stream.repeats import Decision
 from monitor.stream.totals import FeatureTotals, Moments
 from monitor.stream.word_coverage import WordCoverage
 from monitor.types import (

@@ -1,4 +1,4 @@
-"""Templates of the speakers of a corpus, and the models that turn ranks among them into bits."""
+"""Enrolment of a corpus, and calibration of the rank models that turn ranks into bits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learn rank models from a corpus (docs/method.md sections 3 to 5)."""
+"""`calibrate` fits rank models to a corpus (docs/method.md sections 3 to 5)."""
 
 from __future__ import annotations
 
@@ -56,23 +56,25 @@ class CalibrationSettings:
     """Lengths, fits and background speakers of a calibration.
 
     Attributes:
-        lengths: T, speech seconds, multiples of 0.1 s.
-        template_lengths: D, speech seconds, likewise.
-        similarities: by feature; the default of its kind where left out.
-        sets: of features that get a rank model. None: of up to three features every set, of more
-            each and all.
-        trained: by feature, speakers in its network's training data. Their tests do not count in a
-            rank model with that feature, but their templates are candidates.
-        other_voices: more people, of another corpus, with the same features. They count for
-            likelihood ratios, compared with each other alone, and for no ranks; none is named.
-        replicates: resamples of speakers kept with the rank model.
-        trials: tests of each speaker in each cell.
-        seed: of resamples and permutations.
-        prior: population with the prior rank models. They count as at least twenty speakers, and
-            fade as own speakers are added. None: learn from these voices alone, which on few
-            speakers can claim far too much.
-        cohort: background speakers, none of them among the voices, for likelihood ratios of the
-            features that both have, made by the same networks. None: no likelihood ratios.
+        lengths: stream lengths T in speech seconds, multiples of 0.1.
+        template_lengths: template lengths D in speech seconds, multiples of 0.1.
+        similarities: similarity by feature. Other features use the default of their kind.
+        sets: sets of features that get a rank model. None makes all sets if there are at most three
+            features, otherwise each feature and all together.
+        trained: speakers in the training data of a feature's network, by feature. Their trials do
+            not count in rank models with this feature. Their templates remain candidates.
+        other_voices: further speakers from another corpus, with the same features. They are
+            compared only with each other, for likelihood ratios and not for ranks. The result does
+            not name them.
+        replicates: resamples of speakers, for intervals.
+        trials: trials of each speaker in each cell.
+        seed: seed of resamples and permutations.
+        prior: population with prior rank models. They count as at least twenty speakers, and matter
+            less with more speakers of your own. None uses these voices alone. With few speakers,
+            that can overstate disclosure greatly.
+        cohort: background speakers for likelihood ratios, made by the same networks, and none of
+            them among the voices. Only features of the cohort get likelihood ratios. None: no
+            likelihood ratios.
     """
 
     lengths: Sequence[float] = LENGTHS
@@ -108,28 +110,29 @@ def calibrate(
     jobs: int | None = None,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Calibration:
-    """Fit a rank model for every feature, and for features together, on the grid of lengths.
+    """Fit rank models for single features and for sets of features, on a grid of lengths.
 
     Args:
-        voices: the result of ``enrol``. Its corpus is extracted again with the same features, and
-            the rank models include impostors' maxima among those enrolled. Or a corpus, or its
-            path, which is extracted here. Or calibration speech, from ``collect``.
-        specs: specs of the features' frames, from ``collect``, otherwise None.
+        voices: the result of `enrol`, a corpus, the path of a corpus, or calibration speech from
+            `collect`. The corpus of an enrolment is extracted again with the same features, and the
+            rank models include impostors' maxima among the enrolled.
+        specs: specs of the features' frames, only for speech from `collect`.
         settings: None for the default settings.
-        features: names of a corpus's features; None for those of ``collect``.
-        setup: sources for features of a corpus. An enrolment keeps its own.
-        alarms: enrolled people. The rank models then record how high other people's streams get
-            among them, for `Monitor.false_alarms` (docs/alarms.md). None for those of an enrolment;
-            without one the maxima are omitted.
-        jobs: threads; None for one per core. The result does not depend on it.
-        progress: called with cells done and cells in all.
+        features: features to extract from a corpus, as in `collect`.
+        setup: files and networks of a corpus's features. An enrolment keeps its own.
+        alarms: enrolled people among whom to measure the maxima of other people's streams, for
+            `Monitor.false_alarms` (docs/alarms.md). None uses the people of an enrolment; without
+            an enrolment, there are no maxima.
+        jobs: number of threads; None for one per core. The result does not depend on it.
+        progress: called with the numbers of finished cells and of all cells.
 
     Returns:
-        the argument of `Population.calibrated`; for an enrolment, its ``population`` is calibrated.
+        the rank models, for `Population.calibrated`. After an enrolment, ``population`` is the
+            calibrated population.
 
     Raises:
-        CalibrationError: there are fewer than 10 speakers, or fewer on whom no network was trained,
-            or too little of their speech for any cell.
+        CalibrationError: there are fewer than 10 speakers outside the networks' training data, or
+            they have too little speech for any cell.
     """
     settings = settings or CalibrationSettings()
     if isinstance(voices, Enrolment):
@@ -491,7 +494,7 @@ def _weights_from_first_frame(weights: FloatArray) -> FloatArray:
 
 
 def check_speakers(count: int) -> None:
-    """Refuse too few speakers before extraction."""
+    """Raise CalibrationError for too few speakers, before extraction."""
     if count < FEWEST_SPEAKERS:
         raise CalibrationError(
             f"too few speakers ({count}) to fit a rank model, which needs at least "

@@ -1,4 +1,4 @@
-"""Make templates: one pass over the enrolment speech of each speaker, checked."""
+"""`enrol` makes templates in one pass over each speaker's recordings."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ Sessions: TypeAlias = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Enrolment:
-    """Templates of speakers, and problems on the way; `calibrate` takes it as it is.
+    """Templates of speakers, and the problems found. You can pass it to `calibrate`.
 
     Attributes:
-        population: the speakers, without rank models.
-        problems: a line for each file that could not be used.
-        sessions: names and slices of each speaker's sessions, in the order of the slices.
-        notes: a line for each session that does not sound like one voice alone.
-        corpus, features, setup: what was enrolled, by which features, made from where.
+        population: the enrolled speakers, without rank models.
+        problems: one line per unusable file or speaker.
+        sessions: name and number of slices of each session, by speaker, in the order of the slices.
+        notes: one line per session that sounds like more than one voice.
+        corpus, features, setup: arguments of `enrol`.
     """
 
     population: Population
@@ -75,25 +75,25 @@ def enrol(
     notify: Callable[[str], object] = lambda _: None,
     setup: FeatureSetup = AS_ENVIRONMENT,
 ) -> Enrolment:
-    """Make a template of at most ``seconds`` speech seconds for every speaker of a corpus.
+    """Enrol every speaker of a corpus, with at most ``seconds`` of speech each.
 
-    Sessions are taken in order and never share a slice. A file that cannot be used is reported and
-    skipped; a speaker without one whole slice is reported and left out.
+    Sessions are used in order and never share a slice. Unusable files, and speakers with less than
+    one slice of speech, are skipped and reported in ``problems``.
 
     Args:
         corpus: recordings by speaker and session, or the path of a corpus.
-        features: names, or features; None takes the defaults for audio, and what is there for
+        features: names, or features. None uses the defaults for audio, and all features of
             ready-made frames.
-        seconds: D, speech seconds, rounded down to whole slices.
-        channel: of audio, counted from 1; None mixes all of them.
+        seconds: maximum template length D in speech seconds, rounded down to whole slices.
+        channel: audio channel, counted from 1; None mixes all channels.
         progress: called after each recording.
-        jobs: processes that listen, or a cluster; the result does not depend on it.
-        notify: called with a message for people, such as a doubtful transcript.
-        setup: from where features are made.
+        jobs: number of worker processes, or a cluster. The result does not depend on it.
+        notify: called with a message for people, for example about a doubtful transcript.
+        setup: files and networks of the features.
 
     Raises:
         CorpusError: no speaker could be enrolled.
-        UsageError: ``seconds`` is less than a slice, or there is no such feature.
+        UsageError: ``seconds`` is less than a slice, or a feature does not exist.
     """
     corpus = corpus if isinstance(corpus, Corpus) else find(corpus)
     slice_limit = whole_slices(seconds)
@@ -142,7 +142,7 @@ def enrol(
 
 
 def whole_slices(seconds: float) -> int:
-    """Return the slices that make up this much speech."""
+    """Return the number of whole slices in these seconds."""
     if not SLICE_SECONDS <= seconds <= MOST_SECONDS:
         raise UsageError(f"invalid template length {seconds:g} s: use at least {SLICE_SECONDS:g} s")
     return int(seconds // SLICE_SECONDS)
@@ -161,9 +161,9 @@ def templates_of(
 def sum_slices(
     slice_limit: int, outcomes: Sequence[ExtractionOutcome], specs: Mapping[str, FeatureSpec]
 ) -> tuple[Speaker, Sessions, dict[str, list[AnyArray]], list[str], list[str], list[str]]:
-    """Sum up one speaker, up to a number of slices.
+    """Add up one speaker's frames, up to a number of slices.
 
-    Gives the speaker, sessions, slices, problems, messages, and doubts that it is one voice.
+    Returns the speaker, sessions, slices, problems, messages, and notes about several voices.
     """
     notes: list[SourceNote] = []
     doubts: list[str] = []
@@ -211,7 +211,7 @@ def sum_slices(
 
 
 def landmarks_of(frames: SpeechFrames, end_seconds: float) -> AnyArray:
-    """Return landmarks of the part that is in the template, as a `SourceNote` has them."""
+    """Return landmarks of the part in the template, for a `SourceNote`."""
     times, pitches = frames.landmarks or (np.empty(0, np.intp),) * 2
     inside = times < end_seconds * FRAMES_PER_SECOND
     return pack(times[inside], pitches[inside])

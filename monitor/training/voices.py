@@ -1,4 +1,4 @@
-"""Calibration speech of each speaker, and a cohort of such."""
+"""Calibration speech of each speaker, and cohorts made from it."""
 
 from __future__ import annotations
 
@@ -142,14 +142,14 @@ def units_in(session: dict[str, SessionFrames]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SpeakerSpeech:
-    """Speech of one calibration speaker, by session.
+    """Frames of one calibration speaker, by session.
 
     Attributes:
-        sessions: for each session the frames of every feature, all of the same length in units.
-        speech: for each session the decisions on its audio, one per tick; empty if not kept.
-        session_names: empty if unknown.
-        sounds: sound of each session, as counts (`monitor.maths.condition`); None if unknown, empty
-            if not requested.
+        sessions: per session, the frames of every feature, all with the same length in units.
+        speech: per session, one voice activity decision per tick; empty if not kept.
+        session_names: names of the sessions; empty if unknown.
+        sounds: per session, counts of its sound conditions (`monitor.maths.condition`); None if
+            unknown, empty if not requested.
     """
 
     name: str
@@ -159,16 +159,16 @@ class SpeakerSpeech:
     sounds: tuple[AnyArray | None, ...] = ()
 
     def length(self, session: int) -> int:
-        """Return the units of speech in a session."""
+        """Return the length of a session in units of 0.1 s."""
         return units_in(self.sessions[session])
 
     def session_name(self, session: int) -> str:
-        """Return the name of a session; its number from 1 where it has none."""
+        """Return a session's name, or its number from 1 if it has no name."""
         return self.session_names[session] if self.session_names else str(session + 1)
 
 
 def doubles_of_voices(voices: Sequence[SpeakerSpeech]) -> list[Double]:
-    """Find speakers who are probably in a corpus under two names."""
+    """Find pairs of names that are probably one speaker."""
     sessions = [(who, frames) for who, voice in enumerate(voices) for frames in voice.sessions]
     if not all(FEATURE in frames for _, frames in sessions) or not sessions:
         return []
@@ -184,7 +184,7 @@ def doubles_of_voices(voices: Sequence[SpeakerSpeech]) -> list[Double]:
 def without_doubles(
     voices: Sequence[SpeakerSpeech], doubles: Sequence[Double], response: str
 ) -> list[SpeakerSpeech]:
-    """Merge second names into first ones, or drop them, or for ``note`` keep both."""
+    """Merge second names into first names (merge), drop them (drop), or keep both (note)."""
     people = {voice.name: voice for voice in voices}
     groups = group_names(list(people), doubles, response)
     return [reduce(_joined, (people[name] for name in group)) for group in groups.values()]
@@ -202,7 +202,7 @@ def _joined(voice: SpeakerSpeech, more: SpeakerSpeech) -> SpeakerSpeech:
 
 
 def units_of(seconds: float) -> int:
-    """Return the units of speech in a length.
+    """Return a length in units of 0.1 s.
 
     Example:
         >>> units_of(0.3)
@@ -224,20 +224,20 @@ def collect(
     setup: FeatureSetup = AS_ENVIRONMENT,
     sounds: bool = False,
 ) -> tuple[list[SpeakerSpeech], dict[str, FeatureSpec], tuple[str, ...]]:
-    """Extract the features of a whole corpus; the result does not depend on ``jobs``.
+    """Extract the features of a whole corpus, for `calibrate`.
 
     Args:
         corpus: recordings by speaker and session.
-        features: names, or features; None takes the defaults for audio, and what frames hold.
+        features: names, or features. None uses the defaults for audio, and all features of frames.
         progress: called after each recording.
-        jobs: processes that listen, or a cluster.
-        notify: called with a message for people, such as a doubtful transcript.
-        setup: from where features are made.
-        sounds: whether to find out what the sessions sound like.
+        jobs: number of worker processes, or a cluster. The result does not depend on it.
+        notify: called with a message for people, for example about a doubtful transcript.
+        setup: files and networks of the features.
+        sounds: whether to measure the sound conditions of each session.
 
     Returns:
-        the voices, the spec of each feature, and a line for each file that was skipped or has
-            unusable parts.
+        the voices, the spec of each feature, and one line per file that was skipped or has unusable
+            parts.
     """
     listener = FeatureExtractor(features, setup=setup, sounds=sounds, starts=True)
     problems = list(corpus.problems)

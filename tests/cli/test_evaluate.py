@@ -147,6 +147,19 @@ def test_embeddings_are_scored(run, tmp_path):
         result = run("evaluate", *files, "--scoring", scoring, "--replicates", 0)
         assert result.code == 0
         assert result.out.startswith("heard: 100 trials of 20 speakers")
+    others = np.random.default_rng(5).normal(size=(120, 8))
+    np.savez(tmp_path / "c.npz", embeddings=others, speakers=[f"o{i}" for i in range(120)])
+    options = {"normalise": "as", "cohort": str(tmp_path / "c.npz")}
+    result = run("evaluate", *files, options, "--replicates", 0, "--json")
+    (report,) = strict(result.out)["systems"]
+    (note,) = [note for note in report["notes"] if "normalised" in note]
+    assert note == "scores are normalised (as-norm) by 120 speakers of c.npz"
+
+
+def test_finished_scores_cannot_be_normalised(evaluate, tmp_path):
+    refused = evaluate("strong", options=({"normalise": "as", "cohort": str(tmp_path)},))
+    assert refused.code == 2
+    assert "normalise needs embeddings (--trials, --enrolment and cohort)" in refused.complaint
 
 
 def test_a_validation_is_a_document_with_its_figures_beside_it(evaluate, tmp_path):

@@ -62,6 +62,20 @@ def test_a_cohort_has_no_speaker_who_is_scored(run, people, population, tmp_path
     assert not path.exists()
 
 
+def test_a_cohort_of_another_network_is_refused_before_speech_is_extracted(
+    run, population, tmp_path, monkeypatch
+):
+    for speaker in ("ann", "bob"):
+        (tmp_path / "audio" / speaker).mkdir(parents=True)
+        soundfile.write(tmp_path / "audio" / speaker / "1.wav", np.zeros(16_000), 16_000)
+    monkeypatch.setattr("monitor.training.voices.collect", None)
+    cohort = {"cohort": population}  # of pitch alone
+    options = ("-o", tmp_path / "s.npz", "--normalise", "as", cohort)
+    refused = run("score", tmp_path / "audio", *options)
+    assert refused.code == 2
+    assert "no speaker embeddings of the same network" in refused.complaint
+
+
 def test_against_templates_of_other_speech(run, people, population, tmp_path):
     heard = tmp_path / "heard"
     for speaker in people.iterdir():

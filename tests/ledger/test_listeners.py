@@ -12,8 +12,9 @@ from monitor import Monitor
 from monitor.alerts import budget
 from monitor.errors import UsageError
 from monitor.ledger import Ledger, LedgerSession
-from monitor.ledger.database import ANYONE, MIGRATIONS, open_database
+from monitor.ledger.database import MIGRATIONS, open_database
 from monitor.ledger.ledger import Account
+from monitor.ledger.rows import ANYONE
 from monitor.protocols import Provenance
 from monitor.run import LedgerFile
 from monitor.sinks.buffer import RunBuffer

@@ -169,7 +169,7 @@ def test_a_budget_that_no_figure_exceeds_is_refused_before_audio_is_read(tmp_pat
     soundfile.write(tmp_path / "silence.wav", np.zeros(16_000), 16_000)
     out = tmp_path / "out.wav"
     settings = ScrubSettings(features=["f0"])
-    with pytest.raises(UsageError, match=r"budget 12 bits: .*at most \d"):
+    with pytest.raises(UsageError, match=r"budget 12 bits: .*less than \d"):
         scrub(tmp_path / "silence.wav", out, Population.reference(), READER, 12.0, settings)
     assert not out.exists()
 
@@ -180,7 +180,7 @@ def test_what_makes_no_sense_is_refused_and_writes_nothing(talk, shared, tmp_pat
     for budget in (0.0, -1.0, math.nan):
         with pytest.raises(UsageError, match="use more than 0"):
             scrub(talk, out, people, READER, budget)
-    with pytest.raises(UsageError, match=r"invalid budget .*: use at most"):
+    with pytest.raises(UsageError, match=r"invalid budget .*: use less than"):
         scrub(talk, out, people, READER, 60.0, ScrubSettings(features=["voice"]))
     with pytest.raises(UsageError, match="must end in"):
         scrub(talk, tmp_path / "out.mp3", people, READER, 6.0)

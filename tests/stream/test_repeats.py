@@ -12,7 +12,7 @@ from monitor.maths.repeats import LATE_TICKS, RATE, SAMPLES_PER_TICK, WaveformPa
 from monitor.protocols import Feature
 from monitor.run.pace import Timed
 from monitor.stream.plan import DEFAULTS
-from monitor.stream.repeats import RepeatGate
+from monitor.stream.repeat_gate import RepeatGate
 from monitor.types import AnyArray, Block, FloatArray, Frames, Track
 
 SPEECH_RATE = 16_000

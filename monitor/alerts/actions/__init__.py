@@ -1,7 +1,7 @@
 """Actions on alerts: ring, run a command, post to an address, notify.
 
-`Bell` is an action. `Command`, `Webhook` and `Notify` are receivers. A `BackgroundDelivery` sends
-alerts to one of them from its own thread, so that the stream never waits.
+`Bell` is an action. `Command`, `Webhook` and `Notify` are receivers. A `BackgroundDelivery` is an
+action that sends alerts to a receiver from its own thread, so that the stream never waits.
 """
 
 from __future__ import annotations

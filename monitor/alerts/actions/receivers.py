@@ -1,4 +1,4 @@
-"""Receivers of alerts: a bell, a command, an address, a notification service."""
+"""Receivers of alerts: a bell, a command, a web address or a notification service."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _as_line(alert: Alert) -> bytes:
 
 
 class Bell:
-    """A sink that rings once for every alert or warning raised, where stderr is a terminal."""
+    """Action that rings once for every raised alert or warning, if stderr is a terminal."""
 
     def __init__(self, terminal: TextIO | None = None) -> None:
         self._terminal = terminal or sys.stderr
@@ -45,11 +45,11 @@ class Bell:
             self._terminal.flush()
 
     def drain(self) -> list[str]:
-        """A bell does not fail."""
+        """Return no failures."""
         return []
 
     def close(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing."""
 
 
 TIMEOUT_SECONDS = 60.0
@@ -57,16 +57,16 @@ SECRETS = frozenset(
     f"MONITOR_{name}"
     for name in ("WEB_TOKEN", "OVERLAY_TOKEN", "MQTT", "MQTT_PASSWORD", "WEBHOOK", "NOTIFY")
 )
-"""Variables that no command gets: tokens of the page, the broker, those of `ACTION_OPTIONS`."""
+"""Environment variables with secrets, which commands do not receive."""
 
 
 class Command:
-    """Runs a command line for every alert, with the record as one JSON line on standard input.
+    """Receiver that runs a shell command for every alert, with its record on standard input.
 
-    The shell runs it, without the monitor's secrets in the environment. Its output goes to the
-    monitor's stderr, because stdout is for the run's records. It runs in its own session, so that
-    Ctrl-C does not interrupt it. If it takes too long, it is killed with all processes that it
-    started (`monitor.programs`).
+    The record is one line of JSON. The command's environment lacks the monitor's secrets. Its
+    output goes to the monitor's stderr, because stdout is for the run's records. It runs in its own
+    session, so Ctrl-C does not interrupt it. If it takes too long, it is killed with all processes
+    that it started (`monitor.programs`).
     """
 
     def __init__(self, command: str, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
@@ -80,7 +80,7 @@ class Command:
         self.label = f"command {os.path.basename(first)}"  # noqa: PTH119
 
     def deliver(self, alert: Alert, cancel: threading.Event) -> None:  # noqa: ARG002
-        """Run it and wait for its end."""
+        """Run the command and wait for its end."""
         environment = {name: value for name, value in os.environ.items() if name not in SECRETS}
         try:
             program = StartedProgram(
@@ -109,7 +109,7 @@ def _stderr() -> int:
 
 
 class Notify:
-    """Notifies through one apprise address, such as ``ntfy://topic`` or ``mailto://...``.
+    """Receiver that notifies an apprise address, such as ``ntfy://topic`` or ``mailto://...``.
 
     Redirects are followed only if the address contains ``redirect=yes``.
     """
@@ -137,7 +137,7 @@ class Notify:
         self.label = f"notify {scheme}"
 
     def deliver(self, alert: Alert, cancel: threading.Event) -> None:  # noqa: ARG002
-        """Notify once."""
+        """Send one notification."""
         title = "Disclosure monitor" if alert.watch is None else f"Disclosure of {alert.watch}"
         if not self._to.notify(title=title, body=event_in_words(alert)):
             raise DeliveryError("the service did not take it")
@@ -151,21 +151,21 @@ WEBHOOK_TIMEOUT_SECONDS = 10.0
 WAITS_SECONDS = (1.0, 2.0, 4.0)
 MOST_WAIT_SECONDS = 30.0
 _SAFE = "/?%:@!$&'()*+,;=-._~"
-"""Everything that an address may hold as it is; the rest is written with percent signs."""
+"""Characters that an address may contain; others are percent-encoded."""
 PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})  # answers that another attempt may change
 
 
 class Webhook:
-    """Posts every alert as JSON (``application/json``) to an address.
+    """Receiver that posts every alert as JSON (``application/json``) to a web address.
 
-    Up to four attempts are made after network failures and possibly temporary answers (408, 425,
-    429, 5xx). They are 1, 2 and 4 s apart, or as long as ``Retry-After`` requests, up to 30 s. An
-    alert may arrive twice if only the answer was lost. Redirects are never followed, so an alert
-    goes only to the given address. Proxies are taken from the environment.
+    After network failures and answers that may be temporary (408, 425, 429, 5xx), it tries again,
+    up to four times in all. Attempts are 1, 2 and 4 s apart, or as long as ``Retry-After``
+    requests, up to 30 s. If only the answer was lost, an alert may arrive twice. Redirects are
+    never followed, so an alert goes only to the given address. Proxies come from the environment.
 
     Args:
         url: ``http://`` or ``https://``; ``user:password@`` becomes basic authentication.
-        timeout_seconds: longest silence of the network.
+        timeout_seconds: maximum seconds without any network data.
         waits_seconds: delay before each further attempt.
     """
 

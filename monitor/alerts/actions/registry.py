@@ -1,4 +1,4 @@
-"""The options by which alerts get a receiver, and how a slow one is waited for."""
+"""Delivery of alerts from a separate thread, and the options that choose receivers."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ LAST_SECONDS = 0.5  # for the last attempt to own up
 
 
 class BackgroundDelivery:
-    """A sink that takes the alerts of a run to one receiver.
+    """Action that sends a run's alerts to one receiver, from its own thread.
 
-    The receiver gets the alert with the time of day (``time``) and the watched speaker (``watch``).
-    At most 100 alerts wait. Beyond that the oldest is dropped.
+    Alerts are sent with the time of day (``time``) and the watched speaker (``watch``). At most 100
+    alerts wait. Beyond this number, the oldest is dropped.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class BackgroundDelivery:
             ]
 
     def close(self) -> None:
-        """Release the thread. Alerts that still wait are not delivered."""
+        """Release the thread. Pending alerts are not delivered."""
         self._cancel.set()
         with self._changed:
             self._waiting.clear()
@@ -129,7 +129,7 @@ class BackgroundDelivery:
 
 @dataclass(frozen=True, slots=True)
 class ActionOption:
-    """One option; it may be given several times, each time for one receiver."""
+    """One option of the command line. Each use adds one receiver."""
 
     name: str  # as it is typed
     metavar: str  # what follows it, for ``--help``
@@ -145,7 +145,7 @@ class ActionOption:
         return self.name.removeprefix("--").replace("-", "_")
 
     def opens(self, text: str) -> AlertReceiver:
-        """Make the receiver of what was typed."""
+        """Create the receiver from the option's value."""
         from monitor.alerts.actions import receivers  # brings http and ssl
 
         receiver: AlertReceiver = getattr(receivers, self.receiver)(text)
@@ -177,4 +177,4 @@ ACTION_OPTIONS = (
         "MONITOR_NOTIFY",
     ),
 )
-"""All of them, in the order of ``--help``."""
+"""All action options, in the order of ``--help``."""

@@ -1,4 +1,4 @@
-"""Attacks on protected speech: how well informed attackers still recognise a voice."""
+"""Attacks on protected speech, to measure how well informed attackers recognise voices."""
 
 from __future__ import annotations
 

@@ -52,39 +52,39 @@ _MOST_APART = 50
 
 @dataclass(frozen=True, slots=True)
 class ThreatModel:
-    """Knowledge and actions of one attacker; trials do not depend on it."""
+    """Knowledge and actions of one attacker. Trials do not depend on the attacker."""
 
     name: str
     knows: str  # in one sentence, for people
     protects: bool
-    """Whether enrolled speech and background are protected too, with the attacker's own draws."""
+    """Whether the attacker also protects enrolled and background speech, with different draws."""
     trains: bool = False  # on some background readers; models are fitted to the others
     features: Callable[[AttackContext, str], Mapping[str, str | Feature]] | None = None
     """Function from context and method to its features by name; None for those requested."""
     fits: Callable[[AttackContext, str, Mapping[str, FeatureSpec]], list[FittedMap]] | None = None
-    """Function that fits maps of the speech it compares, to all background readers and to parts."""
+    """Function that fits maps of the compared speech, to all background readers and to parts."""
     draws: int = 1
-    """Protections of each enrolled recording, which it averages."""
+    """Number of protected versions of each enrolled recording, which the attacker averages."""
 
     @property
     def only_embeddings(self) -> bool:
-        """True if it compares speaker embeddings alone."""
+        """True if the attacker compares only speaker embeddings."""
         return self.fits is not None or self.draws > 1
 
     @property
     def needs_background(self) -> bool:
-        """True if it needs speech of background readers."""
+        """True if the attacker needs speech of background readers."""
         return self.trains or self.fits is not None
 
     @property
     def informed(self) -> bool:
-        """True if it knows of the protection, so that its bits measure it."""
+        """True if the attacker knows the protection. Only then do the bits measure protection."""
         return self.protects or self.fits is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """Speech of background speakers for an attacker to train on; none of them is judged."""
+    """Speech of background speakers, on which attackers train. None of them is judged."""
 
     corpora: tuple[tuple[Corpus, Path], ...]  # each with its folder
     readers: Readers | None  # with enough speech for rank models

@@ -356,14 +356,14 @@ def attack(
     folder: str | PathLike[str] | None = None,
     config: AttackConfig = AttackConfig(),
 ) -> AttackResults:
-    """Attack the recordings of a corpus, protected by each method.
+    """Protect a corpus by each method, and attack the result with every attacker.
 
     Args:
-        corpus: path of clear recordings by reader and session; this function applies the methods.
-        methods: methods of protection, such as ``"mcadams:0.8"``.
+        corpus: path of clear recordings by reader and session. The test applies the methods itself.
+        methods: anonymisers, such as ``"mcadams:0.8"``.
         background: paths of corpora for attackers to train on.
         folder: private folder for resuming an interrupted test; None stores nothing.
-        config: attackers, features, amounts and other settings.
+        config: attackers, features, amounts of speech and other settings.
 
     Raises:
         MonitorError: as in `prepare` and `try_methods`.

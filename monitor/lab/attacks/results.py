@@ -97,7 +97,7 @@ class AttackRow:
 
     @property
     def bits(self) -> float:
-        """MeanD."""
+        """MeanD in bits; 0 if it is missing."""
         value = self.figures[BITS].value
         return 0.0 if value is None else value
 
@@ -133,7 +133,7 @@ class AttackResults:
     clear_bits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def main(self, method: str) -> list[AttackRow]:
-        """Return a method's rows for the template that all readers have, with average scoring."""
+        """Return a method's rows for the templates of all readers, with average scoring."""
         selection = method, self.settings.main_segments, "average"
         return [row for row in self.rows if (row.method, row.segments, row.scoring) == selection]
 

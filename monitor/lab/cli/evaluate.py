@@ -108,7 +108,8 @@ def _list_embeddings(options: EvaluateOptions) -> list[System]:
     enrolments = _for_each("--enrolment", options.enrolment, len(options.trials))
     return [
         System(name, partial(read_embeddings, file, other, options.scoring,
-                             unmated=options.unmated))
+                             unmated=options.unmated, normalise=options.normalise,
+                             cohort=options.cohort))
         for file, other, name in
         zip(options.trials, enrolments, _distinguish(options.trials), strict=True)
         if other is not None
@@ -123,6 +124,11 @@ def _list_scores(options: EvaluateOptions) -> list[System]:
     files = options.scores
     if options.enrolment:
         raise UsageError("--enrolment needs --trials")
+    if options.normalise is not None or options.cohort is not None:
+        raise UsageError(
+            "normalise needs embeddings (--trials, --enrolment and cohort): finished scores do not "
+            "show how the cohort scores. For recordings, use monitor score --normalise"
+        )
     folders = [file for file in files if file.is_dir()]
     if options.data is not None and not folders:
         raise UsageError("--data needs folders of VoicePrivacy's results as SCORES")
@@ -226,7 +232,7 @@ def _input_files(options: EvaluateOptions) -> dict[Path, None]:
     return dict.fromkeys((
         *options.scores, *options.labels, *options.trials, *options.enrolment,
         *options.enrolment_labels, *options.dev, *options.dev_labels,
-        *filter(None, (options.groups,)), *options.forensic.conditions,
+        *filter(None, (options.groups, options.cohort)), *options.forensic.conditions,
     ))  # fmt: skip
 
 
@@ -311,6 +317,12 @@ class EvaluateOptions:
         type=click.Choice(("average", "max")),
         default="average",
     )
+    normalise: str | None = setting(
+        "normalise",
+        "Score embeddings relative to the cohort: z-norm, t-norm, s-norm or adaptive s-norm.",
+        type=click.Choice(("z", "t", "s", "as")),
+    )
+    cohort: Path | None = setting("cohort FILE", "Embeddings of other people, for normalise.")
     enrolment_labels: tuple[Path, ...] = option(
         "--enrolment-labels FILE",
         "Speaker of each enrolment in SCORES if speakers have several, one enrolment and speaker "

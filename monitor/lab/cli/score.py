@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
     Grid: TypeAlias = ScoreGrid | EnrolledGrid
 
-METHODS = ("z", "t", "s", "as")
 LENGTHS = (10.0,)
 SECONDS = 120.0
 """Seconds of each speaker's enrolment in a folder with lists."""
@@ -111,7 +110,7 @@ class ScoreOptions:
         "--normalise",
         "Also score speaker embeddings relative to background speakers (FEATURE-asnorm in the "
         "file): z-norm, t-norm, s-norm or adaptive s-norm.",
-        type=click.Choice(METHODS),
+        type=click.Choice(("z", "t", "s", "as")),
     )
     cohort: Path | None = setting(
         "cohort FILE", "Background speakers, from `monitor enrol`. [default: the shipped ones]"
@@ -189,6 +188,7 @@ def command(options: ScoreOptions) -> int:
     files = [recording.path for recording in corpus.recordings]
     for line in plan_of(corpus):
         say(line)
+    normalisation = _normalisation(options, corpus.speakers, _list_specs(options, files))
     if lists is not None:
         population = _listed(options, lists, everything, population)
     session = options.session
@@ -199,7 +199,7 @@ def command(options: ScoreOptions) -> int:
         session = session_of(population, parts, allow_overlap=options.allow_overlap)
     load_speaker_model(options.features, files)
     voices, specs, missing = _listen(options, corpus, files)
-    normalisation = _normalisation(options, voices, specs)
+    normalisation = normalisation or _normalisation(options, corpus.speakers, specs)
     tests: Sequence[float | None] = options.lengths or ((None,) if lists is not None else LENGTHS)
     if lists is not None and population is not None and options.voiceprivacy:
         table = _format_eers(options, voices, specs, normalisation)
@@ -398,14 +398,25 @@ def _without_impostors(
     return targets
 
 
+def _list_specs(options: ScoreOptions, files: Sequence[Readable]) -> dict[str, FeatureSpec]:
+    """List the specs of the features of audio; empty for frames, which have them."""
+    from monitor.features.registry import defaults, make
+    from monitor.sources.registry import is_frames
+
+    if options.normalise is None or any(map(is_frames, files)):
+        return {}
+    setup = feature_setup()
+    features = make(options.features or defaults(setup=setup), setup)
+    return {feature.spec.name: feature.spec for feature in features}
+
+
 def _normalisation(
-    options: ScoreOptions, voices: Sequence[SpeakerSpeech], specs: Mapping[str, FeatureSpec]
+    options: ScoreOptions, speakers: Collection[str], specs: Mapping[str, FeatureSpec]
 ) -> ScoreNormalisation | None:
     from monitor.lab.normalisation import ScoreNormalisation
 
-    if options.normalise is None:
+    if options.normalise is None or not specs:
         return None
-    speakers = {voice.name for voice in voices}
     return ScoreNormalisation.load(options.normalise, options.cohort, specs, speakers)
 
 

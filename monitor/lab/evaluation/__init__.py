@@ -1,4 +1,4 @@
-"""The metrics of the papers on a matrix of trials x speakers; every figure with its uncertainty."""
+"""Metrics of the papers on scores of trials x speakers, each with its uncertainty."""
 
 from __future__ import annotations
 

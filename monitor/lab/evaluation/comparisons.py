@@ -1,4 +1,4 @@
-"""Comparisons of trials with enrolled speakers: a matrix, or a list of pairs.
+"""Comparisons of trials with enrolled speakers, as a matrix or as a list of pairs.
 
 Ranks need a `ScoreMatrix`: every trial compared with every enrolled speaker. Figures of pooled
 scores (EER, Cllr, ZEBRA, D_sys, TPR at low FPR) take any `ScoredComparisons`.
@@ -26,13 +26,13 @@ _DIGITS = 19
 
 
 def natural(name: str) -> tuple[int, int, str]:
-    """Return a key to sort names by: numbers by their size, then all others."""
+    """Return a sorting key for names: numbers by size, then all others."""
     return (0, int(name), name) if name.isdecimal() and len(name) < _DIGITS else (1, 0, name)
 
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Sides that were anonymised: trials (query) and enrolled speech (reference).
+    """Description of both sides: trials (query) and enrolled speech (reference).
 
     Each is ``"anonymised"`` or ``"original"``.
 
@@ -55,18 +55,18 @@ class Roles:
 
 @dataclass(frozen=True, repr=False)
 class ScoreList(OneLine):
-    """Labelled comparisons one by one: pairs of a trial and an enrolled speaker, complete or not.
+    """Labelled comparisons of trials with enrolled speakers, one score each. Pairs may be missing.
 
     Attributes:
-        scores: shape (n,), finite; higher is more alike.
-        mated: shape (n,), whether trial and enrolled speaker are one person.
+        scores: shape (n,), finite. Higher scores mean more alike.
+        mated: shape (n,), whether trial and enrolled speaker are the same person.
         trial: shape (n,), index into `spoken`.
         speaker: shape (n,), index into `speakers`.
         spoken: shape (T,), the speaker of each trial, index into `people`.
         speakers: the N enrolled speakers.
         people: speakers of trials. An unnamed speaker has the name of the trial.
-        trials: names of the T trials, all different; empty where they have none.
-        met, hits: comparisons of each trial, and mated ones, shape (T,).
+        trials: unique names of the T trials; empty if they have no names.
+        met, hits: numbers of all comparisons and of mated comparisons of each trial, shape (T,).
     """
 
     scores: AnyArray
@@ -96,7 +96,7 @@ class ScoreList(OneLine):
         return self.select(inside if speakers is None else inside & speakers[self.speaker])
 
     def select(self, which: BoolArray) -> ScoreList:
-        """Select comparisons, shape (n,); trials without any are gone."""
+        """Select comparisons, shape (n,), and drop trials without any."""
         met, trial = np.unique(self.trial[which], return_inverse=True)
         people, spoken = np.unique(self.spoken[met], return_inverse=True)
         return ScoreList(
@@ -107,7 +107,7 @@ class ScoreList(OneLine):
 
     @cached_property
     def complete(self) -> BoolArray:
-        """True for trials that met every enrolled speaker, one of them their own: shape (T,)."""
+        """True for trials compared with every enrolled speaker, including their own: shape (T,)."""
         return np.asarray((self.met == len(self.speakers)) & (self.hits == 1))
 
 
@@ -116,17 +116,17 @@ _BLOCK = 1 << 20  # scores taken at a time: a matrix on disk never enters memory
 
 @dataclass(frozen=True, repr=False)
 class ScoreMatrix(OneLine):
-    """Scores of T trials against N speakers, and who really spoke.
+    """Scores of T trials against N enrolled speakers, with each trial's true speaker.
 
-    The score of a trial with its own speaker is mated, all others of its row are non-mated. Trials
-    of one speaker belong together in their order: the stream order of longitudinal figures.
+    The score of a trial with its own speaker is mated. All other scores of its row are non-mated.
+    Longitudinal figures treat a speaker's trials, in their order, as one stream.
 
     Attributes:
-        scores: shape (T, N), real numbers or a memory map of them; higher is more alike.
+        scores: shape (T, N), an array or memory map of real numbers. Higher scores mean more alike.
         target: shape (T,), the column of each trial's speaker.
         speakers: the N names of the columns.
-        name: of the system that gave the scores.
-        trial_names: of the T rows, all different; empty where they have none.
+        name: name of the system that made the scores.
+        trial_names: unique names of the T rows; empty if they have no names.
 
     Example:
         >>> matrix = ScoreMatrix(np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([0, 1]))
@@ -168,22 +168,22 @@ class ScoreMatrix(OneLine):
 
     @property
     def trials(self) -> int:
-        """T: how many trials there are, each with one mated score."""
+        """Number T of trials, each with one mated score."""
         return len(self.target)
 
     @property
     def population(self) -> int:
-        """N: how many speakers each trial is compared with."""
+        """Number N of speakers with whom each trial is compared."""
         return int(self.scores.shape[1])
 
     @property
     def ceiling_bits(self) -> float:
-        """``log2 N``: the most that any trial can disclose."""
+        """Maximum bits of a trial, ``log2 N``."""
         return float(np.log2(self.population))
 
     @cached_property
     def tested(self) -> IntArray:
-        """Columns of the speakers that have at least one trial, ascending: shape (S,)."""
+        """Ascending columns of the speakers with at least one trial: shape (S,)."""
         return np.unique(self.target)
 
     @cached_property
@@ -193,12 +193,12 @@ class ScoreMatrix(OneLine):
 
     @cached_property
     def people(self) -> tuple[str, ...]:
-        """Their names."""
+        """Names of the speakers in `tested`."""
         return tuple(self.speakers[column] for column in self.tested.tolist())
 
     @cached_property
     def by_name(self) -> IntArray:
-        """All columns in the order of their names, numbers by their size: shape (N,)."""
+        """All columns sorted by name, numbers by size: shape (N,)."""
         names = self.speakers
         return np.array(sorted(range(len(names)), key=lambda i: natural(names[i])), dtype=np.intp)
 
@@ -209,7 +209,7 @@ class ScoreMatrix(OneLine):
         return frozenset(zip(spoken, self.trial_names, strict=False))
 
     def blocks(self) -> Iterator[tuple[slice, FloatArray]]:
-        """Yield rows in order, some megabytes at a time, as float64."""
+        """Yield blocks of rows in order, some megabytes each, as float64."""
         rows = max(1, _BLOCK // self.population)
         for first in range(0, self.trials, rows):
             block = slice(first, min(first + rows, self.trials))
@@ -224,11 +224,11 @@ class ScoreMatrix(OneLine):
 
     @cached_property
     def non_mated_counts(self) -> IntArray:
-        """Non-mated scores of each tested speaker's trials: shape (S,)."""
+        """Numbers of non-mated scores in each tested speaker's trials: shape (S,)."""
         return np.bincount(self.owner) * (self.population - 1)
 
     def non_mated_blocks(self) -> Iterator[tuple[IntArray, FloatArray]]:
-        """Yield `blocks` without mated scores: (rows, N - 1), and rows' indices in `tested`."""
+        """Yield `blocks` without mated scores, (rows, N - 1), and their indices into `tested`."""
         for block, scores in self.blocks():
             others = self.others(block)
             yield self.owner[block], scores[others].reshape(len(scores), -1)
@@ -247,12 +247,12 @@ class ScoreMatrix(OneLine):
 
     @cached_property
     def better(self) -> IntArray:
-        """Speakers that score strictly higher than the trial's own: shape (T,)."""
+        """Number of speakers who score strictly higher than the trial's own: shape (T,)."""
         return self._first_pass[1]
 
     @cached_property
     def tied(self) -> IntArray:
-        """Speakers that share its score, itself included: shape (T,)."""
+        """Number of speakers with the same score as the trial's own, including it: shape (T,)."""
         return self._first_pass[2]
 
     @cached_property
@@ -322,9 +322,10 @@ class Comparisons(OneLine):
 
     Attributes:
         speakers: the N enrolled speakers.
-        matrix: trials compared with all of them, including their own; None without such trials.
+        matrix: trials compared with all enrolled speakers, including their own; None without such
+            trials.
         incomplete: all other comparisons, or None.
-        name: of the system.
+        name: name of the system.
     """
 
     speakers: tuple[str, ...]
@@ -358,12 +359,12 @@ class Comparisons(OneLine):
 
     @classmethod
     def all_of(cls, matrix: ScoreMatrix) -> Comparisons:
-        """Wrap a matrix, with nothing beside it."""
+        """Wrap a matrix, without other comparisons."""
         return cls(matrix.speakers, matrix, None, matrix.name)
 
     @cached_property
     def people(self) -> tuple[str, ...]:
-        """Names of the speakers of trials: S, those of `ScoreMatrix.tested` first."""
+        """Names of the S speakers of trials, first the speakers in `ScoreMatrix.tested`."""
         ranked = () if self.matrix is None else self.matrix.people
         return tuple(dict.fromkeys([*ranked, *(self.incomplete.people if self.incomplete else ())]))
 

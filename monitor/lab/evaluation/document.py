@@ -59,11 +59,11 @@ def save_page(
     groups: Sequence[Grouped] = (),
     pairs: Sequence[Pair] = (),
 ) -> None:
-    """Write the page of systems to a file (mode 0600), at once or not at all.
+    """Write the HTML page of several systems to a file, atomically, mode 0600.
 
     Raises:
-        UsageError: no report, or two systems have one name.
-        StoreError: the place cannot be written.
+        UsageError: there is no report, or two systems have the same name.
+        StoreError: the file cannot be written.
     """
     write_text(render_html(Evaluation(reports, groups, pairs).page()), path)
 
@@ -277,7 +277,7 @@ class Evaluation:
                     difference.shown, format_limits(difference),
                     p_text(pair.p[key], smallest), "*" * difference.significant,
                 ])  # fmt: skip
-            head = ("pair", "difference", "limits", "p", "")
+            head = ("pair", "difference", "95 % interval", "p", "")
             unit = figures[key].shown_unit
             title = figures[key].label + f" ({unit})" * bool(unit)
             yield Table.from_numbers(head, rows, title=title)

@@ -1,4 +1,4 @@
-"""All metrics of one system's scores: family after family, on the same counts and resamples."""
+"""`evaluate` computes all metrics of one system's scores."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def evaluate(
             (trials x speakers), or a data frame with such a file's columns. Without labels, a
             column of text or the index of a table names the speakers. Figures of pooled scores use
             all comparisons. Ranks use those of the matrix.
-        dev: scores of other speakers, to calibrate LID on. Otherwise each speaker is calibrated on
-            the others.
+        dev: scores of other speakers, for the calibration of LID. Without them, each speaker's
+            trials are calibrated on those of the others.
         settings: resamples, ties, families and other choices.
-        labels: speaker of each trial of an array, as a column from 0 or a name. For a file of
-            scores, its labels file.
+        labels: speaker of each trial in an array, as a name, or as a column number from 0. For a
+            file of scores, its labels file.
         choose: words that select one matrix of a file: ``["voice", "T=10"]``.
         notes: notes to add to the report.
-        progress: called `steps` times, with the title of the next family.
+        progress: called with the title of each family of metrics before it is computed.
 
     Raises:
         UsageError: if a score is not finite or an argument is invalid.

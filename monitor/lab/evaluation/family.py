@@ -65,11 +65,12 @@ class EvaluationSettings:
     """Settings of an evaluation.
 
     Attributes:
-        replicates: B, number of resamples of speakers behind the limits; 0 for none.
-        seed: of the resamples. Systems with the same seed and speakers are compared in pairs.
-        ties: rule of SRD for equal scores, one of `monitor.maths.ranks.TIE_RULES`.
-        roles: sides that were anonymised.
-        epsilon: declared for one trial, in nats; adds the total over several trials.
+        replicates: number B of resamples of speakers, for intervals; 0 for no intervals.
+        seed: seed of the resamples. Systems with the same seed and speakers are compared in pairs.
+        ties: SRD's rule for equal scores, one of `monitor.maths.ranks.TIE_RULES`.
+        roles: whether trials and enrolled speech were anonymised.
+        epsilon: epsilon declared for one trial, in nats. It adds the total over several trials to
+            the report.
         delta: probability with which bounds on epsilon may fail.
         among: crowd sizes for which IdR and MeanD are added (`monitor.lab.evaluation.among`).
         only: keys of the families to compute, such as ``"srd"``; None for all.

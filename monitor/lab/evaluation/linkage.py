@@ -48,14 +48,14 @@ def d_sys(
 ) -> float:
     """Compute the global linkability D_sys (Gomez-Barrero et al., 2018) of mated scores.
 
-    This is the mean over mated scores of ``2 omega LR / (1 + omega LR) - 1`` where that is
-    positive. LR is the ratio of two histograms over one range, and the mean is a trapezoid over bin
-    centres. Few trials distort it. Perfect separation reads 0.98 with 1000 mated scores, 0.80 with
-    100, 0.0 with 10. No evidence reads 0.06 with 1000.
+    This is the mean over mated scores of ``2 omega LR / (1 + omega LR) - 1``, with negative values
+    set to 0. LR is the ratio of two histograms over one range, and the mean is a trapezoid over bin
+    centres. Few trials distort the result. Perfect separation gives 0.98 with 1000 mated scores,
+    0.80 with 100, and 0.0 with 10. Uninformative scores give 0.06 with 1000.
 
     Args:
-        mated: any shape, at least 10 scores of the same speaker.
-        non_mated: any shape, scores of different speakers.
+        mated: at least 10 scores of the same speaker, any shape.
+        non_mated: scores of different speakers, any shape.
         omega: prior odds of a mated pair.
         bins: number of histogram bins; by default a tenth of the mated scores and at most 100, as
             in public tools.
@@ -216,16 +216,16 @@ def _folds(matrix: ScoreMatrix, many: IntArray) -> tuple[IntArray, IntArray, Int
 
 
 def pi_link(better: IntArray, population: int, candidates: ArrayLike) -> DoubleArray:
-    """Compute the probability that the right speaker scores highest among N' candidates.
+    """Compute the probability that the true speaker scores highest among N' candidates.
 
-    It is exact. The other N' - 1 are drawn from the N - 1 other speakers without replacement. The
-    attacker succeeds if none of them scores higher, and a tie goes to the attacker.
+    The result is exact. The other N' - 1 candidates are drawn from the N - 1 other speakers without
+    replacement. The attacker succeeds if none of them scores higher, so ties count as success.
 
     Args:
         better: shape (T,), number of speakers that score strictly higher than the trial's own
             (`ScoreMatrix.better`).
-        population: N.
-        candidates: N', any shape, from 1 to N. Chance is 1 / N'.
+        population: number N of speakers.
+        candidates: numbers N' of candidates, any shape, from 1 to N. Chance is 1 / N'.
 
     Example:
         >>> pi_link(np.array([0, 1, 2]), 3, [1, 2, 3]).round(4).tolist()

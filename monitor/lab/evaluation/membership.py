@@ -143,14 +143,15 @@ class Rates:
 
 
 def operating_point(mated: FloatArray, non_mated: FloatArray, fpr: float) -> OperatingPoint:
-    """Compute the threshold that accepts at most a share of the non-mated scores.
+    """Compute the threshold that accepts at most a fraction of the non-mated scores.
 
-    The threshold is the ``floor(fpr n) + 1``-th highest non-mated score, itself not accepted.
+    The threshold is the ``floor(fpr n) + 1``-th highest non-mated score. Only higher scores are
+    accepted.
 
     Args:
-        mated: scores of equal speakers, any shape.
+        mated: scores of the same speaker, any shape.
         non_mated: scores of different speakers, any shape.
-        fpr: false positive rate asked for, in (0, 1).
+        fpr: maximum false positive rate, in (0, 1).
 
     Example:
         >>> point = operating_point(np.array([0.9, 0.6]), np.arange(10) / 10, 0.2)

@@ -135,21 +135,22 @@ _COLUMNS = (
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """All figures of one system: ``report["eer"]``, by the names of ``monitor evaluate`` or by key.
+    """All figures of one system, as in ``report["eer"]``, by short name or by key.
 
     Attributes:
-        name: of the system.
-        speakers: N.
-        trials: how many there are.
-        tested: names of the speakers that have trials, sorted.
-        replicates, seed: of the resamples of speakers behind the limits; 0 without resampling.
+        name: name of the system.
+        speakers: number N of enrolled speakers.
+        trials: number of trials.
+        tested: sorted names of the speakers with trials.
+        replicates, seed: number and seed of the resamples of speakers for intervals; 0 without
+            resampling.
         notes: unexpected choices, one sentence each.
-        figures: by key, families together.
-        curves: for the pictures.
-        warnings: reasons to doubt all figures, one sentence each; shown first.
+        figures: figures by key, grouped by family.
+        curves: curves of the plots.
+        warnings: reasons to doubt all figures, one sentence each, shown first.
         usage: numbers of comparisons, and of trials with ranks.
         named_trials: speaker and name of each trial with a rank, if trials have names.
-        about: the family of figures of a note, if it has one.
+        about: family of figures of each note, if any.
     """
 
     name: str
@@ -167,7 +168,7 @@ class Report:
     about: Mapping[str, str] = field(default_factory=dict)
 
     def notes_on(self, keys: Iterable[str]) -> list[str]:
-        """Return the notes that are about one of these figures, or about all."""
+        """Return the notes on one of these figures, or on all figures."""
         families = {"", *by_family(keys)}
         return [note for note in self.notes if self.about.get(note, "") in families]
 
@@ -248,9 +249,9 @@ class Report:
         return self.usage.ranked_trials
 
     def to_json(self, shown: Collection[str] | None = None) -> Record:
-        """Everything but the replicates, ready for ``json.dumps(..., allow_nan=False)``.
+        """Return all content except replicates, for ``json.dumps(..., allow_nan=False)``.
 
-        `shown` are keys of figures, where not all are wanted.
+        ``shown`` has the keys of selected figures; None for all.
         """
         curves = {"non_mated": self.curves.non_mated, **self.curves.drawn()}
         return {
@@ -294,7 +295,7 @@ def fact_list(report: Report) -> tuple[str, ...]:
         >>> from types import SimpleNamespace as Made
         >>> made = Made(trials=1, tested="a", speakers=4, ceiling_bits=2, replicates=0, usage=None)
         >>> fact_list(made)
-        ('1 trial of 1 speaker', 'N = 4', 'ceiling 2.00 bits', 'no limits')
+        ('1 trial of 1 speaker', 'N = 4', 'ceiling 2.00 bits', 'no intervals')
     """
     lone = 0 if report.usage is None else report.usage.impostor_trials
     trials = f"{plural(report.trials - lone, 'trial')} of {plural(len(report.tested), 'speaker')}"
@@ -302,7 +303,7 @@ def fact_list(report: Report) -> tuple[str, ...]:
         trials + (f" and {lone:,} without a target" if lone else ""),
         f"N = {report.speakers:,}",
         f"ceiling {report.ceiling_bits:.2f} bits",
-        plural(report.replicates, "resample") if report.replicates else "no limits",
+        plural(report.replicates, "resample") if report.replicates else "no intervals",
     )
 
 

@@ -246,8 +246,8 @@ def fitted_rank_model(
         better: speakers that score strictly higher than the true one, shape (n,), as from
             `monitor.maths.ranks.rank_bounds` or `ScoreMatrix.better`.
         tied: speakers with the same score, including the true one, shape (n,).
-        speakers: N.
-        ties: of `monitor.maths.ranks.TIE_RULES`.
+        speakers: number N of enrolled speakers.
+        ties: rule for equal scores, one of `monitor.maths.ranks.TIE_RULES`.
 
     Example:
         >>> found = fitted_rank_model(np.array([0, 0, 0, 1, 0, 2, 0, 1]), np.ones(8, dtype=int), 4)

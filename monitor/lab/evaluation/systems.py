@@ -165,12 +165,11 @@ class Comparison(OneLine):
 
 
 def compare(reports: Sequence[Report]) -> Comparison:
-    """Compare systems with the first of them; one alone has its figures and no differences.
+    """Compare systems with the first one. A single system gets figures without differences.
 
     Systems with the same speakers, seed and replicates are compared in every resample, with Student
-    limits. Variances of other systems add up (Welch, 1947). Figures without limits are not
-    compared.
-    False positive rates: benchmarks/results/coverage.md.
+    limits. For other systems, variances are added (Welch, 1947). Figures without limits are not
+    compared. False positive rates: benchmarks/results/coverage.md.
 
     Raises:
         UsageError: if there is no report, or two have the same name.

@@ -81,7 +81,7 @@ _OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": opera
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """Requirement on a measure, decided before looking: ``cllr<=0.3``."""
+    """Requirement on a measure, fixed before the test: ``cllr<=0.3``."""
 
     name: str
     sign: str
@@ -112,11 +112,11 @@ class Criterion:
         )
 
     def met(self, value: float | None) -> bool | None:
-        """Return whether a value meets it; None where there is no value."""
+        """Return whether a value meets the criterion; None without a value."""
         return None if value is None else bool(_OPERATORS[self.sign](value, self.bound))
 
     def worst_end(self, figure: Figure) -> float | None:
-        """Return the end of an interval that fails although the value meets; None otherwise."""
+        """Return the interval limit that fails although the value passes; None otherwise."""
         end = figure.high if self.sign.startswith("<") else figure.low
         return end if self.met(figure.value) and self.met(end) is False else None
 
@@ -126,9 +126,10 @@ class Criterion:
 
 @dataclass(frozen=True)
 class ValidationStatement:
-    """Statements that only the examiner can make; empty where not made.
+    """Statements that only the examiner can make; empty if not stated.
 
-    Propositions, the relevant population, the conditions of the case, and what has to hold.
+    They are the propositions, the relevant population, the conditions of the case, and the
+    criteria.
     """
 
     h1: str = ""
@@ -172,18 +173,18 @@ class ValidationPart(OneLine):
 
 @dataclass(frozen=True, repr=False)
 class Validation(OneLine):
-    """The validation of one system.
+    """Validation of one system's likelihood ratios.
 
     Attributes:
-        name: of the system.
-        trials: how many there are.
-        calibration: where its likelihood ratios come from, a sentence.
-        total: all comparisons.
-        parts: groups and conditions, by what they are of.
+        name: name of the system.
+        trials: number of trials.
+        calibration: origin of its likelihood ratios, one sentence.
+        total: measures of all comparisons.
+        parts: measures of groups and conditions, by their kind.
         mated, others: log10 likelihood ratios, shape (n,) and (m,).
-        notes: what was left out and what misleads, a sentence each.
-        facts: what is known of the system, such as ``{"T": "10"}``.
-        replicates, seed: of the resamples of speakers.
+        notes: exclusions and caveats, one sentence each.
+        facts: facts about the system, such as ``{"T": "10"}``.
+        replicates, seed: number and seed of the resamples of speakers.
     """
 
     name: str
@@ -210,23 +211,23 @@ def validate(
     seed: int = 0,
     notes: Sequence[str] = (),
 ) -> Validation:
-    """Measure how good the likelihood ratios of a system are.
+    """Measure the quality of a system's likelihood ratios.
 
     Args:
         scores: the comparisons.
-        dev: scores of other speakers, to calibrate on by logistic regression; without them each
-            comparison is calibrated on those of other people than its two.
-        llr: the base of the logarithm, ``"e"``, ``"2"`` or ``"10"``, where scores are
-            log-likelihood ratios already; they are taken as they are.
-        conditions: what is known of the trials, by their names.
-        groups: of the speakers; each by itself, its trials against its own speakers.
-        replicates: resamples of speakers behind the limits; 0 for none.
-        seed: of the resamples.
-        notes: to keep beside the measures.
+        dev: scores of other speakers, for calibration by logistic regression. Without them, a
+            comparison of two people is calibrated on comparisons of other people.
+        llr: base of the logarithm, ``"e"``, ``"2"`` or ``"10"``, if scores are log-likelihood
+            ratios already. They are then not calibrated.
+        conditions: conditions of the trials, by their names.
+        groups: groups of speakers. Each group's trials are compared with its own speakers only.
+        replicates: number of resamples of speakers, for intervals; 0 for no intervals.
+        seed: seed of the resamples.
+        notes: notes to add to the result.
 
     Raises:
-        UsageError: if there are too many comparisons, too few speakers to calibrate on, or no
-            trial with a condition.
+        UsageError: there are too many comparisons, too few speakers for calibration, or no trials
+            with a condition.
 
     Example:
         >>> target = np.arange(60) % 20

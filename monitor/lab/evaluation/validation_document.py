@@ -101,19 +101,19 @@ def save_validation(
     statement: ValidationStatement | None = None,
     sources: Mapping[str, str] | None = None,
 ) -> tuple[Path, Path]:
-    """Write the document, and a CSV and a JSON of its name beside it, mode 0600.
+    """Write the document, and a CSV and a JSON file with the same name, mode 0600.
 
     Args:
-        validations: one a system.
-        path: of the document, ``.html``.
-        statement: what the examiner states; what is empty reads "not stated".
-        sources: SHA-256 of each file that was read, by its name.
+        validations: one per system.
+        path: the document, ``.html``.
+        statement: the examiner's statements. Empty ones appear as "not stated".
+        sources: SHA-256 of each input file, by its name.
 
     Returns:
-        the CSV and the JSON file.
+        paths of the CSV and the JSON file.
 
     Raises:
-        StoreError: one of them cannot be written.
+        StoreError: a file cannot be written.
     """
     stated = statement or ValidationStatement()
     page = render_html(validation_page(validations, stated, sources))

@@ -44,11 +44,11 @@ EER = {NEAREST: "EER", HULL: "EER (convex hull)"}
 
 
 def eer(mated: ArrayLike, non_mated: ArrayLike, rule: str = "nearest") -> float:
-    """Equal error rate.
+    """Compute the equal error rate.
 
     Args:
-        mated: any shape, scores of the same speaker; higher is more alike.
-        non_mated: any shape, scores of different speakers.
+        mated: scores of the same speaker, any shape. Higher scores mean more alike.
+        non_mated: scores of different speakers, any shape.
         rule: ``"nearest"`` is the mean of both rates at the threshold where they differ least, as
             in VoicePrivacy. ``"rocch"`` is the equal rate on the convex hull of the ROC, at most
             one half (Brummer and du Preez, 2013). With four scores each, one rule can read 50 % and
@@ -68,7 +68,7 @@ def eer(mated: ArrayLike, non_mated: ArrayLike, rule: str = "nearest") -> float:
 
 
 def det_curve(mated: ArrayLike, non_mated: ArrayLike) -> tuple[DoubleArray, DoubleArray]:
-    """Compute corners of the detection error trade-off, from (1, 0) to (0, 1).
+    """Compute the corners of the detection error trade-off, from (1, 0) to (0, 1).
 
     Example:
         >>> accepts, rejects = det_curve([0.5, 0.9], [0.1, 0.6])
@@ -165,10 +165,10 @@ def _between(scores: FloatArray | ScoredComparisons, low: float, high: float) ->
 
 
 def cllr(mated: ArrayLike, non_mated: ArrayLike) -> float:
-    """Cost of log-likelihood ratios (Brummer and du Preez, 2006).
+    """Compute the cost of log-likelihood ratios (Brummer and du Preez, 2006).
 
-    Scores are LLRs in nats, any shape; the Cllr of others, such as cosines, has no meaning. The
-    result is in bits: 1 for uninformative LLRs, more for misleading ones.
+    Scores must be LLRs in nats, any shape. Cllr has no meaning for other scores, such as cosines.
+    The result is in bits, 1 for uninformative LLRs and more for misleading ones.
 
     Example:
         >>> cllr([0.0, 0.0], [0.0])
@@ -179,7 +179,7 @@ def cllr(mated: ArrayLike, non_mated: ArrayLike) -> float:
 
 
 def min_cllr(mated: ArrayLike, non_mated: ArrayLike) -> float:
-    """Cllr after the best monotone calibration on these very scores, ties pooled: bits, 0 to 1.
+    """Compute Cllr after the best monotone calibration on the same scores: bits, 0 to 1.
 
     Example:
         >>> min_cllr([0.5, 0.5], [0.5, 0.5]), min_cllr([0.9], [0.1])

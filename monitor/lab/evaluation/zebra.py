@@ -58,12 +58,12 @@ class EceProfile:
 def ece_profile(
     mated: ArrayLike, non_mated: ArrayLike, prior_log_odds: ArrayLike | None = None
 ) -> EceProfile:
-    """Cross-entropy left after the scores, at each prior belief.
+    """Compute the cross-entropy that remains after the scores, at each prior.
 
     Args:
-        mated: any shape, scores of the same speaker; higher is more alike.
-        non_mated: any shape, scores of different speakers.
-        prior_log_odds: shape (P,), nats; from -7 to 7 by default.
+        mated: scores of the same speaker, any shape. Higher scores mean more alike.
+        non_mated: scores of different speakers, any shape.
+        prior_log_odds: prior log odds in nats, shape (P,); from -7 to 7 by default.
 
     Example:
         >>> profile = ece_profile([0.9], [0.1], [0.0])
@@ -104,9 +104,10 @@ _SERIES = 1e-2
 
 
 def d_ece(mated: ArrayLike, non_mated: ArrayLike) -> float:
-    """Expected disclosure of ZEBRA: mean over all priors of what the scores add to it.
+    """Expected disclosure (ZEBRA): the scores' information, averaged over all priors.
 
-    Equations 5 and 6, without dummies; scores of any shape. Bits, 0 to `CEILING_BITS`.
+    Equations 5 and 6, without dummy scores. Scores have any shape. The result is in bits, 0 to
+    `CEILING_BITS`.
 
     Example:
         >>> d_ece([0.5], [0.5, 0.5]), round(d_ece([0.9], [0.1, 0.2]), 4)
@@ -117,11 +118,10 @@ def d_ece(mated: ArrayLike, non_mated: ArrayLike) -> float:
 
 
 def log10_l(mated: ArrayLike, non_mated: ArrayLike) -> float:
-    """Worst-case disclosure of ZEBRA, equation 8: the strongest log-likelihood ratio of a score.
+    """Worst-case disclosure (ZEBRA, equation 8): the strongest log-likelihood ratio of a score.
 
-    A decimal logarithm, with one mated and one non-mated dummy at both ends, so that it stays
-    finite. It is an estimate and no bound, and few scores cannot reach a high one: see
-    `log10_l_limits`.
+    The logarithm is decimal. A mated and a non-mated dummy score at both ends keep it finite. It is
+    an estimate and not a bound. Few scores cannot reach high values (`log10_l_limits`).
 
     Example:
         >>> round(log10_l(np.ones(100), np.zeros(100)), 4)
@@ -140,7 +140,7 @@ def log10_l_limits(mated: int, non_mated: int) -> tuple[float, float]:
 
 
 def tag(worst: float) -> str:
-    """Return ZEBRA's category of `log10_l`: ``"0"``, no disclosure, or A to F (its table 1).
+    """Return ZEBRA's category of `log10_l`: ``"0"`` for no disclosure, or A to F (table 1).
 
     Example:
         >>> [tag(x) for x in (0.0, 0.5, 1.0, 2.0, 4.0, 5.0, 6.0)]

@@ -165,8 +165,8 @@ export class Line {
   /** @param {number} code @param {string} reason */
   async closed(code, reason) {
     this.open = false;
-    if (code === REFUSED) return this.end(`The program has ended this: ${reason}. Reload this page.`);
-    if (code === FULL) return this.end("Too many people use this page now. Try again later.");
+    if (code === REFUSED) return this.end(`The program closed the connection: ${reason}. Reload this page.`);
+    if (code === FULL) return this.end("Too many people are using this page. Try again later.");
     this.trouble = DOWN;
     this.changed();
     const signal = AbortSignal.timeout(ANSWER_MILLISECONDS);

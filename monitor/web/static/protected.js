@@ -37,7 +37,7 @@ function disclosure_delay(run) {
   if ($("disclosure_delay").dataset.key === key) return;
   $("disclosure_delay").dataset.key = key;
   if (!rows.length) {
-    const why = run.start.watch ? "Neither voice has stayed at a bit for 5 s." : "Shown only for a watched speaker.";
+    const why = run.start.watch ? "Neither voice has stayed at 1 bit or more for 5 s." : "Shown only for a watched speaker.";
     fill("disclosure_delay", [make("caption", { class: "muted small" }, why)]);
     return;
   }

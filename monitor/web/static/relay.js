@@ -32,7 +32,7 @@ function draw(relay) {
 function budget({ budget_bits: most, sent_bits: sent, kept_bits: kept, held_bits: held }, spent) {
   const parts = [
     ["sent", 0, sent, `${fixed(sent)} of ${most} bits sent`],
-    ["kept", most - kept, most, `${fixed(kept)} kept back, as other recordings may read more`],
+    ["kept", most - kept, most, `${fixed(kept)} kept back: another recording of the same speech may disclose more`],
     ...(spent && held ? [["held", sent, most, `${fixed(held)} with the next words, which were not sent`]] : []),
   ];
   fill("relay-bar", parts.map(([name, from, to]) => make("span", { class: name, vars: { from: share(from, most), to: share(to, most) } })));

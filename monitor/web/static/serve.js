@@ -186,7 +186,7 @@ async function openMicrophone() {
     const why = {
       NotAllowedError: "Microphone blocked. Allow it beside the address, then retry.",
       NotFoundError: "There is no microphone. Plug one in, then try again.",
-      NotReadableError: "The microphone is taken by another program. Close that, then try again.",
+      NotReadableError: "Another program is using the microphone. Close it, then try again.",
       SecurityError: "Browsers allow the microphone only over https, or at 127.0.0.1 on this computer.",
     }[error.name];
     problem(why || `The microphone cannot be opened: ${error.message}`);
@@ -512,7 +512,7 @@ function told(message) {
   if (message.type === "ready") {
     now.wanted = message.wanted;
     $("house").hidden = !message.house;
-    if (!message.busy && !now.over) over(message.same ? "" : "The connection was lost for too long. Start again.");
+    if (!message.busy && !now.over) over(message.same ? "" : "The connection was lost for too long. Please start again.");
   } else if (message.type === "progress") {
     progress(message.speech, message.wanted);
     if (!microphone.open) return; // the advice already gives the reason
@@ -565,8 +565,8 @@ function enrolled({ name, seconds, sound, trouble, poor, notes }) {
   if (now.cancelled) return;
   show("enrolled-now");
   text("enrolled-title", `${name}: your voice is enrolled`);
-  text("quality", `${Math.round(seconds)} s of speech. The sound: ${sound || "unknown"}.`);
-  const bad = [trouble && `The recording was ${trouble}. Better read it again.`, poor, ...notes];
+  text("quality", `${Math.round(seconds)} s of speech. Sound conditions: ${sound || "unknown"}.`);
+  const bad = [trouble && `${capital(trouble)}. Then read it again.`, poor, ...notes];
   fill("quality-notes", bad.filter(Boolean).map((each) => make("li", {}, each)));
   listPeople();
 }

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,10 +20,12 @@ from monitor.lab.evaluation.input.files import Progress, Rows, arrays_at, kind_o
 from monitor.lab.evaluation.input.kaldi import read_archive
 from monitor.lab.evaluation.input.lists import SPEAKER, RawScores, role_of
 from monitor.lab.evaluation.input.matching import EvaluationInput, check_matrix
+from monitor.lab.evaluation.input.pairs import places
 from monitor.lab.evaluation.memory import scratch
+from monitor.lab.normalisation import CLOSEST, score_normalised
 from monitor.maths.scores import OF_VECTORS, near_one
-from monitor.phrases import plural
-from monitor.types import AnyArray, FloatArray
+from monitor.phrases import format_names, plural
+from monitor.types import FloatArray, IntArray
 
 _SESSION = frozenset({"session", "session_id", "chapter"})
 
@@ -137,6 +140,8 @@ def _read_table(rows: Rows) -> Vectors:
 
 
 _BLOCK = 1 << 20
+_COSINE = OF_VECTORS["embedding-cosine"]
+_Scorer: TypeAlias = Callable[[FloatArray], FloatArray]
 
 
 def read_embeddings(
@@ -147,20 +152,25 @@ def read_embeddings(
     name: str | None = None,
     unmated: str = "count",
     progress: Progress | None = None,
+    normalise: str | None = None,
+    cohort: str | os.PathLike[str] | None = None,
 ) -> EvaluationInput:
     """Score every trial embedding with every enrolled speaker (docs/method.md section 2).
 
     Args:
-        trials: a file of embeddings, see `read_vectors`; each is one trial.
-        enrolment: likewise; a speaker may have any number.
+        trials: a file of embeddings (`read_vectors`), one per trial.
+        enrolment: a file of embeddings, any number per speaker.
         scoring: ``"average"``, the cosine with the mean of the speaker's length-normalised
             embeddings, or ``"max"``, the largest cosine with any one of them (VoxGuard).
-        name: of the system; the trials' file's where not given.
-        unmated: impostor trials, as `read_scores`.
-        progress: called with the trials scored, and all.
+        name: name of the system, by default that of the trials' file.
+        unmated: treatment of impostor trials, as in `read_scores`.
+        progress: called with the numbers of scored and of all trials.
+        normalise: ``"z"``, ``"t"``, ``"s"`` or ``"as"`` for scores normalised against a cohort
+            (`ScoreNormalisation`).
+        cohort: embeddings of the cohort's speakers, who must be neither trials nor enrolled.
 
     Returns:
-        float32 cosines, on disk where large, and notes. Columns are in the order of the names.
+        float32 scores, on disk if large, and notes. Columns are sorted by name.
 
     Example:
         >>> import tempfile
@@ -175,7 +185,41 @@ def read_embeddings(
     """
     if scoring not in SCORINGS:
         raise UsageError(f"invalid scoring={scoring!r}: use one of {', '.join(SCORINGS)}")
+    if (normalise is None) != (cohort is None):
+        raise UsageError("normalise and cohort go together: give both, or neither")
+    if normalise is not None and scoring != "average":
+        raise UsageError("normalise needs scoring=average")
     tested, enrolled = read_vectors(Path(trials)), read_vectors(Path(enrolment))
+    _check_comparable(tested, enrolled)
+    speakers = tuple(sorted(set(enrolled.speakers), key=natural))
+    if len(speakers) < 2:
+        raise UsageError(f"{enrolled.label} has one speaker; a comparison needs at least two")
+    index = {speaker: i for i, speaker in enumerate(speakers)}
+    target = np.fromiter((index.get(s, -1) for s in tested.speakers), np.intp, len(tested.values))
+    notes = _shared(tested, enrolled)
+    if cohort is not None and normalise is not None:
+        background = _cohort_templates(tested, enrolled, read_vectors(Path(cohort)))
+        notes.append(
+            f"scores are normalised ({normalise}-norm) by {len(background)} speakers of "
+            f"{Path(cohort).name}" + ", too few for stable scores" * (len(background) < CLOSEST)
+        )
+        scorer = _normaliser(normalise, enrolled, background)
+    else:
+        background, scorer = enrolled.values, _scorer(enrolled, scoring)
+    scores = scratch((len(tested.values), len(speakers)), np.float32)
+    step = max(1, _BLOCK // max(len(enrolled.values), len(background)))
+    for first in range(0, len(scores), step):
+        scores[first : first + step] = scorer(near_one(tested.values[first : first + step]))
+        if progress is not None:
+            progress(min(first + step, len(scores)), len(scores))
+    return check_matrix(
+        RawScores(scores, speakers), target, Path(trials).stem if name is None else name,
+        spoken=tested.speakers, notes=notes, unmated=unmated,
+    )  # fmt: skip
+
+
+def _check_comparable(tested: Vectors, enrolled: Vectors) -> None:
+    """Refuse embeddings of another network, and those without a direction."""
     size, expected = tested.values.shape[1], enrolled.values.shape[1]
     if size != expected:
         raise UsageError(
@@ -189,40 +233,43 @@ def read_embeddings(
             f"{enrolled.label}: embedding {i + 1} (speaker {enrolled.speakers[i]}) is all zero. "
             "Drop it"
         )
-    speakers = tuple(sorted(set(enrolled.speakers), key=natural))
-    if len(speakers) < 2:
-        raise UsageError(f"{enrolled.label} has one speaker; a comparison needs at least two")
-    index = {speaker: i for i, speaker in enumerate(speakers)}
-    target = np.fromiter((index.get(s, -1) for s in tested.speakers), np.intp, len(tested.values))
-    owner = np.fromiter((index[s] for s in enrolled.speakers), np.intp, len(enrolled.values))
-    cosines = _cosines(tested.values, enrolled.values, owner, scoring, progress)
-    return check_matrix(
-        RawScores(cosines, speakers), target, Path(trials).stem if name is None else name,
-        spoken=tested.speakers, notes=_shared(tested, enrolled), unmated=unmated,
-    )  # fmt: skip
 
 
-def _cosines(
-    trials: FloatArray, enrolment: FloatArray, owner: AnyArray, scoring: str,
-    progress: Progress | None,
-) -> AnyArray:  # fmt: skip
-    """Compute cosines of shape (T, N)."""
-    cosine = OF_VECTORS["embedding-cosine"]
+def _cohort_templates(tested: Vectors, enrolled: Vectors, cohort: Vectors) -> FloatArray:
+    """Check a cohort, and sum the unit embeddings of each of its C speakers: (C, d)."""
+    _check_comparable(tested, cohort)
+    if doubles := {*cohort.speakers} & {*tested.speakers, *enrolled.speakers}:
+        raise UsageError(
+            f"{format_names(sorted(doubles))} of {cohort.label} would be scored against "
+            "themselves: use other people"
+        )
+    rows, starts = _unit_rows(cohort)
+    if len(starts) < 2:
+        raise UsageError(f"{cohort.label} has one speaker; normalisation needs at least two")
+    return np.add.reduceat(rows, starts, axis=0)
+
+
+def _unit_rows(vectors: Vectors) -> tuple[FloatArray, IntArray]:
+    """Return unit embeddings sorted by speaker, (n, d), and the first row of each, (N,)."""
+    speakers = sorted(set(vectors.speakers), key=natural)
+    owner = places(vectors.speakers, speakers)
     order = np.argsort(owner, kind="stable")
-    starts = np.searchsorted(owner[order], np.arange(owner.max() + 1))
-    prepared = cosine.prepare(near_one(enrolment[order]))
-    if scoring == "average":
-        prepared = cosine.prepare(np.add.reduceat(prepared, starts, axis=0))
-    scores = scratch((len(trials), len(starts)), np.float32)
-    step = max(1, _BLOCK // len(prepared))
-    for first in range(0, len(trials), step):
-        block = cosine.score(prepared, near_one(trials[first : first + step]))
-        if scoring == "max":
-            block = np.maximum.reduceat(block, starts, axis=1)
-        scores[first : first + step] = block
-        if progress is not None:
-            progress(min(first + step, len(trials)), len(trials))
-    return scores
+    starts = np.searchsorted(owner[order], np.arange(len(speakers)))
+    return _COSINE.prepare(near_one(vectors.values[order])), starts
+
+
+def _scorer(enrolled: Vectors, scoring: str) -> _Scorer:
+    """Return the function that scores trials (n, d) with every enrolled speaker: (n, N)."""
+    rows, starts = _unit_rows(enrolled)
+    if scoring == "max":
+        return lambda block: np.maximum.reduceat(_COSINE.score(rows, block), starts, axis=1)
+    return partial(_COSINE.score, _COSINE.prepare(np.add.reduceat(rows, starts, axis=0)))
+
+
+def _normaliser(method: str, enrolled: Vectors, cohort: FloatArray) -> _Scorer:
+    """Return `_scorer` with scores relative to a cohort (C, d)."""
+    templates = np.add.reduceat(*_unit_rows(enrolled), axis=0)
+    return lambda block: score_normalised(method, block, templates, (cohort, cohort), _COSINE)
 
 
 def _shared(trials: Vectors, enrolment: Vectors) -> list[str]:

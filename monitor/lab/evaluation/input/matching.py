@@ -66,6 +66,11 @@ def match(
 ) -> EvaluationInput:  # fmt: skip
     """Match scores with labels and check them; stated labels replace those of the scores' file."""
     notes: list[str] = []
+    if owners is not None and stated is not None and stated.listed and stated.pairs is None:
+        raise UsageError(
+            f"{stated.label} lists only targets, of enrolments with --enrolment-labels. List the "
+            "nontarget pairs too, or give the speaker of each trial"
+        )
     if isinstance(raw, Pairs):
         if stated is not None:
             who_spoke = numbered(stated) if raw.numbered else stated
@@ -120,10 +125,12 @@ def _find_targets(
         )
     if labels.several:
         raise UsageError(
-            f"{labels.several} in {labels.label}: name the speakers of enrolments, or give the "
+            f"{labels.several} in {labels.label}: list the nontarget pairs too, and give the "
             "scores as a list of pairs"
         )
     names = _order_speakers(raw, labels, label, notes)
+    if labels.listed and labels.pairs is None:
+        notes.append(f"{labels.label} lists only targets: all other scored pairs are nontarget")
     count_labels = trials if names and raw.trials and labels.trials else len(names)
     if labels.columns is not None:
         count_labels = len(labels.columns)

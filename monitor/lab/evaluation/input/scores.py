@@ -56,20 +56,20 @@ def read_scores(
         path: ``.npy`` (a memory-mapped matrix, or records of a list), ``.npz``, Parquet, a table,
             or a list of pairs (Kaldi, ZEBRA, VoicePrivacy, CSV). See docs/evaluate-input.md.
         labels: columns, names, names by trial, or a trial list; optional if the scores have them.
-        name: of the system, by default of the file without its ending.
-        unmated: ``"count"`` impostor trials for figures of pooled scores, ``"drop"`` or
-            ``"refuse"`` them.
-        enrolment_labels: speakers of enrolled models, in any form of `labels`, if speakers have
-            several; an utt2spk of trials may include them.
+        name: name of the system, by default the file's name without suffix.
+        unmated: treatment of impostor trials: ``"count"`` them for figures of pooled scores,
+            ``"drop"`` or ``"refuse"`` them.
+        enrolment_labels: speakers of enrolled models, in any form of ``labels``, if a speaker has
+            several models. An utt2spk of trials may include them.
         scoring: ``"average"`` or ``"max"``: mean or maximum score of a speaker's models.
         choose: words that select one matrix of a file of `monitor score`: ``voice``, ``cross``,
             ``T=10``, ``D=30``.
-        progress: called with the characters read, and their total.
+        progress: called with the numbers of characters read and in total.
 
     Returns:
-        The checked comparisons, and notes. Columns keep the order of the file; speakers of a list
-        are sorted. Incomplete trials of a list have no ranks. A trial list with nontarget pairs
-        selects its pairs.
+        The checked comparisons, and notes. Columns keep the order of the file, and speakers of a
+            list are sorted. Incomplete trials of a list have no ranks. A trial list with nontarget
+            pairs restricts the scores to its pairs. One of targets alone labels all pairs.
 
     Example:
         >>> import tempfile

@@ -93,6 +93,98 @@ def test_scores_are_cosines(files, scoring):
     np.testing.assert_allclose(read.matrix.scores, expected(scoring), atol=1e-7)
 
 
+def planted(offset_of_trials):
+    """Trials, enrolments and a cohort; one side has its own amount of a direction of all voices."""
+    generator = np.random.default_rng(8)
+    voices = unit_vectors(generator.normal(size=(12, 6)))
+    trials = unit_vectors(voices.repeat(5, axis=0) + 0.5 * generator.normal(size=(60, 6)))
+    axes = np.concatenate([np.eye(6), -np.eye(6)])  # cosines: mean 0, the same spread for all
+    steady, sides = np.ones((len(axes), 1)), [trials, voices]
+    changed = 0 if offset_of_trials else 1
+    own = generator.uniform(0, 4, (len(sides[changed]), 1))
+    shifted = [np.hstack([side, np.ones((len(side), 1))]) for side in sides]
+    shifted[changed][:, -1:] = own
+    return trials @ voices.T, shifted, np.hstack([axes, steady])
+
+
+@pytest.mark.parametrize("method", ["t", "z"])
+def test_a_cohort_removes_a_planted_offset(tmp_path, method):
+    """The scores are those without the offset, in a known unit, so every rank is the true one."""
+    truth, (trials, enrolled), cohort = planted(method == "t")
+    who = np.arange(12).astype("U2")
+    as_npz(tmp_path / "t.npz", trials, who.repeat(5))
+    as_npz(tmp_path / "e.npz", enrolled, who)
+    as_npz(tmp_path / "c.npz", cohort, [f"other {i}" for i in range(12)])
+    files = tmp_path / "t.npz", tmp_path / "e.npz"
+    order = np.argsort(truth, axis=None)
+    plain = read_embeddings(*files).matrix.scores
+    assert np.argsort(plain, axis=None).tolist() != order.tolist()
+    read = read_embeddings(*files, normalise=method, cohort=tmp_path / "c.npz")
+    np.testing.assert_allclose(read.matrix.scores, truth * np.sqrt(6), atol=2e-6)
+    assert np.argsort(read.matrix.scores, axis=None).tolist() == order.tolist()
+    assert read.notes[0] == (
+        f"scores are normalised ({method}-norm) by 12 speakers of c.npz, too few for stable scores"
+    )
+
+
+@pytest.mark.parametrize("method", ["z", "t", "s", "as"])
+def test_normalised_scores_are_those_of_the_definition(files, tmp_path, method, monkeypatch):
+    """One cosine after another; a speaker of the cohort is the mean of unit embeddings."""
+    cohort = np.random.default_rng(5).standard_normal((30, 5))
+    others = [f"o{i % 9}" for i in range(30)]
+    as_npz(tmp_path / "c.npz", cohort, others)
+    monkeypatch.setattr("monitor.lab.normalisation.CLOSEST", 4)
+    monkeypatch.setattr("monitor.lab.evaluation.input.embeddings._BLOCK", 20)  # several blocks
+
+    def template(values, owners, who):
+        own = [v / np.linalg.norm(v) for v, o in zip(values, owners, strict=True) if o == who]
+        return np.mean(own, axis=0)
+
+    def relative(score, one, several):
+        found = sorted(cosine(one, other) for other in several)[-4 if method == "as" else 0 :]
+        return (score - np.mean(found)) / np.std(found)
+
+    def cosine(one, other):
+        return one @ other / np.linalg.norm(one) / np.linalg.norm(other)
+
+    templates = [template(ENROLMENT, OWNERS, who) for who in ("ann", "bob", "cid")]
+    background = [template(cohort, others, f"o{i}") for i in range(9)]
+    rows = []
+    for trial in TRIALS:
+        for one in templates:
+            score = cosine(trial, one)
+            z, t = relative(score, one, background), relative(score, trial, background)
+            rows.append({"z": z, "t": t}.get(method, (z + t) / 2))
+    read = read_embeddings(*files(), normalise=method, cohort=tmp_path / "c.npz")
+    np.testing.assert_allclose(read.matrix.scores.reshape(-1), rows, rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"normalise": "s"}, "normalise and cohort go together"),
+        ({"cohort": "c.npz"}, "normalise and cohort go together"),
+        ({"normalise": "x", "cohort": "c.npz"}, "invalid normalise='x': use one of z, t, s, as"),
+        ({"normalise": "s", "cohort": "c.npz", "scoring": "max"}, "needs scoring=average"),
+        ({"normalise": "s", "cohort": "e.npz"}, "ann, bob, cid of e.npz would be scored"),
+        ({"normalise": "s", "cohort": "one.npz"}, "one.npz has one speaker; normalisation needs"),
+        ({"normalise": "s", "cohort": "other.npz"}, "has 5 dimensions and other.npz 4"),
+        ({"normalise": "s", "cohort": "zero.npz"}, "embedding 2 (speaker o1) is all zero"),
+    ],
+)
+def test_a_cohort_that_cannot_normalise_is_refused(tmp_path, monkeypatch, options, message):
+    monkeypatch.chdir(tmp_path)
+    others, more = ["o0", "o1", "o2", "o3"], np.random.default_rng(5).standard_normal((4, 5))
+    for name, vectors, who in (
+        ("t", TRIALS, SPOKEN), ("e", ENROLMENT, OWNERS), ("c", more, others),
+        ("one", more, ["o0"] * 4), ("other", more[:, :4], others), ("zero", zero(more, 1), others),
+    ):  # fmt: skip
+        as_npz(tmp_path / f"{name}.npz", vectors, who)
+    with pytest.raises(UsageError) as caught:
+        read_embeddings("t.npz", "e.npz", **options)
+    assert message in str(caught.value)
+
+
 def test_what_both_files_share_is_said(files, tmp_path):
     sessions = ["1", "1", "1", "2"], ["1", "9", "8", "7", "2", "8", "8"]
     read = read_embeddings(*files(sessions))

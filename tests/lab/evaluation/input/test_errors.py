@@ -262,6 +262,7 @@ WIDE, LIST = table("\t"), FORMS["list.csv"]
             "u1 ann\nu2 bob\n",
             "(--enrolment-labels)",
         ),
+        (LISTED, LABELS["targets"] + "bob a-1 target\n", "trial a-1 is a target of ann and of bob"),
     ],
 )
 def test_what_is_not_stated_is_refused(tmp_path, scores, labels, message):
@@ -271,3 +272,12 @@ def test_what_is_not_stated_is_refused(tmp_path, scores, labels, message):
     with pytest.raises(UsageError) as caught:
         read_scores(tmp_path / "s", None if labels is None else tmp_path / "l")
     assert message in str(caught.value)
+
+
+def test_enrolment_labels_need_more_than_targets(tmp_path):
+    """They would merge an enrolment that a target has with one that the list does not mention."""
+    write(tmp_path / "s", LISTED)
+    write(tmp_path / "l", LABELS["targets"])
+    write(tmp_path / "m", "ann ann\nbob ann\ncid cid\n")
+    with pytest.raises(UsageError, match=r"l lists only targets, .* List the nontarget pairs too"):
+        read_scores(tmp_path / "s", tmp_path / "l", enrolment_labels=tmp_path / "m")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from monitor.errors import StoreError, UsageError
@@ -108,7 +108,8 @@ def same(read, names=SPEAKERS):
 def test_texts_with_labels_by_trial(file, form, labels):
     read = read_scores(file("scores." + form, FORMS[form]), file("labels", LABELS[labels]))
     same(read)
-    assert read.notes == ()
+    said = ("labels lists only targets: all other scored pairs are nontarget",)
+    assert read.notes == (said if labels == "targets" else ())
 
 
 @pytest.mark.parametrize("form", ["wide.csv", "kaldi", "list.csv"])
@@ -225,12 +226,22 @@ def any_list(draw):
     kept = [pair for pair in pairs if generator.random() < draw(st.sampled_from([0.6, 1.0]))]
     scores = {kept[i]: float(generator.normal()) for i in generator.permutation(len(kept))}
     listed = [pairs[i] for i in generator.permutation(len(pairs)) if generator.random() < 0.8]
+    if draw(st.sampled_from([False, False, True])):  # targets alone
+        listed = [(i, j) for i, j in listed if owner[j] == said[i]]
     return scores, [*listed, *listed[:2]], owner.tolist(), said.tolist()
 
 
+TARGETS_ALONE = [(0, 1), (1, 0), (0, 1), (1, 0)]
+
+
 @given(st.composite(any_list)(), st.booleans(), st.sampled_from([1, 4, 1 << 20]))
+@example(({(0, 1): 0.5, (0, 0): 0.25}, TARGETS_ALONE, [1, 2], [2, 1]), False, 1)
+@example(({(0, 1): 0.5, (0, 0): 0.25}, TARGETS_ALONE, [1, 2], [2, 1]), True, 1)
 def test_lists_are_read_in_parts_of_any_size(tmp_path_factory, drawn, merged, part):
-    """Against a dictionary of what was written; columns are mapped where they are taken apart."""
+    """Against a dictionary of what was written; columns are mapped where they are taken apart.
+
+    A key of targets alone says who spoke, so all pairs of its trials count.
+    """
     scores, listed, owner, said = drawn
     folder = tmp_path_factory.mktemp("parts")
     text = "".join(f"m{j} t{i} {x!r}\n" for (i, j), x in scores.items())
@@ -241,12 +252,16 @@ def test_lists_are_read_in_parts_of_any_size(tmp_path_factory, drawn, merged, pa
     )
     (folder / "m").write_text("".join(f"m{j} o{each}\n" for j, each in enumerate(owner)))
     found: dict[tuple[str, str], list[float]] = {}
+    mated: dict[tuple[str, str], bool] = {}
+    targets_alone = all(owner[j] == said[i] for i, j in listed)
     for (i, j), score in scores.items():
-        if (i, j) in listed:
-            name = f"o{owner[j]}" if merged else f"m{j}"
-            found.setdefault((f"t{i}", name), []).append(score)
+        if (i, j) in listed or targets_alone:
+            pair = f"t{i}", f"o{owner[j]}" if merged else f"m{j}"
+            found.setdefault(pair, []).append(score)
+            mated[pair] = (i, j) in listed and owner[j] == said[i]
     expected = {pair: sum(several) / len(several) for pair, several in found.items()}
-    mated = {pair: owner_of(pair[1], owner) == said[int(pair[0][1:])] for pair in expected}
+    tried = [i for i, _ in set(listed)]
+    unclear = merged or len(set(tried)) < len(tried) or not {i for i, _ in scores} <= set(tried)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(memory, "_MOST", 1 << 28 if part > 4 else 0)
         patch.setattr(files, "_CHUNK", 20)
@@ -254,7 +269,7 @@ def test_lists_are_read_in_parts_of_any_size(tmp_path_factory, drawn, merged, pa
         try:
             every = read_scores(folder / "s", folder / "k", enrolment_labels=whose).comparisons
         except UsageError:
-            assert len(set(mated.values())) < 2 or not any(owner[j] == said[i] for i, j in listed)
+            assert len(set(mated.values())) < 2 or (targets_alone and unclear)
             return
         made = every.listed()
         rows = zip(made.trial, made.speaker, made.scores, made.mated, strict=True)
@@ -263,10 +278,6 @@ def test_lists_are_read_in_parts_of_any_size(tmp_path_factory, drawn, merged, pa
     for pair, (score, own) in got.items():
         assert score == pytest.approx(expected[pair], abs=1e-15)
         assert own == mated[pair]
-
-
-def owner_of(name, owner):
-    return owner[int(name[1:])] if name[0] == "m" else int(name[1:])
 
 
 def test_trials_of_impostors_are_dropped_on_demand(file):

@@ -1,0 +1,380 @@
+"""Gate that excludes repeated audio, and corrects what was counted too early.
+
+`RepeatFinder` finds a repetition a second or two after it began, so what was counted meanwhile is
+corrected. While audio repeats, later audio waits for the next look. Then it is dropped or counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+import numpy as np
+
+from monitor.features.channel import CONDITION
+from monitor.features.framing import join_tracks
+from monitor.kinds import EMBEDDING, FeatureSpec
+from monitor.maths.condition import ROW
+from monitor.maths.repeats import BACK_TICKS
+from monitor.stream.repeats import Decision
+from monitor.types import (
+    TICKS_PER_SECOND,
+    AnyArray,
+    BoolArray,
+    EarlyFrames,
+    FloatArray,
+    Frames,
+    IntArray,
+    Notice,
+    SpeechWindow,
+    Track,
+)
+
+_NEW, _WAITS, _REPEATS = 1, 2, 0
+_FAR = int(np.iinfo(np.intp).max)
+_REMEMBERED_TICKS = 60 * TICKS_PER_SECOND  # of decisions on speech: windows of it are long
+_LOGGED_TICKS = BACK_TICKS + 2 * TICKS_PER_SECOND  # of frames, which may be corrected until then
+_LEAST_WINDOW_SHARE = 0.4  # that is new; a window with less does not count if its speech is gone
+
+RECALLED_TICKS = _LOGGED_TICKS + 4 * TICKS_PER_SECOND
+"""Ticks before a checkpoint: a resumed stream needs their frames."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameChange:
+    """Frames, shape (k,), that count from now on, or no longer; ``counts`` is which of the two."""
+
+    ticks: IntArray
+    values: AnyArray
+    spans: IntArray | None
+    counts: BoolArray
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """Change of weights, applied after a tick.
+
+    Attributes:
+        tick: which one.
+        speech: shape (k,), ticks of speech that count from now on, or no longer.
+        counts: shape (k,), which of the two.
+        frames: by feature.
+        early: by feature, the early frame that counts from now on, or None.
+    """
+
+    tick: int
+    speech: IntArray
+    counts: BoolArray
+    frames: Mapping[str, FrameChange]
+    early: Mapping[str, EarlyFrames | None]
+
+    @property
+    def since(self) -> int:
+        """The earliest tick of what changes."""
+        ticks = [self.speech, *(change.ticks for change in self.frames.values())]
+        return min((int(array.min()) for array in ticks if array.size), default=self.tick)
+
+
+@dataclass(slots=True)
+class FrameLog:
+    """Frames of one feature that came lately, which of them count, and by which values."""
+
+    track: Track
+    counts: BoolArray
+    values: AnyArray
+    parts: dict[tuple[int, bytes], AnyArray] = field(default_factory=dict)  # of windows, embedded
+    early: EarlyFrames | None = None
+    ahead: Track | None = None  # of ticks that have not come
+
+    def kept(self) -> dict[str, object]:
+        """Return the attributes that a snapshot keeps; values that are the track's once."""
+        track, values = self.track, self.values
+        if track.windows is not None:
+            windows = tuple(replace(window, runs=None) for window in track.windows)
+            track = replace(track, windows=windows)
+        kept = {"counts": self.counts, "parts": self.parts, "early": self.early}
+        same = None if np.array_equal(values, track.values) else values
+        return {**kept, "ahead": self.ahead, "track": track, "values": same}
+
+    def resume(self) -> None:
+        """Continue from a snapshot's attributes."""
+        self.values = self.track.values if self.values is None else self.values
+
+    @property
+    def is_idle(self) -> bool:
+        """True where nothing came ahead of the clock."""
+        return self.ahead is None or self.ahead.is_empty
+
+
+class RepeatGate:
+    """Gate that lets pass what a stream has not had before, and corrects what has passed.
+
+    Of a window of speech what is new counts: ``embed_part`` embeds it alone, by feature. Where the
+    speech is not kept the whole embedding counts by the share that is new.
+    """
+
+    def __init__(
+        self, specs: Mapping[str, FeatureSpec], embed_part: Callable[[str, FloatArray], AnyArray]
+    ) -> None:
+        self._specs, self._embed_part = dict(specs), embed_part
+        none = {name: spec.no_frames() for name, spec in self._specs.items()}
+        none[CONDITION] = Track(np.empty(0, np.intp), np.empty((0, ROW), np.int32))
+        self._logs = {
+            name: FrameLog(track, np.empty(0, np.bool_), track.values)
+            for name, track in none.items()
+        }
+        self._first = self._end = 0  # ticks before those that are remembered, and all
+        self._status = np.empty(0, np.int8)
+        self._speech = np.empty(0, np.bool_)
+        self._default = _NEW  # of ticks to come
+        self._recording, self._began = 0, 0
+        self._noticed: set[int] = set()
+        self._notices: list[tuple[int, Notice]] = []
+        self._repeated = 0  # ticks of speech
+
+    @property
+    def seconds(self) -> float:
+        """Speech that was left out."""
+        return self._repeated / TICKS_PER_SECOND
+
+    def pop_notices(self) -> list[tuple[int, Notice]]:
+        """Return the notices since the last call, as (tick, Notice): each once a recording."""
+        notices, self._notices = self._notices, []
+        return notices
+
+    def select_new_windows(
+        self, tracks: Mapping[str, Track]
+    ) -> dict[str, list[tuple[SpeechWindow, AnyArray]]]:
+        """Select windows of speech of which nothing repeats, with their embeddings, by feature."""
+        return {
+            name: [
+                (window, value)
+                for window, value in zip(track.windows, track.values, strict=False)
+                if self._are_new(window.ticks).all()
+            ]
+            for name, track in tracks.items()
+            if track.windows is not None
+        }
+
+    def process(
+        self, frames: Frames, recording: int, decisions: Sequence[Decision], *, last: bool = False
+    ) -> tuple[Frames, list[Correction]]:
+        """Return what counts at once of a further run of ticks, and corrections.
+
+        Decisions are those that fall into the run. ``last``: the stream is over.
+        """
+        start, arrived = self._end, self._end + len(frames.speech)
+        if recording != self._recording:
+            self._recording, self._began = recording, start
+        idle = {
+            name: track if track.windows is None else replace(track, windows=None)
+            for name, track in frames.tracks.items()
+            if name in self._logs and track.is_empty and self._logs[name].is_idle
+        }
+        waiting = {
+            name: self._joined(name, frames.tracks.get(name))
+            for name in self._logs
+            if name not in idle
+        }
+        passed: dict[str, list[Track]] = {name: [] for name in waiting}
+        counts, corrections = [np.empty(0, np.bool_)], list[Correction]()
+        for decision in (*decisions, None):
+            end = arrived if decision is None else decision.tick
+            counts.append(self._extend(frames.speech[self._end - start : end - start]))
+            horizon = _FAR if last else end
+            for name, track in waiting.items():
+                passed[name].append(self._pass(name, track.within(-1, horizon)))
+                waiting[name] = track.within(horizon, _FAR)
+            if decision is not None:
+                corrections += self._decide(decision)
+                self._forget()
+        for name, track in waiting.items():
+            self._logs[name].ahead = track
+        tracks = {name: reduce(join_tracks, parts) for name, parts in passed.items()}
+        counted = frames.speech & np.concatenate(counts)
+        tracks = {**frames.tracks, **idle, **tracks}
+        return replace(frames, speech=counted, tracks=tracks), corrections
+
+    def _joined(self, name: str, track: Track | None) -> Track:
+        """Return further frames behind those that came ahead of the clock, in order."""
+        ahead = self._logs[name].ahead
+        fresh = self._logs[name].track.some(slice(0)) if track is None else track
+        early = fresh.early
+        if early is not None:
+            early = replace(early, ticks=np.maximum(early.ticks, self._end + 1))
+        fresh = replace(fresh, ticks=np.maximum(fresh.ticks, self._end + 1), early=early)
+        joined = fresh if ahead is None else join_tracks(ahead, fresh)
+        if np.any(joined.ticks[1:] < joined.ticks[:-1]):
+            order = np.argsort(joined.ticks, kind="stable")
+            joined = replace(joined.some(order), early=joined.early)
+        return joined
+
+    def _extend(self, speech: BoolArray) -> BoolArray:
+        """Take in decisions on further ticks; return which of these count at once."""
+        self._speech = np.concatenate((self._speech, speech))
+        self._status = np.append(self._status, np.full(speech.size, self._default, np.int8))
+        self._end += speech.size
+        return np.full(speech.size, self._default == _NEW)
+
+    def _pass(self, name: str, track: Track) -> Track:
+        """Log frames, and return those that count, by their values then."""
+        log, early = self._logs[name], track.early
+        if early is not None:
+            log.early = early if log.early is None else log.early.joined(early)
+            early = early.some(self._are_early_new(early))
+        if not track.ticks.size:
+            return replace(track, early=early, windows=None)
+        track = replace(track, early=None)
+        counts, values = self._weigh(name, track)
+        log.track = join_tracks(log.track, track)
+        log.counts = np.append(log.counts, counts)
+        log.values = np.concatenate((log.values, values))
+        return replace(replace(track, values=values, windows=None).some(counts), early=early)
+
+    def _weigh(self, name: str, track: Track) -> tuple[BoolArray, AnyArray]:
+        """Return which frames count, and by which values."""
+        if (self._status == _NEW).all():
+            return np.ones(track.ticks.size, np.bool_), track.values
+        if name == CONDITION:  # of a second of sound each
+            sums = np.concatenate(([0], np.cumsum(self._status == _NEW)))
+            last = np.maximum(track.ticks - self._first, 0)
+            first = np.maximum(last - TICKS_PER_SECOND, 0)
+            return sums[last] - sums[first] >= (last - first) / 2, track.values
+        if self._specs[name].kind is not EMBEDDING:
+            return self._are_new(track.first_ticks), track.values
+        if track.windows is None:
+            ticks = round(self._specs[name].frame_seconds * TICKS_PER_SECOND)
+            shares = self._new_shares(track.ticks, np.full(track.ticks.size, ticks))
+            values = (track.values * shares[:, None]).astype(track.values.dtype)
+            return shares >= _LEAST_WINDOW_SHARE, values
+        counts, values = np.ones(track.ticks.size, np.bool_), track.values.copy()
+        for i, window in enumerate(track.windows):
+            is_new = self._are_new(window.ticks)
+            if not is_new.all() and not window.has_sound:  # from before a snapshot
+                counts[i], values[i] = (
+                    is_new.mean() >= _LEAST_WINDOW_SHARE,
+                    is_new.mean() * values[i],
+                )
+            elif not is_new.all():
+                embedded = self._embed_new(name, window, is_new)
+                counts[i], values[i] = len(embedded), embedded.sum(axis=0)
+        return counts, values
+
+    def _embed_new(self, name: str, window: SpeechWindow, is_new: BoolArray) -> AnyArray:
+        """Embed what is new of a window, once."""
+        parts, key = self._logs[name].parts, (int(window.ticks[-1]), is_new.tobytes())
+        if key not in parts:
+            parts[key] = self._embed_part(name, window.samples[is_new])
+        return parts[key]
+
+    def _are_new(self, ticks: IntArray) -> BoolArray:
+        """Return which ticks are new; those that are forgotten are."""
+        places = np.clip(ticks - self._first - 1, -1, self._status.size - 1)
+        return np.asarray((places < 0) | (self._status[places] == _NEW))
+
+    def _new_shares(self, ticks: IntArray, lengths: IntArray) -> FloatArray:
+        """Compute the new share of the last ticks of speech before each tick."""
+        speech = np.flatnonzero(self._speech)
+        new = np.concatenate(([0], np.cumsum(self._status[speech] == _NEW)))
+        last = np.searchsorted(speech, ticks - self._first, side="left")
+        first = np.maximum(last - lengths, 0)
+        return np.asarray((new[last] - new[first]) / np.maximum(last - first, 1))
+
+    def _are_early_new(self, early: EarlyFrames) -> BoolArray:
+        if (self._status == _NEW).all():
+            return np.ones(early.ticks.size, np.bool_)
+        shares = self._new_shares(early.ticks, early.seconds * TICKS_PER_SECOND)
+        return np.asarray(shares == 1)
+
+    def _decide(self, decision: Decision) -> Iterator[Correction]:
+        """Apply a decision to what was remembered; yield the correction where there is one."""
+        early = {n: self._are_early_new(g.early) for n, g in self._logs.items() if g.early}
+        before = self._status.copy()
+        self._judge(decision)
+        if np.array_equal(before, self._status):
+            return
+        repeated = (self._status == _REPEATS) & (before != _REPEATS) & self._speech
+        self._repeated += int(np.count_nonzero(repeated))
+        if repeated.any() and self._recording not in self._noticed:
+            self._noticed.add(self._recording)
+            text = (
+                "this audio repeats earlier audio of the stream. It adds no evidence and is "
+                "excluded"
+            )
+            self._notices.append((decision.tick, Notice("repeated", text)))
+        counts = self._status == _NEW
+        changed = np.flatnonzero((counts != (before == _NEW)) & self._speech)
+        changes = {name: change for name in self._logs if (change := self._recount(name))}
+        yield Correction(
+            decision.tick,
+            self._first + 1 + changed,
+            counts[changed],
+            changes,
+            {
+                n: self._standing(n, decision.tick)
+                for n in early
+                if self._has_other(n, early[n], changes)
+            },
+        )
+
+    def _judge(self, decision: Decision) -> None:
+        """Set the status of every tick that is remembered."""
+        ticks = self._first + 1 + np.arange(self._status.size)
+        for begin, end in decision.intervals:
+            inside = (ticks > begin) & (ticks <= end)
+            # what the recordings before this one counted is not touched
+            self._status[inside & ((ticks > self._began) | (self._status == _WAITS))] = _REPEATS
+        waits_from = decision.waits_from
+        self._default = _NEW if waits_from is None else _WAITS
+        late = ticks > (_FAR if waits_from is None else max(waits_from, self._began))
+        self._status[late & (self._status == _NEW)] = _WAITS
+        self._status[~late & (self._status == _WAITS)] = _NEW
+
+    def _recount(self, name: str) -> FrameChange | None:
+        """Weigh what was logged again; return what changes."""
+        log = self._logs[name]
+        before, values = log.counts, log.values
+        log.counts, log.values = self._weigh(name, log.track)
+        same = np.all(values == log.values, axis=tuple(range(1, values.ndim))) & log.counts & before
+        gone, come = np.flatnonzero(before & ~same), np.flatnonzero(log.counts & ~same)
+        if not gone.size + come.size:
+            return None
+        track = log.track.some(np.concatenate((gone, come)))
+        values = np.concatenate((values[gone], log.values[come]))
+        return FrameChange(track.ticks, values, track.spans, np.arange(len(values)) >= gone.size)
+
+    def _has_other(self, name: str, before: BoolArray, changes: Mapping[str, FrameChange]) -> bool:
+        """Return whether another early frame may count now."""
+        early = self._logs[name].early
+        if early is None:
+            return False
+        return name in changes or not np.array_equal(before, self._are_early_new(early))
+
+    def _standing(self, name: str, tick: int) -> EarlyFrames | None:
+        """Return the early frame of new speech that no whole frame has; None without."""
+        log = self._logs[name]
+        if log.early is None:
+            return None
+        counted = log.track.ticks[log.counts]
+        after = counted[-1] if counted.size else -1
+        new = np.flatnonzero(self._are_early_new(log.early) & (log.early.ticks > after))
+        if not new.size:
+            return None
+        return replace(log.early.some(new[-1:]), ticks=np.array([tick + 1]))
+
+    def _forget(self) -> None:
+        """Forget what is too old to be corrected."""
+        if (over := self._end - _REMEMBERED_TICKS - self._first) > 0:
+            self._status, self._speech = self._status[over:].copy(), self._speech[over:].copy()
+            self._first += over
+        for log in self._logs.values():
+            old = int(np.searchsorted(log.track.ticks, self._end - _LOGGED_TICKS))
+            if old:
+                log.track = log.track.some(slice(old, None))
+                log.counts, log.values = log.counts[old:].copy(), log.values[old:].copy()
+            if log.parts:
+                since = log.track.ticks[0] if log.track.ticks.size else self._end
+                log.parts = {key: value for key, value in log.parts.items() if key[0] >= since}
+            if log.early is not None:
+                log.early = log.early.some(log.early.ticks > self._end - _LOGGED_TICKS)
