@@ -18,6 +18,7 @@ _MISSING = ("NoneType", "NAType", "NaTType")  # types of a missing value, in Pyt
 _OTHERS = {
     "c": "complex numbers", "M": "dates", "m": "time spans", "U": "text", "S": "text", "T": "text",
 }  # fmt: skip
+_PLAIN = "fiub"  # kinds that need no conversion
 
 
 def real_numbers(
@@ -41,6 +42,8 @@ def real_numbers(
         >>> real_numbers([1, 2.5], "scores"), real_numbers(memoryview(b"ab"), "samples")
         (array([1. , 2.5]), array([97, 98], dtype=uint8))
     """
+    if dtype is None and type(values) is np.ndarray and values.dtype.kind in _PLAIN:
+        return values
     try:
         return np.asanyarray(_numbers(_as_array(values)), dtype)
     except ValueError as reason:

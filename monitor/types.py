@@ -279,9 +279,11 @@ class Track:
 
     def within(self, low: int, high: int) -> Track:
         """Return the frames that are complete after tick ``low`` and by tick ``high``."""
-        track = self.some(slice(*self.ticks.searchsorted([low, high], side="right")))
+        first, last = self.ticks.searchsorted([low, high], side="right")
         if self.early is None:
-            return track
+            is_all = first == 0 and last == self.ticks.size
+            return self if is_all else self.some(slice(first, last))
+        track = self.some(slice(first, last))
         inside = slice(*self.early.ticks.searchsorted([low, high], side="right"))
         return replace(track, early=self.early.some(inside))
 

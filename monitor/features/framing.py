@@ -86,7 +86,7 @@ class Framer:
 
 def columns_of(block: Block, channel: int | None) -> FloatArray:
     """Return the channels of a block in use, shape (n, channels); None for all of them."""
-    if not (isinstance(block.rate, Integral) and LEAST_RATE <= block.rate <= MOST_RATE):
+    if not (isinstance(block.rate, (int, Integral)) and LEAST_RATE <= block.rate <= MOST_RATE):
         raise SourceError(
             f"unsupported rate {block.rate!r}: use {LEAST_RATE} to {MOST_RATE} samples per second"
         )

@@ -266,10 +266,10 @@ class Leveller:
         """Compute the gain at the end of each further tick; NaN before the first syllable."""
         band = filter_stream(self._sections, ticks.ravel(), self._state).reshape(ticks.shape)
         levels = self._measure_levels(band, ticks)
-        gains = []
+        gains, is_long = [], len(band) > 2 * HELD_TICKS  # views would keep the whole block
         for tick, (contrast, loudness) in zip(band, levels.tolist(), strict=True):
             self._ticks += 1
-            self._band.append(tick.copy())  # a view would keep the whole block
+            self._band.append(tick.copy() if is_long else tick)
             if self._syllables.add(contrast, loudness):
                 self._judge()
             gains.append(self._compute_gain() if self._is_open or self._opens() else np.nan)

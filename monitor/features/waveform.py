@@ -54,8 +54,7 @@ class Waveform:
         self._sound = np.concatenate((self._sound, samples), dtype=np.float32)
         step = _BATCH * _EVERY
         count = max(0, (self._sound.size - 2 * _AHEAD) // step)
-        parts = [self._sound[i * step : (i + 1) * step + 2 * _AHEAD] for i in range(count)]
-        rows = [_compute_waveform(batch) for batch in parts]
+        rows = _compute_waveform(self._sound, count)
         self._sound = self._sound[count * step :].copy()
         return self._track(rows, count * _BATCH_TICKS)
 
@@ -74,24 +73,25 @@ class Waveform:
     def skip_to(self, tick: int) -> None:
         """Skip nothing: audio before a stop is compared with audio after it."""
 
-    def _track(self, rows: list[IntArray], count: int) -> Track:
+    def _track(self, rows: IntArray, count: int) -> Track:
         if not count:
             return self.spec.no_frames()
         begins = self._ticks + np.arange(count)
         self._ticks += count
         spans = np.stack((begins, begins + 1), axis=1)
-        return Track(np.full(count, self._ticks), np.concatenate(rows), spans)
+        return Track(np.full(count, self._ticks), rows, spans)
 
 
-def _compute_waveform(sound: FloatArray) -> IntArray:
-    """Compute the waveform of a batch of ticks, (20, 20), of its samples and those around."""
-    step = sound.itemsize
-    size = _BATCH + 2 * _LEVELLED
-    pieces = as_strided(sound, (size, _TAPS.size), (_EVERY * step, step), writeable=False)
+def _compute_waveform(sound: FloatArray, count: int) -> IntArray:
+    """Compute the waveform of batches of ticks, (20 b, 20), of their samples and those around."""
+    step, size = sound.itemsize, _BATCH + 2 * _LEVELLED
+    strides = _BATCH * _EVERY * step, _EVERY * step, step
+    pieces = as_strided(sound, (count, size, _TAPS.size), strides, writeable=False)
     band = pieces @ _BAND_PASS
-    sums = np.concatenate(([0.0], np.cumsum(band.astype(np.float64) ** 2)))
+    sums = np.zeros((count, size + 1))
+    np.cumsum(band.astype(np.float64) ** 2, axis=1, out=sums[:, 1:])
     width = 2 * _LEVELLED + 1
-    power = (sums[width:] - sums[:-width]) / width
-    level = band[_LEVELLED : _LEVELLED + _BATCH] / np.sqrt(power + _FAINTEST**2)
+    power = (sums[:, width:] - sums[:, :-width]) / width
+    level = band[:, _LEVELLED : _LEVELLED + _BATCH] / np.sqrt(power + _FAINTEST**2)
     quantised = np.clip(np.rint(level * _QUANTA), -127, 127).astype(np.int8)
-    return np.asarray(quantised.reshape(_BATCH_TICKS, SAMPLES_PER_TICK))
+    return np.asarray(quantised.reshape(-1, SAMPLES_PER_TICK))

@@ -98,7 +98,7 @@ class JointScores:
         complete = self.models[frozenset(self.features)]
         for present, rows in group_rows(self.features, patterns):
             features, rank_model = self.models.get(present, complete)
-            weights, _ = rank_model.weighing(np.full(rows.size, seconds))
+            weights, _ = rank_model.weighing(np.full(rows.size, seconds), resamples=False)
             stack = np.stack([scores[name][rows] for name in features], axis=1)
             joint[rows] = weighted_evidence(stack, weights[:, 0])
         return joint

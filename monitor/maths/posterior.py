@@ -183,15 +183,15 @@ def condense(scores: FloatArray, weights: FloatArray) -> Candidates:
 
 
 def replicate_bits(
-    scores: FloatArray, weights: FloatArray, floors: FloatArray, target: int | None
+    scores: FloatArray, weights: FloatArray, floors: FloatArray, target: int | IntArray | None
 ) -> tuple[FloatArray | None, FloatArray]:
     """Compute local and confidence bits of R readings under each replicate.
 
     ``scores`` are raw scores, (R, F, N). ``weights``, (R, 1 + B, F), are lambda of the model and of
     every replicate, and ``floors``, (R, B), are e of every replicate. Both results have shape (R,
-    B). Local bits are None without a watched speaker.
+    B). Local bits are None without a watched speaker, whose index is ``target``, one or (R,).
     """
-    target_scores = None if target is None else scores[..., target]
+    target_scores = None if target is None else scores[np.arange(len(scores)), :, target]
     if scores.shape[2] <= EXACT_CANDIDATES:
         return condense(scores, weights).bits(weights[:, 1:], floors, target_scores)
     # grouping looks at one reading at a time

@@ -156,7 +156,7 @@ _FEW = 8
 _LARGE = 1e5  # differences of log-gammas above this lose digits that matter: error 1e-10 here
 _SHIFT = 16
 _TABLED = 4096  # impostors
-_THIN_FROM = 2048
+ALL_RANKS_TO = 2048
 _CHUNK = 1 << 19  # most numbers worked on at once, so that memory stays small
 _ROWS = 32
 FINE_FROM = 1 << 17  # with more speakers, `sum_nodes` replaces sums over every rank where possible
@@ -181,8 +181,8 @@ def log_pmf_at(alpha: ArrayLike, beta: ArrayLike, speakers: int, rank: ArrayLike
     """Compute `log_pmf` of single ranks, 1 to N, broadcast with the parameters."""
     a, b = _parameters(alpha, beta)
     last, j = _impostors(speakers), _beaten_by(rank, speakers)
-    large = max(a.max(), b.max()) + last > _LARGE
-    return _log_at(a, b, last, j) if large else _log_at_small(a, b, last, j)
+    log, large = _log_at_small(a, b, last, j), np.maximum(a, b) + last > _LARGE
+    return np.where(large, _log_at(a, b, last, j), log) if large.any() else log
 
 
 def binomial_log_pmf(p: ArrayLike, speakers: int) -> DoubleArray:
@@ -216,7 +216,7 @@ def mean_disclosure_bits(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> Do
     last = _impostors(speakers)
     flat = np.stack([a.ravel(), b.ravel()])
     entropy = np.full(flat.shape[1], np.nan)
-    if speakers > _THIN_FROM:
+    if speakers > ALL_RANKS_TO:
         entropy = _entropy(flat[0], flat[1], last, coarse=True)
     remaining = np.flatnonzero(np.isnan(entropy))
     if speakers > FINE_FROM and remaining.size:

@@ -30,16 +30,21 @@ def score_gaps(scores: FloatArray, target: int | IntArray) -> FloatArray:
         >>> score_gaps(np.array([0.3, 0.1 + 0.2, 0.5]), 0)
         array([0. , 0. , 0.2])
     """
-    column = np.broadcast_to(np.asarray(target), scores.shape[:-1])[..., None]
-    gaps = scores - np.take_along_axis(scores, column, axis=-1)
+    gaps = scores - _target_score(scores, target)
     noise = _ROUNDING * np.abs(scores).max(axis=-1, keepdims=True)
     gaps[np.abs(gaps) <= noise] = 0.0
     return gaps
 
 
-def rank_now(scores: FloatArray, target: int) -> tuple[IntArray, IntArray]:
+def _target_score(scores: FloatArray, target: int | IntArray) -> FloatArray:
+    """Return the target's score, shape (..., 1)."""
+    column = np.broadcast_to(np.asarray(target), scores.shape[:-1])[..., None]
+    return np.take_along_axis(scores, column, axis=-1)
+
+
+def rank_now(scores: FloatArray, target: int | IntArray) -> tuple[IntArray, IntArray]:
     """Compute ``rank_bounds`` of streams (..., N), with ``score_gaps``' rule on rounding."""
-    target_score = scores[..., target, None]
+    target_score = _target_score(scores, target)
     noise = _ROUNDING * np.maximum(scores.max(axis=-1), -scores.min(axis=-1))[..., None]
     better = np.count_nonzero(scores > target_score + noise, axis=-1)
     return np.asarray(better), np.asarray(

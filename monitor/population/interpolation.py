@@ -18,6 +18,7 @@ from monitor.population.rank_model import RankModel, RankModels
 from monitor.types import BoolArray, FloatArray, IntArray
 
 _CHUNK = 1 << 19  # most numbers worked on at once, so that memory stays small
+_MODEL = slice(0, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,7 @@ class LengthModel:
         every = np.stack([alpha, beta, floor, *np.moveaxis(weights, -1, 0)])
         self._parameters = np.moveaxis(every, -1, 0).copy()
         self._logs = np.log(np.maximum(self._parameters, 1e-300))
-        self._last: tuple[float, RankModelPoint] | None = None
+        self._last: tuple[bytes, RankModelPoint] | None = None
 
     @property
     def least_floor(self) -> float:
@@ -155,35 +156,42 @@ class LengthModel:
 
     def evaluate_at(self, seconds: float) -> RankModelPoint:
         """Return the rank model and its resamples at T speech seconds: 1 + B points."""
-        last = self._last  # looked at once: threads share the model
-        if last is None or last[0] != seconds:
-            last = self._last = seconds, self._points(np.array([seconds]), slice(None))
+        return self.evaluate_each(np.array([seconds]))
+
+    def evaluate_each(self, seconds: FloatArray) -> RankModelPoint:
+        """Return both at each of R lengths: R (1 + B) points, length after length."""
+        last, key = self._last, seconds.tobytes()  # looked at once: threads share the model
+        if last is None or last[0] != key:
+            last = self._last = key, self._points(seconds, slice(None))
         return last[1]
 
     def at_each(self, seconds: FloatArray) -> RankModelPoint:
         """Return the rank model alone at each of R lengths: R points."""
-        return self._points(seconds, slice(0, 1))
+        return self._points(seconds, _MODEL)
+
+    def split(self, lengths: int) -> list[slice]:
+        """Split R lengths into those to pass to `evaluate_each` together."""
+        _, parameters, count = self._parameters.shape
+        step = max(_CHUNK // (parameters * count), 1)
+        return [slice(start, start + step) for start in range(0, lengths, step)]
 
     def weighing(
-        self, seconds: FloatArray, rows: slice = slice(None)
+        self, seconds: FloatArray, *, resamples: bool = True
     ) -> tuple[FloatArray, FloatArray]:
-        """Return ``weights`` and ``uniform_share`` at R lengths, (R, rows, F) and (R, rows).
+        """Return ``weights`` and ``uniform_share`` at R lengths, (R, 1 + B, F) and (R, 1 + B).
 
-        Row 0 is the rank model, the others are its resamples.
+        Row 0 is the rank model, the others are its resamples, unless it is wanted alone.
         """
-        if seconds.size == 1:
-            point = self.evaluate_at(float(seconds[0]))
-            return point.weights[None, rows], point.uniform_share[None, rows]
-        parameters, count = self._parameters[0, :, rows].shape
-        weights = np.empty((seconds.size, count, parameters - 3))
-        uniform_share = np.empty((seconds.size, count))
-        step = max(_CHUNK // (parameters * count), 1)
-        for start in range(0, seconds.size, step):
-            batch = slice(start, start + step)
-            points = self._points(seconds[batch], rows)
-            weights[batch] = points.weights.reshape(weights[batch].shape)
-            uniform_share[batch] = points.uniform_share.reshape(uniform_share[batch].shape)
-        return weights, uniform_share
+        if not resamples:
+            point = self.at_each(seconds)
+            return point.weights[:, None], point.uniform_share[:, None]
+        points = [self.evaluate_each(seconds[batch]) for batch in self.split(seconds.size)]
+        weights = np.concatenate([point.weights for point in points])
+        shares = np.concatenate([point.uniform_share for point in points])
+        return (
+            weights.reshape(seconds.size, -1, weights.shape[1]),
+            shares.reshape(seconds.size, -1),
+        )
 
     def _points(self, seconds: FloatArray, rows: slice) -> RankModelPoint:
         """Interpolate some rows at each of R lengths, length after length."""

@@ -237,6 +237,9 @@ class Shedder:
 
     def shed(self, waiting: float) -> Gap | None:
         """Make a feature shed audio, and return the gap, where too many seconds wait too long."""
+        if waiting <= LATE_SECONDS:
+            self._late_since = None
+            return None
         able = [sides for sides in self._features if not any(side.is_shedding for side in sides)]
         most = LATE_SECONDS
         if len(able) < len(self._features):

@@ -1,4 +1,4 @@
-"""Many live streams in one process, with shared tables and networks."""
+"""Many live streams in one process: shared tables and networks, batches across streams."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ from monitor.population.population import Population
 from monitor.protocols import AlertRule, Feature
 from monitor.run.pace import Shedder, Timed
 from monitor.sources.microphone import PAUSE_SECONDS, SoundClock
+from monitor.stream.attacker import Question, assess_together
 from monitor.stream.monitor import Monitor
 from monitor.stream.plan import DEFAULTS, MonitorSettings, Plan
 from monitor.stream.snapshot import resume_snapshot, take_snapshot
-from monitor.stream.stream import Event
+from monitor.stream.stream import Answers, Event, Steps
 from monitor.types import TICKS_PER_SECOND, Block, Frames, Gap, Item, Notice, Tracks, Words
 
 ROUND_SECONDS = 0.1
@@ -118,9 +119,8 @@ class PooledStream:
         for _, feature in self.windows.values():
             feature.defers = True
 
-    def put(self, item: Item, now: float) -> None:
-        """Queue an item that arrived at ``now``, in monotonic seconds."""
-        seconds = seconds_of(item)
+    def put(self, item: Item, seconds: float, now: float) -> None:
+        """Queue an item of this length that arrived at ``now``, in monotonic seconds."""
         if now - self._last > PAUSE_SECONDS or isinstance(item, Gap):
             self._clock.lost()
         self.waiting.append(item)
@@ -340,17 +340,18 @@ class Pool(KeyedStreams[Key, PooledStream]):
             item: Item = samples
         else:
             item = copy_block(samples, rate)
+        seconds = seconds_of(item)
         with self._lock:
             stream = self._find(key)
             if stream.ends:
                 raise UsageError(f"stream {key!r} has ended: open another one")
             waiting, most = stream.waiting_seconds, self.limits.backlog_seconds
-            if waiting and waiting + seconds_of(item) > most:
+            if waiting and waiting + seconds > most:
                 raise SourceError(
                     f"{waiting:.1f} s of stream {key!r} wait to be processed (limit {most:g} s). "
                     "Push a Gap for dropped audio, or open fewer streams"
                 )
-            stream.put(item, time.monotonic())
+            stream.put(item, seconds, time.monotonic())
             self._wake()
 
     def poll(self, key: Key) -> list[Event | Alert]:
@@ -553,23 +554,26 @@ _Made: TypeAlias = "tuple[list[Event | Alert], Exception | None]"
 
 
 def _process_batch(batch: Sequence[tuple[PooledStream, Gap | None, list[Item]]]) -> list[_Made]:
-    """Extract frames of all streams, embed their windows together, then assess each stream."""
+    """Extract frames of all streams, embed their windows together, and assess them together."""
     extractions = [_Extraction(*each) for each in batch]
     try:
         _embed(extractions)
     except Exception as error:  # a network's fault ends all streams, and poll raises it
         return [([], error) for _ in extractions]
-    made: list[_Made] = []
-    for extraction in extractions:
-        events: list[Event | Alert] = []
-        try:
-            for event in extraction.advance():
-                events.extend(extraction.pooled.complete(event))
-            extraction.pooled.freeze()
-        except Exception as error:  # of a rule as well: the thread serves the other streams
-            extraction.error = error
-        made.append((events, extraction.error))
-    return made
+    asking = extractions
+    while asking := [extraction for extraction in asking if extraction.advance()]:
+        _answer(asking)
+    return [(extraction.events, extraction.error) for extraction in extractions]
+
+
+def _answer(asking: Sequence[_Extraction]) -> None:
+    """Answer the questions of all streams together; each alone if that fails, for its own error."""
+    questions = [question for extraction in asking for question in extraction.questions]
+    with suppress(Exception):
+        answers = assess_together(questions)
+        for extraction in asking:
+            count = len(extraction.questions)
+            extraction.answers, answers = answers[:count], answers[count:]
 
 
 class _Extraction:
@@ -579,6 +583,10 @@ class _Extraction:
         self.pooled = pooled
         self.error: Exception | None = None
         self.parts: list[Frames | tuple[int, Gap]] = []
+        self.events: list[Event | Alert] = []
+        self.questions: list[Question] = []  # before it can advance
+        self.answers: Answers | None = None
+        self._steps = self._advance()
         intake = pooled.stream.intake
         try:
             for item in (*([] if gap is None else [gap]), *items):
@@ -591,15 +599,33 @@ class _Extraction:
         except Exception as error:
             self.error = error
 
-    def advance(self) -> Iterator[Event]:
+    def advance(self) -> bool:
+        """Collect events up to the next questions, True, or up to the end of the round."""
+        try:
+            if self.questions and self.answers is None:
+                self.answers = assess_together(self.questions)
+            while True:
+                step, self.answers = self._steps.send(self.answers), None
+                self.questions = step if isinstance(step, list) else []
+                if isinstance(step, list):
+                    return True
+                self.events.extend(self.pooled.complete(step))
+        except StopIteration:
+            return False
+        except Exception as error:  # of a rule as well: the thread serves the other streams
+            self.error = error
+            return False
+
+    def _advance(self) -> Steps:
         """Yield the events that these frames bring, and those of the stream's end."""
         stream = self.pooled.stream
         for part in self.parts:
-            yield from stream.advance(part) if isinstance(part, Frames) else stream.lose(*part)
+            yield from stream.steps(part) if isinstance(part, Frames) else stream.lose(*part)
         if self.pooled.is_ending and self.error is None and not stream.is_over:
             for _, feature in self.pooled.windows.values():
                 feature.defers = False
             yield from stream.end()
+        self.pooled.freeze()
 
 
 def _embed(extractions: Iterable[_Extraction]) -> None:
@@ -636,7 +662,7 @@ def copy_block(samples: ArrayLike | Block, rate: int) -> Block:
     """Copy samples, (n,) or (n, channels), into a block; SourceError if invalid."""
     block = samples if isinstance(samples, Block) else Block(np.asarray(samples), rate)
     columns_of(block, None)
-    return replace(block, samples=np.array(block.samples, np.float32))
+    return Block(np.array(block.samples, np.float32), block.rate, block.recording)
 
 
 def drop_oldest_readings(events: deque[Event | Alert]) -> None:
@@ -648,30 +674,29 @@ def drop_oldest_readings(events: deque[Event | Alert]) -> None:
         events.remove(oldest)
 
 
-def _join_blocks(items: Sequence[Item]) -> Iterator[Item]:
+def _join_blocks(items: Iterable[Item]) -> Iterator[Item]:
     """Yield items; neighbouring blocks of one recording are joined, up to a length."""
     run: list[Block] = []
+    seconds, kind = 0.0, None
     for item in items:
-        if run and not (isinstance(item, Block) and _continues(run, item)):
+        its_kind = None
+        if isinstance(item, Block):
+            its_kind = item.recording, item.rate, item.samples.shape[1:]
+        if run and (its_kind != kind or seconds >= MOST_BLOCK_SECONDS):
             yield _joined(run)
-            run = []
+            run, seconds = [], 0.0
         if isinstance(item, Block):
             run.append(item)
+            seconds, kind = seconds + item.seconds, its_kind
         else:
             yield item
     if run:
         yield _joined(run)
 
 
-def _continues(run: Sequence[Block], block: Block) -> bool:
-    first = run[0]
-    key = first.recording, first.rate, first.samples.shape[1:]
-    is_short = sum(map(seconds_of, run)) < MOST_BLOCK_SECONDS
-    return is_short and key == (block.recording, block.rate, block.samples.shape[1:])
-
-
 def _joined(run: Sequence[Block]) -> Block:
-    return replace(run[0], samples=np.concatenate([block.samples for block in run]))
+    samples = np.concatenate([block.samples for block in run])
+    return Block(samples, run[0].rate, run[0].recording)
 
 
 def _memory_mb() -> float:

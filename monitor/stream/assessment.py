@@ -14,7 +14,7 @@ from monitor.population.interpolation import GOOD_AREA
 from monitor.stream.attacker_model import AttackerModel
 from monitor.stream.posterior import ZERO, PosteriorModel, Weighed, compute_crowds
 from monitor.stream.totals import RunningTotals
-from monitor.types import BoolArray, FloatArray
+from monitor.types import BoolArray, FloatArray, IntArray
 
 _NO_GUIDES = Guides(0.0, 0.0)
 
@@ -104,8 +104,12 @@ class Assessor:
         totals: Mapping[str, RunningTotals],
         speech_seconds: FloatArray,
         waits: BoolArray,
+        watched: IntArray | None,
     ) -> list[Assessment]:
-        """Assess moments of T speech seconds, (R,), of which some still wait, (R,)."""
+        """Assess moments of T speech seconds, (R,), of which some still wait, (R,).
+
+        ``watched`` are the watched speakers' indices, (R,).
+        """
         names = self._model.features
         readings = [
             self._compute_readings(alone.get(name), totals[name].usable_seconds) for name in names
@@ -113,7 +117,9 @@ class Assessor:
         spoken = np.any([totals[name].frames > 0 for name in names], axis=0)
         beyond = (speech_seconds > self._model.joint.rank_model.lengths[-1]) & spoken
         assessed = {
-            r: assessment for weighed in parts for r, assessment in self._weigh(weighed, totals)
+            r: assessment
+            for weighed in parts
+            for r, assessment in self._weigh(weighed, totals, watched)
         }
         return [
             replace(
@@ -153,7 +159,7 @@ class Assessor:
         )
 
     def _weigh(
-        self, weighed: Weighed, totals: Mapping[str, RunningTotals]
+        self, weighed: Weighed, totals: Mapping[str, RunningTotals], watched: IntArray | None
     ) -> Iterator[tuple[int, Assessment]]:
         """Yield the moments of a part, with everything but the figures of each feature."""
         model, ratios = self._model, weighed.ratios
@@ -161,10 +167,7 @@ class Assessor:
         figures: list[Sequence[object]] = [
             [Bits(*row) for row in weighed.local.tolist()] if model.watched else nothing,
             [Bits(*row) for row in weighed.gain.tolist()],
-            [
-                Bits(*map(float, model.joint.expected.evaluate_at(t)))
-                for t in weighed.seconds.tolist()
-            ],
+            model.joint.expected.evaluate_each(weighed.seconds),
             [row.copy() for row in weighed.posterior],  # none keeps the others alive
             most_probable(weighed.posterior, model.names, model.top),
         ]
@@ -173,9 +176,8 @@ class Assessor:
             watched_bits = [
                 Bits(*row) if model.watched else None for row in ratios.watched.tolist()
             ]
-            among = compute_crowds(
-                ratios.bits, watched_bits, model.watched_index, model.among, model.names
-            )
+            index = None if watched is None else watched[weighed.rows]
+            among = compute_crowds(ratios.bits, watched_bits, index, model.among, model.names)
             rows = [row.copy() for row in ratios.bits]
             evidence = [
                 watched_bits,
@@ -195,34 +197,39 @@ class Assessor:
     ) -> list[FeatureReading]:
         """Compute readings of one feature at every moment; zeros before it has frames enough."""
         zero = ZERO if self._model.watched else None
+        seconds = usable_seconds.tolist()
         readings = [
             FeatureReading.from_figures(
                 usable, None, expected_bits=ZERO, rank_bits=zero, local_bits=zero, gain_bits=ZERO
             )
-            for usable in usable_seconds.tolist()
+            for usable in seconds
         ]
         if feature is None:
             return readings
-        model, ranks = feature.model, None
+        model, count = feature.model, feature.rows.size
+        ranks: list[float | None] = [None] * count
+        rank_bits: list[Bits | None] = [None] * count
         if feature.ranks is not None:
-            ranks = list(zip(*(counts.tolist() for counts in feature.ranks), strict=True))
+            better, tied = feature.ranks
+            ranks = (better + (tied + 1) / 2).tolist()
+            rank_bits = [
+                Bits(*row) for row in model.rank_bits(feature.seconds, better, tied).tolist()
+            ]
         figures = zip(
             feature.rows.tolist(),
-            feature.seconds.tolist(),
+            ranks,
+            model.expected.evaluate_each(feature.seconds),
+            rank_bits,
             feature.local.tolist(),
             feature.gain.tolist(),
             strict=True,
         )
-        for i, (row, seconds, local, gain) in enumerate(figures):
-            rank, rank_bits = None, None
-            if ranks is not None:
-                better, tied = ranks[i]
-                rank, rank_bits = better + (tied + 1) / 2, model.rank_bits(seconds, better, tied)
+        for row, rank, expected_bits, its_rank_bits, local, gain in figures:
             readings[row] = FeatureReading.from_figures(
-                float(usable_seconds[row]),
+                seconds[row],
                 rank,
-                expected_bits=model.expected.evaluate_at(seconds),
-                rank_bits=rank_bits,
+                expected_bits=expected_bits,
+                rank_bits=its_rank_bits,
                 local_bits=Bits(*local) if self._model.watched else None,
                 gain_bits=Bits(*gain),
             )

@@ -6,9 +6,9 @@ ratios). ``benchmarks/scale.py`` measures the cost.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,11 +21,84 @@ from monitor.stream.attacker_model import AttackerModel, AttackerSettings
 from monitor.stream.scorer import Scorer
 from monitor.stream.totals import RunningTotals
 from monitor.stream.weigher import Weigher
-from monitor.types import AnyArray, FloatArray
+from monitor.types import AnyArray, FloatArray, IntArray
 
 _BATCH = 1 << 22
 """Maximum candidates, of all moments together, weighed at once."""
 _DEFAULTS = AttackerSettings()
+
+
+class Question(NamedTuple):
+    """Moments to be assessed by an attacker: arguments of `Attacker.assess_each`."""
+
+    attacker: Attacker
+    totals: Mapping[str, RunningTotals]
+    speech_seconds: FloatArray
+    conditions: Sequence[Condition | None] | None = None
+
+    def select_new(self) -> tuple[_Moments, IntArray]:
+        """Select the moments that differ from the one before, and which is each moment's, (R,)."""
+        attacker, totals, seconds, sounds = self
+        totals = attacker.add_early_frames(totals)
+        sounds = [None] * seconds.size if sounds is None else sounds
+        columns: list[AnyArray] = [seconds]
+        for running in totals.values():
+            columns += [running.frames, running.usable_seconds]
+            columns += [] if running.early_seconds is None else [running.early_seconds]
+        new = np.ones(seconds.size, np.bool_)  # a pause adds nothing new
+        new[1:] = [a != b for a, b in pairwise(sounds)]
+        new[1:] |= np.any([column[1:] != column[:-1] for column in columns], axis=0)
+        every = _Moments(totals, seconds, sounds, attacker.watch_each(seconds.size))
+        return every.select(np.flatnonzero(new)), np.cumsum(new) - 1
+
+
+class _Moments(NamedTuple):
+    """Totals at R moments, T, conditions, and the index of the speaker watched at each, (R,)."""
+
+    totals: Mapping[str, RunningTotals]
+    seconds: FloatArray
+    sounds: Sequence[Condition | None]
+    watched: IntArray | None
+
+    def select(self, rows: IntArray) -> _Moments:
+        """Select some of the moments."""
+        return _Moments(
+            {name: running.select(rows) for name, running in self.totals.items()},
+            self.seconds[rows],
+            [self.sounds[i] for i in rows.tolist()],
+            None if self.watched is None else self.watched[rows],
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[_Moments]) -> _Moments:
+        """Join the moments of several."""
+        names, watched = parts[0].totals, [p.watched for p in parts if p.watched is not None]
+        return cls(
+            {name: RunningTotals.joined([part.totals[name] for part in parts]) for name in names},
+            np.concatenate([part.seconds for part in parts]),
+            [sound for part in parts for sound in part.sounds],
+            np.concatenate(watched) if watched else None,
+        )
+
+
+def assess_together(questions: Sequence[Question]) -> list[list[Assessment]]:
+    """Answer questions, together if their attackers differ in the watched speaker alone."""
+    groups: dict[Hashable, list[int]] = {}
+    for place, question in enumerate(questions):
+        groups.setdefault(question.attacker.kin, []).append(place)
+    answers: dict[int, list[Assessment]] = {}
+    for places in groups.values():
+        attacker = questions[places[0]].attacker
+        parts, indices = zip(*(questions[p].select_new() for p in places), strict=True)
+        moments = _Moments.joined(parts)
+        step = max(1, _BATCH // attacker.speakers)
+        rows = np.arange(moments.seconds.size)
+        batches = [rows[start : start + step] for start in range(0, rows.size, step)]
+        made = [each for rows in batches for each in attacker.assess_moments(moments.select(rows))]
+        for place, part, index in zip(places, parts, indices, strict=True):
+            own, made = made[: part.seconds.size], made[part.seconds.size :]
+            answers[place] = [own[i] for i in index.tolist()]
+    return [answers[place] for place in range(len(questions))]
 
 
 class Attacker(AttackerModel):
@@ -42,6 +115,9 @@ class Attacker(AttackerModel):
     Raises:
         UsageError: an unknown feature or speaker, or an invalid crowd.
         StoreError: there is no rank model for these features.
+
+    Attributes:
+        kin: equal for attackers that differ in the watched speaker alone.
     """
 
     def __init__(
@@ -60,6 +136,11 @@ class Attacker(AttackerModel):
         model = AttackerModel.choose(population, *chosen)
         super().__init__(**vars(model))
         self.scorer = Scorer(self, population)
+        templates = id(population), self.scoring.seconds, self.scoring.members.tobytes()
+        models = id(rank_models), self.features, self.session
+        figures = self.watched, self.among, self.enrolled_prior, self.top
+        self._made_of = population, rank_models  # kept: no other ones may get their identity
+        self.kin: Hashable = (templates, models, figures)
         self._weigher, self._assessor = Weigher(self, self.scorer), Assessor(self)
 
     def assess(self, sketches: Mapping[str, AnySketch], speech_seconds: float) -> Assessment:
@@ -78,33 +159,17 @@ class Attacker(AttackerModel):
         conditions: Sequence[Condition | None] | None = None,
     ) -> list[Assessment]:
         """Assess R moments at T, (R,), in these conditions, each independently of the others."""
-        totals = self._weigher.add_early_frames(totals)
-        sounds = [None] * speech_seconds.size if conditions is None else conditions
-        columns: list[AnyArray] = [speech_seconds]
-        for running in totals.values():
-            columns += [running.frames, running.usable_seconds]
-            columns += [] if running.early_seconds is None else [running.early_seconds]
-        new = np.ones(speech_seconds.size, np.bool_)  # a pause adds nothing new
-        new[1:] = [a != b for a, b in pairwise(sounds)]
-        new[1:] |= np.any([column[1:] != column[:-1] for column in columns], axis=0)
-        rows, step = np.flatnonzero(new), max(1, _BATCH // self.speakers)
-        assessments: list[Assessment] = []
-        for start in range(0, rows.size, step):
-            batch = rows[start : start + step]
-            batch_totals = {name: running.select(batch) for name, running in totals.items()}
-            conditions = [sounds[i] for i in batch.tolist()]
-            assessments += self._assess(batch_totals, speech_seconds[batch], conditions)
-        return [assessments[i] for i in (np.cumsum(new) - 1).tolist()]
+        return assess_together([Question(self, totals, speech_seconds, conditions)])[0]
 
-    def _assess(
-        self,
-        totals: Mapping[str, RunningTotals],
-        speech_seconds: FloatArray,
-        sounds: Sequence[Condition | None],
-    ) -> list[Assessment]:
-        waits = self._weigher.list_waiting(totals, speech_seconds)
-        alone, parts = self._weigher.weigh(totals, speech_seconds, sounds, {}, waits)
-        return self._assessor.assess(alone, parts, totals, speech_seconds, waits)
+    def assess_moments(self, moments: _Moments) -> list[Assessment]:
+        """Assess moments, each by the speaker who is watched there."""
+        waits = self._weigher.list_waiting(moments.totals, moments.seconds)
+        alone, parts = self._weigher.weigh(
+            moments.totals, moments.seconds, moments.sounds, {}, waits, moments.watched
+        )
+        return self._assessor.assess(
+            alone, parts, moments.totals, moments.seconds, waits, moments.watched
+        )
 
     def figures(
         self,
@@ -119,6 +184,12 @@ class Attacker(AttackerModel):
         attackers with the same templates and the same R moments.
         """
         return self._weigher.figures(totals, speech_seconds, cache, conditions)
+
+    def evidence(
+        self, totals: Mapping[str, RunningTotals], speech_seconds: FloatArray
+    ) -> FloatArray:
+        """Compute ``evidence_bits`` of ``figures`` alone, (R,), whatever the conditions."""
+        return self._weigher.evidence(totals, speech_seconds)
 
     def scores(
         self, totals: Mapping[str, AnyArray], speech_seconds: FloatArray

@@ -39,7 +39,8 @@ from monitor.stream.posterior import (
     choose_crowds,
     intercept_bits,
 )
-from monitor.types import FloatArray
+from monitor.stream.totals import RunningTotals
+from monitor.types import FloatArray, IntArray
 
 MOST_COMPARED = 300
 """Maximum enrolled people that `AttackerModel.contradiction` compares with each other."""
@@ -178,6 +179,15 @@ class AttackerModel:
     def watched(self) -> bool:
         """True if local bits are measured."""
         return self.watched_index is not None
+
+    def add_early_frames(self, totals: Mapping[str, RunningTotals]) -> dict[str, RunningTotals]:
+        """Add early frames where the rank model covers speech this short."""
+        first = {name: model.rank_model.lengths[0] for name, model in self.alone.items()}
+        return {name: totals[name].with_early(first[name]) for name in self.features}
+
+    def watch_each(self, moments: int) -> IntArray | None:
+        """Return the watched speaker's index at each of R moments, (R,), or None."""
+        return None if self.watched_index is None else np.full(moments, self.watched_index)
 
     @cached_property
     def speakers(self) -> int:

@@ -34,6 +34,7 @@ from monitor.maths.posterior import (
     score_posterior,
     weighted_evidence,
 )
+from monitor.maths.rank_models import ALL_RANKS_TO
 from monitor.maths.scores import SessionMixture
 from monitor.maths.statistics import limits, limits_of_each
 from monitor.phrases import format_odds
@@ -125,13 +126,14 @@ def choose_crowds(requested: Sequence[float] | None, speakers: int) -> tuple[int
 def compute_crowds(
     bits: FloatArray,
     watched: Sequence[Bits | None],
-    watched_index: int | None,
+    watched_index: int | IntArray | None,
     crowds: Sequence[int],
     names: Sequence[str],
 ) -> list[tuple[CrowdReading, ...]]:
     """Compute the figures of R moments in each crowd, from the evidence of N people, shape (R, N).
 
-    ``watched`` is the evidence of the watched speaker, at ``watched_index``, with its limits.
+    ``watched`` is the evidence of the watched speaker, at ``watched_index``, one or (R,), with its
+    limits.
     """
     if watched_index is None:
         series = [_compute_gains(bits, m, names) for m in crowds]
@@ -140,9 +142,9 @@ def compute_crowds(
     watched_bits = np.array(
         [[0.0, b.low - b.value, b.high - b.value] for b in watched if b is not None]
     )
-    watched_bits += bits[:, watched_index, None]
-    # rows as they lie alone: a sum depends on the order in memory
-    other_bits = total_bits(np.ascontiguousarray(bits[:, np.arange(len(names)) != watched_index]))
+    index = np.broadcast_to(watched_index, len(bits))[:, None]
+    watched_bits += np.take_along_axis(bits, index, axis=1)
+    other_bits = total_bits(bits[np.arange(len(names)) != index].reshape(len(bits), -1))
     figures = crowd_bits(
         watched_bits[:, None], other_bits[:, None, None], len(names), np.array(crowds)[:, None]
     )
@@ -257,8 +259,11 @@ class LikelihoodRatioScorer:
         self._sessions = population.sessions_apart(scoring)
         self._sounds = population.degradations(scoring)
         self._speakers = int(scoring.members.sum())
-        # estimates change ever more rarely; each stream of a pool has its own
-        self._condition_effect = lru_cache(64)(self._effect_of)
+        # estimates change ever more rarely; streams of a pool have their own
+        key = "effects", id(rank_model), scoring.seconds, scoring.members.tobytes()
+        _, self._condition_effect = share(
+            population, key, lambda: (rank_model, lru_cache(256)(self._effect_of))
+        )
 
     def compute_score_stats(self, totals: Mapping[str, AnyArray]) -> list[Levels]:
         """Compute each feature's mean and spread of R totals' scores, (R, M), over the cohort."""
@@ -270,15 +275,18 @@ class LikelihoodRatioScorer:
         levels: Sequence[Levels],
         scores: FloatArray,
         conditions: Sequence[Condition | None] = (),
+        watched_indices: IntArray | None = None,
         *,
         limits: bool = True,
     ) -> RatioBits:
         """Weigh R moments of T seconds, (R,).
 
         ``scores`` are raw, (R, F, N), of people with several sessions those of every template, as
-        `SessionMixture` has them; ``levels`` the cohort's, of each feature. Without ``limits``
-        those of the watched speaker's bits are NaN.
+        `SessionMixture` has them; ``levels`` the cohort's, of each feature. Each moment may have a
+        watched speaker of its own, (R,). Without ``limits`` those of its bits are NaN.
         """
+        if watched_indices is None and self._watched is not None:
+            watched_indices = np.full(seconds.size, self._watched)
         point = self.rank_model.evaluate_at(seconds)
         effect = self._effect(point, conditions)
         bits = self._bits(point, levels, scores, effect)
@@ -293,14 +301,14 @@ class LikelihoodRatioScorer:
         level = level_ratios(bits)
         rows, indices = np.arange(seconds.size), level.argmax(axis=1)
         ratios = cap_bits(level, _support(point, effect, rows, indices))
-        if self._watched is not None:
-            indices = np.full(rows.size, self._watched)
+        if watched_indices is not None:
+            indices = watched_indices
         support, value = _support(point, effect, rows, indices), level[rows, indices]
         watched = np.full((rows.size, 3), np.nan)
-        if self._watched is not None:
+        if watched_indices is not None:
             watched[:, 0] = np.minimum(value, support)
             if limits:
-                z = self._normalise(scores[..., self._watched, None], levels)
+                z = self._normalise(scores[rows, :, indices, None], levels)
                 shift = surplus[rows, indices]
                 if effect is not None:
                     z = z * effect.slope[rows, :, indices, None]
@@ -406,7 +414,7 @@ class LikelihoodRatioScorer:
             yield first, np.minimum(self._bits(point, levels, scores, effect), support)
 
 
-_MODEL, _REPLICATES = slice(0, 1), slice(1, None)
+_REPLICATES = slice(1, None)
 _NODES_PER_OCTAVE, _NODES_PER_OCTAVE_MIXED = 6, 12
 
 
@@ -422,44 +430,65 @@ class ExpectedBits:
         self._rank_model, self._speakers = rank_model, speakers
         self._nodes = _choose_nodes(rank_model)
         self._node_margin = lru_cache(None)(lambda node: self._margin(float(self._nodes[node])))
-        self._at_length = lru_cache(64)(self._figure)  # of one block: it may be asked twice
+        self._at_lengths = lru_cache(4)(self._figures)  # of one block: they may be asked twice
 
     @cached_property
     def first_bits(self) -> float:
         """At the first length of the grid."""
-        return self._value(float(self._rank_model.lengths[0]))
+        return float(self._values(self._rank_model.lengths[:1])[0])
 
     @cached_property
     def plateau_bits(self) -> float:
         """The most at any length of the grid."""
-        return max(self._value(float(t)) for t in self._rank_model.lengths)
+        return float(self._values(self._rank_model.lengths).max())
 
     def evaluate_at(self, seconds: float) -> Bits:
         """Return expected bits with limits at T speech seconds; zero at T = 0."""
-        seconds = min(max(seconds, 0.0), float(self._nodes[-1]))
-        return self._at_length(seconds) if seconds else ZERO
+        return self.evaluate_each(np.array([seconds]))[0]
 
-    def _figure(self, seconds: float) -> Bits:
+    def evaluate_each(self, seconds: FloatArray) -> list[Bits]:
+        """Return them at each of R lengths."""
+        return list(self._at_lengths(seconds.tobytes()))
+
+    def _figures(self, lengths: bytes) -> list[Bits]:
+        seconds = np.frombuffer(lengths)
+        values, ceiling = self._values(seconds), float(np.log2(self._speakers))
+        margins = map(self._margin_at, np.clip(seconds, 0.0, self._nodes[-1]))
+        return [
+            Bits(value, max(value + low, 0.0), min(value + high, ceiling)) if t > 0 else ZERO
+            for t, value, (low, high) in zip(
+                seconds.tolist(), values.tolist(), margins, strict=True
+            )
+        ]
+
+    def _margin_at(self, seconds: float) -> tuple[float, float]:
+        """Return how far the limits lie from the value, between nodes interpolated."""
         if seconds <= self._nodes[0]:
-            low, high = self._margin(seconds)
-        else:
-            right = int(np.searchsorted(self._nodes, seconds))
-            t0, t1 = self._nodes[right - 1], self._nodes[right]
-            w = float(np.log(seconds / t0) / np.log(t1 / t0))
-            (low0, high0), (low1, high1) = self._node_margin(right - 1), self._node_margin(right)
-            low, high = (1 - w) * low0 + w * low1, (1 - w) * high0 + w * high1
-        value, ceiling = self._value(seconds), float(np.log2(self._speakers))
-        return Bits(value, max(value + low, 0.0), min(value + high, ceiling))
+            return self._margin(seconds) if seconds else (0.0, 0.0)
+        right = int(np.searchsorted(self._nodes, seconds))
+        t0, t1 = self._nodes[right - 1], self._nodes[right]
+        w = float(np.log(seconds / t0) / np.log(t1 / t0))
+        (low0, high0), (low1, high1) = self._node_margin(right - 1), self._node_margin(right)
+        return (1 - w) * low0 + w * low1, (1 - w) * high0 + w * high1
 
-    def _value(self, seconds: float) -> float:
-        return float(self._rank_model.evaluate_at(seconds).expected_bits(self._speakers, _MODEL)[0])
+    def _values(self, seconds: FloatArray) -> FloatArray:
+        model, count = self._rank_model, seconds.size
+        # sums over very many ranks depend on how many lengths are worked out together
+        step = count if self._speakers <= ALL_RANKS_TO else 1
+        if step == count and len(model.split(count)) == 1:
+            points = model.evaluate_each(seconds)  # as was weighed
+            own = slice(None, None, points.floor.size // count)
+            return points.expected_bits(self._speakers, own)
+        batches = [seconds[start : start + step] for start in range(0, count, step)]
+        each = map(model.at_each, batches)
+        return np.concatenate(
+            [points.expected_bits(self._speakers, slice(None)) for points in each]
+        )
 
     def _margin(self, seconds: float) -> tuple[float, float]:
-        """Return how far the limits lie from the value."""
-        low, high = limits(
-            self._rank_model.evaluate_at(seconds).expected_bits(self._speakers, _REPLICATES)
-        )
-        value = self._value(seconds)
+        point = self._rank_model.evaluate_at(seconds)
+        low, high = limits(point.expected_bits(self._speakers, _REPLICATES))
+        value = float(self._values(np.array([seconds]))[0])
         return low - value, high - value
 
 
@@ -517,40 +546,46 @@ class PosteriorModel:
         self.ratios = ratios
         self._speakers, self._additive = speakers, additive
         self._enrolled = EnrolledProbability(rank_model, seconds)
-        self._rank_bits = lru_cache(1000)(self._rank_bits_at)
 
-    def rank_bits(self, seconds: float, better: int, tied: int) -> Bits:
-        """Return rank bits with limits, at T speech seconds; beyond the grid those of its end."""
-        return self._rank_bits(min(seconds, float(self.rank_model.lengths[-1])), better, tied)
-
-    def _rank_bits_at(self, seconds: float, better: int, tied: int) -> Bits:
-        replicates = self.rank_model.evaluate_at(seconds).rank_bits(self._speakers, better, tied)
-        return Bits(float(replicates[0]), *limits(replicates[1:]))
+    def rank_bits(self, seconds: FloatArray, better: IntArray, tied: IntArray) -> FloatArray:
+        """Return rank bits with limits at T speech seconds of R ranks: shape (R, 3)."""
+        rows = []
+        for batch in self.rank_model.split(seconds.size):
+            points = self.rank_model.evaluate_each(seconds[batch])
+            replicates = points.floor.size // seconds[batch].size
+            ranks = (np.repeat(counts[batch], replicates) for counts in (better, tied))
+            bits = points.rank_bits(self._speakers, *ranks).reshape(-1, replicates)
+            rows.append(np.column_stack([bits[:, 0], limits_of_each(bits[:, 1:])]))
+        return np.concatenate(rows)
 
     def weigh(
         self,
         rows: IntArray,
         seconds: FloatArray,
         scores: FloatArray,
-        watched: int | None,
+        watched: IntArray | None,
         sessions: SessionMixture | None = None,
         *,
         limits: bool = True,
     ) -> Weighed:
         """Weigh raw scores, (R, F, N), of some moments (rows) at T, (R,).
 
+        ``watched`` has the watched speaker's index at each of all moments.
+
         With sessions these are scores of every template. Each person's best one counts. The rest
         of their mixture counts beside it, as a feature of weight 1.
         """
         features = scores.shape[1]
-        weights, spread = self.rank_model.weighing(seconds, slice(None) if limits else _MODEL)
+        weights, spread = self.rank_model.weighing(seconds, resamples=limits)
         if sessions is not None:
             scores, weights = _select_best_sessions(sessions, scores, weights)
         posterior = score_posterior(weighted_evidence(scores, weights[:, 0]), spread[:, 0])
         local, gain = np.full((2, seconds.size, 3), np.nan)
         gain[:, 0] = confidence_bits(posterior)
         if watched is not None:
-            local[:, 0] = local_bits(posterior[:, watched], scores.shape[2])
+            watched = watched[rows]
+            probability = posterior[np.arange(rows.size), watched]
+            local[:, 0] = local_bits(probability, scores.shape[2])
         if limits:
             local_draws, gain_draws = replicate_bits(scores, weights, spread[:, 1:], watched)
             gain[:, 1:] = limits_of_each(gain_draws)

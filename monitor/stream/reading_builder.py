@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from monitor.jobs import one_thread
 from monitor.maths.composition import guides
 from monitor.maths.condition import Condition
 from monitor.stream.assessment import Assessment
-from monitor.stream.attacker import Attacker
+from monitor.stream.attacker import Attacker, Question, assess_together
 from monitor.stream.conditions import StreamConditions
 from monitor.stream.posterior import Bystanders
 from monitor.stream.segments import SegmentSelection, SpeakerSegments
@@ -33,6 +34,28 @@ def _guides(
 ) -> list[Guides]:
     linear, root = guides(length, first_seconds, first_bits, maximum)
     return list(map(Guides, linear.tolist(), root.tolist()))
+
+
+class Asked(NamedTuple):
+    """Moments about which an attacker is asked.
+
+    Attributes:
+        moments: the moments.
+        parts: the choices: ``segments`` of these, then ``watched`` if there is one.
+        questions: to the attacker about each part.
+    """
+
+    moments: Moments
+    parts: list[SegmentSelection]
+    segments: int
+    watched: SegmentSelection | None
+    questions: list[Question]
+
+
+def answer(questions: Sequence[Question]) -> list[list[Assessment]]:
+    """Answer questions to attackers."""
+    with one_thread():
+        return assess_together(questions)
 
 
 class ReadingBuilder:
@@ -67,20 +90,34 @@ class ReadingBuilder:
         conditions: Sequence[Condition | None] | None = None,
         watched: SegmentSelection | None = None,
     ) -> list[Assessment]:
-        """Assess these moments together, by the segments with the most of the watched speaker.
+        """Assess these moments together; arguments as of `ask`."""
+        asked = self.ask(moments, stretches, conditions, watched)
+        return self.complete(asked, answer(asked.questions))
 
-        ``watched`` are its stretches where another voice is mixed in.
+    def ask(
+        self,
+        moments: Moments,
+        stretches: SpeakerSegments | None = None,
+        conditions: Sequence[Condition | None] | None = None,
+        watched: SegmentSelection | None = None,
+    ) -> Asked:
+        """Ask the attacker about these moments, by the segments of each choice.
+
+        ``watched`` are the watched speaker's stretches where another voice is mixed in.
         """
-        attacker = self._attacker
-        speech = moments.speech / TICKS_PER_SECOND
         parts = [SegmentSelection.whole(moments)] if stretches is None else stretches.parts(moments)
         segments = len(parts)
         parts += [] if watched is None else [watched]
-        with one_thread():
-            by_part = [
-                attacker.assess_each(choice.totals, choice.speech / TICKS_PER_SECOND, conditions)
-                for choice in parts
-            ]
+        questions = [
+            Question(self._attacker, part.totals, part.speech / TICKS_PER_SECOND, conditions)
+            for part in parts
+        ]
+        return Asked(moments, parts, segments, watched, questions)
+
+    def complete(self, asked: Asked, by_part: Sequence[Sequence[Assessment]]) -> list[Assessment]:
+        """Complete the answers, by the segments with the most of the watched speaker."""
+        attacker, (moments, parts, segments, watched, _) = self._attacker, asked
+        speech = moments.speech / TICKS_PER_SECOND
         assessments, chosen = [], []
         for r in range(speech.size):
             able = [k for k, choice in enumerate(parts) if choice.enough[r]]

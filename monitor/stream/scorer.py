@@ -11,7 +11,7 @@ from monitor.maths.scores import AnySketch, Similarity
 from monitor.population.population import Population
 from monitor.population.templates import Scoring, share
 from monitor.stream.attacker_model import AttackerModel
-from monitor.types import AnyArray, FloatArray
+from monitor.types import AnyArray, FloatArray, IntArray
 
 _EXACT_BATCH = 4096
 """Templates rescored at a time."""
@@ -29,7 +29,7 @@ class Scorer:
     def __init__(self, model: AttackerModel, population: Population) -> None:
         scoring = model.scoring
         self.sessions = population.sessions_apart(scoring)
-        self._watched, self._most, self._speakers = model.watched_index, model.top, model.speakers
+        self._most, self._speakers = model.top, model.speakers
         self._similarities = population.scorers(model.rank_model)
         self.templates: dict[str, FloatArray] = {}
         for name, similarity in self._similarities.items():
@@ -39,11 +39,11 @@ class Scorer:
             )
         self._get_exact = partial(population.exact, scoring=scoring)
 
-    def score(self, name: str, totals: AnyArray) -> FloatArray:
+    def score(self, name: str, totals: AnyArray, watched: IntArray | None = None) -> FloatArray:
         """Score totals of a feature, (R, M), against every template: (R, N + K).
 
-        The ranks of the watched speaker and the order of the most probable are exact. Templates in
-        single precision are rescored in double precision within its error of either.
+        The ranks of watched speakers, (R,), and the order of the most probable are exact. Templates
+        in single precision are rescored in double precision within its error of either.
         """
         templates, similarity = self.templates[name], self._similarities[name]
         scores = similarity.score_each(templates, totals)
@@ -51,7 +51,7 @@ class Scorer:
             return scores
         assert similarity.bound is not None
         margin, count = 2.0 * similarity.bound(totals.shape[1]), self._most
-        for row, total in zip(scores, totals, strict=True):
+        for r, (row, total) in enumerate(zip(scores, totals, strict=True)):
             if not total.any():
                 continue  # all score zero
             if not (np.isfinite(row).all() and row.any()):
@@ -60,8 +60,8 @@ class Scorer:
                     "a person was deleted, while it was in use. Start again"
                 )
             near = row >= np.partition(row, row.size - count)[row.size - count] - margin
-            if self._watched is not None:
-                near |= np.abs(row - row[self._watched]) <= margin
+            if watched is not None:
+                near |= np.abs(row - row[watched[r]]) <= margin
             places = np.flatnonzero(near)
             for start in range(0, places.size, _EXACT_BATCH):
                 batch = places[start : start + _EXACT_BATCH]

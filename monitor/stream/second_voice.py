@@ -325,8 +325,8 @@ class SecondVoice:
         """Return the evidence of each of these totals, whatever their sound."""
         running, speech = stack_totals(parts)
         with one_thread():
-            figures = self._attacker.figures(running, speech / TICKS_PER_SECOND, {})
-        bits: list[float] = np.nan_to_num(figures["evidence_bits"]).tolist()
+            evidence = self._attacker.evidence(running, speech / TICKS_PER_SECOND)
+        bits: list[float] = np.nan_to_num(evidence).tolist()
         return bits
 
 

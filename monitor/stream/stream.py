@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import asdict, replace
 from functools import partial
@@ -18,12 +19,13 @@ from monitor.features.channel import CONDITION
 from monitor.protocols import LiveSource, StreamInfo
 from monitor.stream.accumulator import AccumulatorState
 from monitor.stream.assessment import Assessment
+from monitor.stream.attacker import Question
 from monitor.stream.choice import find_pitch
 from monitor.stream.event_order import EventOrder
 from monitor.stream.evidence import Evidence
 from monitor.stream.intake import Intake
 from monitor.stream.observers import Observers
-from monitor.stream.reading_builder import ReadingBuilder
+from monitor.stream.reading_builder import ReadingBuilder, answer
 from monitor.stream.repeat_gate import RECALLED_TICKS
 from monitor.stream.repeats import Decision
 from monitor.stream.totals import FeatureTotals, Moments
@@ -41,6 +43,22 @@ from monitor.types import (
 )
 
 Event: TypeAlias = "Reading | GapEvent | NoticeEvent | Change"
+Answers: TypeAlias = "list[list[Assessment]]"
+Steps: TypeAlias = "Generator[Event | list[Question], Answers | None, None]"
+"""Events, and questions to attackers between them, to which the answers are sent."""
+
+
+def answered(steps: Steps) -> Iterator[Event]:
+    """Yield the events of steps, and answer their questions."""
+    answers: Answers | None = None
+    with suppress(StopIteration):
+        while True:
+            step = steps.send(answers)
+            if isinstance(step, list):
+                answers = answer(step)
+            else:
+                answers = None
+                yield step
 
 
 def with_lag(event: Event, source: object) -> Event:
@@ -189,10 +207,14 @@ class Stream:
         if evidence.tick > self._read:  # with what came after its tick, at the very end
             moments = evidence.moments([evidence.tick], everything=True)
             evidence.tidy(everything=True)
-            yield from self._assess(moments)
+            yield from answered(self._assess(moments))
 
     def advance(self, frames: Frames) -> Iterator[Event]:
-        """Yield what a further run of ticks brings, in order: this is one block's way."""
+        """Yield what a further run of ticks brings, in order."""
+        return answered(self.steps(frames))
+
+    def steps(self, frames: Frames) -> Steps:
+        """Yield the same, and questions whose answers are sent: this is one block's way."""
         evidence, start = self.evidence, self.evidence.arrived
         self._observe(frames)
         self._announce(frames, start)
@@ -259,7 +281,7 @@ class Stream:
             if (change := correction.frames.get(CONDITION)) is not None:
                 self.observers.conditions.correct(change.values, change.counts)
 
-    def _assess(self, moments: Moments) -> Iterator[Event]:
+    def _assess(self, moments: Moments) -> Steps:
         """Assess these moments together, then learn and yield them one by one."""
         observers, builder, segments = self.observers, self.builder, self.observers.segments
         sounds = observers.conditions.look_ahead(moments.ticks)
@@ -267,7 +289,10 @@ class Stream:
         if observers.second is not None:
             mixtures = observers.second.look_ahead(moments.ticks)
             watched = observers.second.select(mixtures, self.evidence.carried)
-        for r, assessed in enumerate(builder.assess(moments, segments, sounds, watched)):
+        asked = builder.ask(moments, segments, sounds, watched)
+        answers = yield asked.questions
+        assert answers is not None
+        for r, assessed in enumerate(builder.complete(asked, answers)):
             self._learn(moments, r)
             self._compare_voicing(moments, r)
             yield from self._pop_events()

@@ -104,6 +104,21 @@ class RunningTotals:
             early_seconds=self.early_seconds * is_covered,
         )
 
+    @classmethod
+    def joined(cls, parts: Sequence[RunningTotals]) -> RunningTotals:
+        """Join the moments of several, early frames added."""
+        if len(parts) == 1:
+            return parts[0]
+        early = [
+            np.zeros(len(p.frames)) if p.early_seconds is None else p.early_seconds for p in parts
+        ]
+        return cls(
+            np.concatenate([part.totals for part in parts]),
+            np.concatenate([part.frames for part in parts]),
+            np.concatenate([part.usable_seconds for part in parts]),
+            early_seconds=np.concatenate(early),
+        )
+
     def length(self, seconds: FloatArray) -> FloatArray:
         """Return T of R moments, that of an early frame where there is more speech since."""
         if self.early_seconds is None:

@@ -25,11 +25,6 @@ class Weigher:
     def __init__(self, model: AttackerModel, scorer: Scorer) -> None:
         self._model, self._scorer = model, scorer
 
-    def add_early_frames(self, totals: Mapping[str, RunningTotals]) -> dict[str, RunningTotals]:
-        """Add early frames where the rank model covers speech this short."""
-        first = {name: model.rank_model.lengths[0] for name, model in self._model.alone.items()}
-        return {name: totals[name].with_early(first[name]) for name in self._model.features}
-
     def list_waiting(
         self, totals: Mapping[str, RunningTotals], speech_seconds: FloatArray
     ) -> BoolArray:
@@ -50,23 +45,19 @@ class Weigher:
         sounds: Sequence[Condition | None],
         cache: dict[tuple[str, str, bytes], Any],
         waits: BoolArray,
+        watched: IntArray | None,
         *,
         limits: bool = True,
     ) -> tuple[dict[str, Weighed], list[Weighed]]:
-        """Weigh each feature that has frames, and all of them together; scores are cached."""
-        features, watched_index, scorer = (
-            self._model.features,
-            self._model.watched_index,
-            self._scorer,
-        )
+        """Weigh each feature that has frames, and all of them together; scores are cached.
+
+        ``watched`` are the watched speakers' indices, (R,).
+        """
+        features, scorer = self._model.features, self._scorer
         present = self._list_present(totals, speech_seconds) & ~waits[:, None]
-        columns = []
-        for name in features:
-            score = partial(scorer.score, name)
-            columns.append(_compute_once(cache, "scores", name, totals[name], score))
-        scores = np.stack(columns, axis=1)
+        scores = self._score(totals, cache, watched)
         weigh = partial(
-            PosteriorModel.weigh, watched=watched_index, sessions=scorer.sessions, limits=limits
+            PosteriorModel.weigh, watched=watched, sessions=scorer.sessions, limits=limits
         )
         alone: dict[str, Weighed] = {}
         for f, name in enumerate(features):
@@ -75,15 +66,12 @@ class Weigher:
                 seconds = totals[name].length(speech_seconds)[rows]
                 feature_scores = scores[rows, f : f + 1]
                 weighed = weigh(self._model.alone[name], rows, seconds, feature_scores)
-                if watched_index is not None:
-                    ranks = rank_now(
-                        scorer.select_best_session(feature_scores[:, 0]), watched_index
-                    )
+                if watched is not None:
+                    best = scorer.select_best_session(feature_scores[:, 0])
+                    ranks = rank_now(best, watched[rows])
                     weighed = weighed._replace(ranks=ranks)
                 alone[name] = weighed
-        lengths, parts = speech_seconds, []
-        for name in features:
-            lengths = totals[name].length(lengths)
+        lengths, parts = self._lengths(totals, speech_seconds), []
         for model, rows, axis in self._choose_models(present):
             seconds, feature_scores = lengths[rows], scores[np.ix_(rows, axis)]
             weighed = (
@@ -92,23 +80,66 @@ class Weigher:
                 else weigh(model, rows, seconds, feature_scores)
             )
             ratios = self._compute_ratios(
-                weighed, feature_scores, totals, sounds, cache, limits=limits
+                model, rows, seconds, feature_scores, totals, sounds, cache, watched, limits=limits
             )
             parts.append(weighed._replace(ratios=ratios))
         return alone, parts
 
+    def evidence(
+        self, totals: Mapping[str, RunningTotals], speech_seconds: FloatArray
+    ) -> FloatArray:
+        """Compute ``evidence_bits`` alone, as of `figures`: (R,)."""
+        totals = self._model.add_early_frames(totals)
+        waits = self.list_waiting(totals, speech_seconds)
+        present = self._list_present(totals, speech_seconds) & ~waits[:, None]
+        cache: dict[tuple[str, str, bytes], Any] = {}
+        watched = self._model.watch_each(speech_seconds.size)
+        scores = self._score(totals, cache, watched)
+        lengths = self._lengths(totals, speech_seconds)
+        bits = np.zeros(speech_seconds.size)
+        sounds = [None] * speech_seconds.size
+        for model, rows, axis in self._choose_models(present):
+            parts = scores[np.ix_(rows, axis)], totals, sounds, cache, watched
+            ratios = self._compute_ratios(model, rows, lengths[rows], *parts, limits=False)
+            bits[rows] = np.nan if ratios is None else ratios.watched[:, 0]
+        return bits
+
+    def _score(
+        self,
+        totals: Mapping[str, RunningTotals],
+        cache: dict[tuple[str, str, bytes], Any],
+        watched: IntArray | None,
+    ) -> FloatArray:
+        """Score each feature against every template, shape (R, F, N + K)."""
+        columns = []
+        for name in self._model.features:
+            score = partial(self._scorer.score, name, watched=watched)
+            columns.append(_compute_once(cache, "scores", name, totals[name], score))
+        return np.stack(columns, axis=1)
+
+    def _lengths(
+        self, totals: Mapping[str, RunningTotals], speech_seconds: FloatArray
+    ) -> FloatArray:
+        """Return T of all features together, shape (R,)."""
+        for name in self._model.features:
+            speech_seconds = totals[name].length(speech_seconds)
+        return speech_seconds
+
     def _compute_ratios(
         self,
-        weighed: Weighed,
+        model: PosteriorModel,
+        rows: IntArray,
+        seconds: FloatArray,
         scores: FloatArray,
         totals: Mapping[str, RunningTotals],
         sounds: Sequence[Condition | None],
         cache: dict[tuple[str, str, bytes], Any],
+        watched: IntArray | None,
         *,
         limits: bool,
     ) -> RatioBits | None:
         """Compute the likelihood ratios of scores, (R, F, N + K), where the rank model has some."""
-        model, rows, ratios = weighed.model, weighed.rows, weighed.model.ratios
+        ratios = model.ratios
         if ratios is None or not all(totals[name].frames[rows].all() for name in model.features):
             return None
         levels = []
@@ -117,10 +148,11 @@ class Weigher:
             mean, spread = _compute_once(cache, "levels", name, totals[name], compute)
             levels.append((mean[rows], spread[rows]))
         return ratios.evaluate_at(
-            weighed.seconds,
+            seconds,
             levels,
             scores[:, [model.features.index(name) for name in ratios.features]],
             [sounds[i] for i in rows.tolist()],
+            None if watched is None else watched[rows],
             limits=limits,
         )
 
@@ -153,9 +185,12 @@ class Weigher:
         model, moments = self._model, speech_seconds.size
         only, has_evidence = len(model.features) == 1, model.joint.ratios is not None
         sounds = [None] * moments if conditions is None else conditions
-        totals = self.add_early_frames(totals)
+        totals = model.add_early_frames(totals)
         waits = self.list_waiting(totals, speech_seconds)
-        alone, parts = self.weigh(totals, speech_seconds, sounds, cache, waits, limits=False)
+        watched = model.watch_each(moments)
+        alone, parts = self.weigh(
+            totals, speech_seconds, sounds, cache, waits, watched, limits=False
+        )
         local = 0.0 if model.watched else np.nan
         before = {
             "closed_set_bits": local,
@@ -182,7 +217,8 @@ class Weigher:
     ) -> dict[str, FloatArray]:
         """Compute scores as of `Attacker.scores`."""
         features, scorer = self._model.features, self._scorer
-        every = {name: scorer.score(name, totals[name]) for name in features}
+        watched = self._model.watch_each(speech_seconds.size)
+        every = {name: scorer.score(name, totals[name], watched) for name in features}
         best = {name: scorer.select_best_session(scores) for name, scores in every.items()}
         if len(features) == 1:
             return best
@@ -190,7 +226,7 @@ class Weigher:
         present = np.stack([totals[name].any(axis=1) for name in features], axis=1)
         best["joint"] = np.zeros((speech_seconds.size, self._model.speakers))
         for model, rows, axis in self._choose_models(present):
-            weights, _ = model.rank_model.weighing(speech_seconds[rows])
+            weights, _ = model.rank_model.weighing(speech_seconds[rows], resamples=False)
             joint = weighted_evidence(stacked[np.ix_(rows, axis)], weights[:, 0])
             if scorer.sessions is not None:
                 joint = scorer.sessions.mix(joint)[0]

@@ -76,13 +76,14 @@ def test_windows_of_all_streams_embedded_together_read_the_same(shared):
     paths = sorted((shared / "speech/dev-clean").glob("*/*.opus"))[:3]
     sound = {path.stem: read(path, 8.0) for path in paths}
     with Pool(population) as pool:
-        for key in sound:
-            pool.open(key, watch="19", on_change="note")
+        watched = dict(zip(sound, ("19", "32", None), strict=True))
+        for key, watch in watched.items():
+            pool.open(key, watch=watch, on_change="note")
         for begin in range(0, 8 * RATE, 320):
             for key, samples in sound.items():
                 pool.push(key, samples[begin : begin + 320])
         for key, samples in sound.items():
-            expected = alone(samples, population, watch="19", on_change="note")
+            expected = alone(samples, population, watch=watched[key], on_change="note")
             events = pool.finish(key)
             assert records(events) == expected
             last = [event for event in events if isinstance(event, Reading)][-1]
@@ -173,6 +174,23 @@ def test_a_fault_ends_one_stream_and_no_other():
             pool.push("bob", np.zeros(100, np.int16))
         assert records(pool.finish("bob")) == alone(sound, reference())
         with pytest.raises(ZeroDivisionError, match="a fault of the rule"):
+            poll_until_it_raises(pool, "ann")
+
+
+def test_an_assessment_that_fails_ends_one_stream_and_no_other(monkeypatch):
+    def fail(_: Any) -> None:
+        raise ZeroDivisionError("a fault of the attacker")
+
+    sound = sounds(3.0)
+    with Pool(reference()) as pool:
+        pool.open("ann", watch="19")
+        pool.open("bob", watch="32")
+        attacker = pool._streams["ann"].monitor.attacker
+        monkeypatch.setattr(attacker, "assess_moments", fail)
+        for key in ("ann", "bob"):
+            pool.push(key, sound)
+        assert records(pool.finish("bob")) == alone(sound, reference(), watch="32")
+        with pytest.raises(ZeroDivisionError, match="a fault of the attacker"):
             poll_until_it_raises(pool, "ann")
 
 

@@ -16,7 +16,7 @@ from monitor.maths.statistics import limits
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.people import Speaker
 from monitor.population.rank_model import RankModels
-from monitor.stream.attacker import Attacker
+from monitor.stream.attacker import Attacker, Question, assess_together
 from monitor.stream.posterior import ZERO
 from monitor.stream.totals import RunningTotals
 from tests.population.rank_models import LENGTHS, population, some_rank_model
@@ -476,6 +476,30 @@ def test_a_pause_costs_nothing(watched):
             for name, h in heard_by.items()
         }
         (alone,) = attacker.assess_each(row, seconds[r : r + 1])
-        assert_array_equal(found.posterior, alone.posterior)
-        one = np.zeros(1)  # from Python 3.13 on fields are compared one by one, arrays too
-        assert replace(found, posterior=one) == replace(alone, posterior=one)
+        assert_same(found, alone)
+
+
+def assert_same(found, alone):
+    assert_array_equal(found.posterior, alone.posterior)
+    one = np.zeros(1)  # from Python 3.13 on fields are compared one by one, arrays too
+    assert replace(found, posterior=one) == replace(alone, posterior=one)
+
+
+def test_attackers_that_watch_others_answer_together_as_alone():
+    made = people()
+    watching = [Attacker(made, BOTH, watch) for watch in ("s1", "s5", "s1", None)]
+    attackers = [*watching, Attacker(made, BOTH[:1], "s1")]
+    assert len({attacker.kin for attacker in attackers}) == 3
+    times, questions = np.array([1, 1, 2]), []
+    for k, attacker in enumerate(attackers):
+        totals = {}
+        for name in attacker.features:
+            counts = times[:, None] * voice(made, name, k, 200 + 50 * k, seed=k)
+            totals[name] = RunningTotals(counts, counts.sum(axis=1), 2.0 * times)
+        questions.append(Question(attacker, totals, 3.0 * times + 0.01 * k))
+    answers = assess_together(questions)
+    assert answers[0] != answers[1]
+    for question, found in zip(questions, answers, strict=True):
+        own = question.attacker.assess_each(question.totals, question.speech_seconds)
+        for one, alone in zip(found, own, strict=True):
+            assert_same(one, alone)
