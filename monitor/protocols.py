@@ -485,7 +485,7 @@ class RelayControl(Protocol):
 
     @property
     def way(self) -> str:
-        """Kind of audio sent: ``"clear"``, an anonymiser's name, or ``"muted"``."""
+        """Audio sent: ``"clear"``, ``"protected"``, an anonymiser's name, or ``"muted"``."""
 
     @property
     def budget_bits(self) -> float | None:
@@ -501,7 +501,7 @@ class RelayControl(Protocol):
 
     @property
     def kept_bits(self) -> float:
-        """Margin of the budget, in bits, that is never spent."""
+        """Bits of the budget that are kept back as a margin."""
 
     @property
     def held_bits(self) -> float:

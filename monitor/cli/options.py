@@ -617,8 +617,8 @@ def guides_setting() -> Any:
     """Declare the setting that draws more lines in a picture."""
     return setting(
         "guides",
-        "Draw more in the picture, such as averages, the closed-set figure, the range of other "
-        "voices, each feature alone and the bounds of a declared epsilon.",
+        "Also draw averages, the closed-set figure, the range of other voices, single features and "
+        "the bounds of a declared epsilon.",
     )
 
 

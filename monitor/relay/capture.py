@@ -15,10 +15,10 @@ _OUTPUT = re.compile(r"^\tSource: (\d+)$", re.MULTILINE)
 
 
 class CaptureWatch:
-    """Watch over the source that PulseAudio or PipeWire records for this process.
+    """Watch the source that PulseAudio or PipeWire records for this process.
 
-    If a source vanishes, the server moves its recordings to another one, which may be that of the
-    meeting itself. Without ``pactl`` there is nothing to watch.
+    If a source vanishes, the server moves its recordings to another source, possibly the sound of
+    the meeting itself. Without ``pactl``, nothing is watched.
 
     Args:
         moved: called once, in another thread, with the name of the source that took over.
@@ -31,7 +31,7 @@ class CaptureWatch:
         self._lock = Lock()
 
     def start(self) -> None:
-        """Begin to watch, once the device records."""
+        """Start watching, once the device records."""
         if (tool := shutil.which("pactl")) is None:
             return
         self._subscription = subprocess.Popen(

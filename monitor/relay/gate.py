@@ -55,8 +55,8 @@ class RelayPath:
 class Closing(NamedTuple):
     """End of a way: its time in stream seconds, the next way, and the cause.
 
-    `left_bits` are those that could still be sent. With ``requested_bits`` more, some attacker
-    would exceed them; None where earlier sessions had spent the budget.
+    ``left_bits`` could still be sent. The refused step would have added ``requested_bits``; None if
+    no step was refused.
     """
 
     seconds: float
@@ -70,10 +70,10 @@ class Closing(NamedTuple):
 class Gate:
     """Gate that sends sound while every attacker stays within a budget.
 
-    Sound is sent only after its step is complete and measured, also as the end of a recording. If a
-    step would take any attacker over the budget, the next way starts, from the first sample held
-    back. After the last way there is silence. The gate never opens again, because a disclosure
-    cannot be undone. The number of samples stays the same.
+    With ``hold``, sound is sent only after its step is complete and measured, also as if the
+    recording ended there. If a step would take any attacker over the budget, the next way starts,
+    from the first unsent sample. After the last way there is silence. The gate never opens again,
+    because a disclosure cannot be undone. The number of samples stays the same.
 
     Args:
         budget_bits: maximum headline of each monitor.
@@ -84,9 +84,9 @@ class Gate:
             included. If it returns False, the step is silent.
 
     Attributes:
-        bits: maximum over attackers, for the sound sent, in earlier sessions of a ledger too.
-        held_bits: maximum over attackers, had the sound held back been sent; 0 where the budget has
-            not closed the last way.
+        bits: maximum over attackers for all sound sent, including earlier sessions of a ledger.
+        held_bits: maximum over attackers if the refused sound had been sent; 0 until the budget has
+            closed the last way.
         closings: ways closed so far.
         muted: whether a person has muted it for now. Silence discloses nothing.
         uncharged_seconds: sound that was silenced because it could not be charged.
@@ -131,7 +131,7 @@ class Gate:
 
     @property
     def way(self) -> str:
-        """Name of the way that is open, or ``"muted"``."""
+        """Name of the current way, or ``"muted"``."""
         return self._ways[0].name if self._ways else MUTED
 
     @property
@@ -144,7 +144,7 @@ class Gate:
         return round(self.step_seconds * self._key[0])
 
     def close_way(self) -> None:
-        """Take the next way, from the next block on; may be called from any thread."""
+        """Switch to the next way, from the next block on; callable from any thread."""
         self._closing = True
 
     def take(self, block: Block) -> list[Block]:

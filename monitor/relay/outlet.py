@@ -23,7 +23,7 @@ from monitor.sources.microphone import Device, OpenedStream, choose, devices
 from monitor.types import FloatArray
 
 LATENCY_SECONDS = 0.01
-"""Requested from PortAudio, which takes what the device supports."""
+"""Latency requested from PortAudio, which uses the nearest that the device supports."""
 SWITCH_SECONDS = 5e-4
 """After which Python gives the sound card's threads their turn; its own 5 ms are half a buffer."""
 LEAST_SECONDS = 0.012
@@ -35,21 +35,21 @@ MOST_SECONDS = 2.0
 SKIPPED_SECONDS = 0.25
 """Excess sound that is dropped at once, since lag is worse than a lost word."""
 WINDOW_SECONDS = 2.0
-"""Over which the scarcest moment is looked for: longer than a step of the gate."""
+"""Window for the minimum of buffered sound, longer than a step of the gate."""
 GAIN, MOST_CHANGE = 0.05, 5e-3
 """Change of speed per second of excess or deficit, and its maximum: 9 cents, 100 ms in 20 s."""
 
 
 class SoundQueue:
-    """Sound of one clock for a device of another: it is played a little faster, or slower.
+    """Queue of sound between two clocks, which is played slightly faster or slower.
 
-    Crystals drift by up to 100 ppm, 0.4 s in an hour. So the queue looks how much waits at the
-    scarcest moment, and changes its speed until that is a cushion of `LEAST_SECONDS`. Where it runs
-    dry it gives silence until a larger cushion waits, and what comes later is played whole. After a
-    standstill what is too old is left out.
+    Crystals drift by up to 100 ppm, 0.4 s in an hour. So the queue measures the minimum of buffered
+    sound, and changes its speed until this is `LEAST_SECONDS`. After an underrun, it returns
+    silence until more sound is buffered, and later sound is played completely. After a stall, sound
+    that is too old is dropped.
 
     Args:
-        rate: samples per second that are taken.
+        rate: output samples per second.
     """
 
     def __init__(self, rate: int) -> None:
@@ -65,7 +65,7 @@ class SoundQueue:
 
     @property
     def waiting_seconds(self) -> float:
-        """Sound that was put in and not yet taken."""
+        """Seconds of buffered sound."""
         return self._waiting / self.rate
 
     def put(self, samples: FloatArray, rate: int) -> None:
@@ -134,13 +134,13 @@ class SoundQueue:
 
 
 class SoundOutput(Protocol):
-    """An opened output device: what an `OutputDevice` needs of a sound library."""
+    """An opened output device, as `OutputDevice` needs from a sound library."""
 
     name: str
     rate: int
 
     def start(self, give: Callable[[int], FloatArray], ended: Callable[[], None]) -> None:
-        """Begin. The device's thread requests samples from ``give``, and calls ``ended`` once."""
+        """Start. The device's thread requests samples from ``give``, and calls ``ended`` once."""
 
     def close(self) -> None:
         """Release the device."""
@@ -155,7 +155,7 @@ class OpenedOutput(OpenedStream):
         super().__init__(device, "output", channels, LATENCY_SECONDS, advice)
 
     def start(self, give: Callable[[int], FloatArray], ended: Callable[[], None]) -> None:
-        """Begin; ``give`` and ``ended`` are called in another thread."""
+        """Start. Another thread calls ``give`` and ``ended``."""
         self._give = give
         self._begin(ended)
 
@@ -185,7 +185,7 @@ def open_output(wanted: str) -> OpenedOutput:
 
 
 def list_sinks() -> list[str]:
-    """List the sinks of PulseAudio or PipeWire; none without its tools."""
+    """List the sinks of PulseAudio or PipeWire; empty without its tools."""
     lines = ask_sound_server("list", "short", "sinks").splitlines()
     return [line.split("\t")[1] for line in lines if "\t" in line]
 
@@ -218,9 +218,9 @@ class OutputDevice:
     """Opened output, at the rate of its device; silent before and after.
 
     Args:
-        device: as `open_output` takes it.
-        opens: opens a device; PortAudio's by default.
-        clock: wall seconds.
+        device: number or name, as in `open_output`.
+        opens: function that opens a device, by default with PortAudio.
+        clock: function that returns wall-clock seconds.
     """
 
     def __init__(
@@ -239,11 +239,11 @@ class OutputDevice:
 
     @property
     def lost_seconds(self) -> float:
-        """Sound that was left out, as it had become too old."""
+        """Seconds of sound that were dropped because they were too old."""
         return self._queue.dropped / self._queue.rate
 
     def start(self) -> None:
-        """Begin, with silence."""
+        """Start, with silence."""
         self._settings.enter_context(_SOON)
         self._device.start(self._queue.take, self._end)
 
@@ -260,7 +260,7 @@ class OutputDevice:
         self._open_until = self._clock() + seconds if seconds else -np.inf
 
     def pass_on(self, samples: FloatArray, rate: int) -> None:
-        """Let sound, shape (n, channels), out at once while it is permitted; never raises."""
+        """Send sound, shape (n, channels), at once while this is permitted; never raises."""
         if self._clock() < self._open_until and not self.gone:
             self._queue.put(samples.mean(axis=1), rate)
 

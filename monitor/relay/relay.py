@@ -1,4 +1,4 @@
-"""The relay: a microphone through a gate to an output, its rule and its action."""
+"""`Relay` sends a microphone's sound through a gate to an output."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from monitor.types import Block, FloatArray, Item, Record
 MUTE, PROTECTED = "mute", "protected"
 DELAY_SECONDS = 0.56
 BEYOND_STEP_SECONDS = 0.16
-"""For measuring a step, and for the devices."""
+"""Extra seconds for measuring a step, and for the devices."""
 LEAST_DELAY_SECONDS = 0.36
 PERMIT_SECONDS = 1.5
-"""How long sound goes out without delay after a reading: a monitor that stands still mutes."""
+"""Seconds after a reading in which sound is sent at once. A monitor that stops therefore mutes."""
 INPUT_LATENCY_SECONDS = 0.01
 
 
@@ -42,14 +42,14 @@ class RelaySettings:
     """Settings of a relay.
 
     Attributes:
-        budget_bits: bits that no attacker may exceed; None lets everything out.
-        then: what happens when the budget is spent: ``"mute"`` or an anonymiser's name.
-        delay_seconds: by which sound is buffered, so that speech over the budget is never sent.
-            With 0 it is sent at once, and muted one reading late.
-        protected_population: of the anonymiser's attacker who knows it.
-        seed: of what the anonymiser draws.
-        closes_on_alert: whether any alert does what a spent budget does.
-        protected: the method by which it is protected from the beginning on; empty without one.
+        budget_bits: bits that no attacker may exceed; None sends everything.
+        then: action when the budget is spent, ``"mute"`` or an anonymiser's name.
+        delay_seconds: delay of sound, so that speech over the budget is never sent. With 0, sound
+            is sent at once and muted one reading late.
+        protected_population: population of the attacker who knows the anonymiser.
+        seed: seed of the anonymiser's random draws.
+        closes_on_alert: whether every alert has the effect of a spent budget.
+        protected: anonymiser of all sound from the beginning; empty without one.
     """
 
     budget_bits: float | None = None
@@ -71,34 +71,34 @@ class RelaySettings:
 
     @property
     def holds(self) -> bool:
-        """True where sound waits until it was measured."""
+        """True if sound waits until it is measured."""
         return self.budget_bits is not None and self.delay_seconds > 0
 
     @property
     def passes_on(self) -> bool:
-        """True where clear sound goes out while it is measured."""
+        """True if clear sound is sent while it is measured."""
         return not self.holds and not self.protected
 
     @property
     def step_seconds(self) -> float:
-        """Length of sound that is measured at once."""
+        """Seconds of sound that are measured at once."""
         return round((self.delay_seconds or DELAY_SECONDS) - BEYOND_STEP_SECONDS, 2)
 
 
 class Relay(BaseRule):
     """Relay of a microphone's sound to an output, until a budget is spent.
 
-    It is a rule of a run, with an alert when a path is closed. It is also an action, which closes
-    one if another rule raised an alert.
+    It is a rule of a run, which raises an alert when a way is closed. It is also an action, which
+    closes a way if another rule raises an alert.
 
     Args:
-        outlet: opened; the relay closes it.
-        settings: what may go out.
+        outlet: the opened output, which the relay closes.
+        settings: budget, delay and anonymiser.
 
     Attributes:
-        gate: once `begin` was called, where there is a budget.
-        muted: whether it is muted for now, by a person or because the input was moved.
-        report: called with a line of text at once when that happens, in another thread.
+        gate: the gate; None before `begin`, and without a budget.
+        muted: whether the relay is muted for now, by a person or because the input was moved.
+        report: called at once with a line of text when the input is moved, in another thread.
     """
 
     def __init__(self, outlet: OutputDevice, settings: RelaySettings) -> None:
@@ -113,7 +113,7 @@ class Relay(BaseRule):
 
     @property
     def protects(self) -> bool:
-        """True where sound is protected once the budget is spent."""
+        """True if sound is protected once the budget is spent."""
         return self.settings.then != MUTE
 
     @property
@@ -127,32 +127,32 @@ class Relay(BaseRule):
 
     @property
     def budget_bits(self) -> float | None:
-        """The budget; None without one."""
+        """Budget in bits; None without a budget."""
         return self.settings.budget_bits
 
     @property
     def left_bits(self) -> float | None:
-        """Bits left of the budget, with those that are kept back; None without a budget."""
+        """Remaining bits of the budget, including ``kept_bits``; None without a budget."""
         return self.budget_bits if self.gate is None else self.gate.left_bits
 
     @property
     def sent_bits(self) -> float:
-        """Most bits that an attacker has of what went out; 0 without a budget."""
+        """Maximum bits of any modelled attacker, from the sound sent; 0 without a budget."""
         return 0.0 if self.gate is None else self.gate.bits
 
     @property
     def kept_bits(self) -> float:
-        """Bits of the budget that are kept back, as other recordings may read more."""
+        """Bits of the budget that are kept back, since other recordings may disclose more."""
         return MARGIN_BITS
 
     @property
     def held_bits(self) -> float:
-        """Bits that an attacker would have had of the sound that spent the budget; 0 before."""
+        """Maximum bits had the refused sound been sent; 0 until the budget is spent."""
         return 0.0 if self.gate is None else self.gate.held_bits
 
     @property
     def system(self) -> InputSystem:
-        """Inputs that are watched, and that send sound at once where nothing holds it."""
+        """Access to inputs, which are watched, and send sound at once unless it is held."""
 
         def opens(wanted: str | int | None, channels: int | None) -> AudioDevice:
             device = open_input(wanted, channels, INPUT_LATENCY_SECONDS)
@@ -174,7 +174,7 @@ class Relay(BaseRule):
         self.report(self._moved)
 
     def source(self, microphone: LiveSource) -> LiveSource:
-        """Return what goes out, as a source: what a run measures of it is what others can know."""
+        """Return the sent sound as a source, so that a run measures what others receive."""
         return _Relayed(microphone, self)
 
     def begin(
@@ -184,10 +184,10 @@ class Relay(BaseRule):
         *,
         charge: Charge | None = None,
     ) -> None:
-        """Open the gate, with monitors like that of the run, before its first block.
+        """Open the gate before the run's first block, with monitors like the run's.
 
-        ``attackers`` get protected sound if it is protected from the beginning. ``charge`` is that
-        of a `Gate`.
+        ``attackers`` process protected sound, if it is protected from the beginning. ``charge`` is
+        as in `Gate`.
         """
         settings = self.settings
         if settings.budget_bits is not None:
@@ -224,7 +224,7 @@ class Relay(BaseRule):
         return RelayPath(settings.then, [fresh()], alone, protect)
 
     def send(self, block: Block) -> list[Block]:
-        """Let out what may go out by now; return it, one channel, as long in all as what came."""
+        """Send the sound that is due; return it as one channel, in total as long as the input."""
         passed_on = self.settings.passes_on and self.way == CLEAR
         if self.gate is None:
             sent = [replace(block, samples=columns_of(block, None).mean(axis=1))]
@@ -240,18 +240,18 @@ class Relay(BaseRule):
         return sent
 
     def send_protected(self, block: Block) -> Block:
-        """Let protected sound out, as `monitor.run.Protection` calls it; return what went out."""
+        """Send protected sound, when called by `monitor.run.Protection`; return the sound sent."""
         sent = [piece.samples for piece in self.send(block)]
         return replace(block, samples=np.concatenate([np.empty(0, np.float32), *sent]))
 
     @property
     def rule(self) -> str:
-        """Name, as text."""
+        """Name of the rule."""
         bits = self.settings.budget_bits
         return f"budget of {bits or 0:g} bits spent"
 
     def update(self, event: Event) -> list[Alert]:
-        """Return an alert for each way that was closed since the reading before."""
+        """Return an alert for each way that was closed since the previous reading."""
         if self.gate is None or not isinstance(event, Reading):
             return []
         closed = self.gate.closings[self._told :]
@@ -276,7 +276,7 @@ class Relay(BaseRule):
         ]
 
     def note(self, start: RunStart) -> str | None:  # noqa: ARG002
-        """Explain what goes out, for how long, and what the figures are of."""
+        """Explain which sound is sent, how long, and what the figures measure."""
         settings = self.settings
         late = f"{1000 * settings.delay_seconds:.0f} ms late" if settings.holds else "at once"
         text = f"your voice is sent to {self.outlet.name}, {late}"
@@ -306,7 +306,7 @@ class Relay(BaseRule):
         )
 
     def write(self, event: Event) -> None:
-        """Close the way that is open where another rule raised an alert."""
+        """Close the current way if another rule raised an alert."""
         if not self.settings.closes_on_alert or not isinstance(event, Alert):
             return
         if event.code == "alert.raised" and not event.rule.startswith(self.rule):
@@ -316,7 +316,7 @@ class Relay(BaseRule):
                 self.gate.close_way()
 
     def drain(self) -> Sequence[str]:
-        """Report sound that was left out."""
+        """Report dropped sound."""
         lines = [self._moved] if self._moved else []
         if lost := self.outlet.lost_seconds:
             lines.append(
@@ -328,14 +328,14 @@ class Relay(BaseRule):
         return lines
 
     def state(self) -> Record:
-        """Return nothing: a live stream is not resumed."""
+        """Return an empty state, since live streams cannot be resumed."""
         return {}
 
     def restore(self, state: Record) -> None:
-        """Take nothing up."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Release the output: silent from now on."""
+        """Release the output, which is then silent."""
         self.outlet.close()
 
 

@@ -21,15 +21,15 @@ RunEvent: TypeAlias = "RunStart | Event | Alert | LevelReached | RunEnd"
 
 
 class AskedRules:
-    """Rules of a run. Where its source is split by person, each person has copies of them.
+    """Rules of a run. If its source is split by person, each person has a copy of each rule.
 
     Args:
-        rules: as they begin.
-        split: the people; None of one stream.
-        labels: of the people that the rules are asked about; empty for all.
+        rules: the rules in their initial state.
+        split: the people's monitors; None for one stream.
+        labels: labels of the people to whom the rules apply; empty for all.
 
     Attributes:
-        raised: seconds of alerts by label, where the source is split.
+        raised: seconds of alerts by label, if the source is split.
     """
 
     def __init__(
@@ -43,12 +43,12 @@ class AskedRules:
         self.raised: dict[str, list[float]] = {}
 
     def begin(self, standing: Reading) -> Iterator[Alert]:
-        """Yield the alerts of budgets that earlier streams have spent, by the reading so far."""
+        """Yield alerts of budgets that earlier sessions have spent, by the reading so far."""
         for rule in self._rules:
             yield from rule.begin(standing) if isinstance(rule, Budget) else ()
 
     def ask(self, event: RunEvent) -> Iterator[Alert]:
-        """Yield the alerts that an event gives rise to."""
+        """Yield the alerts that an event triggers."""
         label, watched = getattr(event, "label", None), getattr(event, "watch", None)
         for watch, rule in self._select(label, watched):
             for alert in rule.update(event):
@@ -73,7 +73,7 @@ class AskedRules:
         return rules
 
     def list_undecided(self) -> list[str]:
-        """Return what rules could not decide, a line each."""
+        """Return one line per undecided rule."""
         if self._split is None:
             return [line for rule in self._rules if (line := rule.inconclusive_reason)]
         return [

@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 
 FEWEST = 2
 _MOST_SHORTER = 0.25
-"""Share of the recordings that may be shorter than the time that means are taken over."""
+"""Maximum fraction of recordings that are shorter than the time over which means are taken."""
 
 
 def average_delays(rows: Sequence[Mapping[str, str]]) -> list[str]:
     """Average disclosure delays over the summary, one line per level, and name the attackers.
 
-    Over a time that three in four recordings reach. Recordings count as independent. Those of one
-    speaker show their own variation, not that of speakers.
+    Delays are averaged over a time that three in four recordings reach. Recordings count as
+    independent. Recordings of one speaker do not show how speakers vary.
     """
     measured = [row for row in rows if row.get("crossings")]
     if len(measured) < FEWEST:
@@ -83,7 +83,7 @@ def _line(bits: float, clear: Sequence[Crossing], safe: Sequence[Crossing], hori
 
 
 OpenRun: TypeAlias = "Callable[[Path], Run]"
-"""Gives the run of a recording, fresh, not yet entered; picklable for several processes."""
+"""Function that returns a new run of a recording; picklable for several processes."""
 
 _FIGURES = (
     *("bits", "bits_low", "bits_high", "headline", "at_least", "peak_bits"),
@@ -139,7 +139,7 @@ class RecordingOutcome:
 
 
 def process_one(path: Path, open_run: OpenRun) -> RecordingOutcome:
-    """Process a recording to its end; what goes wrong with it is part of the outcome."""
+    """Process a recording to its end. The outcome contains any error."""
     figures: dict[str, object] = {"seconds": 0.0, "speech": 0.0}
     first_alert: float | None = None
     try:
@@ -213,12 +213,13 @@ COLUMNS = tuple(column.name for column in _TYPED)
 
 
 class SummaryFile(Managed):
-    """Summary of many recordings, opened and locked: CSV or Parquet, a line each.
+    """Opened and locked summary of many recordings, CSV or Parquet, with one line each.
 
-    Each line is flushed to the disk at once (`append`); One cut off by a kill is dropped when the
-    file is opened again. `finish` puts them into natural order. The file is private (mode 0600). A
-    Parquet file cannot grow: until `finish` its lines go to ``NAME.parquet.unfinished.csv`` beside
-    it. ``settings`` is a mark of everything that a line depends on but the recording.
+    Each line is written to disk at once (`append`). An incomplete last line is dropped when the
+    file is opened again. `finish` sorts the lines in natural order. The file is private (mode
+    0600). A Parquet file cannot grow, so until `finish`, its lines are written to
+    ``NAME.parquet.unfinished.csv`` beside it. ``settings`` is a hash of everything except the
+    recording that a line depends on.
     """
 
     def __init__(
@@ -312,12 +313,12 @@ class SummaryFile(Managed):
         return UsageError(f"{self.path} is no summary of recordings: name another file")
 
     def has(self, recording: str, fingerprint: str) -> bool:
-        """Return whether this very recording is in it already."""
+        """Return whether the summary has this recording, with the same content."""
         row = self.rows.get(recording)
         return bool(fingerprint) and row is not None and row["fingerprint"] == fingerprint
 
     def append(self, row: Mapping[str, str]) -> None:
-        """Write the line of one more recording, from `format_row`, and flush it to the disk."""
+        """Write the line of a recording, from `format_row`, and flush it to disk."""
         try:
             self._write([row.values()])
         except OSError as error:
@@ -331,7 +332,7 @@ class SummaryFile(Managed):
         os.fsync(self._handle)
 
     def finish(self) -> None:
-        """Put the lines into natural order, one a recording: the last that was written."""
+        """Sort the lines in natural order, and keep the last line of each recording."""
         rows = [self.rows[name] for name in sorted(self.rows, key=natural)]
         if not self._parquet:
             write(self.path, _TYPED, rows)
@@ -340,7 +341,7 @@ class SummaryFile(Managed):
         self._lines.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Let go of the file; may be called twice."""
+        """Close the file; may be called twice."""
         handle, self._handle = self._handle, -1
         if handle >= 0:
             if self._ours and self._parquet and not os.fstat(handle).st_size:  # made for nothing
@@ -379,24 +380,24 @@ def _summary_file_line(values: Iterable[object]) -> bytes:
 
 
 FindSideFiles: TypeAlias = Callable[[Path], Sequence[Path]]
-"""Gives the files that are read beside a recording."""
+"""Function that returns the files read beside a recording."""
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryRow:
-    """A line of the summary: the recording, and its cells as text by column."""
+    """Line of the summary, with the recording, and its cells as text by column."""
 
     path: Path
     cells: dict[str, str]
 
     @property
     def status(self) -> int:
-        """Exit status of its run."""
+        """Exit status of the recording's run."""
         return int(self.cells["exit_status"])
 
 
 def find_recordings(names: Sequence[str]) -> list[Path]:
-    """Find the recordings in files and folders, each once, in natural order."""
+    """Find all recordings in files and folders, each once, in natural order."""
     recordings: dict[str, Path] = {}
     for name in names:
         path = Path(name)
@@ -413,7 +414,7 @@ def find_recordings(names: Sequence[str]) -> list[Path]:
 def split_by_summary(
     recordings: Sequence[Path], summary: SummaryFile, side_files: FindSideFiles = lambda _: ()
 ) -> tuple[list[SummaryRow], list[Path]]:
-    """Return the rows of recordings that a summary has, by name and content; and the others."""
+    """Return the rows of recordings in a summary, by name and content, and the other recordings."""
     rows, remaining = [], []
     for path in recordings:
         name = escape_path(path)
@@ -434,11 +435,11 @@ def process_each(
     side_files: FindSideFiles = lambda _: (),
     alike: Callable[[], object] = lambda: None,
 ) -> Generator[SummaryRow, None, None]:
-    """Process every recording, and write its line; a broken one is a line with its error.
+    """Process every recording and write its line. A failed recording's line has the error.
 
-    Lines are written as they come: a kill loses only the recordings in progress. When all are done
-    the summary is put in order; it does not depend on ``jobs``. ``reads`` are files that every run
-    needs, ``side_files`` give those of one.
+    Lines are written at once, so a kill loses only the recordings in progress. At the end, the
+    summary is sorted. It does not depend on ``jobs``. ``reads`` are files that every run needs, and
+    ``side_files`` returns the files of one run.
     """
     work = partial(_measure, open_run, summary.settings, side_files)
     tasks = [(escape_path(path), absolute(path)) for path in recordings]
@@ -457,7 +458,7 @@ def process_each(
 
 
 def escape_path(path: Path) -> str:
-    r"""Return the name of a recording in the summary: its path, on one line, no two the same.
+    r"""Return a recording's name in the summary: its path, on one line, and unique.
 
     Example:
         >>> escape_path(Path("talks/a\nb.wav"))

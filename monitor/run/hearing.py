@@ -43,7 +43,7 @@ MonitorFactory: TypeAlias = "Monitor | Callable[[Source], Monitor]"
 
 
 def open_any(source: Source | Name | Callable[[], Source]) -> Source:
-    """Open a source by its name, or by a function; UsageError where it is no source."""
+    """Open a source by its name, or by a function; UsageError if it is not a source."""
     if isinstance(source, str | os.PathLike):
         return open_source(source)
     if callable(source) and not isinstance(source, Source):
@@ -58,10 +58,10 @@ class Hearing:
     """Opened source with the monitors of its voices.
 
     Attributes:
-        monitor: of the voice without an anonymiser; of several people, the first one.
-        split: monitors of each person, where the source is split by person.
+        monitor: monitor of the clear voice; with several people, the first monitor.
+        split: monitors of all people, if the source is split by person; otherwise None.
         side: monitors of the protected voice; None without an anonymiser.
-        declared: epsilon that the anonymiser states for each reading, or None.
+        declared: guarantee that the anonymiser declares for each reading, or None.
     """
 
     source: Source
@@ -82,7 +82,7 @@ class Hearing:
         has_ledger: bool,
         resumes: bool,
     ) -> Self:
-        """Open the monitors, each fresh and by the rank model that fits the source."""
+        """Open unused monitors, with the rank model for this source."""
         several = factories if isinstance(factories, Sequence) else [factories]
         monitors = [make(source) if callable(make) else make for make in several]
         for monitor in monitors:
@@ -104,11 +104,11 @@ class Hearing:
 
     @property
     def listener(self) -> Monitor | MonitorPair:
-        """The monitor of one voice, or the pair with an anonymiser."""
+        """Monitor of one voice, or pair of monitors with an anonymiser."""
         return self.monitor if self.side is None else self.side.pair
 
     def compose_start(self) -> tuple[RunStart, list[Notice]]:
-        """Compose the start, but for rules and people, and its notices."""
+        """Compose the start without rules and people, and its notices."""
         source, labels = self.source, self.source.labels
         start = start_event(self.monitor, labels)
         start = replace(start, transcripts=list_transcripts(source, labels))
@@ -128,7 +128,7 @@ class Hearing:
     def listen(self, jobs: int | None, stack: ExitStack) -> Iterator[Event]:
         """Yield events, each with its recording, lag and declared epsilon.
 
-        ``jobs`` processes compute features of recordings; the stack ends them.
+        ``jobs`` processes compute features of recordings. Closing the stack ends them.
         """
         source, labels = self.source, self.source.labels
         if self.split is not None and isinstance(source, SplitSource):
@@ -159,9 +159,9 @@ class Hearing:
     def measure_end(
         self, against: float | None, start: RunStart, *, is_heard: bool
     ) -> tuple[tuple[TranscriptEnd, ...] | None, list[Notice]]:
-        """Measure what the transcripts cover, None without any; with the notices of the end.
+        """Measure the coverage of transcripts, None without any, and list the final notices.
 
-        ``against`` is the last reading's bits where they speak against the watched speaker.
+        ``against`` has the last reading's bits, if they are evidence against the watched speaker.
         """
         labels, watch, notices = self.source.labels, self.monitor.watch, list[Notice]()
         if self.split is not None:

@@ -39,10 +39,10 @@ class _Task:
 
 
 class PrefetchedFrames(WrappedSource):
-    """Frames of recordings, computed by other processes ahead of the monitor, to the last bit.
+    """Frames of recordings, which other processes compute ahead, with exactly the same result.
 
-    With fewer recordings than processes the features of each are dealt out as well. ``placed``
-    makes the source of a recording from its index and frames, such as one with words.
+    With fewer recordings than processes, the features of a recording are also distributed.
+    ``placed`` makes the source of a recording, for example with words, from its index and frames.
     """
 
     repeatable = False
@@ -83,7 +83,7 @@ class PrefetchedFrames(WrappedSource):
         super().__init__(Chain(recordings))
 
     def items(self) -> Iterator[Item]:
-        """Give the frames of all recordings."""
+        """Yield the frames of all recordings."""
         return iter(self.source)
 
     def close(self) -> None:
@@ -150,7 +150,7 @@ _MEMORY = 0.98  # a second: what a feature costs is remembered for some 50 s of 
 
 
 class Timed:
-    """Feature that measures its cost, and can leave out some audio."""
+    """Feature that measures its cost, and can skip audio."""
 
     def __init__(self, feature: Feature, clock: Callable[[], float] = time.perf_counter) -> None:
         self.spec, self.follow, self.feature = feature.spec, feature.follow, feature
@@ -163,20 +163,20 @@ class Timed:
 
     @property
     def cost(self) -> float:
-        """Wall seconds for a second of audio, lately and when not shedding."""
+        """Recent wall seconds per second of audio, when no audio is skipped."""
         return self._spent / self._heard if self._heard else 0.0
 
     @property
     def is_shedding(self) -> bool:
-        """True while it leaves out what comes next."""
+        """True while the feature skips audio."""
         return self._samples / self._rate < self._until
 
     def charge(self, seconds: float) -> None:
-        """Add wall seconds that were spent for it elsewhere."""
+        """Add wall seconds that were spent on this feature elsewhere."""
         self._spent += seconds
 
     def shed(self, seconds: float) -> None:
-        """Leave out the frames that the next seconds of audio complete."""
+        """Skip the frames that the next seconds of audio complete."""
         self._until = self._samples / self._rate + seconds
         self.feature.skip_to(round(self._until * TICKS_PER_SECOND))
 
@@ -210,17 +210,17 @@ class Timed:
         self._samples = samples
 
     def reset(self) -> None:
-        """Reset the feature; it sheds nothing any more."""
+        """Reset the feature, without skipping."""
         self._samples, self._until = 0, 0.0
         self.feature.reset()
 
 
 class Shedder:
-    """Chooser of features that skip audio where a stream falls behind.
+    """Chooser of features that skip audio if a stream falls behind.
 
-    A backlog over two seconds for three seconds of wall time is too much. The slowest feature then
-    skips the whole backlog, at least four seconds, and the stream has a gap ``"thinned"``. If the
-    others alone are too slow as well, the next one skips at four seconds of backlog, otherwise at
+    If the backlog exceeds two seconds for three seconds of wall time, the slowest feature skips the
+    whole backlog, at least four seconds. The stream then has a gap ``"thinned"``. If the other
+    features alone are too slow as well, the next one skips at four seconds of backlog, otherwise at
     ten. A feature has one side, or two with an anonymiser.
     """
 
@@ -236,7 +236,7 @@ class Shedder:
         return all(any(side.is_shedding for side in sides) for sides in self._features)
 
     def shed(self, waiting: float) -> Gap | None:
-        """Make a feature shed audio, and return the gap, where too many seconds wait too long."""
+        """If the backlog is too long, make a feature skip audio, and return the gap."""
         if waiting <= LATE_SECONDS:
             self._late_since = None
             return None
@@ -277,7 +277,7 @@ class LoadShedding(WrappedLiveSource):
         self._shedder = Shedder(features, clock)
 
     def items(self) -> Iterator[Item]:
-        """Give the stream, with a gap where a feature sheds audio."""
+        """Yield the stream, with a gap where a feature skips audio."""
         for item in self.source:
             gap = self._shedder.shed(self.source.waiting_seconds)
             if gap is not None:
@@ -290,7 +290,7 @@ def _cost_of(sides: Iterable[Timed]) -> float:
 
 
 def timed(names: Iterable[str], setup: FeatureSetup = AS_ENVIRONMENT) -> list[Timed]:
-    """Make the features of these names, for live use."""
+    """Create the named features with `Timed`, for live use."""
     return [Timed(feature) for feature in make(names, setup)]
 
 
@@ -301,7 +301,7 @@ WORTHWHILE_SECONDS = 300.0
 def add_load_shedding(
     source: LiveSource, monitor: Monitor, pair: MonitorPair | None = None
 ) -> Source:
-    """Wrap a live source: its slowest feature sheds audio where the machine cannot keep up."""
+    """Wrap a live source, so that the slowest feature skips audio if the machine cannot keep up."""
     if not source.stream_info.audio:  # frames cost nothing
         return source
     timed = [Timed(feature) for feature in monitor.front_end.make()]
@@ -316,9 +316,9 @@ def add_load_shedding(
 def prefetch_features(
     source: Source, monitor: Monitor, jobs: int | None
 ) -> PrefetchedFrames | None:
-    """Compute features of recordings in ``jobs`` processes, None as many as are worth it.
+    """Compute features of recordings in ``jobs`` processes; None chooses the number.
 
-    None where this process does, as for features of one's own.
+    Returns None if this process computes them, for example with custom features.
     """
     parts = source.sources if isinstance(source, Chain) else (source,)
     if jobs is None:

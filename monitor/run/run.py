@@ -59,9 +59,9 @@ class RunSettings:
             voice.
         alert_labels: labels that the rules apply to, if the source is split by person; empty for
             all.
-        jobs: number of processes that compute features of recordings. None chooses the number. An
-            anonymiser needs one process. The records do not depend on the number. With more than
-            one process, a script must start under ``if __name__ == "__main__":``.
+        jobs: number of processes that compute features of recordings; None chooses it. Records do
+            not depend on it. Live sources, anonymisers and custom features use one process. With
+            more processes, a script must start under ``if __name__ == "__main__":``.
         clock: function that returns wall-clock seconds.
     """
 

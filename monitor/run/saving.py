@@ -25,13 +25,13 @@ CHECKPOINT_SECONDS = 1.0
 
 
 class Saves:
-    """Saves of a run, to resume it with its source from the start.
+    """Checkpoints of a run, to resume it while its source is read again from the start.
 
     Args:
-        log, file: of the run, opened, and its description.
+        log, file: the run's opened log, and its description.
         source: source of the run, which is resumable if its provenance is known.
-        configure: composes the settings that must be the same for the run to be resumed.
-        clock: wall seconds.
+        configure: function that composes the settings which a resumed run must share.
+        clock: function that returns wall-clock seconds.
 
     Raises:
         UsageError: the run should be resumed, but its source cannot be read again.
@@ -95,7 +95,7 @@ def compose_configuration(
     *,
     has_ledger: bool,
 ) -> dict[str, object]:
-    """Compose the settings that must be the same for a run to be resumed."""
+    """Compose the settings that a resumed run must share."""
     attacker = monitor.attacker
     configuration: dict[str, object] = {
         "recordings": [[recording.label, *recording.hashes] for recording in parts],

@@ -1,4 +1,4 @@
-"""Attackers that are tried on every candidate of a scrubbed recording."""
+"""Attackers that are tested on every candidate for a scrubbed recording."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ScrubSettings:
 
     @property
     def change(self) -> str:
-        """Change to what is not kept: ``"cut"``, ``"silence"``, or the method that protects."""
+        """Change to the removed parts: ``"cut"``, ``"silence"``, or an anonymiser's name."""
         method = self.anonymiser
         if method is None:
             return SILENCE if self.silence else CUT
@@ -52,7 +52,7 @@ class ScrubSettings:
 
 @dataclass(frozen=True, slots=True)
 class TriedAttacker:
-    """An attacker who is tried."""
+    """A tested attacker."""
 
     hears: str  # which part of what is published
     templates: str  # of clear speech, or of speech protected by the same method
@@ -66,7 +66,7 @@ class TriedAttacker:
 
 @dataclass(frozen=True, slots=True)
 class DisclosureCurve:
-    """Bits that an attacker has, second by second."""
+    """An attacker's bits, second by second."""
 
     seconds: FloatArray  # shape (k,), of the readings
     bits: FloatArray
@@ -74,7 +74,7 @@ class DisclosureCurve:
 
     @property
     def peak(self) -> float:
-        """Most bits at any reading; infinite where that is unknown."""
+        """Maximum bits at any reading; infinite if unknown."""
         return math.inf if self.short else float(self.bits.max(initial=0.0))
 
     @property
@@ -87,7 +87,7 @@ class DisclosureCurve:
 
 
 class TriedAttackers:
-    """Attackers who are tried on a recording, by features and by what they have enrolled."""
+    """Attackers tested on a recording, with several features and templates."""
 
     def __init__(
         self,

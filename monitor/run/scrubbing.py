@@ -71,7 +71,7 @@ class ScrubbedRecording:
 
     @property
     def kept_seconds(self) -> float:
-        """Seconds of speech that is published as it was spoken."""
+        """Seconds of unchanged speech."""
         return sum(stretch.speech for stretch in self.stretches if stretch.is_kept)
 
     @property
@@ -83,7 +83,7 @@ class ScrubbedRecording:
     def strongest(
         curves: Mapping[TriedAttacker, DisclosureCurve],
     ) -> tuple[TriedAttacker, DisclosureCurve]:
-        """Return the attacker with most bits, and these."""
+        """Return the attacker with most bits, and the bits."""
         return max(curves.items(), key=lambda item: item[1].peak)
 
     @property
@@ -92,7 +92,7 @@ class ScrubbedRecording:
         return {CUT: "cut", SILENCE: "silenced"}.get(self.method, f"protected by {self.method}")
 
     def describe(self) -> list[str]:
-        """Format what was done, and what it came to, for people."""
+        """Format the changes and their effect, for people."""
         attacker, curve = self.strongest(self.before)
         over = curve.seconds[curve.bits > self.budget]
         when = f", over the budget from {clock_time(over[0])} on" if over.size else ""
@@ -126,7 +126,7 @@ class ScrubbedRecording:
         ]
 
     def notices(self, *, informed: bool) -> list[str]:
-        """Return the limits of the figures, a line each."""
+        """Return the limits of the figures, one line each."""
         notices = [
             "Stronger attackers may learn more. Other networks, more enrolled speech, words and "
             "people who know the voice were not tested."
@@ -296,10 +296,10 @@ def scrub(
 ) -> ScrubbedRecording:
     """Write a recording that keeps every tested attacker within the budget.
 
-    ``output`` is private (mode 0600), and written completely or not at all. The figures of an
-    ordinary run over it stay within the budget at every reading. So do those of attackers with
-    other features or templates, or who leave out changed parts. ``progress`` is called with an
-    activity and the fraction of all work.
+    ``output`` is private (mode 0600) and written atomically. In an ordinary run over it, all
+    readings stay within the budget. So do the bits of the other tested attackers, who have other
+    features or templates, or omit changed parts. ``progress`` is called with an activity and the
+    fraction of all work.
     """
     form = FORMATS.get(output.suffix.lower())
     if form is None:

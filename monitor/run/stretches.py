@@ -11,14 +11,14 @@ import numpy as np
 from monitor.types import TICKS_PER_SECOND, BoolArray
 
 _PAUSE_TICKS = 20
-"""A pause in which may be cut."""
+"""Minimum pause for a cut."""
 _LEAST_SPEECH, _MOST_SPEECH = 0.6, 3.0  # seconds of a stretch, where pauses allow it
 SINGLES = 2  # beginnings of a single stretch
 
 
 @dataclass(frozen=True, slots=True)
 class CutStretch:
-    """A part of a recording from one pause to another."""
+    """Part of a recording between two pauses."""
 
     start: float  # start, end: seconds, from the end of the previous one
     end: float
@@ -27,10 +27,10 @@ class CutStretch:
 
 
 def divide_at_pauses(speech: BoolArray) -> list[CutStretch]:
-    """Divide a recording, as its speech decisions (ticks,), in the middle of its pauses.
+    """Divide a recording, given its speech decisions (ticks,), in the middle of its pauses.
 
-    Stretches of less than 0.6 s of speech are joined with the next. Those of more than three are
-    divided at their longest shorter pause, or in the middle if they have none.
+    Stretches with less than 0.6 s of speech are joined with the next. Stretches with more than 3 s
+    are divided at their longest shorter pause, or in the middle if they have no pause.
 
     Example:
         >>> speech = np.repeat([True, False, True, False, True], [200, 60, 30, 40, 150])
@@ -86,11 +86,11 @@ def choose_kept(
     is_allowed: Callable[[frozenset[int]], bool],
     tries: int,
 ) -> frozenset[int]:
-    """Choose stretches with as much speech as is allowed; empty where not one is.
+    """Choose allowed stretches with as much speech as possible; empty if none is allowed.
 
-    There are several beginnings: the longest part of the order that is allowed, found by halving,
-    and the longest stretches that are by themselves. Beside each, this many of the others are
-    tested one by one, in order. The most speech wins.
+    The search starts from the longest allowed part of ``order``, found by halving, and from the
+    longest stretches that are allowed alone. To each start, it tries to add up to ``tries`` others,
+    in order. The choice with most speech wins.
 
     Example:
         >>> cost = [5, 1, 1, 3]

@@ -331,7 +331,7 @@ class EvaluateOptions:
     dev: tuple[Path, ...] = option(
         "--dev FILE",
         "Scores of other speakers to calibrate LID on, one for all systems or one each. "
-        "[default: cross-fitted over the speakers of SCORES, as the report notes]",
+        "[default: cross-fitted over the speakers of SCORES]",
     )
     dev_labels: tuple[Path, ...] = option("--dev-labels FILE", "The --labels of --dev.")
     names: tuple[tuple[str, ...], ...] = option(
