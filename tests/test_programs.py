@@ -11,6 +11,7 @@ import pytest
 
 from monitor import programs
 from monitor.programs import run_program
+from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 
@@ -43,11 +44,8 @@ def gone(pid: int) -> bool:
 
 
 def noted(path: Path) -> int:
-    for _ in range(500):
-        if path.exists() and path.read_text().endswith("\n"):
-            return int(path.read_text())
-        time.sleep(0.01)
-    raise AssertionError("it was not started")
+    until(lambda: path.exists() and path.read_text().endswith("\n"))
+    return int(path.read_text())
 
 
 @pytest.mark.slow

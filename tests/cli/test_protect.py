@@ -7,7 +7,6 @@ import shlex
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +22,7 @@ from monitor.sources.frames import FramesFile, Header, write_frames
 from monitor.types import Block, Track
 from tests.contracts import babble
 from tests.sounds import RATE, synthetic
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -149,10 +149,7 @@ def test_killed_half_way_the_same_command_does_what_is_missing(run, voices, tmp_
     safe = tmp_path / "safe"
     asked = ["protect", voices, "-o", safe, "--anonymiser-command", command]
     process = subprocess.Popen([sys.executable, "-m", "monitor", *map(str, asked)])
-    for _ in range(1500):
-        if (tmp_path / "stalled").exists():
-            break
-        time.sleep(0.01)
+    until((tmp_path / "stalled").exists)
     process.kill()
     process.wait()
     (tmp_path / "killed").touch()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from threading import Lock
 from threading import enumerate as enumerate_threads
@@ -21,6 +21,7 @@ from monitor.events.run import Alert
 from monitor.types import Block, FloatArray
 from tests.dask_cluster import DaskCluster
 from tests.stream.streams import RATE, reference, sounds
+from tests.waiting import until
 
 pytest.importorskip("distributed", reason="needs the extra cluster")
 pytestmark = pytest.mark.slow
@@ -64,13 +65,6 @@ def figures(events: Sequence[Any]) -> list[tuple[float, float | None, float | No
     return [(each.seconds, each.speech, each.bits) for each in events if isinstance(each, Reading)]
 
 
-def wait_until(done: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60
-    while not done() and time.monotonic() < until:
-        time.sleep(0.05)
-    assert done()
-
-
 def are_equal(got: list[Any], wanted: list[Any]) -> bool:
     return [each[0] for each in got] == [each[0] for each in wanted] and all(
         ours == pytest.approx(theirs, abs=1e-3)
@@ -83,7 +77,7 @@ def test_streams_of_a_killed_worker_continue_on_another_and_count_nothing_twice(
     keys = [f"call {number}" for number in range(STREAMS)]
     got: dict[str, list[Any]] = {key: [] for key in keys}
     with FarPool(dask.address, Population.reference, ["f0"], snapshot_seconds=1.0) as pool:
-        wait_until(lambda: len(pool.workers) == 2)
+        until(lambda: len(pool.workers) == 2)
         for key in keys:
             pool.open(key, rules=[rule()])
         for begin in range(0, round(SECONDS * RATE), FRAME):
@@ -92,7 +86,7 @@ def test_streams_of_a_killed_worker_continue_on_another_and_count_nothing_twice(
                 got[key] += pool.poll(key)
             time.sleep(0.2)
             if begin == 3 * FRAME:
-                wait_until(lambda: all(pool.snapshot_seconds_of(key) > 0 for key in keys))
+                until(lambda: all(pool.snapshot_seconds_of(key) > 0 for key in keys))
                 before = {key: pool.worker_of(key) for key in keys}
                 victim = dask.workers[0]
                 os.kill(victim.pid, signal.SIGKILL)
@@ -115,7 +109,7 @@ def test_another_sender_continues_from_the_schedulers_snapshot(dask):
     with FarPool(dask.address, Population.reference, ["f0"], snapshot_seconds=0.2) as pool:
         pool.open("call")
         pool.push("call", sound[: 2 * RATE])
-        wait_until(lambda: pool.snapshot_seconds_of("call") == 2.0)
+        until(lambda: pool.snapshot_seconds_of("call") == 2.0)
         first = pool.poll("call")
     with FarPool(dask.address, Population.reference, ["f0"]) as pool:
         assert pool.open("call", resume=True) == 2.0
@@ -159,7 +153,7 @@ def test_a_stream_that_cannot_move_ends_with_an_error_and_no_other(dask):
             pool.push(kind.__name__, sound_of(1))
         pool.open("call")
         pool.push("call", sound_of(1)[: 2 * RATE])
-        wait_until(lambda: pool.snapshot_seconds_of("call") == 2.0)
+        until(lambda: pool.snapshot_seconds_of("call") == 2.0)
         pool.push("call", sound_of(1)[2 * RATE :])
         with pytest.raises(MonitorError, match="unknown here"):
             pool.finish("Unsendable")
@@ -192,9 +186,9 @@ def test_workers_drop_the_streams_of_a_sender_that_has_gone(dask):
         with FarPool(dask.address, Population.reference, ["f0"], snapshot_seconds=0.1) as pool:
             pool.open("call")
             pool.push("call", sound_of(1))
-            wait_until(lambda: pool.snapshot_seconds_of("call") > 0)
-            wait_until(lambda: sum(client.run(count_pools).values()) == 1)
-        wait_until(lambda: sum(client.run(count_pools).values()) == 0)
+            until(lambda: pool.snapshot_seconds_of("call") > 0)
+            until(lambda: sum(client.run(count_pools).values()) == 1)
+        until(lambda: sum(client.run(count_pools).values()) == 0)
 
 
 def broken() -> Population:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import struct
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,6 +19,7 @@ from monitor.serve.page import ListeningPage
 from monitor.serve.session import ServeSettings, Session
 from monitor.serve.templates import TemplateFolder
 from tests.serve.browsing import RATE, Speaker, hearing
+from tests.waiting import until
 from tests.web.conftest import SECRET as TOKEN
 from tests.web.conftest import browser
 
@@ -145,15 +145,6 @@ def wav(path: Path, samples: np.ndarray, **how: Any) -> Path:
     """Those samples in a file."""
     soundfile.write(path, samples, RATE, **how)
     return path
-
-
-def until(done: Callable[[], Any], seconds: float = 60.0) -> Any:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if found := done():
-            return found
-        time.sleep(0.01)
-    raise AssertionError("it never came")
 
 
 def told(line: Any, kind: str) -> dict[str, Any]:

@@ -30,7 +30,8 @@ from monitor.serve.templates import TemplateFolder
 from monitor.web.connections import Certificate
 from monitor.web.hub import Wakeup
 from monitor.web.server import MOST_MESSAGE_BYTES
-from tests.serve.conftest import ENROL_SECONDS, RATE, TOKEN, cookie_of, frames, told, until
+from tests.serve.conftest import ENROL_SECONDS, RATE, TOKEN, cookie_of, frames, told
+from tests.waiting import until
 from tests.web.crowd import crowd
 from tests.web.test_attack import gone
 

@@ -17,8 +17,9 @@ import pytest
 from websockets.sync.client import ClientConnection, connect
 
 from monitor.serve.page import ListeningPage
-from tests.serve.conftest import RATE, TOKEN, until
+from tests.serve.conftest import RATE, TOKEN
 from tests.virtual_microphone import VirtualMicrophone, missing
+from tests.waiting import until
 
 PREFERENCES = {
     "app.update.enabled": False,

@@ -17,8 +17,9 @@ from monitor.serve.session import ServeSettings, Session
 from monitor.serve.upload import MOST_BYTES, UploadHeader, opened
 from monitor.virtual_files import MemoryFile
 from tests.records import read_records
-from tests.serve.conftest import ENROL_SECONDS, RATE, of_kind, told, until, wav
+from tests.serve.conftest import ENROL_SECONDS, RATE, of_kind, told, wav
 from tests.settings import configured
+from tests.waiting import until
 
 
 @pytest.fixture

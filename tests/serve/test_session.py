@@ -30,7 +30,8 @@ from monitor.serve.templates import TemplateFolder, checked_name
 from monitor.sources import File
 from monitor.training.enrolling import enrol
 from monitor.types import Block, Gap
-from tests.serve.conftest import ENROL_SECONDS, RATE, frames, of_kind, told, until, wav
+from tests.serve.conftest import ENROL_SECONDS, RATE, frames, of_kind, told, wav
+from tests.waiting import until
 
 
 @pytest.fixture

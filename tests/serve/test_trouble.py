@@ -16,7 +16,8 @@ from playwright.sync_api import expect
 
 from monitor.serve.page import MOST_SESSIONS, ListeningPage
 from tests.serve.browsing import PATIENCE, enrols, fits, opened, speaks
-from tests.serve.conftest import RATE, TOKEN, told, until
+from tests.serve.conftest import RATE, TOKEN, told
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 

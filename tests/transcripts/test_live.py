@@ -3,10 +3,10 @@
 import json
 import os
 import threading
-import time
 
 from monitor.stream.clocks import check_words
 from monitor.transcripts import WordPipe, lines_from
+from tests.waiting import until
 
 
 def line(word: str, begin: float, **more: object) -> str:
@@ -66,11 +66,7 @@ def test_a_pipe_of_a_process_is_read_as_it_comes():
         os.write(writes, line("so", 1.0).encode()[:9])
         assert pipe.collect(100) is None
         os.write(writes, line("so", 1.0).encode()[9:] + b"\r\n" + line("it", 2.0).encode())
-        words = None
-        for _ in range(200):
-            if (words := pipe.collect(200)) is not None:
-                break
-            time.sleep(0.01)
+        words = until(lambda: pipe.collect(200))
         assert words.texts == ("so",)
         assert not pipe.over
         os.close(writes)  # the last line has no end
