@@ -40,7 +40,8 @@ def _target_score(scores: FloatArray, target: int | IntArray) -> FloatArray:
     """Return the target's score, shape (..., 1)."""
     rows = scores.reshape(-1, scores.shape[-1])
     columns = np.broadcast_to(target, scores.shape[:-1]).ravel()
-    return rows[np.arange(len(rows)), columns].reshape(*scores.shape[:-1], 1)
+    target_scores = rows[np.arange(len(rows)), columns]
+    return np.asarray(target_scores.reshape(*scores.shape[:-1], 1))
 
 
 def rank_now(scores: FloatArray, target: int | IntArray) -> tuple[IntArray, IntArray]:
