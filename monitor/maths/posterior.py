@@ -189,7 +189,7 @@ def replicate_bits(
 
     ``scores`` are raw scores, (R, F, N). ``weights``, (R, 1 + B, F), are lambda of the model and of
     every replicate, and ``floors``, (R, B), are e of every replicate. Both results have shape (R,
-    B). Local bits are None without a watched speaker, whose index is ``target``, one or (R,).
+    B). Local bits are None without a watched speaker. ``target`` is its index, one or (R,).
     """
     target_scores = None if target is None else scores[np.arange(len(scores)), :, target]
     if scores.shape[2] <= EXACT_CANDIDATES:

@@ -66,9 +66,10 @@ class RankModelPoint:
         Exactly 0 if every template ties: no evidence.
         """
         bits = np.zeros(self.floor.shape)
-        for many in {tied} if isinstance(tied, int) else set(tied.tolist()):
+        counts = {tied} if isinstance(tied, int) else set(tied.tolist())
+        for many in counts:
             if many < speakers:
-                rows = slice(None) if isinstance(tied, int) else np.flatnonzero(tied == many)
+                rows = slice(None) if len(counts) == 1 else np.flatnonzero(tied == many)
                 ahead = better if isinstance(better, int) else better[rows]
                 probability = self.rank_probability(speakers, ahead, many, rows)
                 bits[rows] = np.log2(probability / (1.0 / speakers))
@@ -186,12 +187,12 @@ class LengthModel:
             point = self.at_each(seconds)
             return point.weights[:, None], point.uniform_share[:, None]
         points = [self.evaluate_each(seconds[batch]) for batch in self.split(seconds.size)]
-        weights = np.concatenate([point.weights for point in points])
-        shares = np.concatenate([point.uniform_share for point in points])
-        return (
-            weights.reshape(seconds.size, -1, weights.shape[1]),
-            shares.reshape(seconds.size, -1),
-        )
+        weights, shares = points[0].weights, points[0].uniform_share
+        if len(points) > 1:
+            weights = np.concatenate([point.weights for point in points])
+            shares = np.concatenate([point.uniform_share for point in points])
+        count = seconds.size
+        return weights.reshape(count, -1, weights.shape[1]), shares.reshape(count, -1)
 
     def _points(self, seconds: FloatArray, rows: slice) -> RankModelPoint:
         """Interpolate some rows at each of R lengths, length after length."""

@@ -72,6 +72,8 @@ class _Moments(NamedTuple):
     @classmethod
     def joined(cls, parts: Sequence[_Moments]) -> _Moments:
         """Join the moments of several."""
+        if len(parts) == 1:
+            return parts[0]
         names, watched = parts[0].totals, [p.watched for p in parts if p.watched is not None]
         return cls(
             {name: RunningTotals.joined([part.totals[name] for part in parts]) for name in names},
@@ -91,10 +93,12 @@ def assess_together(questions: Sequence[Question]) -> list[list[Assessment]]:
         attacker = questions[places[0]].attacker
         parts, indices = zip(*(questions[p].select_new() for p in places), strict=True)
         moments = _Moments.joined(parts)
-        step = max(1, _BATCH // attacker.speakers)
-        rows = np.arange(moments.seconds.size)
-        batches = [rows[start : start + step] for start in range(0, rows.size, step)]
-        made = [each for rows in batches for each in attacker.assess_moments(moments.select(rows))]
+        count, step = moments.seconds.size, max(1, _BATCH // attacker.speakers)
+        batches = [moments]
+        if count > step:
+            ends = [*range(step, count, step)]
+            batches = [moments.select(rows) for rows in np.split(np.arange(count), ends)]
+        made = [each for batch in batches for each in attacker.assess_moments(batch)]
         for place, part, index in zip(places, parts, indices, strict=True):
             own, made = made[: part.seconds.size], made[part.seconds.size :]
             answers[place] = [own[i] for i in index.tolist()]

@@ -453,7 +453,7 @@ class ExpectedBits:
     def _figures(self, lengths: bytes) -> list[Bits]:
         seconds = np.frombuffer(lengths)
         values, ceiling = self._values(seconds), float(np.log2(self._speakers))
-        margins = map(self._margin_at, np.clip(seconds, 0.0, self._nodes[-1]))
+        margins = map(self._margin_at, np.minimum(seconds, self._nodes[-1]))
         return [
             Bits(value, max(value + low, 0.0), min(value + high, ceiling)) if t > 0 else ZERO
             for t, value, (low, high) in zip(
@@ -464,7 +464,7 @@ class ExpectedBits:
     def _margin_at(self, seconds: float) -> tuple[float, float]:
         """Return how far the limits lie from the value, between nodes interpolated."""
         if seconds <= self._nodes[0]:
-            return self._margin(seconds) if seconds else (0.0, 0.0)
+            return self._margin(seconds) if seconds > 0 else (0.0, 0.0)
         right = int(np.searchsorted(self._nodes, seconds))
         t0, t1 = self._nodes[right - 1], self._nodes[right]
         w = float(np.log(seconds / t0) / np.log(t1 / t0))
@@ -553,7 +553,10 @@ class PosteriorModel:
         for batch in self.rank_model.split(seconds.size):
             points = self.rank_model.evaluate_each(seconds[batch])
             replicates = points.floor.size // seconds[batch].size
-            ranks = (np.repeat(counts[batch], replicates) for counts in (better, tied))
+            ranks = [
+                np.repeat(counts[batch], replicates) if seconds.size > 1 else int(counts[0])
+                for counts in (better, tied)
+            ]
             bits = points.rank_bits(self._speakers, *ranks).reshape(-1, replicates)
             rows.append(np.column_stack([bits[:, 0], limits_of_each(bits[:, 1:])]))
         return np.concatenate(rows)

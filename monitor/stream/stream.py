@@ -214,7 +214,7 @@ class Stream:
         return answered(self.steps(frames))
 
     def steps(self, frames: Frames) -> Steps:
-        """Yield the same, and questions whose answers are sent: this is one block's way."""
+        """Yield the same, and questions, to which answers are sent: this is one block's way."""
         evidence, start = self.evidence, self.evidence.arrived
         self._observe(frames)
         self._announce(frames, start)
