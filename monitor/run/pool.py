@@ -677,17 +677,17 @@ def drop_oldest_readings(events: deque[Event | Alert]) -> None:
 def _join_blocks(items: Iterable[Item]) -> Iterator[Item]:
     """Yield items; neighbouring blocks of one recording are joined, up to a length."""
     run: list[Block] = []
-    seconds, kind = 0.0, None
+    seconds, run_format = 0.0, None
     for item in items:
-        its_kind = None
+        block_format = None
         if isinstance(item, Block):
-            its_kind = item.recording, item.rate, item.samples.shape[1:]
-        if run and (its_kind != kind or seconds >= MOST_BLOCK_SECONDS):
+            block_format = item.recording, item.rate, item.samples.shape[1:]
+        if run and (block_format != run_format or seconds >= MOST_BLOCK_SECONDS):
             yield _joined(run)
             run, seconds = [], 0.0
         if isinstance(item, Block):
             run.append(item)
-            seconds, kind = seconds + item.seconds, its_kind
+            seconds, run_format = seconds + item.seconds, block_format
         else:
             yield item
     if run:

@@ -37,7 +37,7 @@ class Question(NamedTuple):
     conditions: Sequence[Condition | None] | None = None
 
     def select_new(self) -> tuple[_Moments, IntArray]:
-        """Select the moments that differ from the one before, and which is each moment's, (R,)."""
+        """Select moments that differ from the one before; return them, and each moment's index."""
         attacker, totals, seconds, sounds = self
         totals = attacker.add_early_frames(totals)
         sounds = [None] * seconds.size if sounds is None else sounds
@@ -70,38 +70,39 @@ class _Moments(NamedTuple):
         )
 
     @classmethod
-    def joined(cls, parts: Sequence[_Moments]) -> _Moments:
-        """Join the moments of several."""
-        if len(parts) == 1:
-            return parts[0]
-        names, watched = parts[0].totals, [p.watched for p in parts if p.watched is not None]
+    def joined(cls, several: Sequence[_Moments]) -> _Moments:
+        """Concatenate the moments of several questions."""
+        if len(several) == 1:
+            return several[0]
+        totals, seconds, sounds, speakers = zip(*several, strict=True)
+        watched = [indices for indices in speakers if indices is not None]
         return cls(
-            {name: RunningTotals.joined([part.totals[name] for part in parts]) for name in names},
-            np.concatenate([part.seconds for part in parts]),
-            [sound for part in parts for sound in part.sounds],
+            {name: RunningTotals.joined([t[name] for t in totals]) for name in totals[0]},
+            np.concatenate(seconds),
+            [sound for conditions in sounds for sound in conditions],
             np.concatenate(watched) if watched else None,
         )
 
 
 def assess_together(questions: Sequence[Question]) -> list[list[Assessment]]:
-    """Answer questions, together if their attackers differ in the watched speaker alone."""
+    """Assess the moments of each question, together if attackers differ only in who is watched."""
     groups: dict[Hashable, list[int]] = {}
     for place, question in enumerate(questions):
-        groups.setdefault(question.attacker.kin, []).append(place)
+        groups.setdefault(question.attacker.sharing_key, []).append(place)
     answers: dict[int, list[Assessment]] = {}
     for places in groups.values():
         attacker = questions[places[0]].attacker
-        parts, indices = zip(*(questions[p].select_new() for p in places), strict=True)
-        moments = _Moments.joined(parts)
+        selected = [questions[place].select_new() for place in places]
+        moments = _Moments.joined([new for new, _ in selected])
         count, step = moments.seconds.size, max(1, _BATCH // attacker.speakers)
         batches = [moments]
         if count > step:
             ends = [*range(step, count, step)]
             batches = [moments.select(rows) for rows in np.split(np.arange(count), ends)]
-        made = [each for batch in batches for each in attacker.assess_moments(batch)]
-        for place, part, index in zip(places, parts, indices, strict=True):
-            own, made = made[: part.seconds.size], made[part.seconds.size :]
-            answers[place] = [own[i] for i in index.tolist()]
+        made = [row for batch in batches for row in attacker.assess_moments(batch)]
+        for place, (new, index) in zip(places, selected, strict=True):
+            answers[place] = [made[i] for i in index.tolist()]
+            made = made[new.seconds.size :]
     return [answers[place] for place in range(len(questions))]
 
 
@@ -121,7 +122,7 @@ class Attacker(AttackerModel):
         StoreError: there is no rank model for these features.
 
     Attributes:
-        kin: equal for attackers that differ in the watched speaker alone.
+        sharing_key: equal for attackers that differ only in the watched speaker.
     """
 
     def __init__(
@@ -144,7 +145,7 @@ class Attacker(AttackerModel):
         models = id(rank_models), self.features, self.session
         figures = self.watched, self.among, self.enrolled_prior, self.top
         self._made_of = population, rank_models  # kept: no other ones may get their identity
-        self.kin: Hashable = (templates, models, figures)
+        self.sharing_key: Hashable = (templates, models, figures)
         self._weigher, self._assessor = Weigher(self, self.scorer), Assessor(self)
 
     def assess(self, sketches: Mapping[str, AnySketch], speech_seconds: float) -> Assessment:

@@ -37,12 +37,12 @@ def _guides(
 
 
 class Asked(NamedTuple):
-    """Moments about which an attacker is asked.
+    """Moments that an attacker must assess, with one question per choice of segments.
 
     Attributes:
         moments: the moments.
-        parts: the choices: ``segments`` of these, then ``watched`` if there is one.
-        questions: to the attacker about each part.
+        parts: the choices. The first ``segments`` are segments, and ``watched`` follows, if any.
+        questions: the attacker's question about each choice.
     """
 
     moments: Moments
@@ -53,7 +53,7 @@ class Asked(NamedTuple):
 
 
 def answer(questions: Sequence[Question]) -> list[list[Assessment]]:
-    """Answer questions to attackers."""
+    """Assess the moments of questions on one thread."""
     with one_thread():
         return assess_together(questions)
 

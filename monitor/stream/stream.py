@@ -45,11 +45,11 @@ from monitor.types import (
 Event: TypeAlias = "Reading | GapEvent | NoticeEvent | Change"
 Answers: TypeAlias = "list[list[Assessment]]"
 Steps: TypeAlias = "Generator[Event | list[Question], Answers | None, None]"
-"""Events, and questions to attackers between them, to which the answers are sent."""
+"""Yields events, and lists of questions. Send the answers after each list."""
 
 
 def answered(steps: Steps) -> Iterator[Event]:
-    """Yield the events of steps, and answer their questions."""
+    """Yield the events of steps, answering their questions."""
     answers: Answers | None = None
     with suppress(StopIteration):
         while True:
@@ -214,7 +214,7 @@ class Stream:
         return answered(self.steps(frames))
 
     def steps(self, frames: Frames) -> Steps:
-        """Yield the same, and questions, to which answers are sent: this is one block's way."""
+        """Process a block; yield its events, and the questions that it needs answered."""
         evidence, start = self.evidence, self.evidence.arrived
         self._observe(frames)
         self._announce(frames, start)

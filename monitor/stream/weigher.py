@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,15 @@ from monitor.stream.posterior import PosteriorModel, RatioBits, Weighed
 from monitor.stream.scorer import Scorer
 from monitor.stream.totals import RunningTotals
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
+
+
+class _Batch(NamedTuple):
+    """Totals at R moments, their conditions, a cache of scores, and the watched speakers, (R,)."""
+
+    totals: Mapping[str, RunningTotals]
+    sounds: Sequence[Condition | None]
+    cache: dict[tuple[str, str, bytes], Any]
+    watched: IntArray | None
 
 
 class Weigher:
@@ -55,7 +64,8 @@ class Weigher:
         """
         features, scorer = self._model.features, self._scorer
         present = self._list_present(totals, speech_seconds) & ~waits[:, None]
-        scores = self._score(totals, cache, watched)
+        batch = _Batch(totals, sounds, cache, watched)
+        scores = self._score(batch)
         weigh = partial(
             PosteriorModel.weigh, watched=watched, sessions=scorer.sessions, limits=limits
         )
@@ -80,7 +90,7 @@ class Weigher:
                 else weigh(model, rows, seconds, feature_scores)
             )
             ratios = self._compute_ratios(
-                model, rows, seconds, feature_scores, totals, sounds, cache, watched, limits=limits
+                model, rows, seconds, feature_scores, batch, limits=limits
             )
             parts.append(weighed._replace(ratios=ratios))
         return alone, parts
@@ -92,29 +102,24 @@ class Weigher:
         totals = self._model.add_early_frames(totals)
         waits = self.list_waiting(totals, speech_seconds)
         present = self._list_present(totals, speech_seconds) & ~waits[:, None]
-        cache: dict[tuple[str, str, bytes], Any] = {}
-        watched = self._model.watch_each(speech_seconds.size)
-        scores = self._score(totals, cache, watched)
-        lengths = self._lengths(totals, speech_seconds)
-        bits = np.zeros(speech_seconds.size)
-        sounds = [None] * speech_seconds.size
+        count = speech_seconds.size
+        batch = _Batch(totals, [None] * count, {}, self._model.watch_each(count))
+        scores, lengths = self._score(batch), self._lengths(totals, speech_seconds)
+        bits = np.zeros(count)
         for model, rows, axis in self._choose_models(present):
-            parts = scores[np.ix_(rows, axis)], totals, sounds, cache, watched
-            ratios = self._compute_ratios(model, rows, lengths[rows], *parts, limits=False)
+            feature_scores = scores[np.ix_(rows, axis)]
+            ratios = self._compute_ratios(
+                model, rows, lengths[rows], feature_scores, batch, limits=False
+            )
             bits[rows] = np.nan if ratios is None else ratios.watched[:, 0]
         return bits
 
-    def _score(
-        self,
-        totals: Mapping[str, RunningTotals],
-        cache: dict[tuple[str, str, bytes], Any],
-        watched: IntArray | None,
-    ) -> FloatArray:
+    def _score(self, batch: _Batch) -> FloatArray:
         """Score each feature against every template, shape (R, F, N + K)."""
         columns = []
         for name in self._model.features:
-            score = partial(self._scorer.score, name, watched=watched)
-            columns.append(_compute_once(cache, "scores", name, totals[name], score))
+            score = partial(self._scorer.score, name, watched=batch.watched)
+            columns.append(_compute_once(batch.cache, "scores", name, batch.totals[name], score))
         return np.stack(columns, axis=1)
 
     def _lengths(
@@ -131,15 +136,13 @@ class Weigher:
         rows: IntArray,
         seconds: FloatArray,
         scores: FloatArray,
-        totals: Mapping[str, RunningTotals],
-        sounds: Sequence[Condition | None],
-        cache: dict[tuple[str, str, bytes], Any],
-        watched: IntArray | None,
+        batch: _Batch,
         *,
         limits: bool,
     ) -> RatioBits | None:
-        """Compute the likelihood ratios of scores, (R, F, N + K), where the rank model has some."""
+        """Compute the likelihood ratios of scores, (R, F, N + K), if the rank model has ratios."""
         ratios = model.ratios
+        totals, sounds, cache, watched = batch
         if ratios is None or not all(totals[name].frames[rows].all() for name in model.features):
             return None
         levels = []

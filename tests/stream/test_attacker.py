@@ -489,7 +489,7 @@ def test_attackers_that_watch_others_answer_together_as_alone():
     made = people()
     watching = [Attacker(made, BOTH, watch) for watch in ("s1", "s5", "s1", None)]
     attackers = [*watching, Attacker(made, BOTH[:1], "s1")]
-    assert len({attacker.kin for attacker in attackers}) == 3
+    assert len({attacker.sharing_key for attacker in attackers}) == 3
     times, questions = np.array([1, 1, 2]), []
     for k, attacker in enumerate(attackers):
         totals = {}
