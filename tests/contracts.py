@@ -29,6 +29,7 @@ from monitor.features.f0 import F0, RobustF0
 from monitor.features.own_network import Network
 from monitor.features.phones import Phones, Tokens
 from monitor.features.style import Style
+from monitor.jobs import one_thread
 from monitor.ledger import Ledger, LedgerSession
 from monitor.maths.scores import EmbeddingSum, Histogram
 from monitor.networks.usc import UscNetwork
@@ -186,6 +187,7 @@ FEATURES = {
 }
 
 
+@one_thread()
 def heard(feature: Feature, parts: Iterable[Any]) -> Track:
     """All frames of a recording."""
     tracks = [*map(feature.process, parts), feature.flush()]

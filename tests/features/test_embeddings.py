@@ -17,6 +17,7 @@ from monitor.errors import UsageError
 from monitor.features.embeddings import RATE, SpeechWindows, Voice, window_spec
 from monitor.features.extractor import Extractor, VoiceActivity
 from monitor.features.framing import join_tracks
+from monitor.jobs import one_thread
 from monitor.networks import voice as network
 from monitor.networks.layers import read_weights
 from monitor.networks.voice import SHA256, VoiceNetwork, shipped
@@ -31,6 +32,7 @@ def reader(shared: Path, speaker: str, chapter: str, seconds: float) -> np.ndarr
     return np.asarray(soundfile.read(path, frames=round(seconds * RATE), dtype="float32")[0])
 
 
+@one_thread()
 def heard(feature: Any, *parts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     feature.reset()
     tracks = [*map(feature.process, parts), feature.flush()]
