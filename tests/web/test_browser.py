@@ -357,7 +357,8 @@ def test_every_mark_on_the_curve_has_a_legend(page, show):
         records.alert(30, "cleared"),
         records.reading(31, bits=4.0),
     )
-    reads(tab, "#legend", "✕ Gap")
+    for sign in ("✕ Gap", "● Note", "◆ Another voice", "▼ Alert over"):
+        reads(tab, "#legend", sign)
     signs = sorted(re.sub(r"\s+", " ", each).strip() for each in marks.all_inner_texts())
     assert signs == sorted(
         [*lines, "✕ Gap", "● Note", "▲ Alert", "◆ Another voice", "▼ Alert over"]

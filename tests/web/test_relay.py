@@ -93,8 +93,12 @@ def test_without_either_there_is_neither():
 
 def share_of(tab, part: str) -> float:
     """The width of a part of the budget's bar."""
-    script = "e => e.getBoundingClientRect().width / e.parentElement.getBoundingClientRect().width"
-    return float(tab.locator(f"#relay-bar .{part}").evaluate(script))
+    script = f"""() => {{
+        const part = document.querySelector("#relay-bar .{part}");
+        const width = (element) => element.getBoundingClientRect().width;
+        return part && width(part) / width(part.parentElement);
+    }}"""
+    return float(tab.wait_for_function(script).json_value())
 
 
 def test_a_spent_budget_is_told_once_and_never_as_exceeded(browser, relay):
