@@ -38,10 +38,8 @@ def score_gaps(scores: FloatArray, target: int | IntArray) -> FloatArray:
 
 def _target_score(scores: FloatArray, target: int | IntArray) -> FloatArray:
     """Return the target's score, shape (..., 1)."""
-    rows = scores.reshape(-1, scores.shape[-1])
-    columns = np.broadcast_to(target, scores.shape[:-1]).ravel()
-    target_scores = rows[np.arange(len(rows)), columns]
-    return np.asarray(target_scores.reshape(*scores.shape[:-1], 1))
+    column = np.broadcast_to(np.asarray(target), scores.shape[:-1])[..., None]
+    return np.asarray(np.take_along_axis(scores, column, axis=-1))
 
 
 def rank_now(scores: FloatArray, target: int | IntArray) -> tuple[IntArray, IntArray]:

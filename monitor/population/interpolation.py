@@ -18,7 +18,6 @@ from monitor.population.rank_model import RankModel, RankModels
 from monitor.types import BoolArray, FloatArray, IntArray
 
 _CHUNK = 1 << 19  # most numbers worked on at once, so that memory stays small
-_MODEL = slice(0, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +167,7 @@ class LengthModel:
 
     def at_each(self, seconds: FloatArray) -> RankModelPoint:
         """Return the rank model alone at each of R lengths: R points."""
-        return self._points(seconds, _MODEL)
+        return self._points(seconds, slice(0, 1))
 
     def split(self, lengths: int) -> list[slice]:
         """Split R lengths into those to pass to `evaluate_each` together."""
