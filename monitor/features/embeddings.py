@@ -13,7 +13,7 @@ from monitor.errors import UsageError
 from monitor.features.extractor import VoiceActivity
 from monitor.features.framing import AudioFeature, attributes_without, join_tracks
 from monitor.kinds import EMBEDDING, FeatureSpec, Sensitivity
-from monitor.networks.voice import SHA256, SIZE, VoiceNetwork, hide_sound, shipped
+from monitor.networks.voice import SHA256, SIZE, VoiceNetwork, hide_sound, mel_decibels, shipped
 from monitor.protocols import Embedder, MarkedEmbedder, RunEmbedder
 from monitor.types import (
     TICKS_PER_SECOND,
@@ -98,6 +98,20 @@ class SpeechWindows(AudioFeature):
         if speech.size < SHORTEST:
             return self._no_windows().values
         return np.float32(speech.size / _WINDOW) * self._encoder.embed(speech.reshape(1, -1))
+
+    def embed_parts(self, parts: Sequence[FloatArray]) -> list[AnyArray]:
+        """Embed parts of windows, a second or more each, as `embed_part`, to (d,) each.
+
+        The shipped network embeds them together, which changes them by rounding.
+        """
+        if not parts or not isinstance(self._encoder, VoiceNetwork):
+            return [value for part in parts for value in self.embed_part(part)]
+        bands = [mel_decibels(part) for part in parts]
+        values = self._encoder.embed_bands(bands, exact=False)
+        return [
+            np.float32(part.size / _WINDOW) * value
+            for part, value in zip(parts, values, strict=True)
+        ]
 
     def _no_windows(self) -> Track:
         return Track(np.empty(0, np.intp), np.empty((0, self.spec.size), np.float32))

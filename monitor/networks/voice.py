@@ -139,14 +139,16 @@ class VoiceNetwork(StoredNetwork):
             return np.empty((0, self.size), np.float32)
         return self.embed_bands([mel_decibels(window) for window in windows])
 
-    def embed_bands(self, windows: list[FloatArray]) -> FloatArray:
+    def embed_bands(self, windows: list[FloatArray], *, exact: bool = True) -> FloatArray:
         """Embed windows by their bands, shape (t, 80) each: shape (b, size), as `embed`.
 
         The frames of all windows go through a matrix together, of any lengths. The others change an
-        embedding at most by rounding. On one thread (`monitor.jobs.one_thread`), they do not change
-        it at all from half a second on.
+        embedding at most by rounding. On one thread (`monitor.jobs.one_thread`) and if ``exact``,
+        they do not change it at all from half a second on. Several windows of a second take a
+        seventh longer then.
         """
-        return np.stack([self._weigh(*attended) for attended in self._attend(windows)])
+        attended = self._attend(windows, _TOGETHER if exact else 1)
+        return np.stack([self._weigh(*layers) for layers in attended])
 
     def embed_runs(self, windows: FloatArray, slots: int) -> tuple[FloatArray, FloatArray]:
         """Embed windows as `embed`, and runs of their equal slots, in the order of `list_runs`.
@@ -160,10 +162,12 @@ class VoiceNetwork(StoredNetwork):
         values, runs = zip(*(self._weigh_runs(*layers, slots) for layers in attended), strict=True)
         return np.stack(values), np.stack(runs)
 
-    def _attend(self, windows: list[FloatArray]) -> list[tuple[FloatArray, FloatArray]]:
+    def _attend(
+        self, windows: list[FloatArray], together: int = _TOGETHER
+    ) -> list[tuple[FloatArray, FloatArray]]:
         """Compute the logarithm of attention to the frames of each window, and the frames."""
         rows = [self._rows(bands) for bands in windows]
-        frames = _Stack(tuple(map(len, rows)))
+        frames = _Stack(tuple(map(len, rows)), together)
         x = self._layer(frames.stack(rows), "stem")
         outputs = []
         for block in range(len(self._blocks)):
@@ -288,12 +292,12 @@ class VoiceNetwork(StoredNetwork):
 class _Stack:
     """Places of the frames of windows that lie one below the other in one matrix.
 
-    Each window begins at a multiple of `_TOGETHER` rows: a product then treats its rows alike at
-    any position.
+    Each window begins at a multiple of so many rows. With `_TOGETHER`, a product treats its rows
+    alike at any position.
     """
 
-    def __init__(self, counts: tuple[int, ...]) -> None:
-        sizes = [-(-count // _TOGETHER) * _TOGETHER for count in counts]
+    def __init__(self, counts: tuple[int, ...], together: int) -> None:
+        sizes = [-(-count // together) * together for count in counts]
         begins = np.cumsum([0, *sizes]).tolist()
         self._rows = begins[-1]
         self.windows = [

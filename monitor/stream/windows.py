@@ -11,17 +11,18 @@ followed for this time.
 from __future__ import annotations
 
 from copy import copy, deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from monitor.features.embeddings import SpeechWindows
 from monitor.features.extractor import VoiceActivity
 from monitor.features.framing import AudioFeature
 from monitor.features.registry import make
 from monitor.kinds import EMBEDDING, FeatureSpec
 from monitor.maths.condition import Condition
-from monitor.protocols import Feature, WindowFeature
+from monitor.protocols import Feature
 from monitor.stream.accumulator import FrameAccumulator
 from monitor.stream.clocks import BlocksToTicks
 from monitor.stream.monitor import Monitor
@@ -91,8 +92,41 @@ class _Start(NamedTuple):
     totals: FeatureTotals
 
 
-_Row: TypeAlias = tuple[int, FeatureTotals, dict[str, tuple[FloatArray, int]]]
-"""A part: its ticks of speech, its totals, and the sum and number of each feature's windows."""
+@dataclass(slots=True)
+class _Window:
+    """Sound of a window, shape (n,), and its embedding, which `WindowEvidence` computes later."""
+
+    sound: FloatArray
+    _embedding: FloatArray | None = None
+
+    @property
+    def embedding(self) -> FloatArray:
+        """Embedding, shape (d,); it must have been set."""
+        assert self._embedding is not None
+        return self._embedding
+
+    @embedding.setter
+    def embedding(self, embedding: FloatArray) -> None:
+        self.sound, self._embedding = self.sound[:0], embedding
+
+
+class _WindowSum(NamedTuple):
+    """Sum of embeddings times weights, which counts as so many whole windows."""
+
+    windows: list[_Window]
+    weights: list[float]
+    whole: int
+    before: FloatArray | float = 0.0  # sum of earlier ones
+
+    @property
+    def total(self) -> FloatArray:
+        """Sum, shape (d,), once all windows are embedded."""
+        pairs = zip(self.weights, self.windows, strict=True)
+        return np.asarray(sum((w * window.embedding for w, window in pairs), self.before))
+
+
+_Row: TypeAlias = tuple[int, FeatureTotals, dict[str, _WindowSum]]
+"""A part: its ticks of speech, its totals, and the windows of each feature."""
 
 
 class _Sound:
@@ -115,7 +149,7 @@ class _Sound:
         self._ticks = np.empty((0, _TICK), np.float32)
         self._speech: IntArray = np.empty(0, np.intp)  # where speech is among these
         self.first = 0  # ticks of speech that were forgotten
-        self.embedded: dict[tuple[str, int, int], FloatArray] = {}  # windows, by begin and length
+        self.windows: dict[tuple[str, int, int], _Window] = {}  # by feature, begin and length
 
     @property
     def spoken(self) -> int:
@@ -158,18 +192,18 @@ class _Sound:
         speech = self._speech[spoken - self.first :]
         begin = int(speech[0]) if len(speech) else len(self._ticks)
         self.first, self._speech, self._ticks = spoken, speech - begin, self._ticks[begin:].copy()
-        self.embedded = {key: value for key, value in self.embedded.items() if key[1] >= spoken}
+        self.windows = {key: window for key, window in self.windows.items() if key[1] >= spoken}
 
     def keep_real(self) -> None:
         """Forget windows that had silence which was foreseen."""
-        self.embedded = {key: v for key, v in self.embedded.items() if self._has(*key[1:])}
+        self.windows = {key: w for key, w in self.windows.items() if self._has(*key[1:])}
 
     def _has(self, begin: int, length: int) -> bool:
         if length == _UNBROKEN:
             return self.unbroken(begin, _SHORT).size == _SHORT * _TICK
         return begin + length <= self.spoken
 
-    def window(self, begin: int, length: int) -> FloatArray:
+    def speech(self, begin: int, length: int) -> FloatArray:
         """Return speech from a tick of it on, shape (n,)."""
         begin -= self.first
         return self._ticks[self._speech[begin : begin + length]].reshape(-1)
@@ -205,7 +239,7 @@ class WindowEvidence:
         self._monitor = monitor
         names = list(monitor.features)
         features = make(names, monitor.front_end.setup)
-        self._embedders = {f.spec.name: f for f in features if isinstance(f, WindowFeature)}
+        self._embedders = {f.spec.name: f for f in features if isinstance(f, SpeechWindows)}
         self._summed = [name for name in names if name not in self._embedders]
         self._carried = monitor.totals - monitor.own_totals  # of earlier streams
         self._end: FeatureTotals | None = None  # of this recording, foreseen
@@ -230,6 +264,7 @@ class WindowEvidence:
         self._heard = 0.0  # seconds of sound
         self._begun = -LISTENER_SECONDS  # of sound before the last of them
         self._sums = {name: np.zeros(self._size(name)) for name in self._embedders}
+        self._waiting: dict[str, list[_Window]] = {name: [] for name in self._embedders}
         self._counted = 0  # windows of the grid in these sums
 
     def _size(self, name: str) -> int:
@@ -258,7 +293,9 @@ class WindowEvidence:
         first = min(self._starts[1].spoken // _GRID, self._next) * _GRID
         while self._counted < first // _GRID:
             for name in self._embedders:
-                self._sums[name] += self._embed(name, sound, self._counted * _GRID, _SHORT)
+                window = self._window(name, sound, self._counted * _GRID, _SHORT)
+                self._embed_waiting()
+                self._sums[name] += window.embedding
             self._counted += 1
         sound.forget(first)
         self._listeners = [listener for listener in self._listeners if listener.is_fresh]
@@ -288,33 +325,28 @@ class WindowEvidence:
             if sound.is_whole:  # other recordings may count less of the silence at their end
                 rows += self._chain(ended, sound.spoken)
             sound.keep_real()
-        self._end = self._whole(end)
+        whole = {n: self._overlapping(n, 0, self._starts[0], end) for n in self._embedders}
+        self._embed_waiting()
+        self._end = self._whole(end, whole)
         earlier = self._carried + self.before
         if earlier.speech:
             totals = earlier + self._end
-            embedded = {
-                name: (totals.totals[name], totals.frames[name]) for name in self._embedders
+            windows = {
+                name: _WindowSum([], [], totals.frames[name], totals.totals[name])
+                for name in self._embedders
             }
-            rows.append((totals.speech, totals, embedded))
+            rows.append((totals.speech, totals, windows))
         self._sound.keep_real()
         return self._most(rows) if rows else None
 
-    def _whole(self, end: _Sound) -> FeatureTotals:
+    def _whole(self, end: _Sound, windows: dict[str, _WindowSum]) -> FeatureTotals:
         """Return the totals of the recording; its speech counts in windows that overlap."""
-        totals, specs = end.totals, self._monitor.population.features
-        beginning = self._starts[0]
-        overlapping = {n: self._overlapping(n, 0, beginning, end) for n in self._embedders}
-        seconds = {name: specs[name].spec.frame_seconds for name in overlapping}
+        totals = end.totals
         return FeatureTotals(
             totals.speech,
-            {**totals.totals, **{name: total for name, (total, _) in overlapping.items()}},
-            {**totals.frames, **{name: count for name, (_, count) in overlapping.items()}},
-            {
-                **totals.usable,
-                **{
-                    n: round(c * seconds[n] * TICKS_PER_SECOND) for n, (_, c) in overlapping.items()
-                },
-            },
+            {**totals.totals, **{name: part.total for name, part in windows.items()}},
+            {**totals.frames, **{name: part.whole for name, part in windows.items()}},
+            {**totals.usable, **{n: p.whole * self._window_ticks(n) for n, p in windows.items()}},
         )
 
     def _last_seconds(self, end: _Sound) -> list[_Row]:
@@ -328,11 +360,13 @@ class WindowEvidence:
         for begin in (last - _SHORTER, last) if end.spoken > self._sound.spoken else (last,):
             if begin >= self._sound.first:
                 *_, start = (start for start in self._starts if start.spoken <= begin)
-                embedded = {
-                    name: (self._embed(name, end, begin, _SHORT) / self._share(name), 1)
+                windows = {
+                    name: _WindowSum(
+                        [self._window(name, end, begin, _SHORT)], [1 / self._share(name)], 1
+                    )
                     for name in self._embedders
                 }
-                rows.append((_SHORT, end.totals - start.totals, embedded))
+                rows.append((_SHORT, end.totals - start.totals, windows))
         return rows
 
     def _rows(self, start: _Start, end: _Sound) -> list[_Row]:
@@ -342,37 +376,38 @@ class WindowEvidence:
         if not self._embedders:
             return [(totals.speech, totals, {})]
         overlapping = {name: self._overlapping(name, begin, start, end) for name in self._embedders}
-        if all(count for _, count in overlapping.values()):
+        if all(part.whole for part in overlapping.values()):
             rows.append((totals.speech, totals, overlapping))
         if totals.speech <= 2 * _SHORT and end.unbroken(begin, _SHORT).size == _SHORT * _TICK:
-            embedded = {n: (self._embed_unbroken(n, begin, end), 1) for n in self._embedders}
-            rows.append((_SHORT, totals, embedded))
+            windows = {
+                n: _WindowSum([self._unbroken(n, begin, end)], [1 / self._share(n)], 1)
+                for n in self._embedders
+            }
+            rows.append((_SHORT, totals, windows))
         return rows
 
-    def _overlapping(
-        self, name: str, begin: int, start: _Start, end: _Sound
-    ) -> tuple[FloatArray, int]:
-        """Return the sum of short windows, each for half a second, as windows; and their count."""
+    def _overlapping(self, name: str, begin: int, start: _Start, end: _Sound) -> _WindowSum:
+        """Return the sum of short windows, each for half a second."""
         last = end.spoken - _SHORT
-        total, count = np.zeros(self._size(name)), 0
+        before: FloatArray | float = 0.0
+        count, share = 0, _HALF / _SHORT
         if start.tick == 0:
-            total, count = self._sums[name].copy(), self._counted
+            before, count = self._sums[name] * share, self._counted
             begin = self._counted * _GRID
         at = list(range(begin, last + 1, _GRID))
         if last >= begin and (not at or at[-1] != last) and last > self._sound.spoken - _SHORT:
             at.append(last)  # the last second, wherever it is
-        for begin_tick in at:
-            total += self._embed(name, end, begin_tick, _SHORT)
-            count += 1
-        share = _HALF / _SHORT
-        return total * share, int(np.ceil(count * share * self._share(name)))
+        windows = [self._window(name, end, begin_tick, _SHORT) for begin_tick in at]
+        count += len(windows)
+        whole = int(np.ceil(count * share * self._share(name)))
+        return _WindowSum(windows, [share] * len(windows), whole, before)
 
     def _chain(self, end: _Sound, spoken: int, *, is_early: bool = False) -> list[_Row]:
         """Return a recording as a part that ends after these ticks of speech, cut into windows.
 
         Early, it ends after the last whole second of its first windows. No row where that is short.
         """
-        embedded, speech = {}, end.totals.speech
+        windows, speech = {}, end.totals.speech
         for name in self._embedders:
             window = self._window_ticks(name)
             whole, last = divmod(spoken, window)
@@ -384,40 +419,49 @@ class WindowEvidence:
             sizes = [window] * whole + [last] * (last >= _SHORT)
             if not sizes:
                 return []
-            values = [self._embed(name, end, k * window, size) for k, size in enumerate(sizes)]
-            if is_early:  # the first window counts in whole
-                values[0] = values[0] * (window / sizes[0])
-            embedded[name] = np.sum(values, axis=0), len(values)
+            # early, the first window counts in whole
+            weights = [window / sizes[0] if is_early and k == 0 else 1.0 for k in range(len(sizes))]
+            cut = [self._window(name, end, k * window, size) for k, size in enumerate(sizes)]
+            windows[name] = _WindowSum(cut, weights, len(cut))
             speech = min(speech, max(0 if is_early else spoken, sum(sizes)))
-        return [(speech, end.totals, embedded)] if embedded else []
+        return [(speech, end.totals, windows)] if windows else []
 
-    def _embed(self, name: str, sound: _Sound, begin: int, length: int) -> FloatArray:
-        """Embed a window of speech by its length; less than a second as if it came again."""
+    def _window(self, name: str, sound: _Sound, begin: int, length: int) -> _Window:
+        """Return a window of speech; one of less than a second is repeated to its length."""
         key = name, begin, length
-        if key in sound.embedded:
-            return sound.embedded[key]
-        speech = sound.window(begin, length)
-        missing = length * _TICK - speech.size
-        if missing:
-            speech = np.concatenate((speech, speech[-missing:]))
-        (value,) = self._embedders[name].embed_part(speech)
-        sound.embedded[key] = np.asarray(value, np.float64)
-        return sound.embedded[key]
+        if key not in sound.windows:
+            speech = sound.speech(begin, length)
+            missing = length * _TICK - speech.size
+            if missing:
+                speech = np.concatenate((speech, speech[-missing:]))
+            sound.windows[key] = self._new_window(name, speech)
+        return sound.windows[key]
 
-    def _embed_unbroken(self, name: str, begin: int, end: _Sound) -> FloatArray:
-        """Embed a second as if all of it were speech, as a window.
+    def _new_window(self, name: str, sound: FloatArray) -> _Window:
+        window = _Window(sound)
+        self._waiting[name].append(window)
+        return window
+
+    def _embed_waiting(self) -> None:
+        """Embed the windows that have no embedding yet, by their length, all at once."""
+        for name, windows in self._waiting.items():
+            embeddings = self._embedders[name].embed_parts([window.sound for window in windows])
+            for window, embedding in zip(windows, embeddings, strict=True):
+                window.embedding = np.asarray(embedding, np.float64)
+            windows.clear()
+
+    def _unbroken(self, name: str, begin: int, end: _Sound) -> _Window:
+        """Return a second as if all of it were speech.
 
         In another recording, noise after a word may count as speech.
         """
-        weight = 1 / self._share(name)
         sound = end.unbroken(begin, _SHORT)
-        if end.spoken >= begin + _SHORT and np.array_equal(sound, end.window(begin, _SHORT)):
-            return self._embed(name, end, begin, _SHORT) * weight
+        if end.spoken >= begin + _SHORT and np.array_equal(sound, end.speech(begin, _SHORT)):
+            return self._window(name, end, begin, _SHORT)
         key = name, begin, _UNBROKEN
-        if key not in end.embedded:
-            (value,) = self._embedders[name].embed_part(sound)
-            end.embedded[key] = np.asarray(value, np.float64)
-        return end.embedded[key] * weight
+        if key not in end.windows:
+            end.windows[key] = self._new_window(name, sound)
+        return end.windows[key]
 
     def _most(self, rows: list[_Row]) -> float | None:
         """Weigh parts; return the most bits.
@@ -436,8 +480,8 @@ class WindowEvidence:
         for name in self._monitor.features:
             seconds = self._monitor.population.features[name].spec.frame_seconds
             if name in self._embedders:
-                totals = np.array([embedded[name][0] for _, _, embedded in rows])
-                frames: IntArray = np.array([embedded[name][1] for _, _, embedded in rows])
+                totals = np.array([windows[name].total for _, _, windows in rows])
+                frames: IntArray = np.array([windows[name].whole for _, _, windows in rows])
                 running[name] = RunningTotals(totals, frames, frames * seconds)
             else:
                 totals = np.array([part_totals.totals[name] for _, part_totals, _ in rows])

@@ -147,6 +147,15 @@ def test_a_part_of_a_window_is_embedded_by_its_length():
     assert voice.embed_part(part[:99]).shape == (0, voice.spec.size)
 
 
+def test_parts_embedded_together_are_those_embedded_alone():
+    voice, sound = Voice(), np.random.default_rng(1).normal(0, 0.1, 48_000).astype(np.float32)
+    parts = [sound[:length] for length in (16_000, 48_000, 16_160, 16_000, 31_840)]
+    for part, value in zip(parts, voice.embed_parts(parts), strict=True):
+        (alone,) = voice.embed_part(part.reshape(-1, 160))
+        np.testing.assert_allclose(value, alone, atol=1e-5)
+    assert voice.embed_parts([]) == []
+
+
 @pytest.mark.parametrize("kept", [False, True])
 def test_speech_is_kept_only_where_it_is_wanted(kept):
     extractor = Extractor([Voice()], windows=kept)

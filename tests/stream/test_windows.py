@@ -57,18 +57,18 @@ def test_any_cutting_gives_the_same_figures(pitch_alone):
 def test_a_step_embeds_a_window_once(monkeypatch):
     embedded: list[bytes] = []
     total = 0
-    embed = VoiceNetwork.embed
+    embed = VoiceNetwork.embed_bands
 
-    def count(network: VoiceNetwork, windows: FloatArray) -> FloatArray:
+    def count(network: VoiceNetwork, windows: list[FloatArray], *, exact: bool) -> FloatArray:
         embedded.extend(window.tobytes() for window in windows)
-        return embed(network, windows)
+        return embed(network, windows, exact=exact)
 
     monitor = Monitor(Population.reference(), ["voice"], step_seconds=STEP)
     windows, size = WindowEvidence(monitor), round(STEP * RATE)
     sound = synthetic(2.4, pitch=180.0).astype(np.float32)
     for start in range(0, len(sound) - size + 1, size):
         windows.take(Block(sound[start : start + size], RATE))
-        monkeypatch.setattr(VoiceNetwork, "embed", count)
+        monkeypatch.setattr(VoiceNetwork, "embed_bands", count)
         windows.bits(SILENCE)
         windows.mark()
         monkeypatch.undo()
