@@ -112,7 +112,7 @@ def speech(seconds=4.0, seed=0):
 def test_how_loud_a_recording_is_changes_no_sample(decibels, seed):
     sound = speech(seed=seed)
     louder = levelled(sound * np.float32(10 ** (decibels / 20)))
-    assert louder == pytest.approx(levelled(sound), rel=1e-3, abs=1e-4)
+    np.testing.assert_allclose(louder, levelled(sound), rtol=1e-3, atol=1e-4)
 
 
 @settings(max_examples=15, deadline=None)

@@ -140,7 +140,7 @@ class Extrapolation:
         points, weights = self.fitted(name)[1], self.sample.weights
         if points is None or weights is None:
             return None
-        limits_at_n = self._limits_at_n()
+        limits_at_n = self._limits_at_n
         rates, replicates = self.rates(sizes)[name], FORMS[name].rate(points, sizes)
         on_logit = [logit(np.clip(estimate, _EDGE, 1 - _EDGE)) for estimate in (rates, replicates)]
         low, high = expit([estimate.t_limits() for estimate in self._estimates(*on_logit)]).T
@@ -148,19 +148,21 @@ class Extrapolation:
         low = np.minimum(np.minimum(low, lowest), limits_at_n[0])
         high = np.minimum(np.maximum(high, highest), limits_at_n[1])
         if not self.seen_to_fall:
-            low = np.minimum(low, FORMS[name].rate(self.steepest(name), sizes)[0])
+            low = np.minimum(low, FORMS[name].rate(self.steepest[name], sizes)[0])
         if self.sample.nothing:
             low, high = np.minimum(low, 1 / sizes), np.maximum(high, 1 / sizes)
         return np.minimum(low, rates), np.maximum(high, rates)
 
-    def steepest(self, name: str) -> FloatArray:
-        """Fit a form, (1, 2), as if rank 1 became rank 2 as often as limits allow."""
-        low, _ = self._limits_at_n()
+    @cached_property
+    def steepest(self) -> dict[str, FloatArray]:
+        """Each form, (1, 2), fitted as if rank 1 became rank 2 as often as limits allow."""
+        low, _ = self._limits_at_n
         ranks = np.zeros(self.speakers)
         ranks[:2] = low, 1.0 - low
         rates = _share(ranks @ self._table(self.sizes))
-        return fit_rates(FORMS[name], self.sizes, rates[None])
+        return {name: fit_rates(form, self.sizes, rates[None]) for name, form in FORMS.items()}
 
+    @cached_property
     def _limits_at_n(self) -> tuple[float, float]:
         """Over speakers, of IdR among the N."""
         rates, replicates = self.measured(np.array([float(self.speakers)]))
@@ -322,7 +324,7 @@ def _steepest(forecast: Extrapolation, people: int, figure: Figure) -> Figure:
     form = figure.key.removeprefix("among.meand_").rsplit("_", 1)[0]
     if measured.low is None or figure.low is None:
         return figure
-    lower_limit = measured.low + float(forecast.gained(form, forecast.steepest(form), people)[0])
+    lower_limit = measured.low + float(forecast.gained(form, forecast.steepest[form], people)[0])
     return replace(figure, low=min(figure.low, lower_limit))
 
 
