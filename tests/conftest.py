@@ -20,7 +20,7 @@ CI = bool(os.environ.get("CI"))
 settings.register_profile(
     "patient",
     deadline=None,
-    max_examples=60,
+    max_examples=40,
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=CI,  # the same examples for the same code
 )
