@@ -31,6 +31,7 @@ __all__ = [
 # rank 1. All fit equally well on the measured sizes. Far beyond, they diverge, and their difference
 # is the uncertainty (docs/method.md section 10).
 _STEP = 1e-5  # step of the central differences for slopes
+_NEARBY = np.array([[0, 0], [1, 0], [-1, 0], [0, 1], [0, -1]]) * _STEP
 _STEPS = 60  # at most: towards the ends of a range, where nothing is at stake, they grow small
 _EDGE = 1e-12  # rates nearer than this to 0 or 1 are taken for that near
 _OWN = np.arange(-14.0, 26.0, 0.08)
@@ -185,12 +186,10 @@ def _misfit(
     form: Form, point: DoubleArray, sizes: DoubleArray, rates: DoubleArray
 ) -> tuple[DoubleArray, DoubleArray, DoubleArray]:
     """Compute loss, gradient and Fisher's information of B fits, as `descend` takes them."""
-    f = np.clip(form.rate(point, sizes), _EDGE, 1 - _EDGE)
-    differences = []
-    for step in np.eye(2) * _STEP:
-        upper, lower = form.rate(point + step, sizes), form.rate(point - step, sizes)
-        differences.append((upper - lower) / (2 * _STEP))
-    jacobian = np.stack(differences, axis=1)  # (B, 2, K)
+    nearby = point + _NEARBY[:, None]  # (5, B, 2), in one call, which costs little more than one
+    here, *others = form.rate(nearby.reshape(-1, 2), sizes).reshape(5, -1, sizes.size)
+    f = np.clip(here, _EDGE, 1 - _EDGE)
+    jacobian = np.stack([others[0] - others[1], others[2] - others[3]], axis=1) / (2 * _STEP)
     precision = 1 / (f * (1 - f))
     loss = -(rates * np.log(f) + (1 - rates) * np.log1p(-f)).mean(axis=1)
     gradient = np.einsum("bik,bk->bi", jacobian, (f - rates) * precision) / sizes.size
