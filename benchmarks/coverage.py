@@ -114,7 +114,7 @@ def truth(design: Design, seed: int, other_seed: int) -> Mapping[str, float]:
         *verification.figures(crowd, counts=counts),
         *zebra.figures(crowd, counts=counts),
         *linkage.link_figures(crowd),
-        linkage.d_sys_figure(crowd, counts=counts),
+        linkage.d_sys_figure(crowd, None, counts),
         *anonymity.figures(crowd),
         *membership.figures(crowd),
     ]

@@ -11,7 +11,6 @@ its experiment. Cosine is symmetric, the rank is not.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 
@@ -20,7 +19,6 @@ from monitor.errors import UsageError
 from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.family import (
     EvaluationContext,
-    Extremes,
     Family,
     FamilyResult,
     FigureEntry,
@@ -161,12 +159,4 @@ FAMILY = Family(
     ),
     compute=_compute,
     main=("anonymity.mean_rank_p50",),
-    extremes=Extremes(
-        monotone=("",),
-        rowwise=("",),
-        at_ceiling=("share",),
-        at_floor=("share", "mean_rank_p50"),
-        flat_at_floor=("share", "mean_rank_p50"),
-        compute=partial(figures, cuts=(1, 2, 5)),
-    ),
 )  # fmt: skip

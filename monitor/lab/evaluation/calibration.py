@@ -170,15 +170,10 @@ class LidCalibration:
 
 @dataclass(frozen=True)
 class CrossCalibration:
-    """Calibration of each fold of speakers on all other folds, for want of a dev matrix.
+    """Calibration of each fold of speakers on all other folds, for want of a dev matrix."""
 
-    Attributes:
-        fold: fold of each trial, shape (T,).
-        calibrations: one per fold.
-    """
-
-    fold: IntArray
-    calibrations: tuple[LidCalibration, ...]
+    fold: IntArray  # fold of each trial, shape (T,)
+    calibrations: tuple[LidCalibration, ...]  # one per fold
 
     @property
     def bounded(self) -> bool:

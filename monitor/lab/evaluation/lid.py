@@ -34,7 +34,6 @@ from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.curves import POINTS, Drawing, Line, Systems
 from monitor.lab.evaluation.family import (
     EvaluationContext,
-    Extremes,
     Family,
     FamilyResult,
     FigureEntry,
@@ -451,5 +450,4 @@ FAMILY = Family(
                 "Fraction of trials that disclose at least this many bits. The right tail is the "
                 "worst case. Below 0, the attacker is misled.", _paint_local),
     ),
-    extremes=Extremes(at_floor=("alid",), flat_at_floor=("alid",), dev=True, rounding=1e-6),
 )  # fmt: skip

@@ -340,19 +340,14 @@ def _rank_evidence(scores: FloatArray, rank_model: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class LongitudinalCurve:
-    """Disclosure after 1 to K trials of each of S' speakers.
+    """Disclosure after 1 to K trials of each of S' speakers."""
 
-    Attributes:
-        trials: 1 to K, shape (K,).
-        tested: index of each speaker into `ScoreMatrix.tested`, shape (S',).
-        bits: ``log2(N p)`` of each speaker after k trials, by rule, shape (S', K).
-        temperature, tau, rho: fitted parameters, means over folds; rho is the similarity of trials.
-    """
-
-    trials: IntArray
-    tested: IntArray
+    trials: IntArray  # 1 to K, shape (K,)
+    tested: IntArray  # index of each speaker into `ScoreMatrix.tested`, shape (S',)
+    # ``log2(N p)`` of each speaker after k trials, by rule, shape (S', K)
     bits: Mapping[str, FloatArray]
     ceiling_bits: float
+    # temperature, tau, rho: fitted parameters, means over folds; rho is the similarity of trials
     temperature: float
     tau: float
     rho: float

@@ -20,7 +20,6 @@ from monitor.arrays import real_numbers
 from monitor.errors import UsageError
 from monitor.lab.evaluation.family import (
     EvaluationContext,
-    Extremes,
     Family,
     FamilyResult,
     FigureEntry,
@@ -451,11 +450,4 @@ FAMILY = Family(
     compute=_compute,
     main=("membership.tpr_at_1e-3", "membership.epsilon_lower_nats_at_1e-3"),
     meaning=_meaning,
-    extremes=Extremes(
-        monotone=("",),
-        at_ceiling=("tpr", "epsilon_lower_nats", "half_trials_tpr"),
-        at_floor=("tpr", "epsilon_lower"),
-        flat_at_floor=("tpr", "epsilon", "half_trials"),
-        compute=partial(figures, rates=(0.01, 0.1, 0.5)),
-    ),
 )

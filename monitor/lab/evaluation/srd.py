@@ -14,7 +14,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from math import perm
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,6 @@ from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.curves import POINTS, Drawing, Line, Systems
 from monitor.lab.evaluation.family import (
     EvaluationContext,
-    Extremes,
     Family,
     FamilyResult,
     FigureEntry,
@@ -677,13 +675,4 @@ FAMILY = Family(
     ),
     meaning=meaning,
     no_evidence=no_evidence,
-    extremes=Extremes(
-        monotone=("",),
-        rowwise=("",),
-        at_ceiling=("idr", "mean_bits", "maxd_bits", "rank1_bits"),
-        at_floor=("mean_bits_model", "idr"),
-        flat_at_floor=("mean_bits_model", "idr"),
-        rounding=1e-6,
-        compute=partial(figures, permutations=0),
-    ),
 )  # fmt: skip

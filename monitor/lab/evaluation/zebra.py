@@ -23,7 +23,6 @@ from monitor.lab.evaluation.counts import ScoreCounts
 from monitor.lab.evaluation.curves import Drawing, Line, Systems
 from monitor.lab.evaluation.family import (
     EvaluationContext,
-    Extremes,
     Family,
     FamilyResult,
     FigureEntry,
@@ -264,12 +263,5 @@ FAMILY = Family(
                 "Empirical cross-entropy after ideal calibration of the scores. ZEBRA's expected "
                 "disclosure is the area between this curve and no evidence, averaged over all "
                 "beliefs.", _paint_ece),
-    ),
-    extremes=Extremes(
-        monotone=("",),
-        at_ceiling=("d_ece", "log10_l"),
-        at_floor=("d_ece",),
-        flat_at_floor=("d_ece", "log10_l"),
-        compute=figures,
     ),
 )  # fmt: skip

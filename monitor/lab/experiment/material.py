@@ -102,20 +102,13 @@ Fills: TypeAlias = Callable[[str, float, float], Filled]
 
 @dataclass(frozen=True)
 class Panel:
-    """Speakers of several cells, the same in each.
+    """Speakers of several cells, the same in each."""
 
-    Attributes:
-        purpose: ``"tables"`` for one cell, or ``"sweep"`` for all pairs of lengths.
-        session: ``"cross"`` or ``"same"``.
-        speakers: the N speakers with a template.
-        tested: those of them with tests.
-        lengths, template_lengths: T and D, speech seconds.
-    """
-
-    purpose: str
-    session: str
-    speakers: tuple[str, ...]
-    tested: tuple[str, ...]
+    purpose: str  # ``"tables"`` for one cell, or ``"sweep"`` for all pairs of lengths
+    session: str  # ``"cross"`` or ``"same"``
+    speakers: tuple[str, ...]  # the N speakers with a template
+    tested: tuple[str, ...]  # those of them with tests
+    # lengths, template_lengths: T and D, speech seconds
     lengths: tuple[float, ...]
     template_lengths: tuple[float, ...]
 
