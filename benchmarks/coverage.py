@@ -106,7 +106,7 @@ def truth(design: Design, seed: int, other_seed: int) -> Mapping[str, float]:
     crowd, other = design.crowd(seed), design.crowd(other_seed)
     local = LidBits.from_matrix(crowd, other)
     counts = ScoreCounts.from_scores(crowd)
-    heard = longitudinal(crowd, other, calibration=local.calibrations["paper"])
+    heard = longitudinal(crowd, local.calibrations["paper"], other)
     found = [
         *srd.figures(crowd, permutations=0),
         *lid.figures(crowd, dev=other, local=local),

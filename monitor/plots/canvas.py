@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
-from monitor.files import atomic_write, not_written
+from monitor.files import atomic_write, write_text, writing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -103,11 +103,8 @@ def draw(path: Path, paint: Callable[[Figure], None], inches: tuple[float, float
     """
     suffix = check_suffix(path)
     figure = make_figure(paint, inches)
-    try:
-        with atomic_write(path) as file:
-            write_figure(figure, file, suffix)
-    except OSError as error:
-        raise not_written(path, error) from error
+    with writing(path), atomic_write(path) as file:
+        write_figure(figure, file, suffix)
 
 
 def make_figure(paint: Callable[[Figure], None], inches: tuple[float, float]) -> Figure:
@@ -300,9 +297,10 @@ def inline_figure(
     return _tidy(text.getvalue(), name, description)
 
 
-def standalone_svg(inline: str, palette: Palette) -> str:
-    """Turn a picture of `inline_figure` into an SVG file on white, in a palette's colours."""
-    for stand_in, colour in zip(_stand_ins(PAGE), _stand_ins(palette), strict=True):
+def standalone_svg(inline: str) -> str:
+    """Turn a picture of `inline_figure` into an SVG file on white, in the colours of print."""
+    colours = (PRINT.ink, PRINT.muted, PRINT.line, *PRINT.colours)
+    for stand_in, colour in zip(_VARIABLES, colours, strict=True):
         inline = inline.replace(f"var(--{_VARIABLES[stand_in]})", colour)
     head, body = inline.split(">", 1)
     (box,) = re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', head)
@@ -311,10 +309,6 @@ def standalone_svg(inline: str, palette: Palette) -> str:
         'font-family="DejaVu Sans, sans-serif"><rect width="100%" height="100%" fill="#fff"/>'
         f"{body}"
     )
-
-
-def _stand_ins(palette: Palette) -> tuple[str, ...]:
-    return (palette.ink, palette.muted, palette.line, *palette.colours)
 
 
 def _tidy(text: str, name: str, description: str) -> str:
@@ -348,16 +342,11 @@ def save_picture(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     inline = inline_figure(lambda figure: paint(figure, PAGE), stem.name, description, inches)
-    path = stem.with_name(f"{stem.name}.svg")
-    try:
-        with atomic_write(path) as file:
-            file.write(standalone_svg(inline, PRINT).encode())
-        path = stem.with_name(f"{stem.name}.png")
-        with style_figure(PRINT, inches, dpi=200) as figure:
-            FigureCanvasAgg(figure)
-            paint(figure, PRINT)
-            with atomic_write(path) as file:
-                figure.savefig(file, format="png", metadata={"Software": None})
-    except OSError as error:
-        raise not_written(path, error) from error
+    write_text(standalone_svg(inline), stem.with_name(f"{stem.name}.svg"))
+    path = stem.with_name(f"{stem.name}.png")
+    with style_figure(PRINT, inches, dpi=200) as figure:
+        FigureCanvasAgg(figure)
+        paint(figure, PRINT)
+        with writing(path), atomic_write(path) as file:
+            figure.savefig(file, format="png", metadata={"Software": None})
     return inline

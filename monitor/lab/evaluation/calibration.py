@@ -252,38 +252,12 @@ class RowScores:
         )
 
 
-def calibrate(dev: ScoreMatrix, style: str | LidStyle = "paper") -> LidCalibration:
-    """Fit the calibration on a dev matrix, of other speakers than those that are judged."""
-    return RowScores(dev).calibrate(style_of(style))
-
-
-def cross_calibrate(
-    matrix: ScoreMatrix, style: str | LidStyle = "paper", folds: int = FOLDS,
-    scores: RowScores | None = None,
-) -> CrossCalibration:  # fmt: skip
-    """Calibrate each speaker's trials on those of other speakers, dealt into folds by their names.
-
-    `scores` are of this matrix, where they have been gathered already.
-    """
-    if folds < 2 or len(matrix.tested) < 2:
-        raise UsageError(
-            "without a dev matrix, LID is calibrated on the other speakers: add trials of at "
-            "least two"
-        )
-    row_scores = scores or RowScores(matrix, folds)
+def cross_calibrate(scores: RowScores, style: LidStyle) -> CrossCalibration:
+    """Calibrate the trials of each fold of speakers on those of all other folds."""
     fitted: list[LidCalibration] = []
-    for fold in range(row_scores.folds):
-        fitted.append(row_scores.calibrate(style_of(style), fold, fitted[-1] if fitted else None))
-    return CrossCalibration(row_scores.fold, tuple(fitted))
-
-
-def style_of(style: str | LidStyle) -> LidStyle:
-    """Return a style by its name."""
-    if isinstance(style, LidStyle):
-        return style
-    if style not in STYLES:
-        raise UsageError(f"unknown LID style {style!r}: use one of {', '.join(STYLES)}")
-    return STYLES[style]
+    for fold in range(scores.folds):
+        fitted.append(scores.calibrate(style, fold, fitted[-1] if fitted else None))
+    return CrossCalibration(scores.fold, tuple(fitted))
 
 
 def _scale(ddof: int, speakers: int) -> float:

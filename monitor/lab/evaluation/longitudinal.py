@@ -19,11 +19,8 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.lab.evaluation.calibration import (
     STYLE,
-    CrossCalibration,
+    AnyCalibration,
     LidCalibration,
-    LidStyle,
-    calibrate,
-    cross_calibrate,
     normalise_rows,
     softmax_bits,
 )
@@ -383,39 +380,38 @@ class LongitudinalCurve:
 
 def longitudinal(
     matrix: ScoreMatrix,
+    calibration: AnyCalibration,
     dev: ScoreMatrix | None = None,
-    style: str | LidStyle = "paper",
     longest: int | None = None,
-    calibration: LidCalibration | CrossCalibration | None = None,
     as_rows: bool = True,
 ) -> LongitudinalCurve:
     """Compute the joint disclosure of each speaker's first k trials, under every rule.
 
-    Calibration, temperatures and rank model are fitted on development trials, or on other folds of
-    speakers. K is `longest`, or the median number of trials (at most 100). Speakers with fewer
-    trials are left out. Trials are in row order, or in `settled_order`.
+    Temperatures and rank model are fitted where the calibration was: on development trials, or on
+    other folds of speakers. K is `longest`, or the median number of trials (at most 100). Speakers
+    with fewer trials are left out. Trials are in row order, or in `settled_order`.
 
     Example:
+        >>> from monitor.lab.evaluation.calibration import STYLES, RowScores, cross_calibrate
         >>> random, target = np.random.default_rng(0), np.repeat(np.arange(20), 8)
         >>> scores = random.normal(size=(160, 20)) + 1.5 * (target[:, None] == np.arange(20))
-        >>> longitudinal(ScoreMatrix(scores, target)).mean_bits("sum")[[0, -1]].round(1)
+        >>> matrix = ScoreMatrix(scores, target)
+        >>> crossed = cross_calibrate(RowScores(matrix, folds=5), STYLES["paper"])
+        >>> longitudinal(matrix, crossed).mean_bits("sum")[[0, -1]].round(1)
         array([1.4, 4.3])
     """
     sums = SpeakerSums.from_matrix(matrix, longest, as_rows)
     bits: dict[str, FloatArray] = {}
     temperings: list[Tempering] = []
     note = ""
-    if dev is not None:
-        if not isinstance(calibration, LidCalibration):
-            calibration = calibrate(dev, style)
+    if isinstance(calibration, LidCalibration):
+        assert dev is not None
         dev_sums = SpeakerSums.from_matrix(dev, None, as_rows)
         weight = calibration.row_weight(dev.population)
         temperings.append(dev_sums.temper(weight, np.ones(len(dev_sums.tested), dtype=bool)))
         weight = calibration.row_weight(matrix.population)
         bits = sums.bits(weight, temperings[0], np.ones(len(sums.tested), dtype=bool))
     else:
-        if not isinstance(calibration, CrossCalibration):
-            calibration = cross_calibrate(matrix, style)
         fold = calibration.fold[sums.rows[:, 0]]
         for index, fold_calibration in enumerate(calibration.calibrations):
             inside = fold == index
@@ -520,8 +516,7 @@ def _compute(context: EvaluationContext) -> FamilyResult:
         note = "No speaker has a second trial: disclosure by several trials is omitted."
         return FamilyResult((), (note,))
     try:
-        calibration = local.calibrations[STYLE]
-        joint = longitudinal(matrix, context.dev, STYLE, calibration=calibration, as_rows=False)
+        joint = longitudinal(matrix, local.calibrations[STYLE], context.dev, as_rows=False)
     except UsageError as error:
         return FamilyResult((), (f"Disclosure by several trials is omitted: {error}.",))
     x, bits = joint.trials.astype(np.float64), joint.mean_bits(RULE)
