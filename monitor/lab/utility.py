@@ -99,11 +99,6 @@ class Utility:
     louder_db: float | None  # None if one of the two is silent
     longer: float  # its length divided by the clear one's
 
-    @property
-    def phone_error(self) -> float | None:
-        """Edits per phone of the reference, like a word error rate; None without phones."""
-        return self.phone_edits / self.phones if self.phones else None
-
 
 def compare(clear: RecordingContent, protected: RecordingContent) -> Utility:
     """Compare a protected recording with the clear one.

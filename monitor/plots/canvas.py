@@ -179,40 +179,24 @@ def scale_seconds(axes: Axes, low: float, high: float) -> None:
     axes.set_xticks([], minor=True)
 
 
-def spread_apart(targets: list[float], sizes: list[float], low: float, high: float) -> list[float]:
-    """Place centres near ``targets`` (ascending) so that labels of these sizes do not touch.
+def spread_apart(targets: list[float], size: float, low: float, high: float) -> list[float]:
+    """Place centres near ``targets`` (ascending) so that labels of this size do not touch.
 
     Labels that would touch form one group, centred on the mean of its members' targets.
 
     Examples:
-        >>> spread_apart([0.0, 0.5, 3.0], [1.0, 1.0, 1.0], -5.0, 5.0)
+        >>> spread_apart([0.0, 0.5, 3.0], 1.0, -5.0, 5.0)
         [-0.25, 0.75, 3.0]
-        >>> spread_apart([4.9, 5.0], [1.0, 1.0], -5.0, 5.0)
+        >>> spread_apart([4.9, 5.0], 1.0, -5.0, 5.0)
         [3.5, 4.5]
     """
-    groups: list[tuple[list[int], float, float]] = []  # members, centre, size
-    for i, (centre, size) in enumerate(zip(targets, sizes, strict=True)):
-        groups.append(([i], min(max(centre, low + size / 2), high - size / 2), size))
-        while len(groups) > 1:
-            (before, last_centre, last_size), (after, next_centre, next_size) = groups[-2:]
-            if next_centre - last_centre >= (last_size + next_size) / 2:
-                break
-            members, total = before + after, last_size + next_size
-            offsets, edge = [], 0.0
-            for member in members:
-                offsets.append(edge + sizes[member] / 2 - total / 2)
-                edge += sizes[member]
-            mean = sum(
-                targets[m] - offset for m, offset in zip(members, offsets, strict=True)
-            ) / len(members)
-            middle = min(max(mean, low + total / 2), high - total / 2)
-            groups[-2:] = [(members, middle, total)]
-    centres = [0.0] * len(targets)
-    for members, middle, total in groups:
-        edge = middle - total / 2
-        for member in members:
-            centres[member] = edge + sizes[member] / 2
-            edge += sizes[member]
+    from scipy.optimize import isotonic_regression
+
+    if not targets:
+        return []
+    stacked = (np.arange(len(targets)) + 0.5) * size  # centres without gaps, from 0
+    shifts = isotonic_regression(np.array(targets) - stacked).x
+    centres: list[float] = (np.clip(shifts, low, high - len(targets) * size) + stacked).tolist()
     return centres
 
 

@@ -475,7 +475,7 @@ def read_results(path: Path) -> AttackResults:
             clear_bits={method: tuple(bits) for method, bits in contents["clear_bits"].items()},
         )
     except (KeyError, ValueError) as error:
-        key = printable(str(error.args[0]).removesuffix(" makes no sense"))
+        key = printable(str(error.args[0]))
         raise StoreError(f"{name} is damaged ({key or 'at its top'}): attack again") from None
     attackers = {*results.settings.attackers, *(row.attacker for row in results.rows)}
     if unknown := sorted(attackers - ATTACKERS.keys()):

@@ -195,7 +195,7 @@ def _paint_apart(paint: Callable[..., None], systems: Systems, several: int, axe
             ends.append((float(np.clip(at[0, 1], 0, 1)), curves.name, colour))
     ends.sort()
     if len(systems) <= _LABELLED:
-        places = spread_apart([end for end, *_ in ends], [0.06] * len(ends), 0.0, 1.0)
+        places = spread_apart([end for end, *_ in ends], 0.06, 0.0, 1.0)
         for y, (_, name, colour) in zip(places, ends, strict=True):
             short = name if len(name) <= _LETTERS else f"{name[: _LETTERS - 1]}…"
             axes.text(
