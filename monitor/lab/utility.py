@@ -180,8 +180,6 @@ def compute_figures(utilities: Sequence[Utility], speakers: Sequence[str]) -> tu
         >>> pitch.note
         'From 1 of 2 recordings. No interval: one speaker.'
     """
-    if not utilities or len(utilities) != len(speakers):
-        raise UsageError("pass the utility of at least one recording, and the speaker of each")
     compute_ratio = partial(_compute_ratio, speakers)
 
     def compute_mean(

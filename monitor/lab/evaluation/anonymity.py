@@ -54,8 +54,6 @@ def speaker_mean_ranks(ranks: FloatArray, speaker: IntArray) -> FloatArray:
 
 def rank_shares(better: IntArray, tied: IntArray, k: int) -> FloatArray:
     """Compute the probability that each trial ranks at most k, ties broken by chance: (T,)."""
-    if k < 1:
-        raise UsageError(f"invalid k={k}: use at least 1, because ranks start at 1")
     shares = (k - real_numbers(better, "ranks")) / real_numbers(tied, "numbers of ties")
     return np.asarray(np.clip(shares, 0.0, 1.0))
 

@@ -244,8 +244,8 @@ class FigureEntry:
 class FamilyResult:
     """Figures of a family in table order, with notes, conclusions and curves.
 
-    Conclusions follow the notes of all families. Curves are by name: an attribute of
-    `monitor.lab.evaluation.curves.Curves` or a `Drawing` of the family.
+    Conclusions follow the notes of all families. Curves are by attribute of
+    `monitor.lab.evaluation.curves.Curves`.
     """
 
     figures: Iterable[Figure]

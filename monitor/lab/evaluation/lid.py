@@ -118,8 +118,6 @@ def statistics(bits: FloatArray) -> LidStatistics:
         (0.5, 0.5, 1.5, -0.5, 2.0)
     """
     bits = real_numbers(bits, "bits", np.float64).ravel()
-    if not bits.size:
-        raise UsageError("there are no trials to summarise")
     above = bits > 0
     fraction = float(above.mean())
     return LidStatistics(

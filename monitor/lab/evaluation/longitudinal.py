@@ -80,8 +80,6 @@ def fit_temperature(
         2.79
     """
     chosen = np.arange(len(ratios)) if rows is None else rows
-    if not chosen.size:
-        raise UsageError("a temperature is fitted on sums of development speakers: give some")
     step = max(1, _IN_CACHE // ratios.shape[1])
     batches = [slice(first, first + step) for first in range(0, chosen.size, step)]
     leads, means, curvatures = np.empty((3, chosen.size))
@@ -135,8 +133,6 @@ def fit_growing_temperature(
     """
     from scipy.special import expit
 
-    if not len(ratios):
-        raise UsageError("a temperature is fitted on sums of development speakers: give some")
     columns = np.broadcast_to(target, len(ratios))[:, None]
     target_ratios = np.take_along_axis(ratios, columns, axis=1)[:, 0]
     deficits = ratios - ratios.max(axis=1, keepdims=True)
@@ -352,13 +348,13 @@ class LongitudinalCurve:
 
     def mean_bits(self, rule: str = "count") -> FloatArray:
         """Mean over speakers after each number of trials, shape (K,)."""
-        return np.asarray(self._of(rule).mean(axis=0))
+        return np.asarray(self.bits[rule].mean(axis=0))
 
     def replicates(self, weights: FloatArray, rule: str = "count") -> FloatArray:
         """`mean_bits` of resamples, weights (B, S): (B, K), NaN where none of the speakers is."""
         chosen = weights[:, self.tested]
         with np.errstate(invalid="ignore"):
-            return np.asarray(chosen @ self._of(rule) / chosen.sum(axis=1, keepdims=True))
+            return np.asarray(chosen @ self.bits[rule] / chosen.sum(axis=1, keepdims=True))
 
     def limits(self, weights: FloatArray, rule: str = "count") -> FloatArray:
         """Compute limits of each point of `mean_bits`, as of the figures: shape (2, K)."""
@@ -371,11 +367,6 @@ class LongitudinalCurve:
             low, high = estimate.signed_limits(self.ceiling_bits)
             limits.append((min(low, value), max(high, value)))
         return np.array(limits).T
-
-    def _of(self, rule: str) -> FloatArray:
-        if rule not in self.bits:
-            raise UsageError(f"unknown rule {rule!r}: use one of {', '.join(self.bits)}")
-        return self.bits[rule]
 
 
 def longitudinal(

@@ -236,8 +236,6 @@ def half_trials(
     exceeds it are drawn from their exact distributions.
     """
     half, half_mated = tail.total // 2, mated.size // 2
-    if half < 1 or half_mated < 1:
-        raise UsageError("too few scores to halve: give at least two of each kind")
     generator = np.random.default_rng(seed)
     allowed = allowed_alarms(fpr, half)
     # Of `half` uniform places the threshold is the (allowed + 1)-th, the earlier ones are uniform.

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from monitor.errors import UsageError
 from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.curves import POINTS, Drawing, Line, Systems
 from monitor.lab.evaluation.family import (
@@ -134,8 +133,6 @@ def null_band(
         >>> round(band.chance, 3), band.dealt
         (0.037, 'all 27 ways to draw a template for each speaker')
     """
-    if permutations < 1:
-        raise UsageError("a null band needs at least one permutation")
     limit = max(_FEWEST, _RANKS // matrix.trials)
     generator = np.random.default_rng(seed)
     places, who, complete, dealt = _deal(matrix, min(permutations, limit), limit, generator)

@@ -40,17 +40,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EceProfile:
-    """Empirical cross-entropy over prior beliefs: ZEBRA's figure 3.
+    """Empirical cross-entropy over prior beliefs: ZEBRA's figure 3."""
 
-    Attributes:
-        prior_log_odds: shape (P,), nats.
-        default: shape (P,), bits: entropy of the prior itself, what perfect privacy leaves.
-        calibrated: shape (P,), bits left to someone who calibrated the scores ideally. D_ECE is
-            the mean over all priors of the space between the two.
-    """
-
-    prior_log_odds: FloatArray
+    prior_log_odds: FloatArray  # shape (P,), nats
+    # shape (P,), bits: entropy of the prior itself, what perfect privacy leaves
     default: FloatArray
+    # shape (P,), bits left to someone who calibrated the scores ideally. D_ECE is the mean over all
+    # priors of the space between the two.
     calibrated: FloatArray
 
 
@@ -131,8 +127,6 @@ def log10_l(mated: ArrayLike, non_mated: ArrayLike) -> float:
 
 def log10_l_limits(mated: int, non_mated: int) -> tuple[float, float]:
     """Compute log10 l of uninformative and of perfectly separated scores, of these numbers."""
-    if mated < 1 or non_mated < 1:
-        raise UsageError("give at least one mated and one non-mated score")
     mated_gain, others = np.log10([(mated + 1) / mated, (non_mated + 1) / non_mated])
     ceiling = max(np.log10(non_mated) + mated_gain, np.log10(mated) + others)
     return float(abs(mated_gain - others)), float(ceiling)

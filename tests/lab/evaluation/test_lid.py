@@ -321,8 +321,6 @@ def test_replicates_weigh_speakers(golden):
     assert replicates.shape == (4, 10)
     picked = np.repeat(np.arange(100), weights[1].astype(int))
     assert_allclose(replicates[1], curve.bits["sum"][picked].mean(axis=0))
-    with pytest.raises(UsageError, match="unknown rule"):
-        curve.replicates(weights, "embedding")
     low, high = curve.limits(resamples(matrix, replicates=50))
     assert (low <= curve.mean_bits()).all()
     assert (curve.mean_bits() <= high).all()
