@@ -426,10 +426,7 @@ def results_csv(results: AttackResults) -> str:
 
 
 def read_results(path: Path) -> AttackResults:
-    """Read the results that `write_results` wrote, without the utility.
-
-    Args:
-        path: ``results.json``, or its folder.
+    """Read the ``results.json`` of `write_results`, or of a folder, without the utility.
 
     Raises:
         StoreError: if it is missing or has other contents.

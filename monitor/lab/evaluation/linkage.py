@@ -305,10 +305,11 @@ def _compute(context: EvaluationContext) -> FamilyResult:
 
 
 def _link(count: int | str, name: str, whom: str) -> FigureEntry:
-    return FigureEntry(name, f"linkage.pi_link_{count}",
-    f"probability of choosing the correct one of {whom}",
-                       LimitRule("share"), ("matrix",), unit="share", ceiling=1.0,
-                       ties="optimistic", like="linkage.pi_link_{count}")  # fmt: skip
+    return FigureEntry(
+        name, f"linkage.pi_link_{count}", f"probability of choosing the correct one of {whom}",
+        LimitRule("share"), ("matrix",), unit="share", ceiling=1.0, ties="optimistic",
+        like="linkage.pi_link_{count}",
+    )  # fmt: skip
 
 
 FAMILY = Family(

@@ -212,10 +212,6 @@ def _resampled(
         hits = np.append(0.0, np.cumsum(weight[owner]))
         alarms = np.append(0.0, np.cumsum(weight[tail.speaker] * tail.counts))
         total = float(weight @ scores.non_mated_counts)
-        if not min(total, hits[-1]) > 0:
-            raise UsageError(
-                "a resample has no trials: give each row of weights at least one speaker"
-            )
         allowed = np.minimum(np.floor(np.multiply(rates, total) + _ROUNDING), total - 1)
         index = np.searchsorted(alarms[1:], allowed, side="right")
         if index.max() == tail.values.size:

@@ -87,10 +87,8 @@ def verbal_rows(
 ) -> list[VerbalRow]:
     """Count comparisons by degree of support, the strongest for one speaker first.
 
-    Args:
-        same_bits: log2 likelihood ratios of same-speaker comparisons, shape (n,).
-        different_bits: those of different-speaker comparisons, shape (m,).
-        bounds_bits: as of `degrees_of_support`.
+    Log2 likelihood ratios are of same-speaker comparisons, shape (n,), and of different-speaker
+    comparisons, shape (m,).
     """
     lowest, highest = degrees_of_support(bounds_bits, bounds_bits).tolist()
     same = degrees_of_support(same_bits, bounds_bits)

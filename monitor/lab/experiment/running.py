@@ -80,11 +80,7 @@ def run_experiment(
     jobs: int = 1,
     progress: Callable[[MeasuredCell], object] = lambda _: None,
 ) -> Experiment:
-    """Measure all cells of the panels, and write all files; arguments as in `experiment`.
-
-    Raises:
-        StoreError: if the folder cannot be written.
-    """
+    """Measure all cells and write all files; arguments and errors as in `experiment`."""
     with writing(folder):
         make_folder(folder)
     cache = ResultCache(folder / "cache", fresh=fresh)
