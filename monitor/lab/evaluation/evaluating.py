@@ -111,7 +111,7 @@ def evaluate(
         if not family.finds_limits:
             computed = tuple(_with_limits(context, family, computed))
         figures |= {figure.key: figure for figure in computed}
-        curves |= result.curves
+        curves = {**curves, **result.curves}
         about |= dict.fromkeys(result.notes, family.key)
         conclusions |= dict.fromkeys(result.conclusions, family.key)
     about |= conclusions
