@@ -238,7 +238,7 @@ class RowScores:
 
 
 def cross_calibrate(scores: RowScores, style: LidStyle) -> CrossCalibration:
-    """Calibrate the trials of each fold of speakers on those of all other folds."""
+    """Calibrate each fold's trials on those of the other folds."""
     fitted: list[LidCalibration] = []
     for fold in range(scores.folds):
         fitted.append(scores.calibrate(style, fold, fitted[-1] if fitted else None))

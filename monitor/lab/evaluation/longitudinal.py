@@ -340,10 +340,10 @@ class LongitudinalCurve:
     # ``log2(N p)`` of each speaker after k trials, by rule, shape (S', K)
     bits: Mapping[str, FloatArray]
     ceiling_bits: float
-    # temperature, tau, rho: fitted parameters, means over folds; rho is the similarity of trials
+    # fitted parameters, means over folds
     temperature: float
     tau: float
-    rho: float
+    rho: float  # similarity of trials
     note: str = ""
 
     def mean_bits(self, rule: str = "count") -> FloatArray:
@@ -384,10 +384,10 @@ def longitudinal(
 
     Example:
         >>> from monitor.lab.evaluation.calibration import STYLES, RowScores, cross_calibrate
-        >>> random, target = np.random.default_rng(0), np.repeat(np.arange(20), 8)
-        >>> scores = random.normal(size=(160, 20)) + 1.5 * (target[:, None] == np.arange(20))
-        >>> matrix = ScoreMatrix(scores, target)
-        >>> crossed = cross_calibrate(RowScores(matrix, folds=5), STYLES["paper"])
+        >>> target = np.repeat(np.arange(20), 8)
+        >>> noise = np.random.default_rng(0).normal(size=(160, 20))
+        >>> matrix = ScoreMatrix(noise + 1.5 * np.eye(20)[target], target)
+        >>> crossed = cross_calibrate(RowScores(matrix, 5), STYLES["paper"])
         >>> longitudinal(matrix, crossed).mean_bits("sum")[[0, -1]].round(1)
         array([1.4, 4.3])
     """

@@ -111,12 +111,11 @@ def _index(word: str, label: str, file: str) -> int:
 class VoicePrivacyEntry:
     """A list of trials in one scenario: ``libri_dev``, ``f``, ``aa``."""
 
-    # dataset, part, scenario, anonymiser: what it is chosen by; `part` is empty where there is but
-    # one list, `anonymiser` (the suffix of the folders) where trials are original
+    # what it is chosen by
     dataset: str
-    part: str
+    part: str  # empty where there is but one list
     scenario: str
-    anonymiser: str
+    anonymiser: str  # suffix of the folders; empty where trials are original
     # enrolment, trials: folders of embeddings
     enrolment: Path
     trials: Path
