@@ -66,8 +66,8 @@ class Surface:
     def telling(self, places: Sequence[Place]) -> list[Place]:
         """Return the last consecutive cells with evidence; isolated earlier ones may be chance."""
 
-        def discloses(place: Place) -> bool:
-            chance = self.cells[place]["figures"].get("srd.null_chance", {}).get("value")
+        def discloses(lengths: Place) -> bool:
+            chance = self.cells[lengths]["figures"].get("srd.null_chance", {}).get("value")
             return chance is not None and chance <= 0.05
 
         return list(takewhile(discloses, reversed(places)))[::-1]
