@@ -106,7 +106,7 @@ def truth(design: Design, seed: int, other_seed: int) -> Mapping[str, float]:
     crowd, other = design.crowd(seed), design.crowd(other_seed)
     local = LidBits.from_matrix(crowd, other)
     counts = ScoreCounts.from_scores(crowd)
-    heard = longitudinal(crowd, other, calibration=local.calibrations["paper"])
+    heard = longitudinal(crowd, local.calibrations["paper"], other)
     found = [
         *srd.figures(crowd, permutations=0),
         *lid.figures(crowd, dev=other, local=local),
@@ -114,7 +114,7 @@ def truth(design: Design, seed: int, other_seed: int) -> Mapping[str, float]:
         *verification.figures(crowd, counts=counts),
         *zebra.figures(crowd, counts=counts),
         *linkage.link_figures(crowd),
-        linkage.d_sys_figure(crowd, counts=counts),
+        linkage.d_sys_figure(crowd, None, counts),
         *anonymity.figures(crowd),
         *membership.figures(crowd),
     ]

@@ -219,6 +219,15 @@ def not_written(path: Path, error: OSError) -> StoreError:
     return StoreError(f"cannot write {file_name(path)} ({reason}): choose another place")
 
 
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raise StoreError if the system refuses to write this file or folder."""
+    try:
+        yield
+    except OSError as error:
+        raise not_written(path, error) from error
+
+
 def unwritable(folder: Path) -> str:
     """Return why a folder, existing or not, cannot be written to; empty if it can."""
     existing = next(parent for parent in (folder, *folder.resolve().parents) if parent.exists())
@@ -248,11 +257,8 @@ def write_text(text: str, path: Path) -> None:
 
     A half of a surrogate pair, which JSON can hold and UTF-8 cannot, becomes a question mark.
     """
-    try:
-        with atomic_write(path) as file:
-            file.write(text.encode(errors="replace"))
-    except OSError as error:
-        raise not_written(path, error) from error
+    with writing(path), atomic_write(path) as file:
+        file.write(text.encode(errors="replace"))
 
 
 # A spreadsheet treats such a text as a formula, which can run programs and send data. A person

@@ -177,16 +177,11 @@ class EarlyFrames:
 
     Totals never include them. Before a feature's first whole frame, an early frame replaces it.
     Until the second, an early frame is added to the first.
-
-    Attributes:
-        ticks: shape (k,), non-decreasing, as in a `Track`.
-        values: shape (k, d).
-        seconds: shape (k,), whole seconds of speech in each frame.
     """
 
-    ticks: IntArray
-    values: AnyArray
-    seconds: IntArray
+    ticks: IntArray  # shape (k,), non-decreasing, as in a `Track`
+    values: AnyArray  # shape (k, d)
+    seconds: IntArray  # shape (k,), whole seconds of speech in each frame
 
     def some(self, which: AnyArray | slice) -> EarlyFrames:
         """Select frames by index or by truth values."""
@@ -207,17 +202,12 @@ class EarlyFrames:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpeechWindow:
-    """Speech from which an embedding was made. It is never stored.
+    """Speech from which an embedding was made. It is never stored."""
 
-    Attributes:
-        ticks: shape (n,), increasing, counted as in a `Track`.
-        samples: shape (n, s), mono, s samples per tick.
-        runs: shape (r, d), embeddings of the runs of its slots; None unless the network is a
-            `monitor.protocols.RunEmbedder`.
-    """
-
-    ticks: IntArray
-    samples: FloatArray
+    ticks: IntArray  # shape (n,), increasing, counted as in a `Track`
+    samples: FloatArray  # shape (n, s), mono, s samples per tick
+    # shape (r, d), embeddings of the runs of its slots; None unless the network is a
+    # `monitor.protocols.RunEmbedder`
     runs: FloatArray | None = None
 
     @property
@@ -332,17 +322,11 @@ class Frames:
 
 @dataclass(frozen=True, slots=True)
 class Starts:
-    """Streams that begin at several points of one recording, extracted separately.
+    """Streams that begin at several points of one recording, extracted separately."""
 
-    Attributes:
-        at: shape (k,), the tick of the recording at which each begins.
-        ends: shape (k,), the tick of ``frames`` at which each ends.
-        frames: frames of all streams, one after the other.
-    """
-
-    at: IntArray
-    ends: IntArray
-    frames: Frames
+    at: IntArray  # shape (k,), the tick of the recording at which each begins
+    ends: IntArray  # shape (k,), the tick of ``frames`` at which each ends
+    frames: Frames  # frames of all streams, one after the other
 
     def each(self) -> Iterator[tuple[int, Frames]]:
         """Yield each stream's first tick, and its frames with ticks counted from there."""

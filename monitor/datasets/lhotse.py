@@ -256,7 +256,9 @@ class _Reader:
             named = self._session if speaker and speaker.strip() else self._speaker
             raise _ManifestError(f"{named} is empty, or neither text nor a whole number")
         audio, indices = _find_audio(folder, recording, channels)
-        length = _length_of(recording)
+        length = recording.get("duration")
+        if not isinstance(length, int | float) or length <= 0:
+            length = math.inf
         if end > length + TOLERATED_SECONDS:
             raise _ManifestError(
                 f"ends at {end:.2f} s, after its recording ({length:.2f} s): correct the manifest"
@@ -287,12 +289,6 @@ def _number(
     if (value < 0 and not negative) or (value == 0 and positive):
         raise _ManifestError(f"{name} is {value:g}, which is too little")
     return float(value)
-
-
-def _length_of(recording: Mapping[str, Any]) -> float:
-    """Return the seconds of a recording, infinite if it does not state them."""
-    length = recording.get("duration")
-    return float(length) if isinstance(length, int | float) and length > 0 else math.inf
 
 
 def _channels(value: object) -> tuple[int, ...]:

@@ -19,10 +19,7 @@ _DEEPEST = 16
 def declared_bytes(path: Path, metadata: Any, leaves: Collection[str] | None = None) -> int:
     """Return the bytes that a file unpacks to, by its footer or its page headers if these are more.
 
-    Args:
-        path: of the file.
-        metadata: its footer, as pyarrow has it.
-        leaves: paths of the columns that are read; None for all.
+    `metadata` is its footer. `leaves` are paths of the columns that are read; None for all.
 
     Raises:
         OSError: the file cannot be read.
@@ -42,10 +39,6 @@ def declared_bytes(path: Path, metadata: Any, leaves: Collection[str] | None = N
 
 def unpacked_bytes(file: BinaryIO, chunk: Any) -> int:
     """Return the bytes that all pages of a column chunk unpack to.
-
-    Args:
-        file: the Parquet file.
-        chunk: metadata of the column chunk, as pyarrow has it.
 
     Raises:
         ValueError: a page header is damaged.

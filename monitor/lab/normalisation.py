@@ -32,10 +32,6 @@ class ScoreNormalisation:
 
     Source: P. Matejka et al., Analysis of score normalization in multilingual speaker recognition,
     Interspeech 2017 (AS-norm1).
-
-    Args:
-        method: z, t, s or as.
-        cohort: sums of embeddings, shape (C, M), by feature.
     """
 
     method: str
@@ -48,11 +44,8 @@ class ScoreNormalisation:
     ) -> ScoreNormalisation:  # fmt: skip
         """Take a cohort from a population file of ``monitor enrol``; None takes the shipped one.
 
-        Args:
-            method: z, t, s or as.
-            path: the file.
-            specs: features of the scores; those that the cohort lacks are not normalised.
-            speakers: names of those that are scored, who must not be in the cohort.
+        Features of the scores (`specs`) that the cohort lacks are not normalised. The `speakers`
+        that are scored must not be in the cohort.
 
         Raises:
             UsageError: the cohort has no speaker embedding of these networks, or it has a speaker

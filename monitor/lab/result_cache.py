@@ -13,7 +13,7 @@ import os
 import re
 from pathlib import Path
 
-from monitor.files import atomic_write, is_ours, make_folder, not_written, sweep
+from monitor.files import atomic_write, is_ours, make_folder, sweep, writing
 
 _OURS = re.compile(r"[0-9a-f]{64}\.result")
 _UNFINISHED = re.compile(r"\.([0-9a-f]{64}\.result)\.\w{8}\.unfinished")
@@ -27,15 +27,13 @@ class ResultCache:
 
     def __init__(self, folder: Path, *, fresh: bool = False) -> None:
         self.folder = folder
-        try:
+        with writing(folder):
             make_folder(folder)
             for path in list(folder.iterdir()):
                 if unfinished := _UNFINISHED.fullmatch(path.name):
                     sweep(folder / unfinished[1])  # of a process that was killed
                 elif fresh and _OURS.fullmatch(path.name):
                     path.unlink(missing_ok=True)
-        except OSError as error:
-            raise not_written(folder, error) from error
 
     def read(self, key: str) -> bytes | None:
         """Return a result; None if it is missing, damaged or another user's."""
@@ -50,11 +48,8 @@ class ResultCache:
     def write(self, key: str, content: bytes) -> None:
         """Write a result."""
         path = self._path(key)
-        try:
-            with atomic_write(path) as file:
-                file.write(_mark(content) + b"\n" + content)
-        except OSError as error:
-            raise not_written(path, error) from error
+        with writing(path), atomic_write(path) as file:
+            file.write(_mark(content) + b"\n" + content)
 
     def forget(self, key: str) -> None:
         """Remove a result if it exists."""

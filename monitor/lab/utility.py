@@ -23,7 +23,7 @@ from monitor.features.f0 import LOWEST_LAG, RATE, RobustF0
 from monitor.features.phones import recognise_phones
 from monitor.lab.report.model import Figure
 from monitor.maths.statistics import REPLICATES, Estimate, speaker_weights
-from monitor.types import TICKS_PER_SECOND, FloatArray, IntArray, Record
+from monitor.types import TICKS_PER_SECOND, FloatArray, Record
 
 
 def count_edits(sequence: Sequence[str], reference: Sequence[str]) -> int:
@@ -98,11 +98,6 @@ class Utility:
     lag_seconds: float  # estimated delay of the protected recording
     louder_db: float | None  # None if one of the two is silent
     longer: float  # its length divided by the clear one's
-
-    @property
-    def phone_error(self) -> float | None:
-        """Edits per phone of the reference, like a word error rate; None without phones."""
-        return self.phone_edits / self.phones if self.phones else None
 
 
 def compare(clear: RecordingContent, protected: RecordingContent) -> Utility:
@@ -185,11 +180,7 @@ def compute_figures(utilities: Sequence[Utility], speakers: Sequence[str]) -> tu
         >>> pitch.note
         'From 1 of 2 recordings. No interval: one speaker.'
     """
-    if not utilities or len(utilities) != len(speakers):
-        raise UsageError("pass the utility of at least one recording, and the speaker of each")
-    _, owners = np.unique(np.asarray(speakers), return_inverse=True)
-    weights = speaker_weights(int(owners.max()) + 1, REPLICATES, 0)
-    compute_ratio = partial(_compute_ratio, owners, weights)
+    compute_ratio = partial(_compute_ratio, speakers)
 
     def compute_mean(
         key: str, label: str, unit: str, bounds: tuple[float, float],
@@ -222,11 +213,13 @@ def compute_figures(utilities: Sequence[Utility], speakers: Sequence[str]) -> tu
 
 
 def _compute_ratio(
-    whose: IntArray, weights: FloatArray, figure: Figure, bounds: tuple[float, float],
+    speakers: Sequence[str], figure: Figure, bounds: tuple[float, float],
     top: Sequence[float], bottom: Sequence[float],
 ) -> Figure:  # fmt: skip
     """Compute a figure that is the ratio of two sums, with intervals over resampled speakers."""
-    tops, bottoms = (np.bincount(whose, values) for values in (top, bottom))
+    names, owners = np.unique(np.asarray(speakers), return_inverse=True)
+    weights = speaker_weights(names.size, REPLICATES, 0)
+    tops, bottoms = (np.bincount(owners, values) for values in (top, bottom))
     if not bottoms.any():
         return replace(figure, note=figure.note or "there is nothing to compare")
     value = float(tops.sum() / bottoms.sum())
@@ -334,11 +327,9 @@ def _summarise_words(noted: Mapping[str, Sequence[Record]]) -> Sequence[Figure]:
     note = _REFERENCE
     if failed:
         note += f" {len(failed)} of {len(counts)} recordings excluded: {failed[0]}."
-    _, owners = np.unique(np.asarray(speakers), return_inverse=True)
-    weights = speaker_weights(int(owners.max()) + 1, REPLICATES, 0)
     figure = Figure("utility.word_error", "word error", None, "share", note=note)
     edits, words = ([each[key] for each in counts] for key in ("edits", "words"))
-    return (_compute_ratio(owners, weights, figure, (0.0, np.inf), edits, words),)
+    return (_compute_ratio(speakers, figure, (0.0, np.inf), edits, words),)
 
 
 _WORD = re.compile(r"[\w']+")

@@ -83,14 +83,11 @@ class Account:
 
     Sessions of all listeners count for ``"anyone"``, since listeners might share their audio.
     Sessions of ``"anyone"`` count for each listener.
-
-    Attributes:
-        listener: receiver of the speech.
-        period_seconds: only sessions that ended within this time count; None counts all. A listener
-            may still have audio from before this period.
     """
 
-    listener: str = ANYONE
+    listener: str = ANYONE  # receiver of the speech
+    # only sessions that ended within this time count; None counts all. A listener may still have
+    # audio from before this period.
     period_seconds: float | None = None
 
     def __str__(self) -> str:
@@ -119,21 +116,13 @@ ALL_SESSIONS = Account()
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """Sum of the earlier sessions that a new session continues.
+    """Sum of the earlier sessions that a new session continues."""
 
-    Attributes:
-        totals: sum over the sessions that count; None without any.
-        sessions: number of sessions that count.
-        left_out: number of sessions that do not count because they lack a feature.
-        expired: number of the listener's sessions that ended before the period.
-        peak_bits: largest headline of the sessions with the same kind of headline.
-    """
-
-    totals: FeatureTotals | None
-    sessions: int
-    left_out: int
-    peak_bits: float
-    expired: int = 0
+    totals: FeatureTotals | None  # sum over the sessions that count; None without any
+    sessions: int  # number of sessions that count
+    left_out: int  # number of sessions that do not count because they lack a feature
+    peak_bits: float  # largest headline of the sessions with the same kind of headline
+    expired: int = 0  # number of the listener's sessions that ended before the period
 
     @property
     def speech(self) -> int:

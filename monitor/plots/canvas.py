@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
-from monitor.files import atomic_write, not_written
+from monitor.files import atomic_write, write_text, writing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -103,11 +103,8 @@ def draw(path: Path, paint: Callable[[Figure], None], inches: tuple[float, float
     """
     suffix = check_suffix(path)
     figure = make_figure(paint, inches)
-    try:
-        with atomic_write(path) as file:
-            write_figure(figure, file, suffix)
-    except OSError as error:
-        raise not_written(path, error) from error
+    with writing(path), atomic_write(path) as file:
+        write_figure(figure, file, suffix)
 
 
 def make_figure(paint: Callable[[Figure], None], inches: tuple[float, float]) -> Figure:
@@ -182,40 +179,24 @@ def scale_seconds(axes: Axes, low: float, high: float) -> None:
     axes.set_xticks([], minor=True)
 
 
-def spread_apart(targets: list[float], sizes: list[float], low: float, high: float) -> list[float]:
-    """Place centres near ``targets`` (ascending) so that labels of these sizes do not touch.
+def spread_apart(targets: list[float], size: float, low: float, high: float) -> list[float]:
+    """Place centres near ``targets`` (ascending) so that labels of this size do not touch.
 
     Labels that would touch form one group, centred on the mean of its members' targets.
 
     Examples:
-        >>> spread_apart([0.0, 0.5, 3.0], [1.0, 1.0, 1.0], -5.0, 5.0)
+        >>> spread_apart([0.0, 0.5, 3.0], 1.0, -5.0, 5.0)
         [-0.25, 0.75, 3.0]
-        >>> spread_apart([4.9, 5.0], [1.0, 1.0], -5.0, 5.0)
+        >>> spread_apart([4.9, 5.0], 1.0, -5.0, 5.0)
         [3.5, 4.5]
     """
-    groups: list[tuple[list[int], float, float]] = []  # members, centre, size
-    for i, (centre, size) in enumerate(zip(targets, sizes, strict=True)):
-        groups.append(([i], min(max(centre, low + size / 2), high - size / 2), size))
-        while len(groups) > 1:
-            (before, last_centre, last_size), (after, next_centre, next_size) = groups[-2:]
-            if next_centre - last_centre >= (last_size + next_size) / 2:
-                break
-            members, total = before + after, last_size + next_size
-            offsets, edge = [], 0.0
-            for member in members:
-                offsets.append(edge + sizes[member] / 2 - total / 2)
-                edge += sizes[member]
-            mean = sum(
-                targets[m] - offset for m, offset in zip(members, offsets, strict=True)
-            ) / len(members)
-            middle = min(max(mean, low + total / 2), high - total / 2)
-            groups[-2:] = [(members, middle, total)]
-    centres = [0.0] * len(targets)
-    for members, middle, total in groups:
-        edge = middle - total / 2
-        for member in members:
-            centres[member] = edge + sizes[member] / 2
-            edge += sizes[member]
+    from scipy.optimize import isotonic_regression
+
+    if not targets:
+        return []
+    stacked = (np.arange(len(targets)) + 0.5) * size  # centres without gaps, from 0
+    shifts = isotonic_regression(np.array(targets) - stacked).x
+    centres: list[float] = (np.clip(shifts, low, high - len(targets) * size) + stacked).tolist()
     return centres
 
 
@@ -300,9 +281,10 @@ def inline_figure(
     return _tidy(text.getvalue(), name, description)
 
 
-def standalone_svg(inline: str, palette: Palette) -> str:
-    """Turn a picture of `inline_figure` into an SVG file on white, in a palette's colours."""
-    for stand_in, colour in zip(_stand_ins(PAGE), _stand_ins(palette), strict=True):
+def standalone_svg(inline: str) -> str:
+    """Turn a picture of `inline_figure` into an SVG file on white, in the colours of print."""
+    colours = (PRINT.ink, PRINT.muted, PRINT.line, *PRINT.colours)
+    for stand_in, colour in zip(_VARIABLES, colours, strict=True):
         inline = inline.replace(f"var(--{_VARIABLES[stand_in]})", colour)
     head, body = inline.split(">", 1)
     (box,) = re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', head)
@@ -311,10 +293,6 @@ def standalone_svg(inline: str, palette: Palette) -> str:
         'font-family="DejaVu Sans, sans-serif"><rect width="100%" height="100%" fill="#fff"/>'
         f"{body}"
     )
-
-
-def _stand_ins(palette: Palette) -> tuple[str, ...]:
-    return (palette.ink, palette.muted, palette.line, *palette.colours)
 
 
 def _tidy(text: str, name: str, description: str) -> str:
@@ -348,16 +326,11 @@ def save_picture(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     inline = inline_figure(lambda figure: paint(figure, PAGE), stem.name, description, inches)
-    path = stem.with_name(f"{stem.name}.svg")
-    try:
-        with atomic_write(path) as file:
-            file.write(standalone_svg(inline, PRINT).encode())
-        path = stem.with_name(f"{stem.name}.png")
-        with style_figure(PRINT, inches, dpi=200) as figure:
-            FigureCanvasAgg(figure)
-            paint(figure, PRINT)
-            with atomic_write(path) as file:
-                figure.savefig(file, format="png", metadata={"Software": None})
-    except OSError as error:
-        raise not_written(path, error) from error
+    write_text(standalone_svg(inline), stem.with_name(f"{stem.name}.svg"))
+    path = stem.with_name(f"{stem.name}.png")
+    with style_figure(PRINT, inches, dpi=200) as figure:
+        FigureCanvasAgg(figure)
+        paint(figure, PRINT)
+        with writing(path), atomic_write(path) as file:
+            figure.savefig(file, format="png", metadata={"Software": None})
     return inline

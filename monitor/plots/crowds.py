@@ -31,12 +31,6 @@ def plot_crowds(
 ) -> None:
     """Draw the bits of the watched speaker among each crowd; each line stays below its ceiling.
 
-    Args:
-        events: the events of one run, with evidence.
-        path: output file: .png, .svg or .pdf.
-        among: sizes of crowds, at least N each.
-        title: replaces the default title.
-
     Raises:
         UsageError: if the run has no evidence, or a crowd is smaller than N.
     """

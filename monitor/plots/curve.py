@@ -424,7 +424,7 @@ class _Curves(Sheet):
         offsets = [(d, back) for d in range(-240, 240, 4) if abs(d) > 7 for back in (8, 60, 120)]
         offsets.sort(key=lambda offset: abs(offset[0]) + 0.6 * offset[1])
         spots = [Spot(px - back, py + d, 1, float(d < 0)) for d, back in offsets]
-        self.label(text, spots, colour, **how)  # type: ignore[arg-type]
+        self.label(text, spots, colour, **how)
 
     def locate(self, seconds: float) -> float:
         """Return the speech seconds at a stream time, within the limits of the axis."""

@@ -138,6 +138,8 @@ def make_people_painter(
     end = find_first(events, RunEnd) or RunEnd.from_record({})
     length = max([end.seconds or 0.0, *(float(c.seconds[-1]) for c in curves_drawn)])
     evidence = any(curve.evidence for curve in curves_drawn)
+    care = "Evidence is not proof" if evidence else "It may be wrong"
+    caption = f"{phrases.people_in_words(start, evidence=evidence)}. Circles: alerts.\n{care}."
     title_text = short_name(_heading(curves) if title is None else title, 90)
 
     def paint(figure: Figure) -> None:
@@ -159,7 +161,7 @@ def make_people_painter(
         _label_ends(axes, curves_drawn)
         figure.text(0.02, 0.945, title_text, fontsize=15, weight="bold", color=BLACK, va="bottom")
         figure.text(0.02, 0.91, _summary(start, end, len(curves) - len(curves_drawn)), color=GREY)
-        figure.text(0.02, 0.025, _caption(start, evidence=evidence), color=GREY, fontsize=9.5)
+        figure.text(0.02, 0.025, caption, color=GREY, fontsize=9.5)
 
     return paint
 
@@ -257,7 +259,7 @@ def _label_ends(axes: Axes, curves: Sequence[PersonCurve]) -> None:
     order = sorted(range(len(curves)), key=lambda k: curves[k].last)
     indices = [k for k in order if math.isfinite(curves[k].last)]
     size = 0.068 * (high - low)
-    heights = spread_apart([curves[k].last for k in indices], [size] * len(indices), low, high)
+    heights = spread_apart([curves[k].last for k in indices], size, low, high)
     for k, height in zip(indices, heights, strict=True):
         axes.annotate(
             curves[k].legend, (1.0, curves[k].last), xycoords=("axes fraction", "data"),
@@ -276,12 +278,6 @@ def _summary(start: RunStart, end: RunEnd, hidden: int) -> str:
     if hidden:
         parts.append(f"{hidden} with fewer bits are not shown")
     return "  ·  ".join(filter(None, parts))
-
-
-def _caption(start: RunStart, *, evidence: bool) -> str:
-    sentence = phrases.people_in_words(start, evidence=evidence)
-    care = "Evidence is not proof" if evidence else "It may be wrong"
-    return f"{sentence}. Circles: alerts.\n{care}."
 
 
 _SCRUBBED_INCHES = (9.0, 4.4)

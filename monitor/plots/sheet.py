@@ -105,7 +105,7 @@ class Sheet:
         self.figure, self.frame, self.size = figure, frame, frame.size
         self.width, self.height = np.array(frame.inches) * DOTS_PER_INCH
         self._lines: list[FloatArray] = []
-        self._labels: list[tuple[str, Sequence[Spot], bool, dict[str, Any]]] = []
+        self._labels: list[tuple[str, Sequence[Spot], dict[str, Any]]] = []
         self._taken: list[tuple[float, float, float, float]] = []
         widest = max((self.extent(text)[0] for text in frame.marks.values()), default=0.0)
         self.left, right = (28.0 if frame.is_narrow else 38.0), 16 + max(widest, 2 * self.size)
@@ -154,21 +154,17 @@ class Sheet:
             dense = np.arange(0, steps[-1] + 1, 1.5)
             self._lines.append(np.column_stack([np.interp(dense, steps, p) for p in points.T]))
 
-    def label(
-        self, text: str, spots: Sequence[Spot], colour: str, *, optional: bool = False, **how: Any
-    ) -> None:
-        """Ask for a label at the first free spot, or at the freest one unless it is optional."""
-        self._labels.append((text, spots, optional, {"color": colour, **how}))
+    def label(self, text: str, spots: Sequence[Spot], colour: str, **how: Any) -> None:
+        """Ask for a label at the first free spot, or at the freest one."""
+        self._labels.append((text, spots, {"color": colour, **how}))
 
     def place_labels(self) -> None:
         """Write the labels, the first one first."""
-        for text, spots, optional, how in self._labels:
+        for text, spots, how in self._labels:
             size = self.extent(text, **how)
-            cost, x, y, part = min(
+            _, x, y, part = min(
                 (self._place(spot, size) for spot in spots), key=lambda found: found[0]
             )
-            if cost and optional:
-                continue
             width, height = size
             self._taken.append((x - 3, y - 2, x + width + 3, y + height + 2))
             centre = (x + width / 2, y + height / 2)

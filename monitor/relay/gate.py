@@ -31,19 +31,14 @@ Charge: TypeAlias = Callable[[FeatureTotals], bool]
 
 @dataclass(frozen=True, slots=True)
 class RelayPath:
-    """Path for outgoing sound, and the attackers that the budget limits.
+    """Path for outgoing sound, and the attackers that the budget limits."""
 
-    Attributes:
-        name: its name in messages and records.
-        attackers: fresh monitors that process everything sent, on earlier ways as well. They give
-            one reading per step of the gate.
-        alone: fresh monitors that process only what is sent on this way.
-        protect: maps blocks to protected blocks of the same length; None sends sound unchanged.
-    """
-
-    name: str
+    name: str  # its name in messages and records
+    # fresh monitors that process everything sent, on earlier ways as well. They give one reading
+    # per step of the gate.
     attackers: Sequence[Monitor]
-    alone: Sequence[Monitor] = ()
+    alone: Sequence[Monitor] = ()  # fresh monitors that process only what is sent on this way
+    # maps blocks to protected blocks of the same length; None sends sound unchanged
     protect: Callable[[Iterable[Block]], Iterator[Block]] | None = None
 
     @property

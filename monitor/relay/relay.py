@@ -39,26 +39,18 @@ INPUT_LATENCY_SECONDS = 0.01
 
 @dataclass(frozen=True, slots=True)
 class RelaySettings:
-    """Settings of a relay.
+    """Settings of a relay."""
 
-    Attributes:
-        budget_bits: bits that no attacker may exceed; None sends everything.
-        then: action when the budget is spent, ``"mute"`` or an anonymiser's name.
-        delay_seconds: delay of sound, so that speech over the budget is never sent. With 0, sound
-            is sent at once and muted one reading late.
-        protected_population: population of the attacker who knows the anonymiser.
-        seed: seed of the anonymiser's random draws.
-        closes_on_alert: whether every alert has the effect of a spent budget.
-        protected: anonymiser of all sound from the beginning; empty without one.
-    """
-
-    budget_bits: float | None = None
-    then: str = MUTE
+    budget_bits: float | None = None  # bits that no attacker may exceed; None sends everything
+    then: str = MUTE  # action when the budget is spent, ``"mute"`` or an anonymiser's name
+    # delay of sound, so that speech over the budget is never sent. With 0, sound is sent at once
+    # and muted one reading late.
     delay_seconds: float = DELAY_SECONDS
+    # population of the attacker who knows the anonymiser
     protected_population: Population | None = None
-    seed: int | None = None
-    closes_on_alert: bool = False
-    protected: str = ""
+    seed: int | None = None  # seed of the anonymiser's random draws
+    closes_on_alert: bool = False  # whether every alert has the effect of a spent budget
+    protected: str = ""  # anonymiser of all sound from the beginning; empty without one
 
     def __post_init__(self) -> None:
         if self.delay_seconds and self.delay_seconds < LEAST_DELAY_SECONDS:

@@ -55,19 +55,14 @@ def open_any(source: Source | Name | Callable[[], Source]) -> Source:
 
 @dataclass(slots=True)
 class Hearing:
-    """Opened source with the monitors of its voices.
-
-    Attributes:
-        monitor: monitor of the clear voice; with several people, the first monitor.
-        split: monitors of all people, if the source is split by person; otherwise None.
-        side: monitors of the protected voice; None without an anonymiser.
-        declared: guarantee that the anonymiser declares for each reading, or None.
-    """
+    """Opened source with the monitors of its voices."""
 
     source: Source
-    monitor: Monitor
+    monitor: Monitor  # monitor of the clear voice; with several people, the first monitor
+    # monitors of all people, if the source is split by person; otherwise None
     split: MultiSpeakerMonitor | None
-    side: ProtectedSide | None
+    side: ProtectedSide | None  # monitors of the protected voice; None without an anonymiser
+    # guarantee that the anonymiser declares for each reading, or None
     declared: DeclaredEpsilon | None = None
 
     @classmethod

@@ -209,16 +209,11 @@ def group_rows(
 
 @dataclass(frozen=True, slots=True)
 class CommonLength:
-    """The common length D that all templates of a run are cut to.
+    """The common length D that all templates of a run are cut to."""
 
-    Attributes:
-        scoring: D, and who has that much.
-        withheld: why a watched speaker has no figures at D; empty where there are some.
-        notice: what follows where D is shorter than the templates, or off the rank model's grid.
-    """
-
-    scoring: Scoring
-    withheld: str = ""
+    scoring: Scoring  # D, and who has that much
+    withheld: str = ""  # why a watched speaker has no figures at D; empty where there are some
+    # what follows where D is shorter than the templates, or off the rank model's grid
     notice: str = ""
 
 

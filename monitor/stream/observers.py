@@ -28,25 +28,18 @@ class Observer(Protocol):
 
 @dataclass
 class Observers:
-    """The observers of one stream.
+    """The observers of one stream."""
 
-    Attributes:
-        copies: detector of copies of enrolled recordings.
-        repeats, gate: detector of audio that repeats earlier audio, and the gate that excludes it.
-        conditions: sound conditions.
-        recordings: recordings of the stream.
-        changes: detector of changes of speaker or channel.
-        segments: segments between changes; None if all speech is weighed as one voice.
-        second: search for another voice that takes turns; None without a search.
-    """
-
-    copies: CopyFinder
+    copies: CopyFinder  # detector of copies of enrolled recordings
+    # repeats, gate: detector of audio that repeats earlier audio, and the gate that excludes it
     repeats: RepeatFinder
     gate: RepeatGate
-    conditions: StreamConditions
-    recordings: Recordings
-    changes: SpeakerChanges
+    conditions: StreamConditions  # sound conditions
+    recordings: Recordings  # recordings of the stream
+    changes: SpeakerChanges  # detector of changes of speaker or channel
+    # segments between changes; None if all speech is weighed as one voice
     segments: SpeakerSegments | None
+    # search for another voice that takes turns; None without a search
     second: SecondVoice | None = None
 
     def _kept(self) -> dict[str, Observer]:

@@ -22,16 +22,11 @@ _POINTED_TICKS = 10 * TICKS_PER_SECOND  # in which a distance by landmarks is tr
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Result of one search for repeated audio.
+    """Result of one search for repeated audio."""
 
-    Attributes:
-        tick: tick after which the decision applies.
-        intervals: repeated audio, (begin, end] in ticks.
-        waits_from: tick after which audio waits for the next search; None if audio counts at once.
-    """
-
-    tick: int
-    intervals: tuple[tuple[int, int], ...]
+    tick: int  # tick after which the decision applies
+    intervals: tuple[tuple[int, int], ...]  # repeated audio, (begin, end] in ticks
+    # tick after which audio waits for the next search; None if audio counts at once
     waits_from: int | None
 
 

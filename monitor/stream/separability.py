@@ -65,22 +65,15 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Separability:
-    """Comparisons of one person with the others.
+    """Comparisons of one person with the others."""
 
-    Attributes:
-        name: the person.
-        own_bits: evidence between the person's own sessions; None for one session.
-        nearest: other people, most alike first, with only the first of the separable people. Empty
-            if no one could be compared.
-        apart: number of separable people.
-        not_compared: number of people who could not be compared, because of too little speech.
-    """
-
-    name: str
-    own_bits: float | None
+    name: str  # the person
+    own_bits: float | None  # evidence between the person's own sessions; None for one session
+    # other people, most alike first, with only the first of the separable people. Empty if no one
+    # could be compared.
     nearest: tuple[Comparison, ...]
-    apart: int
-    not_compared: int
+    apart: int  # number of separable people
+    not_compared: int  # number of people who could not be compared, because of too little speech
 
     def with_verdict(self, verdict: Verdict) -> tuple[Comparison, ...]:
         """Select those of one verdict."""

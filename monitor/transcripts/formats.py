@@ -86,8 +86,7 @@ def _whisper_cpp_letters(pieces: Sequence[dict[str, object]]) -> str:
 # Supported dialects are openai-whisper and faster-whisper, and ``verbose_json`` and
 # ``diarized_json`` of OpenAI's API. Others are whisper.cpp (milliseconds, sub-word tokens),
 # WhisperX (speakers), and the chunks of Hugging Face's pipelines and insanely-fast-whisper.
-
-# where the dialects keep their texts; what has words comes before what has segments alone
+# Lists of texts in these dialects; lists with words precede those with segments alone.
 _LISTS = ("transcription", "speakers", "chunks", "words", "segments", "word_segments")
 _TEXTS = {"text", "word", "words", "tokens"}
 

@@ -102,11 +102,7 @@ def read_text(
 ) -> str:
     """Read the text of a file in UTF-8, or UTF-16 with a byte order mark.
 
-    Args:
-        path: the file; ``-`` for standard input.
-        maximum: maximum bytes.
-        mends: keep invalid bytes.
-        holds: expected content, for messages.
+    ``-`` is standard input. `mends` keeps invalid bytes. `holds` is the content, for messages.
     """
     label, piped = file_name(path.name), path == Path("-")
     try:

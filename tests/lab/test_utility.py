@@ -78,7 +78,7 @@ def test_the_noisier_the_less_is_understood(shared):
         compare(clear, extract_content(Noise(snr, Utterance(RATE)).process(samples), RATE))
         for snr in (60.0, 30.0, 20.0, 10.0, 0.0)
     ]
-    errors = [each.phone_error or 0.0 for each in found]
+    errors = [each.phone_edits / each.phones for each in found]
     assert errors == sorted(errors)
     assert errors[0] < 0.05
     assert errors[-1] > 0.6
@@ -142,8 +142,6 @@ def test_what_does_not_exist_says_why():
     one = of([PLAIN, PLAIN], ["ann", "ann"])["phone_error"]
     assert one.limits == (None, None)
     assert "one speaker." in one.note
-    with pytest.raises(UsageError, match="at least one recording"):
-        compute_figures([], [])
 
 
 def test_word_errors_are_those_of_any_recogniser(tmp_path):

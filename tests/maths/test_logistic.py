@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
-from monitor.errors import CalibrationError, UsageError
+from monitor.errors import CalibrationError
 from monitor.lab.evaluation.calibration import local_information_bits, softmax_bits
 from monitor.lab.evaluation.longitudinal import fit_growing_temperature, fit_temperature
 from monitor.maths.logistic import Platt, compute_separation, fit_open_set, platt
@@ -164,8 +164,3 @@ def test_the_area_counts_pairs_and_ties_half(values, shift):
 def test_nothing_to_fit_on_is_refused():
     with pytest.raises(CalibrationError, match="add trials"):
         platt(np.array([]), np.array([1.0]))
-    nothing = np.zeros((0, 3)), np.zeros(0, dtype=int)
-    with pytest.raises(UsageError, match="development"):
-        fit_temperature(*nothing)
-    with pytest.raises(UsageError, match="development"):
-        fit_growing_temperature(*nothing, np.zeros(0))

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from monitor.errors import UsageError
 from monitor.lab.evaluation.calibration import (
     local_information_bits,
     log_likelihood_ratios,
@@ -250,20 +249,3 @@ def test_the_ceiling_is_reached_by_one_high_score():
         reached = local_information_bits(row, 0, 0.7, 0.0, ddof=ddof)
         assert reached == pytest.approx(normalised_ceiling_bits(10, 0.7, ddof), abs=1e-12)
     assert normalised_ceiling_bits(10, 100.0) == pytest.approx(math.log2(10))
-
-
-@pytest.mark.parametrize(
-    ("words", "call"),
-    [
-        ("ddof", lambda row: normalise_rows(row, 2)),
-        ("two candidates", lambda _: normalise_rows(np.ones((3, 1)), 0)),
-        ("not finite", lambda row: normalise_rows(row * np.inf, 0)),
-        ("prior odds", lambda row: log_likelihood_ratios(row, 1.0, 0.0, prior_odds=0.0)),
-        ("invalid target", lambda row: local_information_bits(row, 2, 1.0, 0.0)),
-        ("invalid target", lambda row: local_information_bits(row, -1, 1.0, 0.0)),
-        ("at least 2", lambda _: normalised_ceiling_bits(1, 1.0)),
-    ],
-)
-def test_refusals(words, call):
-    with pytest.raises(UsageError, match=words):
-        call(np.array([0.1, 0.2]))

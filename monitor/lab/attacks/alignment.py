@@ -22,16 +22,12 @@ _ROUNDS = 50
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """A map from anonymised embeddings to clear ones: both are centred, and one is rotated.
+    """A map from anonymised embeddings to clear ones: both are centred, and one is rotated."""
 
-    Attributes:
-        clear_mean, protected_mean: shape (d,).
-        rotation: orthogonal matrix, shape (d, d).
-    """
-
+    # clear_mean, protected_mean: shape (d,)
     clear_mean: FloatArray
     protected_mean: FloatArray
-    rotation: FloatArray
+    rotation: FloatArray  # orthogonal matrix, shape (d, d)
 
     def centre(self, clear: AnyArray) -> FloatArray:
         """Return centred directions of clear embeddings, shape (n, d); zeros stay zeros."""

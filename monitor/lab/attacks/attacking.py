@@ -22,7 +22,7 @@ from monitor.datasets.rows import AS_STATED, Columns
 from monitor.errors import CalibrationError, CorpusError, SourceError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, caveats, defaults, takes
 from monitor.features.registry import make as make_features
-from monitor.files import make_folder, not_written
+from monitor.files import make_folder, writing
 from monitor.jobs import Jobs, in_order, one_thread, threads_here
 from monitor.kinds import FeatureSpec
 from monitor.lab.adapting import check_torch
@@ -188,15 +188,15 @@ def prepare(
             recordings, corpus, others.corpora if others else (), config.attributes,
             config.amounts, config.attribute_table,
         )  # fmt: skip
-    try:  # create the folder, private, after all checks
+    with writing(folder):  # private, after all checks
         make_folder(folder)
-    except OSError as error:
-        raise not_written(folder, error) from error
     if fresh:
         ResultCache(folder / NETWORKS, fresh=True)
     cache = ResultCache(folder / "heard", fresh=fresh)
+    usual = () if config.voiceprivacy else MEASURES  # the challenge's is the word error
+    program = [PROGRAM + config.asr_command] * bool(config.asr_command)
     context = AttackContext(
-        judged, others, features, _list_measures(config), config.amounts,
+        judged, others, features, (*usual, *program), config.amounts,
         PieceExtractor(cache, config.jobs, config.setup), config.seed, folder, config.training,
     )  # fmt: skip
     return Preparation(
@@ -211,11 +211,6 @@ def _choose_features(config: AttackConfig) -> tuple[str, ...]:
         return config.features
     first, *more = defaults(setup=config.setup)
     return first, "f0_robust", *more  # robust to filters
-
-
-def _list_measures(config: AttackConfig) -> tuple[str, ...]:
-    usual = () if config.voiceprivacy else MEASURES  # the challenge's is the word error
-    return (*usual, *([PROGRAM + config.asr_command] if config.asr_command else ()))
 
 
 def _check_programs(config: AttackConfig, judged: Readers) -> None:

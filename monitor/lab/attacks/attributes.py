@@ -24,6 +24,7 @@ from monitor.kinds import FeatureSpec
 from monitor.lab.attacks.attackers import AttackContext, ThreatModel
 from monitor.lab.attacks.readers import Amounts, Piece, Reader, Readers, choose_readers
 from monitor.lab.attacks.speech import ExtractedPiece, collect_trials
+from monitor.lab.evaluation.input.groups import Attribute
 from monitor.lab.evaluation.membership import OperatingPoint, allowed_alarms, operating_point
 from monitor.lab.evaluation.verification import EER, HULL, NEAREST, eer
 from monitor.lab.report.model import Figure
@@ -41,22 +42,9 @@ _LEARNT = Amounts(5.0, 4, 0, 0)
 """Seconds and number of a background reader's excerpts, few because readers may speak little."""
 
 
-@dataclass(frozen=True)
-class SpeakerAttribute:
-    """One attribute of a corpus' speakers."""
-
-    name: str  # as requested
-    of: Mapping[str, str]  # value by speaker, without speakers of unknown value
-
-    @property
-    def values(self) -> tuple[str, ...]:
-        """Distinct values, sorted."""
-        return tuple(sorted(set(self.of.values())))
-
-
 def find_attribute(
     request: str, tables: Mapping[str, Mapping[str, str]], speakers: Iterable[str]
-) -> SpeakerAttribute:
+) -> Attribute:
     """Return an attribute of speakers, from tables by column and speaker.
 
     The request is a column, or ``COLUMN<NUMBER``, which makes two groups of numbers.
@@ -88,7 +76,7 @@ def find_attribute(
             f"invalid attribute {printable(request)}: column {printable(column)} has other values "
             "than numbers"
         ) from None
-    attribute = SpeakerAttribute(request.strip(), values)
+    attribute = Attribute("", request.strip(), values)  # of no single file
     if len(attribute.values) > _MOST:
         raise UsageError(
             f"{printable(column)} has {plural(len(attribute.values), 'value')}, more than {_MOST}; "
@@ -429,7 +417,7 @@ def _note(allowed: float, point: OperatingPoint, readers: int) -> str:
 class AttributeTest:
     """Attributes to infer, with the judged readers and the training readers."""
 
-    attributes: tuple[SpeakerAttribute, ...]
+    attributes: tuple[Attribute, ...]
     judged: Readers
     learnt: Readers | None  # background readers; None for cross-validation on the judged ones
     amounts: Amounts  # of the judged excerpts

@@ -42,7 +42,6 @@ from monitor.maths.scores import Similarity, unit_vectors
 from monitor.protocols import Feature
 from monitor.sources.file import File
 from monitor.types import AnyArray, FloatArray, IntArray
-from monitor.virtual_files import Readable
 
 CHALLENGE = {
     "ignorant": (EVALUATOR, "oa"),
@@ -86,10 +85,11 @@ def choose_listed(listed: ListedTrials, corpus: Corpus) -> Readers:
     ]
     for part, recording in recordings:
         try:
-            piece = _whole_piece(recording.path, recording.session, recording.speaker)
+            end = File(recording.path).seconds or _HOUR
         except SourceError as error:
             problems.append(str(error))
             continue
+        piece = Piece(recording.path, recording.session, recording.speaker, 0.0, end)
         pieces.setdefault(recording.speaker, ([], []))[part].append(piece)
     if sum(bool(own) for own, _ in pieces.values()) < 2:
         raise CorpusError(f"{listed.enrolment.name} enrols fewer than two listed speakers")
@@ -97,11 +97,6 @@ def choose_listed(listed: ListedTrials, corpus: Corpus) -> Readers:
         Reader(name, (tuple(own),), (), tuple(trials)) for name, (own, trials) in pieces.items()
     )
     return Readers(tuple(readers), "cross", tuple(problems))
-
-
-def _whole_piece(path: Readable, utterance: str, speaker: str) -> Piece:
-    """Return an utterance as one piece, under its name in the lists."""
-    return Piece(path, utterance, speaker, 0.0, File(path).seconds or _HOUR)
 
 
 def try_lists(

@@ -426,10 +426,7 @@ def results_csv(results: AttackResults) -> str:
 
 
 def read_results(path: Path) -> AttackResults:
-    """Read the results that `write_results` wrote, without the utility.
-
-    Args:
-        path: ``results.json``, or its folder.
+    """Read the ``results.json`` of `write_results`, or of a folder, without the utility.
 
     Raises:
         StoreError: if it is missing or has other contents.
@@ -475,7 +472,7 @@ def read_results(path: Path) -> AttackResults:
             clear_bits={method: tuple(bits) for method, bits in contents["clear_bits"].items()},
         )
     except (KeyError, ValueError) as error:
-        key = printable(str(error.args[0]).removesuffix(" makes no sense"))
+        key = printable(str(error.args[0]))
         raise StoreError(f"{name} is damaged ({key or 'at its top'}): attack again") from None
     attackers = {*results.settings.attackers, *(row.attacker for row in results.rows)}
     if unknown := sorted(attackers - ATTACKERS.keys()):

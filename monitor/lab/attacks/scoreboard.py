@@ -169,7 +169,7 @@ class Scoreboard:
                 raise ValueError("bits")
             return cls(rows, tuple(contents["about"]))
         except (KeyError, ValueError) as error:
-            name = printable(str(error.args[0]).removesuffix(" makes no sense")) or "at its top"
+            name = printable(str(error.args[0])) or "at its top"
             problem = f"invalid scoreboard {file_name(path)} ({name}): use another file"
             raise StoreError(problem) from None
 
@@ -215,7 +215,9 @@ class Scoreboard:
             ]
             error = _format_limited(row.phone_error, "{:.0%}")
             speakers = f"{row.corpus}, N = {row.speakers}"
-            lines.append([row.name, *bits, error, format_delay(row), speakers])
+            medians = [median for median in (row.seconds or {}).values() if median is not None]
+            delay = f"{min(medians):.0f} s" if medians else f"> {row.heard:.0f} s"
+            lines.append([row.name, *bits, error, delay if row.seconds else "-", speakers])
         columns = len(head) - is_one_corpus
         return Table.from_numbers(head[:columns], [line[:columns] for line in lines], wide=True)
 
@@ -285,14 +287,6 @@ def check_suffix(path: Path) -> None:
     """Raise UsageError unless the suffix is one of `SUFFIXES`."""
     if path.suffix.lower() not in SUFFIXES:
         raise UsageError(f"invalid scoreboard {file_name(path)}: use {', '.join(SUFFIXES)}")
-
-
-def format_delay(row: ScoreRow) -> str:
-    """Format the shortest median."""
-    if not row.seconds:
-        return "-"
-    medians = [seconds for seconds in row.seconds.values() if seconds is not None]
-    return f"{min(medians):.0f} s" if medians else f"> {row.heard:.0f} s"
 
 
 def describe_comparison(board: Scoreboard, own_rows: Sequence[ScoreRow]) -> str:

@@ -84,29 +84,20 @@ DEFAULTS = AuditConfig()
 
 @dataclass(frozen=True, slots=True)
 class TestRow:
-    """Result of one attacker in one test.
+    """Result of one attacker in one test."""
 
-    Attributes:
-        method: method of protection; empty without protection.
-        attacker: name of the attacker, or empty.
-        feature: feature that recognises voices; ``"joint"`` for all of them.
-        seconds, template_seconds: T and D, speech seconds.
-        session: ``"cross"`` or ``"same"``.
-        speakers: N, templates per trial.
-        trials, tested: number of trials, and of their speakers.
-        figures: figures by their key in ``monitor evaluate``.
-    """
-
-    method: str
-    attacker: str
-    feature: str
+    method: str  # method of protection; empty without protection
+    attacker: str  # name of the attacker, or empty
+    feature: str  # feature that recognises voices; ``"joint"`` for all of them
+    # seconds, template_seconds: T and D, speech seconds
     seconds: float
     template_seconds: float
-    session: str
-    speakers: int
+    session: str  # ``"cross"`` or ``"same"``
+    speakers: int  # N, templates per trial
+    # trials, tested: number of trials, and of their speakers
     trials: int
     tested: int
-    figures: Mapping[str, Figure]
+    figures: Mapping[str, Figure]  # figures by their key in ``monitor evaluate``
 
     @property
     def ceiling(self) -> float:

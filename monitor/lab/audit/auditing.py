@@ -123,22 +123,16 @@ _MOST_PAIRED = 200  # maximum sessions for the comparison of acoustic conditions
 
 @dataclass(frozen=True)
 class ExtractedCorpus:
-    """Features of a corpus, attributes of its speakers, and the rank models for its tests.
-
-    Attributes:
-        attributes: attributes by column of the speakers' table.
-        learnt_on: names of the speakers that calibrated the rank models.
-        missing: one line for each file that was skipped or has unusable parts.
-    """
+    """Features of a corpus, attributes of its speakers, and the rank models for its tests."""
 
     source: Path
     voices: Sequence[SpeakerSpeech]
     specs: Mapping[str, FeatureSpec]
-    attributes: Mapping[str, Mapping[str, str]]
+    attributes: Mapping[str, Mapping[str, str]]  # attributes by column of the speakers' table
     rank_models: RankModels
     cohort: Cohort | None
-    learnt_on: frozenset[str]
-    missing: tuple[str, ...]
+    learnt_on: frozenset[str]  # names of the speakers that calibrated the rank models
+    missing: tuple[str, ...]  # one line for each file that was skipped or has unusable parts
 
     @property
     def name(self) -> str:

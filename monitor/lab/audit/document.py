@@ -164,9 +164,6 @@ def save_audit(audit: Audit, path: Path, salt: str = "") -> tuple[Path, Path]:
     """Write the HTML document, with a CSV and a JSON file of the same name beside it, mode 0600.
 
     Return the paths of CSV and JSON. The salt goes into the hashes that replace speakers' names.
-
-    Raises:
-        StoreError: if a file cannot be written.
     """
     page, plain = audit_page(audit, salt), audit_json(audit, salt)
     return save_with_figures(page, audit_csv(audit), plain, path)
@@ -637,9 +634,6 @@ def save_label(label: Label, path: Path) -> Path:
     """Write the Markdown card, with a JSON file of the same name beside it, mode 0600.
 
     Return the path of the JSON file.
-
-    Raises:
-        StoreError: if a file cannot be written.
     """
     json_path = path.with_suffix(".json")
     write_text(json.dumps(label_json(label), allow_nan=False, indent=1) + "\n", json_path)

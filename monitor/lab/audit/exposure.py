@@ -58,36 +58,23 @@ _Stretch: TypeAlias = tuple[int, float, float, float, float, bool, bool]
 
 @dataclass(frozen=True)
 class Exposures:
-    """Bits of identity that n stretches of speech disclose.
+    """Bits of identity that n stretches of speech disclose."""
 
-    Attributes:
-        speakers: names of the tested speakers.
-        owner: index of each stretch's speaker among them, shape (n,) like the following arrays.
-        seconds: T, speech seconds.
-        bits: evidence bits, or closed-set bits if there is no evidence.
-        low, high: their limits, from calibration.
-        at_least: whether calibration does not support more bits.
-        first: whether the speaker ranked first.
-        kind: ``"evidence"`` or ``"closed-set"``.
-        candidates: N, templates per stretch.
-        session: ``"cross"`` if templates are from another session, otherwise ``"same"``.
-        template_seconds: D; None if it differs between runs.
-        reason: reason for missing evidence, otherwise empty.
-    """
-
-    speakers: tuple[str, ...]
+    speakers: tuple[str, ...]  # names of the tested speakers
+    # index of each stretch's speaker among them, shape (n,) like the following arrays
     owner: IntArray
-    seconds: FloatArray
-    bits: FloatArray
+    seconds: FloatArray  # T, speech seconds
+    bits: FloatArray  # evidence bits, or closed-set bits if there is no evidence
+    # low, high: their limits, from calibration
     low: FloatArray
     high: FloatArray
-    at_least: BoolArray
-    first: BoolArray
-    kind: str
-    candidates: int
-    session: str
-    template_seconds: float | None = None
-    reason: str = ""
+    at_least: BoolArray  # whether calibration does not support more bits
+    first: BoolArray  # whether the speaker ranked first
+    kind: str  # ``"evidence"`` or ``"closed-set"``
+    candidates: int  # N, templates per stretch
+    session: str  # ``"cross"`` if templates are from another session, otherwise ``"same"``
+    template_seconds: float | None = None  # D; None if it differs between runs
+    reason: str = ""  # reason for missing evidence, otherwise empty
 
     @property
     def ceiling(self) -> float:
@@ -149,31 +136,20 @@ def _make_exposures(
 
 @dataclass(frozen=True, slots=True)
 class LengthRow:
-    """Disclosure of stretches of one length.
-
-    Attributes:
-        mean_bits: mean, with an interval over speakers.
-        exposed_bits: lower limit of the most exposed tenth of the stretches.
-        most_bits: bits of the most disclosing stretch.
-        most_at_least: whether calibration does not support more than ``most_bits``.
-        first: fraction of stretches with their speaker ranked first, with an interval.
-        beyond_budget: fraction of stretches at or above the budget, with an interval; None without
-            a budget.
-        undecided: fraction of stretches that are below the budget but only have a lower bound.
-        at_least: fraction of stretches with only a lower bound.
-    """
+    """Disclosure of stretches of one length."""
 
     seconds: float
     speakers: int
     stretches: int
-    mean_bits: Figure
-    exposed_bits: float
-    most_bits: float
-    most_at_least: bool
-    first: Figure
+    mean_bits: Figure  # mean, with an interval over speakers
+    exposed_bits: float  # lower limit of the most exposed tenth of the stretches
+    most_bits: float  # bits of the most disclosing stretch
+    most_at_least: bool  # whether calibration does not support more than ``most_bits``
+    first: Figure  # fraction of stretches with their speaker ranked first, with an interval
+    # fraction of stretches at or above the budget, with an interval; None without a budget
     beyond_budget: Figure | None
-    undecided: float
-    at_least: float
+    undecided: float  # fraction of stretches that are below the budget but only have a lower bound
+    at_least: float  # fraction of stretches with only a lower bound
 
     @property
     def bits(self) -> float:
@@ -238,21 +214,17 @@ def _summarise(
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """Longest speech of one person under a budget, among the tested lengths.
+    """Longest speech of one person under a budget, among the tested lengths."""
 
-    Attributes:
-        under: longest length up to which no stretch reached it; None if one did at the shortest.
-        reached: shortest length at which a stretch reached it, or calibration does not rule this
-            out; None if there is no such length.
-        on_average: shortest length at which the mean over stretches, or its upper limit, reached
-            it; None if there is no such length.
-        may: whether `reached` only means that calibration does not rule it out.
-    """
-
+    # longest length up to which no stretch reached it; None if one did at the shortest
     under: float | None
+    # shortest length at which a stretch reached it, or calibration does not rule this out; None if
+    # there is no such length
     reached: float | None
+    # shortest length at which the mean over stretches, or its upper limit, reached it; None if
+    # there is no such length
     on_average: float | None
-    may: bool = False
+    may: bool = False  # whether `reached` only means that calibration does not rule it out
 
 
 def find_retention(rows: Sequence[LengthRow], budget: float, least_people: int = 1) -> Retention:

@@ -58,12 +58,6 @@ _EDGE = 1e-12
 class Extrapolation:
     """The four forms, fitted to the ranks of some trials.
 
-    Attributes:
-        histogram: shape (N,), of ranks, index 0 is rank 1.
-        missed: how many speakers have a trial in which they do not come first.
-        sample: what was resampled.
-        replicates: shape (B, N), the histogram of each resample; None where nothing was.
-
     Example:
         >>> ranks = np.array([60.0, 12, 8, 5, 4, 3, 3, 2, 2, 1])
         >>> found = Extrapolation(ranks, 30, Sample(None, 40, 100)).rates(np.array([1000.0]))
@@ -71,9 +65,10 @@ class Extrapolation:
         [0.22, 0.09, 0.08, 0.17]
     """
 
-    histogram: FloatArray
-    missed: int
-    sample: Sample
+    histogram: FloatArray  # shape (N,), of ranks, index 0 is rank 1
+    missed: int  # how many speakers have a trial in which they do not come first
+    sample: Sample  # what was resampled
+    # shape (B, N), the histogram of each resample; None where nothing was
     replicates: FloatArray | None = None
     _points: dict[str, tuple[FloatArray, FloatArray | None]] = field(
         default_factory=dict, repr=False, compare=False

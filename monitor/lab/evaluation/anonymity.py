@@ -11,7 +11,6 @@ its experiment. Cosine is symmetric, the rank is not.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 
@@ -20,7 +19,6 @@ from monitor.errors import UsageError
 from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.family import (
     EvaluationContext,
-    Extremes,
     Family,
     FamilyResult,
     FigureEntry,
@@ -56,8 +54,6 @@ def speaker_mean_ranks(ranks: FloatArray, speaker: IntArray) -> FloatArray:
 
 def rank_shares(better: IntArray, tied: IntArray, k: int) -> FloatArray:
     """Compute the probability that each trial ranks at most k, ties broken by chance: (T,)."""
-    if k < 1:
-        raise UsageError(f"invalid k={k}: use at least 1, because ranks start at 1")
     shares = (k - real_numbers(better, "ranks")) / real_numbers(tied, "numbers of ties")
     return np.asarray(np.clip(shares, 0.0, 1.0))
 
@@ -161,12 +157,4 @@ FAMILY = Family(
     ),
     compute=_compute,
     main=("anonymity.mean_rank_p50",),
-    extremes=Extremes(
-        monotone=("",),
-        rowwise=("",),
-        at_ceiling=("share",),
-        at_floor=("share", "mean_rank_p50"),
-        flat_at_floor=("share", "mean_rank_p50"),
-        compute=partial(figures, cuts=(1, 2, 5)),
-    ),
 )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from monitor.arrays import real_numbers
-from monitor.errors import CalibrationError, UsageError
+from monitor.errors import CalibrationError
 from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.maths.logistic import Platt, platt
 from monitor.maths.scores import near_one
@@ -21,8 +21,8 @@ _CONSTANT = 1e-12
 def normalise_rows(scores: FloatArray, ddof: int) -> FloatArray:
     """Normalise rows (T-norm): mean 0 and variance 1 over the N candidates.
 
-    ``scores`` have shape (..., N). ddof 0 reproduces the printed worked example, 1 the authors'
-    later code. A row without variance has no information and becomes zeros.
+    ``scores`` have shape (..., N) and are finite. ddof 0 reproduces the printed worked example, 1
+    the authors' later code. A row without variance has no information and becomes zeros.
 
     Example:
         >>> normalise_rows(np.array([[1.0, 3.0], [2.0, 2.0]]), 0)
@@ -30,12 +30,6 @@ def normalise_rows(scores: FloatArray, ddof: int) -> FloatArray:
                [ 0., 0.]])
     """
     scores = real_numbers(scores, "scores", np.float64)
-    if ddof not in (0, 1):
-        raise UsageError(f"invalid ddof {ddof}: use 0 (the paper) or 1 (the authors' later code)")
-    if scores.ndim == 0 or scores.shape[-1] < 2:
-        raise UsageError("a row of scores needs at least two candidates")
-    if not np.isfinite(scores).all():
-        raise UsageError("a score is not finite: drop such trials before normalisation")
     scores = near_one(scores)
     centred = scores - scores.mean(axis=-1, keepdims=True)
     deviation = scores.std(axis=-1, ddof=ddof, keepdims=True)
@@ -51,8 +45,6 @@ def log_likelihood_ratios(
     Prior odds are target over non-target trials that the logistic regression was fitted on; None
     if it was fitted on balanced classes.
     """
-    if prior_odds is not None and not prior_odds > 0:
-        raise UsageError("invalid prior odds (targets to non-targets): use a number above 0")
     prior = 0.0 if prior_odds is None else float(np.log(prior_odds))
     return np.asarray(weight * normalise_rows(scores, ddof) + bias - prior)
 
@@ -74,12 +66,7 @@ def local_information_bits(
         0.9
     """
     ratios = log_likelihood_ratios(scores, weight, bias, prior_odds, ddof)
-    column = real_numbers(target, "targets")
-    if column.dtype.kind not in "iu" or (
-        column.size and (column.min() < 0 or column.max() >= ratios.shape[-1])
-    ):
-        raise UsageError(f"invalid target: use 0 to {ratios.shape[-1] - 1}, a column of the scores")
-    return softmax_bits(ratios, column)
+    return softmax_bits(ratios, real_numbers(target, "targets"))
 
 
 def softmax_bits(ratios: FloatArray, target: IntArray) -> FloatArray:
@@ -101,8 +88,6 @@ def normalised_ceiling_bits(speakers: int, weight: float, ddof: int = 0) -> floa
         >>> round(normalised_ceiling_bits(2, 1.0), 3)
         0.817
     """
-    if speakers < 2 or ddof not in (0, 1):
-        raise UsageError("the ceiling needs at least 2 speakers and a ddof of 0 or 1")
     lead = np.sqrt(speakers) if ddof else speakers / np.sqrt(speakers - 1)
     # A negative weight turns the row around; one lowest score then leads by as much.
     others = np.log1p((speakers - 1) * np.exp(-abs(weight) * lead))
@@ -170,15 +155,10 @@ class LidCalibration:
 
 @dataclass(frozen=True)
 class CrossCalibration:
-    """Calibration of each fold of speakers on all other folds, for want of a dev matrix.
+    """Calibration of each fold of speakers on all other folds, for want of a dev matrix."""
 
-    Attributes:
-        fold: fold of each trial, shape (T,).
-        calibrations: one per fold.
-    """
-
-    fold: IntArray
-    calibrations: tuple[LidCalibration, ...]
+    fold: IntArray  # fold of each trial, shape (T,)
+    calibrations: tuple[LidCalibration, ...]  # one per fold
 
     @property
     def bounded(self) -> bool:
@@ -257,38 +237,12 @@ class RowScores:
         )
 
 
-def calibrate(dev: ScoreMatrix, style: str | LidStyle = "paper") -> LidCalibration:
-    """Fit the calibration on a dev matrix, of other speakers than those that are judged."""
-    return RowScores(dev).calibrate(style_of(style))
-
-
-def cross_calibrate(
-    matrix: ScoreMatrix, style: str | LidStyle = "paper", folds: int = FOLDS,
-    scores: RowScores | None = None,
-) -> CrossCalibration:  # fmt: skip
-    """Calibrate each speaker's trials on those of other speakers, dealt into folds by their names.
-
-    `scores` are of this matrix, where they have been gathered already.
-    """
-    if folds < 2 or len(matrix.tested) < 2:
-        raise UsageError(
-            "without a dev matrix, LID is calibrated on the other speakers: add trials of at "
-            "least two"
-        )
-    row_scores = scores or RowScores(matrix, folds)
+def cross_calibrate(scores: RowScores, style: LidStyle) -> CrossCalibration:
+    """Calibrate each fold's trials on those of the other folds."""
     fitted: list[LidCalibration] = []
-    for fold in range(row_scores.folds):
-        fitted.append(row_scores.calibrate(style_of(style), fold, fitted[-1] if fitted else None))
-    return CrossCalibration(row_scores.fold, tuple(fitted))
-
-
-def style_of(style: str | LidStyle) -> LidStyle:
-    """Return a style by its name."""
-    if isinstance(style, LidStyle):
-        return style
-    if style not in STYLES:
-        raise UsageError(f"unknown LID style {style!r}: use one of {', '.join(STYLES)}")
-    return STYLES[style]
+    for fold in range(scores.folds):
+        fitted.append(scores.calibrate(style, fold, fitted[-1] if fitted else None))
+    return CrossCalibration(scores.fold, tuple(fitted))
 
 
 def _scale(ddof: int, speakers: int) -> float:

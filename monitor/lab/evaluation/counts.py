@@ -18,24 +18,18 @@ _MOST_NATS = 1e300  # maximum cost of a score, so that sums stay finite
 
 @dataclass(frozen=True)
 class ScoreCounts:
-    """Counts of a pool of scores, and of its resamples.
+    """Counts of a pool of scores, and of its resamples."""
 
-    Attributes:
-        exact: at and between the distinct mated scores.
-        replicates: the same for each resample, shape (B, G); None without weights.
-        coarse: whether the resamples use wider cells than `exact`, to save memory. Scores in a
-            cell are then tied.
-        costs: shape (2,): mean of ``log2(1 + exp(-s))`` over mated scores and of
-            ``log2(1 + exp(s))`` over non-mated ones, in bits.
-        replicate_costs: the same for each resample, shape (B, 2).
-        low, high: the lowest and the highest score.
-    """
-
-    exact: Counts
-    replicates: Counts | None
+    exact: Counts  # at and between the distinct mated scores
+    replicates: Counts | None  # the same for each resample, shape (B, G); None without weights
+    # whether the resamples use wider cells than `exact`, to save memory. Scores in a cell are then
+    # tied.
     coarse: bool
+    # shape (2,): mean of ``log2(1 + exp(-s))`` over mated scores and of ``log2(1 + exp(s))`` over
+    # non-mated ones, in bits
     costs: FloatArray
-    replicate_costs: FloatArray | None
+    replicate_costs: FloatArray | None  # the same for each resample, shape (B, 2)
+    # low, high: the lowest and the highest score
     low: float
     high: float
 

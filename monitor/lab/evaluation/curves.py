@@ -11,7 +11,7 @@ import numpy as np
 
 from monitor.lab.report.model import OneLine, Picture
 from monitor.plots.canvas import COLOURS, MUTED, inline_svg, legend_above, percents, spread_apart
-from monitor.types import FloatArray, Record
+from monitor.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -101,8 +101,6 @@ def _decades(axes: Axes) -> None:
 POINTS = 240
 """Points per curve; more would not be visible."""
 
-_NOT_DRAWN = ("name", "speakers", "non_mated", "more")
-
 
 @dataclass(frozen=True, repr=False)
 class Line(OneLine):
@@ -133,21 +131,11 @@ class Curves(OneLine):
     guides: Mapping[str, Line] = field(default_factory=dict)
     linkage: Line | None = None
     crowd: CrowdRates | None = None
-    more: Mapping[str, object] = field(default_factory=dict)
-
-    @classmethod
-    def from_lines(
-        cls, name: str, speakers: int, non_mated: int, lines: Mapping[str, object]
-    ) -> Curves:
-        """Collect curves by name; those without an attribute go to `more`."""
-        attributes: Record = {key: lines[key] for key in lines if key in cls.__dataclass_fields__}
-        more = {key: value for key, value in lines.items() if key not in attributes}
-        return cls(name, speakers, non_mated, **attributes, more=more)
 
     def drawn(self) -> dict[str, object]:
         """All curves by name."""
-        attributes = {key: value for key, value in vars(self).items() if key not in _NOT_DRAWN}
-        return {**attributes, **self.more}
+        about = ("name", "speakers", "non_mated")
+        return {key: value for key, value in vars(self).items() if key not in about}
 
     @property
     def ceiling_bits(self) -> float:
@@ -195,7 +183,7 @@ def _paint_apart(paint: Callable[..., None], systems: Systems, several: int, axe
             ends.append((float(np.clip(at[0, 1], 0, 1)), curves.name, colour))
     ends.sort()
     if len(systems) <= _LABELLED:
-        places = spread_apart([end for end, *_ in ends], [0.06] * len(ends), 0.0, 1.0)
+        places = spread_apart([end for end, *_ in ends], 0.06, 0.0, 1.0)
         for y, (_, name, colour) in zip(places, ends, strict=True):
             short = name if len(name) <= _LETTERS else f"{name[: _LETTERS - 1]}…"
             axes.text(

@@ -126,9 +126,7 @@ class Evaluation:
     def summary(self, shown: Sequence[str] | None = None, every: bool = False) -> Document:
         """Make what a terminal shows.
 
-        Args:
-            shown: keys of the figures; None for those that matter.
-            every: show all others as well.
+        These are the figures `shown`, by key, or those that matter. `every` adds all others.
         """
         have = [row.key for row in self.comparison.rows]
         tables = list(_choose_tables(have, shown, every))

@@ -27,7 +27,7 @@ from monitor.lab.report.model import Figure
 from monitor.maths.roc import Counts
 from monitor.phrases import plural
 from monitor.protocols import ScoredComparisons
-from monitor.types import AnyArray, FloatArray, IntArray
+from monitor.types import AnyArray, FloatArray, IntArray, Record
 
 _USUAL = EvaluationSettings()
 
@@ -96,7 +96,7 @@ def evaluate(
     if every.incomplete is not None:
         about |= dict.fromkeys(_describe_usage(usage, len(every.speakers)), "")
     figures: dict[str, Figure] = {}
-    curves: dict[str, object] = {}
+    curves: Record = {}
     conclusions: dict[str, str] = {}
     for family in families():
         if progress is not None:
@@ -111,7 +111,7 @@ def evaluate(
         if not family.finds_limits:
             computed = tuple(_with_limits(context, family, computed))
         figures |= {figure.key: figure for figure in computed}
-        curves |= result.curves
+        curves = {**curves, **result.curves}
         about |= dict.fromkeys(result.notes, family.key)
         conclusions |= dict.fromkeys(result.conclusions, family.key)
     about |= conclusions
@@ -125,7 +125,7 @@ def evaluate(
         notes=tuple(about),
         about={note: family for note, family in about.items() if family},
         figures=figures,
-        curves=Curves.from_lines(every.name, len(every.speakers), usage.nontarget, curves),
+        curves=Curves(every.name, len(every.speakers), usage.nontarget, **curves),
         warnings=tuple(warnings_of(context)),
         usage=usage,
         named_trials=frozenset() if context.matrix is None else context.matrix.named_trials,

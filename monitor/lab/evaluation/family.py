@@ -99,27 +99,19 @@ class EvaluationSettings:
 
 @dataclass(frozen=True)
 class EvaluationContext:
-    """The scores of one system, how they are resampled, and the settings of the evaluation.
-
-    Attributes:
-        comparisons: all comparisons.
-        matrix: trials compared with every enrolled speaker, for ranks; None without such trials.
-        pool: all mated and non-mated scores.
-        weights: weights of the speakers with trials in the matrix, shape (B + J, S): B bootstrap
-            replicates, then J that leave some out. None without resampling.
-        pool_weights: the same for the people of the pool.
-        dev: scores of other speakers, to calibrate on.
-        nothing: whether a family found the scores indistinguishable from no evidence.
-    """
+    """The scores of one system, how they are resampled, and the settings of the evaluation."""
 
     comparisons: Comparisons
+    # trials compared with every enrolled speaker, for ranks; None without such trials
     matrix: ScoreMatrix | None
-    pool: Comparisons | ScoreMatrix
+    pool: Comparisons | ScoreMatrix  # all mated and non-mated scores
+    # weights of the speakers with trials in the matrix, shape (B + J, S): B bootstrap replicates,
+    # then J that leave some out. None without resampling.
     weights: FloatArray | None = None
-    pool_weights: FloatArray | None = None
-    dev: ScoreMatrix | None = None
+    pool_weights: FloatArray | None = None  # the same for the people of the pool
+    dev: ScoreMatrix | None = None  # scores of other speakers, to calibrate on
     settings: EvaluationSettings = field(default_factory=EvaluationSettings)
-    nothing: bool = False
+    nothing: bool = False  # whether a family found the scores indistinguishable from no evidence
     _shared: dict[object, object] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -188,31 +180,23 @@ _NUMBER = r"(?:\d[\d.e+-]*|all)"
 
 @dataclass(frozen=True)
 class LimitRule:
-    """Rule that finds the limits of a figure, as simulation supports (docs/limits.md).
+    """Rule that finds the limits of a figure, as simulation supports (docs/limits.md)."""
 
-    Attributes:
-        method: method. ``"share"`` is for a fraction of its range. ``"fitted"`` also removes the
-            bias of a fit to the same scores. ``"signed"`` is for a figure that can be negative. The
-            others are ``"t"``, ``"given"`` by its family, ``"derived"`` from another figure, and
-            ``"none"``.
-        maximum: upper end of the range, by default the figure's ceiling; the lower end is 0.
-        neutral: value without evidence, by default the figure's floor.
-        minimum: lowest possible lower limit.
-        reason: reason for missing limits.
-        quiet: reason for missing limits without evidence.
-        source: key of the figure that limits are derived from, by key.
-        change: own limit, by figure and limit of the other figure.
-        few_decide: whether a few speakers determine it, so that systems are not compared by it.
-    """
-
+    # ``"share"`` is for a fraction of its range. ``"fitted"`` also removes the bias of a
+    # fit to the same scores. ``"signed"`` is for a figure that can be negative. The others are
+    # ``"t"``, ``"given"`` by its family, ``"derived"`` from another figure, and ``"none"``.
     method: Literal["share", "fitted", "signed", "t", "given", "derived", "none"]
+    # upper end of the range, by default the figure's ceiling; the lower end is 0
     maximum: float | None = None
-    neutral: float | None = None
-    minimum: float | None = None
-    reason: str = ""
-    quiet: str = ""
+    neutral: float | None = None  # value without evidence, by default the figure's floor
+    minimum: float | None = None  # lowest possible lower limit
+    reason: str = ""  # reason for missing limits
+    quiet: str = ""  # reason for missing limits without evidence
+    # key of the figure that limits are derived from, by key
     source: Callable[[str], str] | None = None
+    # own limit, by figure and limit of the other figure
     change: Callable[[Figure, float], float] | None = None
+    # whether a few speakers determine it, so that systems are not compared by it
     few_decide: bool = False
 
 
@@ -220,32 +204,24 @@ class LimitRule:
 class FigureEntry:
     """Declaration of a figure.
 
-    Attributes:
-        name: short name, for ``--figures`` and tables.
-        key: of the `Figure`. Names in braces are numbers: ``"membership.tpr_at_{rate}"``.
-        says: description for readers who have not read the papers.
-        limits: rule for its limits; without one, a resampled figure has none.
-        needs: requirements, by default those of its family.
-        label, unit, ties, ceiling, floor: of the `Figure`, if independent of the scores.
-        like: the key with its names in braces.
-
     Example:
         >>> entry = FigureEntry("tpr_{rate}", "membership.tpr_at_{rate}", "share found at {rate}")
         >>> entry.fill_in(rate="1e-3").key, entry.matches("membership.tpr_at_0.25")
         ('membership.tpr_at_1e-3', True)
     """
 
-    name: str
-    key: str
-    says: str
-    limits: LimitRule | None = None
-    needs: tuple[Need, ...] | None = None
+    name: str  # short name, for ``--figures`` and tables
+    key: str  # of the `Figure`; names in braces are numbers, as in ``tpr_at_{rate}``
+    says: str  # description for readers who have not read the papers
+    limits: LimitRule | None = None  # rule for its limits; without one, a resampled figure has none
+    needs: tuple[Need, ...] | None = None  # requirements, by default those of its family
+    # label, unit, ties, ceiling, floor: of the `Figure`, if independent of the scores
     label: str = ""
     unit: str = ""
     ties: str = ""
     ceiling: float | None = None
     floor: float | None = None
-    like: str = ""
+    like: str = ""  # the key with its names in braces
 
     def fill_in(self, **values: str | int) -> FigureEntry:
         """Return the entry with its names in braces spelt out."""
@@ -268,8 +244,8 @@ class FigureEntry:
 class FamilyResult:
     """Figures of a family in table order, with notes, conclusions and curves.
 
-    Conclusions follow the notes of all families. Curves are by name: an attribute of
-    `monitor.lab.evaluation.curves.Curves` or a `Drawing` of the family.
+    Conclusions follow the notes of all families. Curves are by attribute of
+    `monitor.lab.evaluation.curves.Curves`.
     """
 
     figures: Iterable[Figure]
@@ -279,63 +255,27 @@ class FamilyResult:
 
 
 @dataclass(frozen=True)
-class Extremes:
-    """Expected values of a family's figures whatever the scores; tests hold it to that.
-
-    Texts are beginnings of keys, without the family's own name: ``"eer"``.
-    """
-
-    monotone: tuple[str, ...] = ()  # they only compare scores over all rows
-    rowwise: tuple[str, ...] = ()  # they only compare scores within a row
-    at_ceiling: tuple[str, ...] = ()  # perfect scores bring them to their ceiling
-    at_floor: tuple[str, ...] = ()  # chance leaves them at their floor
-    flat_at_floor: tuple[str, ...] = ()  # constant scores leave them there
-    scaled: tuple[str, ...] = ()  # they change with the scale of the scores
-    speakers: int = 1  # with fewer tested speakers the family refuses
-    dev: bool = False  # it is calibrated on a dev matrix, with its speakers resampled too
-    near: tuple[str, ...] = ()  # replicates come only near the value where all are drawn once
-    rounding: float = 1e-9  # how far iterative fits of the same numbers may lie apart
-    # figures of a matrix and weights, where `Family.compute` does not find them
-    compute: Callable[[ScoreMatrix, FloatArray | None], Iterable[Figure]] | None = None
-
-
-@dataclass(frozen=True)
 class Family:
-    """A family of metrics.
+    """A family of metrics."""
 
-    Attributes:
-        key: first part of the keys of its figures.
-        position: position among the families, ascending.
-        title: title in tables.
-        caveat: how it misleads, in a few sentences.
-        needs: requirements; without them the family is left out.
-        figures: all its figures, at the usual numbers.
-        compute: figures of an evaluation, with replicates but without limits.
-        main: keys of the most important figures.
-        option: the option of ``monitor evaluate`` that enables it, if its keys contain the option's
-            numbers.
-        finds_limits: whether `compute` also computes limits.
-        drawings: its pictures.
-        meaning: paragraphs for lay readers, from figures by key and the number of speakers N.
-        no_evidence: whether its figures show no evidence. If so, limits of this and all later
-            families include the values of no evidence.
-        extremes: properties for tests; None if it has only its own tests.
-    """
-
-    key: str
-    position: int
-    title: str
-    caveat: str
-    needs: tuple[Need, ...]
-    figures: tuple[FigureEntry, ...]
+    key: str  # first part of the keys of its figures
+    position: int  # position among the families, ascending
+    title: str  # title in tables
+    caveat: str  # how it misleads, in a few sentences
+    needs: tuple[Need, ...]  # requirements; without them the family is left out
+    figures: tuple[FigureEntry, ...]  # all its figures, at the usual numbers
+    # figures of an evaluation, with replicates but without limits
     compute: Callable[[EvaluationContext], FamilyResult]
-    main: tuple[str, ...] = ()
+    main: tuple[str, ...] = ()  # keys of the most important figures
+    # the option of ``monitor evaluate`` that enables it, if its keys contain the option's numbers
     option: str = ""
-    finds_limits: bool = False
+    finds_limits: bool = False  # whether `compute` also computes limits
     drawings: tuple[Drawing, ...] = ()
+    # paragraphs for lay readers, from figures by key and the number of speakers N
     meaning: Callable[[Mapping[str, Figure], int], Iterable[str]] | None = None
+    # whether its figures show no evidence. If so, limits of this and all later families include the
+    # values of no evidence.
     no_evidence: Callable[[Iterable[Figure]], bool] | None = None
-    extremes: Extremes | None = None
 
     def figure(
         self, name: str, value: float | None, replicates: FloatArray | None = None, note: str = "",

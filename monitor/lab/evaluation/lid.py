@@ -34,7 +34,6 @@ from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.curves import POINTS, Drawing, Line, Systems
 from monitor.lab.evaluation.family import (
     EvaluationContext,
-    Extremes,
     Family,
     FamilyResult,
     FigureEntry,
@@ -80,15 +79,11 @@ class LidBits:
     bits: Mapping[str, FloatArray]
 
     @classmethod
-    def from_matrix(
-        cls, matrix: ScoreMatrix, dev: ScoreMatrix | None = None, folds: int = FOLDS
-    ) -> LidBits:
+    def from_matrix(cls, matrix: ScoreMatrix, dev: ScoreMatrix | None = None) -> LidBits:
         """Calibrate on a dev matrix, or each speaker's trials by the others', and score."""
-        scores = RowScores(matrix, folds) if dev is None else RowScores(dev)
+        scores = RowScores(matrix, FOLDS) if dev is None else RowScores(dev)
         calibrations: dict[str, AnyCalibration] = {
-            name: cross_calibrate(matrix, name, folds, scores)
-            if dev is None
-            else scores.calibrate(style)
+            name: cross_calibrate(scores, style) if dev is None else scores.calibrate(style)
             for name, style in STYLES.items()
         }
         bits = {name: information_bits(matrix, fit) for name, fit in calibrations.items()}
@@ -123,8 +118,6 @@ def statistics(bits: FloatArray) -> LidStatistics:
         (0.5, 0.5, 1.5, -0.5, 2.0)
     """
     bits = real_numbers(bits, "bits", np.float64).ravel()
-    if not bits.size:
-        raise UsageError("there are no trials to summarise")
     above = bits > 0
     fraction = float(above.mean())
     return LidStatistics(
@@ -215,7 +208,6 @@ def figures(
     matrix: ScoreMatrix,
     weights: FloatArray | None = None,
     dev: ScoreMatrix | None = None,
-    folds: int = FOLDS,
     local: LidBits | None = None,
 ) -> tuple[Figure, ...]:
     """Compute every figure of LID: ``lid.*`` as in the paper, ``lid.repo.*`` as in its code.
@@ -224,7 +216,7 @@ def figures(
     (`weight_shifts`). The calibration is that of the dev matrix if there is one. LIDmax is not
     resampled.
     """
-    local = LidBits.from_matrix(matrix, dev, folds) if local is None else local
+    local = LidBits.from_matrix(matrix, dev) if local is None else local
     entries: list[Figure] = []
     for name, style in STYLES.items():
         replicates = _replicates(matrix, dev, local, style, weights)
@@ -451,5 +443,4 @@ FAMILY = Family(
                 "Fraction of trials that disclose at least this many bits. The right tail is the "
                 "worst case. Below 0, the attacker is misled.", _paint_local),
     ),
-    extremes=Extremes(at_floor=("alid",), flat_at_floor=("alid",), dev=True, rounding=1e-6),
 )  # fmt: skip

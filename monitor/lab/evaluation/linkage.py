@@ -22,7 +22,6 @@ from monitor.lab.evaluation.counts import ScoreCounts, speaker_cells
 from monitor.lab.evaluation.curves import Drawing, Line, Systems
 from monitor.lab.evaluation.family import (
     EvaluationContext,
-    Extremes,
     Family,
     FamilyResult,
     FigureEntry,
@@ -81,14 +80,13 @@ def d_sys(
 
 
 def d_sys_figure(
-    scores: ScoredComparisons, weights: FloatArray | None = None, counts: ScoreCounts | None = None
+    scores: ScoredComparisons, weights: FloatArray | None, counts: ScoreCounts
 ) -> Figure:
     """Compute D_sys of all scores, omega 1; resamples keep the edges of the bins."""
     bins = _bins(scores.mated.size)
     if bins < 1:
         note = f"needs {_FEWEST} mated scores for a histogram; there are {scores.mated.size}"
         return FAMILY.figure("d_sys", None, note=note, ceiling=None, floor=None)
-    counts = counts or ScoreCounts.from_scores(scores)
     by_speaker = speaker_cells(scores, _edges(counts.low, counts.high, bins)[1:-1])
     mated, others = (cells.sum(axis=0) for cells in by_speaker)
     replicates = None
@@ -244,14 +242,6 @@ def pi_link(better: IntArray, population: int, candidates: ArrayLike) -> DoubleA
     return np.asarray(mean.reshape(sizes.shape))
 
 
-def figures(
-    matrix: ScoreMatrix, weights: FloatArray | None = None, counts: ScoreCounts | None = None
-) -> tuple[Figure, ...]:
-    """D_sys, pi_link among 2, 10 (from N = 11) and all speakers, and pi_sing."""
-    ranked = *link_figures(matrix, weights), sing_figure(matrix, weights)
-    return d_sys_figure(matrix, weights, counts), *ranked
-
-
 def link_figures(matrix: ScoreMatrix, weights: FloatArray | None = None) -> tuple[Figure, ...]:
     """Compute pi_link among 2, 10 and all speakers."""
     population = matrix.population
@@ -315,10 +305,11 @@ def _compute(context: EvaluationContext) -> FamilyResult:
 
 
 def _link(count: int | str, name: str, whom: str) -> FigureEntry:
-    return FigureEntry(name, f"linkage.pi_link_{count}",
-    f"probability of choosing the correct one of {whom}",
-                       LimitRule("share"), ("matrix",), unit="share", ceiling=1.0,
-                       ties="optimistic", like="linkage.pi_link_{count}")  # fmt: skip
+    return FigureEntry(
+        name, f"linkage.pi_link_{count}", f"probability of choosing the correct one of {whom}",
+        LimitRule("share"), ("matrix",), unit="share", ceiling=1.0, ties="optimistic",
+        like="linkage.pi_link_{count}",
+    )  # fmt: skip
 
 
 FAMILY = Family(
@@ -347,12 +338,5 @@ FAMILY = Family(
     drawings=(
         Drawing("linkage", "Linking is easier among fewer people",
                 "Probability that the speaker is the best match among N′ people.", _paint_linkage),
-    ),
-    extremes=Extremes(
-        monotone=("pi_link",),
-        at_ceiling=("pi",),
-        at_floor=("pi",),
-        flat_at_floor=("d_sys",),
-        compute=figures,
     ),
 )  # fmt: skip

@@ -29,20 +29,13 @@ _GENDERS = "spk2gender"
 
 @dataclass(frozen=True)
 class ListedTrials:
-    """Lists of trials of a folder, such as ``libri_dev_trials_mixed``, and the speakers' genders.
+    """Lists of trials of a folder, such as ``libri_dev_trials_mixed``, and speakers' genders."""
 
-    Attributes:
-        folder: the folder of the trials.
-        enrolment: the folder of the enrolment, which may be the same.
-        lists: the lists.
-        genders: "f" or "m" by speaker, as far as known.
-        texts: transcript by utterance of the trials (``text``); empty without one.
-    """
-
-    folder: Path
-    enrolment: Path
+    folder: Path  # of the trials
+    enrolment: Path  # folder of the enrolment, which may be the same
     lists: TrialLists
-    genders: Mapping[str, str]
+    genders: Mapping[str, str]  # "f" or "m" by speaker, as far as known
+    # transcript by utterance of the trials (``text``); empty without one
     texts: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod

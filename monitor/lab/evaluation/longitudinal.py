@@ -19,11 +19,8 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.lab.evaluation.calibration import (
     STYLE,
-    CrossCalibration,
+    AnyCalibration,
     LidCalibration,
-    LidStyle,
-    calibrate,
-    cross_calibrate,
     normalise_rows,
     softmax_bits,
 )
@@ -83,8 +80,6 @@ def fit_temperature(
         2.79
     """
     chosen = np.arange(len(ratios)) if rows is None else rows
-    if not chosen.size:
-        raise UsageError("a temperature is fitted on sums of development speakers: give some")
     step = max(1, _IN_CACHE // ratios.shape[1])
     batches = [slice(first, first + step) for first in range(0, chosen.size, step)]
     leads, means, curvatures = np.empty((3, chosen.size))
@@ -138,8 +133,6 @@ def fit_growing_temperature(
     """
     from scipy.special import expit
 
-    if not len(ratios):
-        raise UsageError("a temperature is fitted on sums of development speakers: give some")
     columns = np.broadcast_to(target, len(ratios))[:, None]
     target_ratios = np.take_along_axis(ratios, columns, axis=1)[:, 0]
     deficits = ratios - ratios.max(axis=1, keepdims=True)
@@ -340,33 +333,28 @@ def _rank_evidence(scores: FloatArray, rank_model: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class LongitudinalCurve:
-    """Disclosure after 1 to K trials of each of S' speakers.
+    """Disclosure after 1 to K trials of each of S' speakers."""
 
-    Attributes:
-        trials: 1 to K, shape (K,).
-        tested: index of each speaker into `ScoreMatrix.tested`, shape (S',).
-        bits: ``log2(N p)`` of each speaker after k trials, by rule, shape (S', K).
-        temperature, tau, rho: fitted parameters, means over folds; rho is the similarity of trials.
-    """
-
-    trials: IntArray
-    tested: IntArray
+    trials: IntArray  # 1 to K, shape (K,)
+    tested: IntArray  # index of each speaker into `ScoreMatrix.tested`, shape (S',)
+    # ``log2(N p)`` of each speaker after k trials, by rule, shape (S', K)
     bits: Mapping[str, FloatArray]
     ceiling_bits: float
+    # fitted parameters, means over folds
     temperature: float
     tau: float
-    rho: float
+    rho: float  # similarity of trials
     note: str = ""
 
     def mean_bits(self, rule: str = "count") -> FloatArray:
         """Mean over speakers after each number of trials, shape (K,)."""
-        return np.asarray(self._of(rule).mean(axis=0))
+        return np.asarray(self.bits[rule].mean(axis=0))
 
     def replicates(self, weights: FloatArray, rule: str = "count") -> FloatArray:
         """`mean_bits` of resamples, weights (B, S): (B, K), NaN where none of the speakers is."""
         chosen = weights[:, self.tested]
         with np.errstate(invalid="ignore"):
-            return np.asarray(chosen @ self._of(rule) / chosen.sum(axis=1, keepdims=True))
+            return np.asarray(chosen @ self.bits[rule] / chosen.sum(axis=1, keepdims=True))
 
     def limits(self, weights: FloatArray, rule: str = "count") -> FloatArray:
         """Compute limits of each point of `mean_bits`, as of the figures: shape (2, K)."""
@@ -380,47 +368,41 @@ class LongitudinalCurve:
             limits.append((min(low, value), max(high, value)))
         return np.array(limits).T
 
-    def _of(self, rule: str) -> FloatArray:
-        if rule not in self.bits:
-            raise UsageError(f"unknown rule {rule!r}: use one of {', '.join(self.bits)}")
-        return self.bits[rule]
-
 
 def longitudinal(
     matrix: ScoreMatrix,
+    calibration: AnyCalibration,
     dev: ScoreMatrix | None = None,
-    style: str | LidStyle = "paper",
     longest: int | None = None,
-    calibration: LidCalibration | CrossCalibration | None = None,
     as_rows: bool = True,
 ) -> LongitudinalCurve:
     """Compute the joint disclosure of each speaker's first k trials, under every rule.
 
-    Calibration, temperatures and rank model are fitted on development trials, or on other folds of
-    speakers. K is `longest`, or the median number of trials (at most 100). Speakers with fewer
-    trials are left out. Trials are in row order, or in `settled_order`.
+    Temperatures and rank model are fitted where the calibration was: on development trials, or on
+    other folds of speakers. K is `longest`, or the median number of trials (at most 100). Speakers
+    with fewer trials are left out. Trials are in row order, or in `settled_order`.
 
     Example:
-        >>> random, target = np.random.default_rng(0), np.repeat(np.arange(20), 8)
-        >>> scores = random.normal(size=(160, 20)) + 1.5 * (target[:, None] == np.arange(20))
-        >>> longitudinal(ScoreMatrix(scores, target)).mean_bits("sum")[[0, -1]].round(1)
+        >>> from monitor.lab.evaluation.calibration import STYLES, RowScores, cross_calibrate
+        >>> target = np.repeat(np.arange(20), 8)
+        >>> noise = np.random.default_rng(0).normal(size=(160, 20))
+        >>> matrix = ScoreMatrix(noise + 1.5 * np.eye(20)[target], target)
+        >>> crossed = cross_calibrate(RowScores(matrix, 5), STYLES["paper"])
+        >>> longitudinal(matrix, crossed).mean_bits("sum")[[0, -1]].round(1)
         array([1.4, 4.3])
     """
     sums = SpeakerSums.from_matrix(matrix, longest, as_rows)
     bits: dict[str, FloatArray] = {}
     temperings: list[Tempering] = []
     note = ""
-    if dev is not None:
-        if not isinstance(calibration, LidCalibration):
-            calibration = calibrate(dev, style)
+    if isinstance(calibration, LidCalibration):
+        assert dev is not None
         dev_sums = SpeakerSums.from_matrix(dev, None, as_rows)
         weight = calibration.row_weight(dev.population)
         temperings.append(dev_sums.temper(weight, np.ones(len(dev_sums.tested), dtype=bool)))
         weight = calibration.row_weight(matrix.population)
         bits = sums.bits(weight, temperings[0], np.ones(len(sums.tested), dtype=bool))
     else:
-        if not isinstance(calibration, CrossCalibration):
-            calibration = cross_calibrate(matrix, style)
         fold = calibration.fold[sums.rows[:, 0]]
         for index, fold_calibration in enumerate(calibration.calibrations):
             inside = fold == index
@@ -525,8 +507,7 @@ def _compute(context: EvaluationContext) -> FamilyResult:
         note = "No speaker has a second trial: disclosure by several trials is omitted."
         return FamilyResult((), (note,))
     try:
-        calibration = local.calibrations[STYLE]
-        joint = longitudinal(matrix, context.dev, STYLE, calibration=calibration, as_rows=False)
+        joint = longitudinal(matrix, local.calibrations[STYLE], context.dev, as_rows=False)
     except UsageError as error:
         return FamilyResult((), (f"Disclosure by several trials is omitted: {error}.",))
     x, bits = joint.trials.astype(np.float64), joint.mean_bits(RULE)

@@ -20,7 +20,6 @@ from monitor.arrays import real_numbers
 from monitor.errors import UsageError
 from monitor.lab.evaluation.family import (
     EvaluationContext,
-    Extremes,
     Family,
     FamilyResult,
     FigureEntry,
@@ -213,10 +212,6 @@ def _resampled(
         hits = np.append(0.0, np.cumsum(weight[owner]))
         alarms = np.append(0.0, np.cumsum(weight[tail.speaker] * tail.counts))
         total = float(weight @ scores.non_mated_counts)
-        if not min(total, hits[-1]) > 0:
-            raise UsageError(
-                "a resample has no trials: give each row of weights at least one speaker"
-            )
         allowed = np.minimum(np.floor(np.multiply(rates, total) + _ROUNDING), total - 1)
         index = np.searchsorted(alarms[1:], allowed, side="right")
         if index.max() == tail.values.size:
@@ -237,8 +232,6 @@ def half_trials(
     exceeds it are drawn from their exact distributions.
     """
     half, half_mated = tail.total // 2, mated.size // 2
-    if half < 1 or half_mated < 1:
-        raise UsageError("too few scores to halve: give at least two of each kind")
     generator = np.random.default_rng(seed)
     allowed = allowed_alarms(fpr, half)
     # Of `half` uniform places the threshold is the (allowed + 1)-th, the earlier ones are uniform.
@@ -451,11 +444,4 @@ FAMILY = Family(
     compute=_compute,
     main=("membership.tpr_at_1e-3", "membership.epsilon_lower_nats_at_1e-3"),
     meaning=_meaning,
-    extremes=Extremes(
-        monotone=("",),
-        at_ceiling=("tpr", "epsilon_lower_nats", "half_trials_tpr"),
-        at_floor=("tpr", "epsilon_lower"),
-        flat_at_floor=("tpr", "epsilon", "half_trials"),
-        compute=partial(figures, rates=(0.01, 0.1, 0.5)),
-    ),
 )

@@ -12,20 +12,17 @@ five losses, figure 6 the means of single speakers.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from functools import partial
 from math import perm
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from monitor.errors import UsageError
 from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.curves import POINTS, Drawing, Line, Systems
 from monitor.lab.evaluation.family import (
     EvaluationContext,
-    Extremes,
     Family,
     FamilyResult,
     FigureEntry,
@@ -136,8 +133,6 @@ def null_band(
         >>> round(band.chance, 3), band.dealt
         (0.037, 'all 27 ways to draw a template for each speaker')
     """
-    if permutations < 1:
-        raise UsageError("a null band needs at least one permutation")
     limit = max(_FEWEST, _RANKS // matrix.trials)
     generator = np.random.default_rng(seed)
     places, who, complete, dealt = _deal(matrix, min(permutations, limit), limit, generator)
@@ -396,14 +391,6 @@ def figures(
     )  # fmt: skip
 
 
-def loss_figures(losses: Sequence[LossFit], ties: str = "spread") -> Iterator[Figure]:
-    """Measure the misfit of the rank model by each loss: SRD's Table II."""
-    for loss in losses:
-        name, note = loss.loss.lower(), _describe_fit(loss)
-        yield FAMILY.figure(f"kl_{name}_bits", loss.kl_bits, note=note, ties=ties)
-        yield FAMILY.figure(f"rank1_match_{name}_bits", loss.rank1_match_bits, note=note, ties=ties)
-
-
 def has_repeats(matrix: ScoreMatrix) -> bool:
     """Return whether any speaker has a second trial: one trial alone has no mean."""
     return bool(np.bincount(matrix.owner).max() > 1)
@@ -571,8 +558,13 @@ def _compute(context: EvaluationContext) -> FamilyResult:
     by_speaker = mean_bits_by_speaker(matrix, ties)
     draws = settings.replicates if len(matrix.tested) > 1 else 0
     entries = figures(matrix, context.weights, ties, draws, settings.seed, ranked, by_speaker)
+    misfits = (
+        FAMILY.figure(f"{name}_{fit.loss.lower()}_bits", bits, note=_describe_fit(fit), ties=ties)
+        for fit in losses
+        for name, bits in (("kl", fit.kl_bits), ("rank1_match", fit.rank1_match_bits))
+    )
     return FamilyResult(
-        (*entries, *loss_figures(losses, ties)),
+        (*entries, *misfits),
         conclusions=() if has_repeats(matrix) else (_three_means({f.key: f for f in entries}),),
         curves={
             "ranks": binned_ranks(ranked.histogram),
@@ -677,13 +669,4 @@ FAMILY = Family(
     ),
     meaning=meaning,
     no_evidence=no_evidence,
-    extremes=Extremes(
-        monotone=("",),
-        rowwise=("",),
-        at_ceiling=("idr", "mean_bits", "maxd_bits", "rank1_bits"),
-        at_floor=("mean_bits_model", "idr"),
-        flat_at_floor=("mean_bits_model", "idr"),
-        rounding=1e-6,
-        compute=partial(figures, permutations=0),
-    ),
 )  # fmt: skip

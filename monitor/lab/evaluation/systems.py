@@ -122,23 +122,16 @@ class Row(OneLine):
 
 @dataclass(frozen=True, repr=False)
 class Comparison(OneLine):
-    """A table of several systems; the first is the one that others are compared with.
-
-    Attributes:
-        reports: of the systems.
-        paired: whether a system was tested on the same speakers as the first, and resampled with
-            it.
-        confidence: of the limits of each difference. Those of one row hold together in 95 % of
-            cases (Bonferroni over the systems); rows are not corrected for each other.
-        rows: in the order of the reports.
-        notes: how to read it, one sentence each.
-    """
+    """A table of several systems; the first is the one that others are compared with."""
 
     reports: tuple[Report, ...]
+    # whether a system was tested on the same speakers as the first, and resampled with it
     paired: tuple[bool, ...]
+    # of the limits of each difference. Those of one row hold together in 95 % of cases (Bonferroni
+    # over the systems); rows are not corrected for each other.
     confidence: float
-    rows: tuple[Row, ...]
-    notes: tuple[str, ...]
+    rows: tuple[Row, ...]  # in the order of the reports
+    notes: tuple[str, ...]  # how to read it, one sentence each
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -141,22 +141,15 @@ class ValidationStatement:
 
 @dataclass(frozen=True, repr=False)
 class ValidationPart(OneLine):
-    """The measures of some comparisons.
+    """The measures of some comparisons."""
 
-    Attributes:
-        name: of the group or condition; empty for all.
-        speakers: people with same-speaker comparisons.
-        same, different: how many comparisons of one speaker, and of two.
-        pairs: pairs of people behind the latter.
-        figures: by name of `MEASURES`.
-    """
-
-    name: str
-    speakers: int
+    name: str  # of the group or condition; empty for all
+    speakers: int  # people with same-speaker comparisons
+    # same, different: how many comparisons of one speaker, and of two
     same: int
     different: int
-    pairs: int
-    figures: Mapping[str, Figure]
+    pairs: int  # pairs of people behind the latter
+    figures: Mapping[str, Figure]  # by name of `MEASURES`
 
     def __getitem__(self, name: str) -> float | None:
         return self.figures[name].value

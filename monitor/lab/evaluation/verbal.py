@@ -31,18 +31,13 @@ _SLACK_BITS = 1e-9  # rounding of a logarithm: 1000 is exactly 1000
 
 
 class VerbalRow(NamedTuple):
-    """A degree of support, and the comparisons that have it.
+    """A degree of support, and the comparisons that have it."""
 
-    Attributes:
-        degree: place in `TERMS`; below 0 for different speakers.
-        same, different: share of same-speaker and of different-speaker comparisons.
-        within: whether calibration supports ratios of this degree at all.
-    """
-
-    degree: int
+    degree: int  # place in `TERMS`; below 0 for different speakers
+    # same, different: share of same-speaker and of different-speaker comparisons
     same: float
     different: float
-    within: bool
+    within: bool  # whether calibration supports ratios of this degree at all
 
 
 def degrees_of_support(
@@ -92,10 +87,8 @@ def verbal_rows(
 ) -> list[VerbalRow]:
     """Count comparisons by degree of support, the strongest for one speaker first.
 
-    Args:
-        same_bits: log2 likelihood ratios of same-speaker comparisons, shape (n,).
-        different_bits: those of different-speaker comparisons, shape (m,).
-        bounds_bits: as of `degrees_of_support`.
+    Log2 likelihood ratios are of same-speaker comparisons, shape (n,), and of different-speaker
+    comparisons, shape (m,).
     """
     lowest, highest = degrees_of_support(bounds_bits, bounds_bits).tolist()
     same = degrees_of_support(same_bits, bounds_bits)

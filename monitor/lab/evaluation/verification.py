@@ -20,7 +20,6 @@ from monitor.lab.evaluation.counts import ScoreCounts, cost_bits
 from monitor.lab.evaluation.curves import POINTS, Drawing, Line, Systems
 from monitor.lab.evaluation.family import (
     EvaluationContext,
-    Extremes,
     Family,
     FamilyResult,
     FigureEntry,
@@ -310,13 +309,5 @@ FAMILY = Family(
         Drawing("det", "Misses against false alarms",
                 "Detection error trade-off; the equal error rate is where a curve meets the "
                 "diagonal. The dotted line is guessing.", _paint_det),
-    ),
-    extremes=Extremes(
-        monotone=("eer", "min_cllr"),
-        at_floor=("eer", "min_cllr"),
-        flat_at_floor=("eer", "min_cllr"),
-        scaled=("cllr",),
-        near=("eer_nearest",),
-        compute=figures,
     ),
 )  # fmt: skip

@@ -109,22 +109,17 @@ def _index(word: str, label: str, file: str) -> int:
 
 @dataclass(frozen=True)
 class VoicePrivacyEntry:
-    """A list of trials in one scenario: ``libri_dev``, ``f``, ``aa``.
+    """A list of trials in one scenario: ``libri_dev``, ``f``, ``aa``."""
 
-    Attributes:
-        dataset, part, scenario, anonymiser: what it is chosen by; `part` is empty where there is
-            but one list, `anonymiser` (the suffix of the folders) where trials are original.
-        enrolment, trials: folders of embeddings.
-        listed: the list of trials; None where it is missing.
-    """
-
+    # what it is chosen by
     dataset: str
-    part: str
+    part: str  # empty where there is but one list
     scenario: str
-    anonymiser: str
+    anonymiser: str  # suffix of the folders; empty where trials are original
+    # enrolment, trials: folders of embeddings
     enrolment: Path
     trials: Path
-    listed: Path | None
+    listed: Path | None  # the list of trials; None where it is missing
 
     @property
     def words(self) -> tuple[str, ...]:

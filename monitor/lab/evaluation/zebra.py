@@ -23,7 +23,6 @@ from monitor.lab.evaluation.counts import ScoreCounts
 from monitor.lab.evaluation.curves import Drawing, Line, Systems
 from monitor.lab.evaluation.family import (
     EvaluationContext,
-    Extremes,
     Family,
     FamilyResult,
     FigureEntry,
@@ -41,17 +40,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EceProfile:
-    """Empirical cross-entropy over prior beliefs: ZEBRA's figure 3.
+    """Empirical cross-entropy over prior beliefs: ZEBRA's figure 3."""
 
-    Attributes:
-        prior_log_odds: shape (P,), nats.
-        default: shape (P,), bits: entropy of the prior itself, what perfect privacy leaves.
-        calibrated: shape (P,), bits left to someone who calibrated the scores ideally. D_ECE is
-            the mean over all priors of the space between the two.
-    """
-
-    prior_log_odds: FloatArray
+    prior_log_odds: FloatArray  # shape (P,), nats
+    # shape (P,), bits: entropy of the prior itself, what perfect privacy leaves
     default: FloatArray
+    # shape (P,), bits left to someone who calibrated the scores ideally. D_ECE is the mean over all
+    # priors of the space between the two.
     calibrated: FloatArray
 
 
@@ -132,8 +127,6 @@ def log10_l(mated: ArrayLike, non_mated: ArrayLike) -> float:
 
 def log10_l_limits(mated: int, non_mated: int) -> tuple[float, float]:
     """Compute log10 l of uninformative and of perfectly separated scores, of these numbers."""
-    if mated < 1 or non_mated < 1:
-        raise UsageError("give at least one mated and one non-mated score")
     mated_gain, others = np.log10([(mated + 1) / mated, (non_mated + 1) / non_mated])
     ceiling = max(np.log10(non_mated) + mated_gain, np.log10(mated) + others)
     return float(abs(mated_gain - others)), float(ceiling)
@@ -264,12 +257,5 @@ FAMILY = Family(
                 "Empirical cross-entropy after ideal calibration of the scores. ZEBRA's expected "
                 "disclosure is the area between this curve and no evidence, averaged over all "
                 "beliefs.", _paint_ece),
-    ),
-    extremes=Extremes(
-        monotone=("",),
-        at_ceiling=("d_ece", "log10_l"),
-        at_floor=("d_ece",),
-        flat_at_floor=("d_ece", "log10_l"),
-        compute=figures,
     ),
 )  # fmt: skip

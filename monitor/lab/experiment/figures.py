@@ -48,11 +48,7 @@ class FigureSpec:
 
 
 def save_figures(figures: Iterable[FigureSpec], folder: Path) -> list[Picture]:
-    """Write each as SVG, PNG and CSV; return the pictures for a page.
-
-    Raises:
-        StoreError: if the folder cannot be written.
-    """
+    """Write each as SVG, PNG and CSV; return the pictures for a page."""
     pictures = []
     for figure in figures:
         table = render_csv(Table.from_numbers(figure.head, figure.rows))

@@ -63,15 +63,14 @@ class Surface:
         """Return whether MeanD is so close to log2 N that longer speech cannot raise it."""
         return self.bits(test, template) >= NEAR * self.ceiling
 
-    def discloses(self, test: float, template: float) -> bool:
-        """Return whether ranks differ from those of no evidence."""
-        chance = self.cells[test, template]["figures"].get("srd.null_chance", {}).get("value")
-        return chance is not None and chance <= 0.05
-
     def telling(self, places: Sequence[Place]) -> list[Place]:
         """Return the last consecutive cells with evidence; isolated earlier ones may be chance."""
-        last_cells = takewhile(lambda cell: self.discloses(*cell), reversed(places))
-        return list(last_cells)[::-1]
+
+        def discloses(lengths: Place) -> bool:
+            chance = self.cells[lengths]["figures"].get("srd.null_chance", {}).get("value")
+            return chance is not None and chance <= 0.05
+
+        return list(takewhile(discloses, reversed(places)))[::-1]
 
     def contrast(
         self, terms: Mapping[Place, float], among: int = 1, log: bool = False

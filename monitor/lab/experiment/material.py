@@ -16,7 +16,7 @@ import numpy as np
 from monitor.corpus import Corpus, Recording
 from monitor.errors import CorpusError, SourceError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, defaults
-from monitor.files import make_folder, not_written
+from monitor.files import make_folder, writing
 from monitor.jobs import Jobs
 from monitor.kinds import FeatureSpec
 from monitor.lab.evaluation.comparisons import ScoreMatrix
@@ -102,20 +102,13 @@ Fills: TypeAlias = Callable[[str, float, float], Filled]
 
 @dataclass(frozen=True)
 class Panel:
-    """Speakers of several cells, the same in each.
+    """Speakers of several cells, the same in each."""
 
-    Attributes:
-        purpose: ``"tables"`` for one cell, or ``"sweep"`` for all pairs of lengths.
-        session: ``"cross"`` or ``"same"``.
-        speakers: the N speakers with a template.
-        tested: those of them with tests.
-        lengths, template_lengths: T and D, speech seconds.
-    """
-
-    purpose: str
-    session: str
-    speakers: tuple[str, ...]
-    tested: tuple[str, ...]
+    purpose: str  # ``"tables"`` for one cell, or ``"sweep"`` for all pairs of lengths
+    session: str  # ``"cross"`` or ``"same"``
+    speakers: tuple[str, ...]  # the N speakers with a template
+    tested: tuple[str, ...]  # those of them with tests
+    # lengths, template_lengths: T and D, speech seconds
     lengths: tuple[float, ...]
     template_lengths: tuple[float, ...]
 
@@ -496,7 +489,8 @@ def read_speech(
     if not all(ready):
         requests = orders(corpus, path, folder)
         options = ExtractionOptions(tuple(settings.features or defaults(setup=setup)), setup=setup)
-        make_private(folder.parent)
+        with writing(folder.parent):
+            make_folder(folder.parent)
         by_source = {recording.path: recording for recording in recordings}
         orders_done = []
         with closing(keep(requests, options, jobs)) as results:
@@ -518,18 +512,6 @@ def read_speech(
     if not speech.specs:
         raise UsageError("no feature of these frames can be compared")
     return speech
-
-
-def make_private(folder: Path) -> None:
-    """Create a folder that only its owner can read, unless it exists.
-
-    Raises:
-        StoreError: if it cannot be created.
-    """
-    try:
-        make_folder(folder)
-    except OSError as error:
-        raise not_written(folder, error) from error
 
 
 def _check_features(recordings: Sequence[Recording], features: Sequence[str]) -> None:

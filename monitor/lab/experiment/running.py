@@ -10,7 +10,7 @@ from pathlib import Path
 from monitor.corpus import find
 from monitor.errors import UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
-from monitor.files import list_open_files, write_text
+from monitor.files import list_open_files, make_folder, write_text, writing
 from monitor.lab.experiment.cells import MeasuredCell, make_cells, make_orders
 from monitor.lab.experiment.figures import (
     FigureSpec,
@@ -27,7 +27,6 @@ from monitor.lab.experiment.material import (
     Material,
     Panel,
     choose_panels,
-    make_private,
     read_scores,
     read_speech,
 )
@@ -81,12 +80,9 @@ def run_experiment(
     jobs: int = 1,
     progress: Callable[[MeasuredCell], object] = lambda _: None,
 ) -> Experiment:
-    """Measure all cells of the panels, and write all files; arguments as in `experiment`.
-
-    Raises:
-        StoreError: if the folder cannot be written.
-    """
-    make_private(folder)
+    """Measure all cells and write all files; arguments and errors as in `experiment`."""
+    with writing(folder):
+        make_folder(folder)
     cache = ResultCache(folder / "cache", fresh=fresh)
     orders = make_orders(panels, material, settings)
     cells = make_cells(orders, material, settings, cache, jobs, progress)

@@ -192,26 +192,17 @@ class Heading:
 
 @dataclass(frozen=True)
 class Table:
-    """A table.
-
-    Attributes:
-        columns: headings of the columns.
-        rows: one cell per column in each row.
-        title: title above the table; may be empty.
-        notes: sentences below the table.
-        names: number of columns that name the row.
-        marks: marks of cells by row and column, from 0: ``*`` for a significant difference, ``°``
-            for the value nearest to no evidence.
-        wide: whether the table is folded on paper and small screens.
-    """
+    """A table."""
 
     columns: Sequence[Heading]
-    rows: Sequence[Sequence[Cell]]
-    title: str = ""
-    notes: Sequence[str] = ()
-    names: int = 1
+    rows: Sequence[Sequence[Cell]]  # one cell per column in each row
+    title: str = ""  # above the table; may be empty
+    notes: Sequence[str] = ()  # sentences below the table
+    names: int = 1  # number of columns that name the row
+    # marks of cells by row and column, from 0: ``*`` for a significant difference, ``°`` for the
+    # value nearest to no evidence
     marks: Mapping[tuple[int, int], str] = field(default_factory=dict)
-    wide: bool = False
+    wide: bool = False  # whether the table is folded on paper and small screens
 
     @classmethod
     def from_numbers(
@@ -315,20 +306,12 @@ Block: TypeAlias = Table | Paragraphs | Bullets | Definitions | Picture | Sectio
 
 @dataclass(frozen=True)
 class Document:
-    """A report.
-
-    Attributes:
-        title: title of the report.
-        facts: lines on its subject.
-        sections: sections in order; those without blocks are skipped.
-        warnings: warnings at the top.
-        foot: sentences at the end.
-        headline: the finding, one sentence.
-    """
+    """A report."""
 
     title: str
-    facts: Sequence[str]
+    facts: Sequence[str]  # lines on its subject
+    # sections in order; those without blocks are skipped
     sections: Sequence[Section | Picture | Columns | Tiles]
-    warnings: Sequence[str] = ()
-    foot: str = ""
-    headline: str = ""
+    warnings: Sequence[str] = ()  # warnings at the top
+    foot: str = ""  # sentences at the end
+    headline: str = ""  # the finding, one sentence

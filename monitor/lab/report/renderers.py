@@ -77,11 +77,7 @@ def get_figure_paths(path: Path) -> tuple[Path, Path]:
 def save_with_figures(page: str, csv: str, plain: object, path: Path) -> tuple[Path, Path]:
     """Write a document, with a CSV and a JSON file of the same name beside it, mode 0600.
 
-    Returns:
-        the paths of the CSV and JSON files.
-
-    Raises:
-        StoreError: if a file cannot be written.
+    Return the paths of CSV and JSON.
     """
     paths = get_figure_paths(path)
     as_json = json.dumps(plain, allow_nan=False, indent=1) + "\n"

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from monitor.lab.evaluation import linkage
 from monitor.lab.evaluation.comparisons import Comparisons, ScoreMatrix
+from monitor.lab.evaluation.counts import ScoreCounts
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings, add_limits
 from monitor.lab.evaluation.resampling import Sample, leaving_out, resamples
@@ -30,6 +32,12 @@ def matrices(draw, largest: int = 8) -> ScoreMatrix:
         scores = generator.integers(0, levels, (trials, speakers)).astype(float)
     scores[np.arange(trials), target] += strength
     return ScoreMatrix(scores, target)
+
+
+def linkage_figures(matrix: ScoreMatrix, weights: FloatArray | None = None) -> tuple[Figure, ...]:
+    """D_sys, pi_link among 2, 10 (from N = 11) and all speakers, and pi_sing."""
+    ranked = *linkage.link_figures(matrix, weights), linkage.sing_figure(matrix, weights)
+    return linkage.d_sys_figure(matrix, weights, ScoreCounts.from_scores(matrix)), *ranked
 
 
 def perfect(speakers: int = 10, tests: int = 5) -> ScoreMatrix:

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from monitor.errors import UsageError
-from monitor.lab.evaluation import anonymity, linkage
+from monitor.lab.evaluation import anonymity
 from monitor.lab.evaluation.anonymity import (
     chance_mean_ranks,
     expected_ranks,
@@ -20,6 +20,7 @@ from tests.lab.evaluation.matrices import (
     chance,
     constant,
     ends,
+    linkage_figures,
     pools,
     separated,
     with_limits,
@@ -29,7 +30,7 @@ REGIMES = ["plain", "mid", "weak", "random", "tied"]
 
 
 def linked(matrix):
-    return by_key(linkage.figures(matrix))
+    return by_key(linkage_figures(matrix))
 
 
 def ranked(matrix, weights=None):
@@ -115,7 +116,7 @@ def test_speakers_with_one_trial_are_left_out_of_pi_sing():
     assert figure.note.startswith("needs two speakers with two trials")
     perfect = separated(10, 3)
     uneven = ScoreMatrix(perfect.scores[2:26], perfect.target[2:26])  # 1, 3, 3 ... and 2 trials
-    figure = with_limits(linkage.figures, uneven)["linkage.pi_sing"]
+    figure = with_limits(linkage_figures, uneven)["linkage.pi_sing"]
     assert figure.value == 1.0
     assert "among 8 speakers, 3 folds" in figure.note
     assert ends(figure) == pytest.approx((0.025 ** (1 / 9), 1.0))  # nine speakers, not 24 trials

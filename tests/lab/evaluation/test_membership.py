@@ -163,11 +163,6 @@ def test_refusals():
         operating_point(np.ones(0), np.ones(2), 0.1)
     with pytest.raises(UsageError, match="different speakers"):
         operating_point(np.ones(1), np.array([0.1, np.nan]), 0.1)
-    with pytest.raises(UsageError, match="too few scores to halve"):
-        half_trials(np.ones(1), _tail_of(np.ones(5), 0.1), 0.1)
-    matrix = ScoreMatrix(np.eye(3), np.arange(3))
-    with pytest.raises(UsageError, match="has no trials"):
-        figures(matrix, np.zeros((1, 3)))
 
 
 def test_golden_accounts(golden):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from monitor.errors import StoreError, UsageError
-from monitor.lab.evaluation import lid, linkage, srd, verification, zebra
+from monitor.lab.evaluation import lid, srd, verification, zebra
 from monitor.lab.evaluation.comparisons import Comparisons, ScoreMatrix
 from monitor.lab.evaluation.document import Evaluation, pairs_csv, save_page
 from monitor.lab.evaluation.report import choose_figures, entries, main_figures, meaning
@@ -22,7 +22,7 @@ from monitor.lab.evaluation.systems import all_pairs, by_group, compare
 from monitor.lab.report.model import Columns, Picture, Section, format_limits
 from monitor.lab.report.renderers import escape_latex, figure_json, render_html
 from tests.lab.evaluation.made import EVIL, report
-from tests.lab.evaluation.matrices import constant, leading, perfect, report_of
+from tests.lab.evaluation.matrices import constant, leading, linkage_figures, perfect, report_of
 from tests.lab.reading import read_alone
 
 
@@ -39,7 +39,7 @@ def test_it_says_what_the_families_say(golden, mid):
         *lid.figures(matrix, weights, dev),
         *zebra.figures(matrix, weights),
         *verification.figures(matrix, weights),
-        *linkage.figures(matrix, weights),
+        *linkage_figures(matrix, weights),
     ):
         found = mid[figure.key]
         assert found.value == figure.value, figure.key

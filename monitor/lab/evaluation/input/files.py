@@ -125,19 +125,14 @@ _DECIMAL_COMMA = re.compile(r"(?<![^\s;])-?\d+,\d+(?![^\s;])", re.ASCII)
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a text, with or without a header.
-
-    Attributes:
-        first, number: first line that is not blank, and its number.
-        separator: of columns: a tab, a comma, or None for blanks.
-        head: columns of the first line.
-    """
+    """Rows of a text, with or without a header."""
 
     path: Path
+    # first, number: first line that is not blank, and its number
     first: str
     number: int
-    separator: str | None
-    head: list[str]
+    separator: str | None  # of columns: a tab, a comma, or None for blanks
+    head: list[str]  # columns of the first line
 
     @classmethod
     def from_file(cls, path: Path, *, blanks: bool = False) -> Rows:

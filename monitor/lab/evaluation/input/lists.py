@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import count
 
 import numpy as np
@@ -190,24 +190,15 @@ def _names_up_to(label: str, numbers: IntArray) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Labels:
-    """Contents of a file of labels, and its name in messages.
-
-    Attributes:
-        columns: column of each trial's speaker, from 0, shape (T,), or
-        names: name of each trial's speaker.
-        trials: names of the trials; may be empty.
-        listed: all trials in a trial list.
-        pairs: a trial list with nontarget pairs; only its pairs count.
-        several: description of a trial that is a target of two models.
-    """
+    """Contents of a file of labels, and its name in messages."""
 
     label: str
-    columns: IntArray | None = None
-    names: tuple[str, ...] = ()
-    trials: tuple[str, ...] = ()
-    listed: frozenset[str] = field(default=frozenset())
-    pairs: Pairs | None = None
-    several: str = ""
+    columns: IntArray | None = None  # column of each trial's speaker, from 0, shape (T,)
+    names: tuple[str, ...] = ()  # or the speaker's name
+    trials: tuple[str, ...] = ()  # names of the trials; may be empty
+    listed: frozenset[str] = frozenset()  # all trials in a trial list
+    pairs: Pairs | None = None  # a trial list with nontarget pairs; only its pairs count
+    several: str = ""  # description of a trial that is a target of two models
 
     def by_trial(self) -> Mapping[str, str]:
         """Speaker by trial."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
-from monitor.files import atomic_write, not_written
+from monitor.files import atomic_write, writing
 from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.input.files import arrays_at
 from monitor.lab.evaluation.input.groups import Attribute
@@ -88,11 +88,8 @@ def write_score_file(
     }  # fmt: skip
     if groups is not None:
         header["groups"] = {"name": groups.name, "of": dict(groups.of)}
-    try:
-        with atomic_write(path) as file:
-            np.savez(file, header=np.array(json.dumps(header)), **arrays)  # type: ignore[arg-type]
-    except OSError as error:
-        raise not_written(path, error) from None
+    with writing(path), atomic_write(path) as file:
+        np.savez(file, header=np.array(json.dumps(header)), **arrays)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, repr=False)
