@@ -216,7 +216,7 @@ def played(populations: Mapping[str, Population], stream: Stream) -> list[Figure
     others = Monitor(
         population.without(stream.speaker), step_seconds=STEP_SECONDS, settings=settings
     )
-    place, reader = own.attacker.names.index(stream.speaker), own.create_block_reader()
+    place, reader = own.attacker.names.index(stream.speaker), own.core.intake.create_block_reader()
     readings, without = list[Reading](), list[Reading]()
     step = round(STEP_SECONDS * RATE)
     for begin in range(0, len(stream.sound), step):

@@ -1,4 +1,4 @@
-"""Alert rules of a run, applied to each person separately."""
+"""Alert rules of a run, and what its log, sinks and actions receive."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from monitor.alerts.budgets import Budget
+from monitor.alerts.crossings import Crossings
 from monitor.events.reading import Reading
 from monitor.events.run import Alert, LevelReached, RunEnd, RunStart
-from monitor.protocols import ExplainedRule
+from monitor.protocols import AlertAction, ExplainedRule, Sink
 from monitor.safe_text import find_name, printable
+from monitor.sinks.jsonl import JsonLines
+from monitor.stream.records import RunTotals
 from monitor.stream.stream import Event
 
 if TYPE_CHECKING:
@@ -82,3 +85,54 @@ class AskedRules:
             for rule in rules
             if (line := rule.inconclusive_reason)
         ]
+
+
+class EventOutput:
+    """Writes events, and the alerts and crossings that they trigger, to all receivers of a run.
+
+    Args:
+        rules: alert rules of the run.
+        crossings: finder of reached levels; None without an anonymiser.
+        labels: names of the recordings.
+        totals: counts of the run.
+        log: JSON lines; None without a log.
+        sinks, actions: further receivers; both lists may grow.
+    """
+
+    def __init__(
+        self,
+        rules: AskedRules,
+        crossings: Crossings | None,
+        labels: Sequence[str],
+        totals: RunTotals,
+        log: JsonLines | None,
+        sinks: Sequence[Sink],
+        actions: Sequence[AlertAction],
+    ) -> None:
+        self._rules, self._crossings, self._labels = rules, crossings, labels
+        self._totals, self._log, self._sinks, self._actions = totals, log, sinks, actions
+
+    def give(self, event: RunEvent, recording: int = 0) -> Iterator[RunEvent]:
+        """Write an event of this recording and what it triggers; yield each."""
+        label = self._labels[recording] if recording < len(self._labels) else ""
+        alerts = [replace(alert, recording=label) for alert in self._rules.ask(event)]
+        crossings = [] if self._crossings is None else self._crossings.update(event)
+        yield from self._write(event, *alerts, *crossings)
+
+    def give_spent_budgets(self, standing: Reading) -> Iterator[RunEvent]:
+        """Write and yield the alerts of budgets that earlier sessions have spent."""
+        for alert in self._rules.begin(standing):
+            yield from self._write(replace(alert, recording=self._labels[0]))
+
+    def show(self, event: RunEvent) -> None:
+        """Write an event to sinks and actions alone."""
+        for receiver in (*self._sinks, *self._actions):
+            receiver.write(event)
+
+    def _write(self, *events: RunEvent) -> Iterator[RunEvent]:
+        for event in events:
+            self._totals.count(event)
+            if self._log is not None:
+                self._log.write(event)
+            self.show(event)
+            yield event

@@ -346,6 +346,6 @@ def prefetch_features(
         setup=monitor.front_end.setup,
         channel=monitor.settings.channel,
         levels=monitor.on_change != "ignore",
-        skip=monitor.skipped_ticks,
+        skip=monitor.core.skipped_ticks,
         placed=placed,
     )

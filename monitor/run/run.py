@@ -24,9 +24,8 @@ from monitor.protocols import (
     Provenance,
     Sink,
     Source,
-    Stateful,
 )
-from monitor.run.asking import AskedRules, RunEvent
+from monitor.run.asking import AskedRules, EventOutput, RunEvent
 from monitor.run.hearing import Hearing, MonitorFactory, Name, open_any
 from monitor.run.parts import LedgerFile, LogFile, ProtectedSide, Protection, fit_rules
 from monitor.run.saving import Saves, compose_configuration
@@ -229,6 +228,10 @@ class Run(Managed):
         )  # fmt: skip
         self.notices += notices
         self._asked = AskedRules(self.rules, self._split, self._settings.alert_labels)
+        self._output = EventOutput(
+            self._asked, self._crossings, self._labels,
+            self.totals, self._log, self.sinks, self.actions,
+        )  # fmt: skip
         if self._split is not None:  # after the rules have checked that a person is watched
             start = self._split.complete_start(start)
         if self._ledger_file is not None:
@@ -254,16 +257,14 @@ class Run(Managed):
             run = self.monitor, self.source, parts, start, self.rules, self._protect
             return compose_configuration(*run, has_ledger=self._session is not None)
 
-        clock = self._settings.clock
-        self._saves = Saves(log, self._log_file, self.source, configure, clock)
-        if self._goes_on:
-            self._saves.load(self._heard.listener, self.totals, self._stateful)
-
-    @property
-    def _stateful(self) -> list[Stateful]:
         anonymiser = None if self._side is None else self._side.anonymiser
-        components = (self._session, anonymiser, self._crossings)
-        return [*self.rules, *(component for component in components if component is not None)]
+        others = (self._session, anonymiser, self._crossings)
+        stateful = [*self.rules, *(component for component in others if component is not None)]
+        state = self._heard.listener, self.totals, stateful
+        clock = self._settings.clock
+        self._saves = Saves(log, self._log_file, self.source, configure, clock, state)
+        if self._goes_on:
+            self._saves.load()
 
     @property
     def attackers(self) -> Mapping[str, Monitor] | None:
@@ -286,11 +287,6 @@ class Run(Managed):
     def resumable(self) -> bool:
         """True if this run could be resumed after an interruption now."""
         return self._saves is not None and self._saves.can_resume
-
-    @property
-    def incomplete(self) -> bool:
-        """True if audio was lost, or the ledger lacks part of the run."""
-        return self.totals.gaps > 0 or (self._session is not None and self._session.incomplete)
 
     @property
     def shortfalls(self) -> list[str]:
@@ -340,12 +336,12 @@ class Run(Managed):
         log_notices(self.notices)
         ended_by: str | None = None
         if self._goes_on:
-            # people see where they are; the log has it already
-            for sink in (*self.sinks, *self.actions):
-                sink.write(self.start)
+            self._output.show(self.start)  # people see where they are; the log has it already
         else:
-            yield from self._give(self.start)
-            ended_by = yield from self._give_until(self._alert_spent_budgets())
+            yield from self._output.give(self.start)
+            if self._session is not None and self._session.carried.totals is not None:
+                alerts = self._output.give_spent_budgets(self.monitor.standing())
+                ended_by = yield from self._give_until(alerts)
         if ended_by is None:
             ended_by = yield from self._process_stream()
         yield from self._end(ended_by)
@@ -366,39 +362,13 @@ class Run(Managed):
         for event in self._heard.listen(self._settings.jobs, self._stack):
             if isinstance(event, NoticeEvent):
                 self._note(event.notice)
-            events = self._give(event, self.monitor.recordings.number)
+            events = self._output.give(event, self.monitor.recordings.number)
             ended_by = yield from self._give_until(events)
             if ended_by is not None or self._stopped:
                 break
             if self._saves is not None and isinstance(event, Reading):
-                self._saves.save_after_reading(self._heard.listener, self.totals, self._stateful)
+                self._saves.save_after_reading()
         return ended_by
-
-    def _alert_spent_budgets(self) -> Iterator[Alert]:
-        if self._session is None or self._session.carried.totals is None:
-            return
-        for alert in self._asked.begin(self.monitor.standing()):
-            placed_there = replace(alert, recording=self._labels[0])
-            self._write(placed_there)
-            yield placed_there
-
-    def _give(self, event: RunEvent, recording: int = 0) -> Iterator[RunEvent]:
-        """Give an event, and the alerts that it gives rise to, each written to all."""
-        label_of_recording = self._labels[recording] if recording < len(self._labels) else ""
-        alerts = [replace(a, recording=label_of_recording) for a in self._asked.ask(event)]
-        happened: list[RunEvent] = [event, *alerts]
-        if self._crossings is not None:
-            happened += self._crossings.update(event)
-        for written in happened:
-            self._write(written)
-            yield written
-
-    def _write(self, event: RunEvent) -> None:
-        self.totals.count(event)
-        if self._log is not None:
-            self._log.write(event)
-        for sink in (*self.sinks, *self.actions):
-            sink.write(event)
 
     def _note(self, *notices: Notice) -> None:
         self.notices += notices
@@ -421,7 +391,7 @@ class Run(Managed):
         if self._crossings is not None:
             end = replace(end, disclosure_delay=self._crossings.table)
         self.end = replace(end, transcripts=transcripts, incomplete=tuple(self.shortfalls))
-        yield from self._give(self.end)
+        yield from self._output.give(self.end)
         if self._saves is not None:
             self._saves.finish()
 

@@ -32,6 +32,7 @@ class Saves:
         source: source of the run, which is resumable if its provenance is known.
         configure: function that composes the settings which a resumed run must share.
         clock: function that returns wall-clock seconds.
+        state: what a checkpoint saves: the monitor or pair, the counts, and rules with others.
 
     Raises:
         UsageError: the run should be resumed, but its source cannot be read again.
@@ -44,11 +45,12 @@ class Saves:
         source: Source,
         configure: Callable[[Sequence[Provenance]], dict[str, object]],
         clock: Callable[[], float],
+        state: tuple[Monitor | MonitorPair, RunTotals, Sequence[Stateful]],
     ) -> None:
         parts = None if isinstance(source, LiveSource) else source.provenance()
         if file.resume and parts is None:
             raise UsageError(Message(f"{source.label} cannot be read again: leave out ", RESUME))
-        self._can_resume, self._log = parts is not None, log
+        self._can_resume, self._log, self._state = parts is not None, log, state
         configuration = {} if parts is None else configure(parts)
         self._checkpoint = Checkpoint(state_path(Path(file.path)), configuration)
         self._checkpoint.check()
@@ -59,23 +61,19 @@ class Saves:
         """True if the run could be resumed after an interruption now."""
         return self._can_resume and self._checkpoint.path.exists()
 
-    def load(
-        self, monitor: Monitor | MonitorPair, totals: RunTotals, stateful: Sequence[Stateful]
-    ) -> None:
+    def load(self) -> None:
         """Restore a run and its log from the last save."""
-        self._log.go_on_at(self._checkpoint.load(monitor, totals, stateful))
+        self._log.go_on_at(self._checkpoint.load(*self._state))
 
     def discard(self) -> None:
         """Remove the checkpoint of the previous run in this log."""
         self._checkpoint.remove()
 
-    def save_after_reading(
-        self, monitor: Monitor | MonitorPair, totals: RunTotals, stateful: Sequence[Stateful]
-    ) -> None:
+    def save_after_reading(self) -> None:
         """Save the run, unless it was saved within the last second."""
         if self._can_resume and self._clock() - self._saved >= CHECKPOINT_SECONDS:
             self._log.flush()
-            self._checkpoint.save(monitor, totals, stateful, self._log.offset)
+            self._checkpoint.save(*self._state, self._log.offset)
             self._saved = self._clock()
 
     def finish(self) -> None:
@@ -107,7 +105,7 @@ def compose_configuration(
         "features": list(monitor.features),
         "watch": monitor.watch,
         "template_seconds": attacker.scoring.seconds,
-        **monitor.configuration(),
+        **monitor.plan.configuration(),
         **start.fingerprint,
         "alerts": [rule.rule for rule in rules],
         "ledger": has_ledger,

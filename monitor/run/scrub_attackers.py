@@ -141,13 +141,13 @@ class TriedAttackers:
         """Measure the attackers' bits on this part, samples (n, channels)."""
         if not samples.size:
             return {}
-        extractor = self.first.create_sibling().create_block_reader()
+        extractor = Monitor(self.first.plan.for_another_voice()).core.intake.create_block_reader()
         runs = [run for block in Samples(samples, rate) for run in extractor.process(block)]
         frames = join_runs([*runs, extractor.flush()])
         curves = {}
         for attacker, monitor in self.monitors.items():
             if attacker.hears == portion:
-                events = monitor.create_sibling().listen([frames])
+                events = Monitor(monitor.plan.for_another_voice()).listen([frames])
                 readings = [e for e in events if isinstance(e, Reading) and e.bits is not None]
                 seconds, bits = np.array([(r.seconds, r.bits) for r in readings]).reshape(-1, 2).T
                 under = (b <= self.budget for b in bits)

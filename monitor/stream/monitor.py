@@ -20,11 +20,9 @@ from monitor.protocols import Feature, Source, StreamInfo
 from monitor.sources.base import samples_or_source
 from monitor.sources.registry import missing_members, open_source
 from monitor.stream.choice import choose_features_of
-from monitor.stream.clocks import BlocksToTicks
 from monitor.stream.front_end import FrontEnd
 from monitor.stream.notices import log_notices, recording_notices, session_of, setup_notices
 from monitor.stream.plan import DEFAULTS, MonitorSettings, Plan
-from monitor.stream.speaker_changes import CopiedChanges
 from monitor.stream.stream import Event, Stream, StreamState, with_lag
 from monitor.stream.totals import FeatureTotals
 from monitor.types import AnyArray, Block, Frames, Item, Notice, Tracks, Words
@@ -137,10 +135,6 @@ class Monitor:
         self._stream.expect(info)
         self.noise, self.coverage = info.noise, self._stream.intake.coverage
 
-    def configuration(self) -> dict[str, object]:
-        """Return the settings as JSON values. A run can only be resumed with equal settings."""
-        return self.plan.configuration()
-
     def prefer_closed_set(self) -> None:
         """Make the closed-set figure the headline, to compare with a monitor without evidence."""
         if self.phase != "opened":
@@ -181,20 +175,6 @@ class Monitor:
         plan = self.plan.again(population)
         return Monitor(replace(plan, step_seconds=step_seconds or self.step_seconds))
 
-    def twin(self, population: Population | None = None) -> tuple[Monitor, CopiedChanges]:
-        """Create a `fresh` monitor for another version of the same voice, such as a protected one.
-
-        The second value copies changes of speaker to the new monitor.
-        """
-        changes = CopiedChanges(self.on_change)
-        return Monitor(replace(self.plan.again(population), copied_changes=changes)), changes
-
-    def create_sibling(self) -> Monitor:
-        """Create a monitor for another voice in the same recording, with shared templates."""
-        if not self.front_end.by_name:
-            raise UsageError("custom features support one voice only: name built-in features")
-        return Monitor(replace(self.plan, carried=None, peak_bits=0.0))
-
     def resume_from(self, totals: FeatureTotals, peak_bits: float = 0.0) -> None:
         """Start from the totals of earlier streams of the same voice, and their peak."""
         if self.phase != "opened":
@@ -220,7 +200,7 @@ class Monitor:
 
     @property
     def core(self) -> Stream:
-        """The stream itself, for pools."""
+        """The stream itself, for the program's own use."""
         return self._stream
 
     @property
@@ -229,19 +209,9 @@ class Monitor:
         return self._stream.phase
 
     @property
-    def repeated_seconds(self) -> float:
-        """Seconds of speech left out so far because they repeat earlier audio of this stream."""
-        return self._stream.observers.gate.seconds
-
-    @property
     def ticks(self) -> int:
         """Ticks of the stream that have been processed."""
         return self._stream.evidence.tick
-
-    @property
-    def skipped_ticks(self) -> int:
-        """Ticks at the beginning that a resumed stream can skip."""
-        return self._stream.skipped_ticks
 
     @property
     def totals(self) -> FeatureTotals:
@@ -253,22 +223,9 @@ class Monitor:
         return self._stream.totals
 
     @property
-    def most_revealing(self) -> tuple[float, float] | None:
-        """Bits of the most revealing 1.5 s of speech, and the second at which it ends.
-
-        None without a search for other voices (`MonitorSettings.second_voice`), and before 1.5 s.
-        """
-        return self._stream.most_revealing
-
-    @property
     def own_totals(self) -> FeatureTotals:
         """Totals of this stream alone; since the last change if ``on_change`` is reset or split."""
         return self._stream.evidence.without_carried(self.totals)
-
-    @property
-    def all_totals(self) -> FeatureTotals:
-        """Totals of this stream alone, of all voices in it."""
-        return self._stream.evidence.own_totals
 
     def __reduce_ex__(self, protocol: Any, /) -> Any:
         """Refuse: a running stream holds detectors that cannot be copied."""
@@ -344,10 +301,6 @@ class Monitor:
         """Yield the ``events`` of a source that `fit_to` accepted."""
         return self._stream.listen(source)
 
-    def take(self, item: Item | None) -> Iterator[Event]:
-        """Process one more item and yield its events; None ends the stream."""
-        return self._stream.end() if item is None else self._stream.push(item)
-
     def push(self, block: Block | Frames | Words | Tracks) -> list[Reading]:
         """Process a block of any length. Words and tracks must be pushed before their block.
 
@@ -369,10 +322,6 @@ class Monitor:
         self._log_setup()
         held, self._held = self._held, []
         return held + [event for event in _log_events(events) if isinstance(event, Reading)]
-
-    def create_block_reader(self) -> BlocksToTicks:
-        """Create a converter of the stream's audio to frames."""
-        return self._stream.intake.create_block_reader()
 
     def snapshot(self) -> bytes:
         """Return the stream's state as bytes without audio; `resume` continues it elsewhere.

@@ -22,7 +22,7 @@ from monitor.stream.front_end import FrontEnd
 from monitor.stream.posterior import Bystanders
 from monitor.stream.separability import Verdict, compare_people
 from monitor.stream.speaker_changes import Recordings, describe_criterion, find_shared_features
-from monitor.stream.totals import FeatureTotals
+from monitor.stream.stream import Stream
 from monitor.types import Notice
 
 
@@ -98,8 +98,8 @@ class NoticedMonitor(Protocol):
     recordings: Recordings
 
     @property
-    def all_totals(self) -> FeatureTotals:
-        """Totals of all voices in this stream."""
+    def core(self) -> Stream:
+        """The stream itself."""
 
 
 def setup_notices(monitor: NoticedMonitor) -> list[Notice]:
@@ -338,7 +338,7 @@ def _describe_weaker_joint(attacker: Attacker) -> str:
 def recording_notices(monitor: NoticedMonitor, labels: Sequence[str]) -> list[Notice]:
     """List notices on the recordings of a finished stream: no speech, or another person."""
     recordings, specs = monitor.recordings, monitor.population.specs
-    mismatches = recordings.mismatches + recordings.find_mismatch(monitor.all_totals)
+    mismatches = recordings.mismatches + recordings.find_mismatch(monitor.core.evidence.own_totals)
     texts = [(number, "no speech", "no speech in it")
              for number in recordings.silent + recordings.silent_now]  # fmt: skip
     if mismatches:

@@ -17,6 +17,7 @@ from monitor.protocols import Feature, Source
 from monitor.stream.clocks import BlocksToTicks
 from monitor.stream.monitor import Monitor
 from monitor.stream.observers import select_arrays
+from monitor.stream.speaker_changes import CopiedChanges
 from monitor.stream.stream import Event, StreamState
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Item, Words
 
@@ -30,6 +31,14 @@ _ONE_KIND = (
     "closed-set figure, so that they compare (calibrate with a cohort)"
 )
 ProtectAudio: TypeAlias = Callable[[Iterable[Item]], Iterator[Block]]
+
+
+def create_twin(
+    clear: Monitor, population: Population | None = None
+) -> tuple[Monitor, CopiedChanges]:
+    """Create a monitor of the protected voice, and what copies changes of speaker to it."""
+    changes = CopiedChanges(clear.on_change)
+    return Monitor(replace(clear.plan.again(population), copied_changes=changes)), changes
 
 
 class PairState(StreamState):
@@ -65,7 +74,7 @@ class MonitorPair:
             raise UsageError("custom features support one stream only: name built-in features")
         self.clear, self._protect = clear, protect
         self.notices: list[str] = []
-        twins = {IGNORANT: clear.twin()}
+        twins = {IGNORANT: create_twin(clear)}
         if population is not None:
             # bits among others are no comparison
             names, protected = (
@@ -79,7 +88,7 @@ class MonitorPair:
                     f"({apart[0]}{more}): enrol the same voices, protected"
                 )
             try:
-                twins[INFORMED] = clear.twin(population)
+                twins[INFORMED] = create_twin(clear, population)
             except UsageError as error:
                 raise UsageError(f"the protected population does not fit: {error}") from None
         self.attackers: Mapping[str, Monitor] = {
@@ -157,7 +166,7 @@ class MonitorPair:
         hearing = BlocksToTicks(
             self._features,
             None,  # only the monitored channel is protected
-            next(iter(self.attackers.values())).skipped_ticks,
+            next(iter(self.attackers.values())).core.skipped_ticks,
             levels=self.clear.on_change != "ignore",  # the same rates keep the same clock
             conditions=True,  # an anonymiser may sound like a telephone: that is its own sound
             landmarks=True,  # what sounds different when it repeats is new to an attacker

@@ -130,9 +130,8 @@ class MultiSpeakerMonitor:
         watched = [monitor.watch for monitor in monitors]
         if len(monitors) > 1 and (None in watched or len({*watched}) < len(watched)):
             raise UsageError("watch each person once")
-        for monitor in monitors:
-            monitor.create_sibling()  # refuses features that support one voice only
-        self._source, self._monitors = source, tuple(monitors)
+        self._plans = [monitor.plan.for_another_voice() for monitor in monitors]
+        self._source = source
         self.watched = [name for name in watched if name is not None] if watched[1:] else []
         self._voices: dict[int, _Voice] = {}
         self.seconds = 0.0
@@ -180,7 +179,7 @@ class MultiSpeakerMonitor:
 
     def _voice(self, index: int) -> _Voice:
         if index not in self._voices:
-            views = [monitor.create_sibling() for monitor in self._monitors]
+            views = [Monitor(plan) for plan in self._plans]
             self._voices[index] = _Voice(self._source.people[index], self._source.label, views)
             maximum = max(_LEAST_STRETCHES, _ALL_STRETCHES // len(self._voices))
             for voice in self._voices.values():
@@ -212,7 +211,7 @@ class MultiSpeakerMonitor:
         lasts = [reading for reading in readings if reading is not None]
         if not lasts:
             return []
-        prior, names = self._monitors[0].attacker.enrolled_prior, lasts[0].names
+        prior, names = self._plans[0].attacker.enrolled_prior, lasts[0].names
         shares = [
             last.posterior * (prior if last.enrolled is None else last.enrolled) for last in lasts
         ]
@@ -223,9 +222,9 @@ class MultiSpeakerMonitor:
 
     def _compute_purities(self) -> dict[int, float]:
         """Compute, by place, the share of a voice's stretches nearest to its own others."""
-        monitor = self._monitors[0]
-        specs = monitor.population.specs
-        name = next((name for name in monitor.features if specs[name].kind.discerning), None)
+        plan = self._plans[0]
+        specs = plan.population.specs
+        name = next((name for name in plan.features if specs[name].kind.discerning), None)
         if name is None:
             return {}
         samples = {index: v.stretches.list_totals(name) for index, v in self._voices.items()}
@@ -296,11 +295,11 @@ class _Voice:
 
     def __init__(self, label: str, recording: str, views: Sequence[Monitor]) -> None:
         self.label, self._recording, self._views = label, recording, views
-        self._hearing = views[0].create_block_reader()
+        self._hearing = views[0].core.intake.create_block_reader()
         self._samples = 0
         self._pieces: deque[tuple[float, float]] = deque()
         self.last: list[Reading | None] = [None] * len(views)
-        self.stretches = _Stretches(views[0].all_totals)
+        self.stretches = _Stretches(views[0].core.evidence.own_totals)
         self.changes = 0
 
     def take(self, stretches: Sequence[Stretch]) -> list[Event]:
@@ -315,7 +314,7 @@ class _Voice:
             event
             for frames in self._hearing.process(Block(samples, stretches[0].block.rate))
             for index, view in enumerate(self._views)
-            for event in self._place_events(index, view.take(frames))
+            for event in self._place_events(index, view.core.push(frames))
         ]
         while len(self._pieces) > _MOST_PIECES:
             self._pieces.popleft()
@@ -323,13 +322,14 @@ class _Voice:
 
     def end(self) -> list[Event]:
         """End the voice."""
-        last = self._hearing.flush() if self._hearing.ticks else None
+        if not self._hearing.ticks:
+            return []
+        last = self._hearing.flush()
         return [
             event
             for index, view in enumerate(self._views)
-            for item in (last, None)
-            if item is not None or last is not None
-            for event in self._place_events(index, view.take(item))
+            for events in (view.core.push(last), view.core.end())
+            for event in self._place_events(index, events)
         ]
 
     def choose_reading(self, person: str | None) -> tuple[str | None, Reading | None]:
@@ -384,7 +384,7 @@ class _Voice:
                 reading = replace(event, seconds=at, change=opened, label=self.label, watch=watch)
                 self.last[index] = reading
                 if not index:
-                    self.stretches.advance(self._views[0])
+                    self.stretches.advance(self._views[0].core.evidence.own_totals)
                 yield reading
             elif index:  # the first view reports what happens to the voice
                 continue
@@ -424,9 +424,8 @@ class _Stretches:
         self._maximum = maximum
         self._thin()
 
-    def advance(self, monitor: Monitor) -> None:
-        """Add what came since the last stretch."""
-        now = monitor.all_totals
+    def advance(self, now: FeatureTotals) -> None:
+        """Add the speech since the last stretch; ``now`` has the totals of all speech so far."""
         if now.speech < self.latest.speech:  # it restarted at a change
             self.latest, self._stretches = now, []
         if (now.speech - self.latest.speech) / TICKS_PER_SECOND < self._seconds:

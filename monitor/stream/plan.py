@@ -238,6 +238,12 @@ class Plan:
         )
         return replace(self, session=session, attacker=attacker)
 
+    def for_another_voice(self) -> Plan:
+        """Return a plan for another voice in the same recording; UsageError for custom features."""
+        if self.own_features:
+            raise UsageError("custom features support one voice only: name built-in features")
+        return replace(self, carried=None, peak_bits=0.0)
+
     def again(self, population: Population | None = None) -> Plan:
         """Return a plan for another stream of the same voice, without bystanders.
 

@@ -220,7 +220,7 @@ class RunTotals:
         ranked = sorted(self.bystanders.values(), key=lambda bystander: -bystander.probability)
         empty = {"seconds": 0.0, "speech": 0.0, "bits": 0.0, "peak_bits": 0.0, "top": ()}
         last = {**empty, **self.last}
-        revealing_bits, revealing_seconds = monitor.most_revealing or (None, None)
+        revealing_bits, revealing_seconds = monitor.core.most_revealing or (None, None)
         return RunEnd(
             time=_now(),
             **{**last, "top": tuple((name, probability) for name, probability in last["top"])},
@@ -241,7 +241,7 @@ class RunTotals:
             watch=monitor.watch,
             recordings=tuple(recordings),
             notices=(*self.noticed, *self.notices),
-            repeated_seconds=monitor.repeated_seconds or None,
+            repeated_seconds=monitor.core.observers.gate.seconds or None,
             bystanders=None if monitor.bystanders is None else tuple(ranked),
         )
 

@@ -248,7 +248,7 @@ def test_a_run_says_of_each_what_it_says_of_a_recording():
         found.append(sorted(readings, key=lambda record: record["label"]))
         people = records[-1]["people"]
         assert [(row["label"], row["seconds"]) for row in people] == [("ann", 5.5), ("bob", 5.5)]
-        assert not run.incomplete
+        assert not run.shortfalls
     assert found[0] == found[1] != []
 
 

@@ -21,6 +21,7 @@ from monitor.sources import Chain, FramesFile, write_frames
 from monitor.sources.file import File
 from monitor.sources.frames import Header
 from monitor.stream.evidence import Mark, PrefixSums, pack_marks, unpack_marks
+from monitor.stream.pair import create_twin
 from monitor.stream.records import start_event
 from monitor.stream.segments import SpeakerSegments
 from monitor.stream.totals import FeatureTotals, Moments, stack_totals
@@ -263,18 +264,24 @@ def test_nobody_watched_all_is_summed():
     nobody, monitor = (Monitor(reference(), watch=w, on_change="note") for w in (None, FIRST))
     found = readings(list(nobody.events(cut(1000))))
     assert all(reading.excluded_seconds is None for reading in found)
-    assert nobody.own_totals.speech == nobody.all_totals.speech == 2 * TURN * TICKS_PER_SECOND
+    assert (
+        nobody.own_totals.speech
+        == nobody.core.evidence.own_totals.speech
+        == 2 * TURN * TICKS_PER_SECOND
+    )
     # what a ledger adds up is the watched speaker's
     *_, last = readings(list(monitor.events(cut(1000))))
     own = monitor.own_totals
     assert last.excluded_seconds is not None
     assert own.speech == round(100 * (last.speech - last.excluded_seconds))
-    assert own.frames["f0"] == own.totals["f0"].sum() < monitor.all_totals.frames["f0"]
+    assert (
+        own.frames["f0"] == own.totals["f0"].sum() < monitor.core.evidence.own_totals.frames["f0"]
+    )
 
 
 def test_a_twin_is_cut_at_the_same_place():
     clear = Monitor(reference(), watch=FIRST, on_change="note")
-    twin, told = clear.twin()
+    twin, told = create_twin(clear)
     found = []
     other = iter(twin.listen(cut(1000)))
     change = None

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from monitor import Monitor
+from monitor.stream.pair import create_twin
 from monitor.stream.plan import Plan
 from tests.stream.streams import WATCHED, frames, reference, simulated, told
 
@@ -28,8 +29,9 @@ def test_a_plan_is_all_that_a_monitor_needs():
 
 def test_other_streams_of_a_plan_share_what_was_prepared_of_the_population():
     monitor = Monitor(reference(), ["f0"], WATCHED)
-    twin, _ = monitor.twin()
-    for other in (monitor.fresh(), monitor.fresh(step_seconds=0.5), twin, monitor.create_sibling()):
+    twin, _ = create_twin(monitor)
+    another_voice = Monitor(monitor.plan.for_another_voice())
+    for other in (monitor.fresh(), monitor.fresh(step_seconds=0.5), twin, another_voice):
         assert other.attacker is monitor.attacker
     before = monitor.attacker
     monitor.resume_from(started().totals)

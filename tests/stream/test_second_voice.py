@@ -143,8 +143,8 @@ def test_talk_behind_a_voice_counts_at_once_and_is_noticed_only_if_it_lasts(shar
 def test_the_most_revealing_speech_is_the_watched_voices(mixed):
     monitor = _monitor()
     readings = _readings(_events(monitor, mixed))
-    assert monitor.most_revealing is not None
-    bits, seconds = monitor.most_revealing
+    assert monitor.core.most_revealing is not None
+    bits, seconds = monitor.core.most_revealing
     assert bits > readings[-1].bits - 6 > 0
     assert seconds % 4.5 > 3.5 or seconds % 4.5 < 0.5  # within a turn of 3 to 4.5 s, and its look
 
@@ -171,4 +171,4 @@ def test_a_stream_that_was_stopped_goes_on_alike(mixed, seconds):
     assert [r.seconds for r in rest] == [r.seconds for r in expected]
     assert [r.bits for r in rest] == pytest.approx([r.bits for r in expected], abs=1e-6)
     assert [r.stretches_seconds for r in rest] == [r.stretches_seconds for r in expected]
-    assert resumed.most_revealing == pytest.approx(heard.most_revealing)
+    assert resumed.core.most_revealing == pytest.approx(heard.core.most_revealing)
