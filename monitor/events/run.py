@@ -444,12 +444,10 @@ class GapEvent(Event):
     number: int = 0
 
     @classmethod
-    def from_gap(
-        cls, seconds: float, gap: Gap, recording: str = "", label: str | None = None
-    ) -> GapEvent:
+    def from_gap(cls, seconds: float, gap: Gap, recording: str = "") -> GapEvent:
         """Return a source's gap at a position of the stream."""
         return cls(
-            seconds, gap.reason, gap.lost_seconds, recording, gap.detail, label, gap.recording
+            seconds, gap.reason, gap.lost_seconds, recording, gap.detail, None, gap.recording
         )
 
     @property
@@ -483,12 +481,10 @@ class NoticeEvent(Event):
     number: int = 0
 
     @classmethod
-    def from_notice(
-        cls, seconds: float, notice: Notice, recording: str = "", label: str | None = None
-    ) -> NoticeEvent:
+    def from_notice(cls, seconds: float, notice: Notice) -> NoticeEvent:
         """Return a notice at a position of the stream."""
         return cls(
-            seconds, notice.kind, notice.text, recording, notice.level, notice.fields, label,
+            seconds, notice.kind, notice.text, "", notice.level, notice.fields, None,
             notice.recording,
         )  # fmt: skip
 

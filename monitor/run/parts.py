@@ -148,8 +148,12 @@ def fit_rules(
     for rule in rules:
         rule.update(start)
     notices = [Notice("rule", note) for rule in rules if (note := rule.note(start))]
-    for rule in rules:
-        idle = _explain_idle(rule, start, monitor) if isinstance(rule, Threshold) else ""
+    withheld = monitor.attacker.withheld
+    for rule in (rule for rule in rules if isinstance(rule, Threshold)):
+        if withheld and needs_watched_figures(rule.field):
+            idle = f"{rule.rule} can never be raised: {withheld}"
+        else:
+            idle = rule.idle_reason(start, monitor.most_bits(rule.field))
         if idle and not allow_idle:
             raise UsageError(Message(f"{idle}, or run it as it is (", _ALLOW, ")"))
         notices += [Notice("rule", idle)] if idle else []
@@ -160,14 +164,6 @@ def fit_rules(
         receivers = " and ".join(option.name for option in ACTION_OPTIONS if option.environment)
         notices.append(Notice("nothing sent", f"no --alert is set: nothing is sent to {receivers}"))
     return start, notices
-
-
-def _explain_idle(rule: Threshold, start: RunStart, monitor: Monitor) -> str:
-    """Explain why the stream of this start can never raise a rule; empty where it can."""
-    withheld = monitor.attacker.withheld
-    if withheld and needs_watched_figures(rule.field):
-        return f"{rule.rule} can never be raised: {withheld}"
-    return rule.idle_reason(start, monitor.most_bits(rule.field))
 
 
 def _too_late(rule: EarlyWarning, monitor: Monitor) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 
@@ -90,18 +90,10 @@ class KeptRun:
         return pieces(packed)
 
 
-def _picture(run: KeptRun) -> Iterator[bytes]:
-    return iter([_png(run.events)])
-
-
-def _report(run: KeptRun) -> Iterator[bytes]:
-    return iter([run_report(run.events).encode(errors="replace")])
-
-
-DOWNLOADS: Mapping[str, tuple[str, Callable[[KeptRun], Iterator[bytes]]]] = {
+DOWNLOADS: Mapping[str, tuple[str, Callable[[KeptRun], Iterable[bytes]]]] = {
     "run.jsonl": ("application/x-ndjson", KeptRun.lines),
-    "run.png": ("image/png", _picture),
-    "run.html": ("text/html", _report),
+    "run.png": ("image/png", lambda run: [_png(run.events)]),
+    "run.html": ("text/html", lambda run: [run_report(run.events).encode(errors="replace")]),
 }
 """By name: the media type, and what makes it."""
 

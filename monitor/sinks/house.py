@@ -172,9 +172,7 @@ class VoiceDevice:
     def _mute(self, command: bytes) -> None:
         if self._relay is not None and command in (ON, OFF):
             self._relay.muted = command == ON
-            self._way = (
-                ""  # repeat the state even if unchanged, because a spent budget cannot be unmuted
-            )
+            self._way = ""  # repeat the state: a spent budget cannot be unmuted
 
     def _look(self) -> None:
         """Tell of what goes out, once it is something else: a page can mute, too."""

@@ -8,6 +8,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -227,7 +228,8 @@ class JsonLines:
             raise
         except OSError as error:
             if self._own:
-                self._drop_torn_line()
+                with suppress(OSError):  # remove the incomplete line
+                    self._file.truncate(self.offset)
             raise self._failure(error) from None
         self.offset += len(line)
 
@@ -250,13 +252,6 @@ class JsonLines:
         if self._made and not self._begun and path_matches_handle(self._file.fileno(), self._name):
             os.unlink(self._name)  # noqa: PTH108
         self._file.close()
-
-    def _drop_torn_line(self) -> None:
-        """Remove an incomplete last line if possible."""
-        try:
-            self._file.truncate(self.offset)
-        except OSError:
-            return
 
     def _failure(self, error: Exception) -> StoreError:
         reason = getattr(error, "strerror", None) or str(error)

@@ -151,7 +151,8 @@ class LiveView(TerminalSink):
                 below += [Text(f" {line}", "yellow") for line in wrap(clean(enrolled, 300), width)]
             else:
                 below.append(Text(f" enrolled at all? {clean(enrolled, 60)}", "dim"))
-        below += self._caveat_lines()
+        if "style" in (self.reading.features or {}):
+            below.append(Text(" style of read text identifies its author, not the reader", "dim"))
         if self._others:
             below.append(Text(f" {self._others}", "yellow"))
         above = [

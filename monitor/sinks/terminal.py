@@ -327,12 +327,6 @@ class TerminalSink:
         delay = self._disclosure_delay(width)
         return [text, to, *([Text(f" {delay}")] if delay else [])]
 
-    def _caveat_lines(self) -> list[Text]:
-        from rich.text import Text
-
-        caveat = Text(" style of read text identifies its author, not the reader", "dim")
-        return [caveat] if "style" in (self.reading.features or {}) else []
-
     def _promise_lines(self) -> list[Text]:
         from rich.text import Text
 

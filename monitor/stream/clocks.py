@@ -87,11 +87,6 @@ class BlocksToTicks:
         self._samples += block.samples.shape[0]
         return [*ended, self._counted(self._extractor.process(block))]
 
-    def complete_before(self, recording: int) -> Frames | None:
-        """Complete the previous recording, if any."""
-        another = self.key is not None and self.key[0] != recording
-        return self.flush() if another else None
-
     def flush(self) -> Frames:
         """Complete the recording."""
         self.key = None

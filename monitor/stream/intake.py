@@ -57,8 +57,8 @@ class Intake:
     ) -> None:
         self.front_end, self._specs = front_end, specs
         self._channel, self._levels = channel, levels
-        self._reader: BlocksToTicks | None = None
-        self._beside = BesideClock(front_end)
+        self.reader: BlocksToTicks | None = None
+        self.beside = BesideClock(front_end)
         self._recording = 0  # of the frames that came out last
         self.ticks = self.skip = self.due = 0
         self._collected: list[Block] = []  # of one recording, rate and number of channels
@@ -80,24 +80,14 @@ class Intake:
     @property
     def has_begun(self) -> bool:
         """True once an item has arrived."""
-        return bool(self.ticks) or self._reader is not None or self._beside.begun
-
-    @property
-    def block_reader(self) -> BlocksToTicks | None:
-        """Converter of the stream's audio; None before any audio."""
-        return self._reader
-
-    @property
-    def has_beside(self) -> bool:
-        """True once words or accompanying frames have arrived."""
-        return self._beside.begun
+        return bool(self.ticks) or self.reader is not None or self.beside.begun
 
     @property
     def arrived(self) -> int:
         """Ticks of all items so far, which is the position of a gap that arrives now."""
-        if self._reader is None:
+        if self.reader is None:
             return self.ticks
-        return self._reader.count_ticks(self._samples)
+        return self.reader.count_ticks(self._samples)
 
     def process(self, item: Block | Frames | Words | Tracks) -> Iterator[Frames]:
         """Process an item; yield its frames, run by run.
@@ -106,7 +96,7 @@ class Intake:
         is invalid.
         """
         if isinstance(item, Frames):
-            if self._reader is not None:
+            if self.reader is not None:
                 raise UsageError(_TWO_CLOCKS)
             yield from self._begin_recording(item.recording)
             yield self._placed(item, item.recording)
@@ -122,16 +112,16 @@ class Intake:
     def _read(self, block: Block) -> Iterator[Frames]:
         """Yield the frames that audio completes."""
         for part in self._split_first(block):
-            if self._reader is None:
+            if self.reader is None:
                 if self.ticks:
                     raise UsageError(_TWO_CLOCKS)
-                self._reader = self.create_block_reader()
-            *ended, frames = self._reader.process(part)
+                self.reader = self.create_block_reader()
+            *ended, frames = self.reader.process(part)
             for last in ended:
                 yield self._placed(last, self._recording)
             yield from self._begin_recording(block.recording)
             yield self._placed(frames, block.recording)
-            self._late = self._reader.ticks - self.ticks
+            self._late = self.reader.ticks - self.ticks
 
     def _collect(self, block: Block) -> bool:
         """Copy a short block behind those collected; return False where it does not fit there.
@@ -139,7 +129,7 @@ class Intake:
         Raises SourceError where the block makes no sense.
         """
         columns_of(block, None if self._channel is None else self._channel - 1)
-        if self._reader is None or self._reader.key != (block.recording, block.rate):
+        if self.reader is None or self.reader.key != (block.recording, block.rate):
             return False
         if len(block.samples) * TICKS_PER_SECOND >= _COLLECTED_TICKS * block.rate:
             return False
@@ -155,8 +145,8 @@ class Intake:
 
     def _is_due(self) -> bool:
         """Return whether enough was collected, or the next reading may be complete."""
-        assert self._reader is not None
-        ticks = self.arrived - self._reader.ticks
+        assert self.reader is not None
+        ticks = self.arrived - self.reader.ticks
         if ticks >= _COLLECTED_TICKS:
             return True
         is_due = self.arrived >= self.due + max(_LATE_TICKS, self._late - _LATE_TICKS)
@@ -170,26 +160,27 @@ class Intake:
             yield from self._read(replace(blocks[0], samples=samples))
 
     def _process_beside(self, item: Words | Tracks) -> Iterator[Frames]:
-        self._beside.check(item)
+        self.beside.check(item)
         yield from self.complete_collected()
-        if self._reader is not None and (last := self._reader.complete_before(item.recording)):
-            yield self._placed(last, self._recording)
+        reader = self.reader
+        if reader is not None and reader.key is not None and reader.key[0] != item.recording:
+            yield self._placed(reader.flush(), self._recording)
         yield from self._begin_recording(item.recording)
         if self.coverage is not None and isinstance(item, Words):
             self.coverage.add_words(item)
-        yield self._placed(self._beside.process(item), item.recording)
+        yield self._placed(self.beside.process(item), item.recording)
 
     def finish(self) -> Iterator[Frames]:
         """End the stream; yield the last frames."""
         yield from self.complete_collected()
-        if self._reader is not None:
-            yield self._placed(self._reader.flush(), self._recording)
-        if (last := self._beside.flush()) is not None:
+        if self.reader is not None:
+            yield self._placed(self.reader.flush(), self._recording)
+        if (last := self.beside.flush()) is not None:
             yield self._placed(last, self._recording)
 
     def _split_first(self, block: Block) -> Iterator[Block]:
         """Split a stream's first block, so that its first reading need not wait for all of it."""
-        if self._reader is None:
+        if self.reader is None:
             columns_of(block, None)  # raises SourceError for an invalid block
             first = round(_FIRST_SECONDS * block.rate)
             if len(block.samples) > first:
@@ -199,7 +190,7 @@ class Intake:
 
     def _begin_recording(self, recording: int) -> Iterator[Frames]:
         """Begin a recording. The words and tracks beside it count from here."""
-        last = self._beside.begin_recording(recording, self.ticks)
+        last = self.beside.begin_recording(recording, self.ticks)
         if last is not None:
             yield self._placed(last, self._recording)
 

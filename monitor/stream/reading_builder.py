@@ -79,10 +79,6 @@ class ReadingBuilder:
         self.peak, self.stream = peak_bits, 1
         self.together = max(1, min(_MOST_READINGS, _MOST_SCORES // attacker.speakers))
 
-    def begin_another_stream(self) -> None:
-        """Begin another voice's stream, with a peak of its own."""
-        self.stream, self.peak = self.stream + 1, 0.0
-
     def assess(
         self,
         moments: Moments,

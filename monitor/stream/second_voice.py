@@ -290,7 +290,11 @@ class SecondVoice:
     def _look(self, windows: Sequence[_Slots]) -> list[list[float]]:
         """Return the bits of each look at each window; where two voices share it, by its sound."""
         looks = self._read_looks(windows)
-        shared = [k for k, bits in enumerate(looks) if bits and _is_shared(bits)]
+        shared = [
+            k
+            for k, bits in enumerate(looks)
+            if bits and min(bits) < _ALONE_BITS and max(bits) > max(0.0, min(bits) + _SHARED_BITS)
+        ]
         for k in shared:
             windows[k].leave_runs()
         again = self._read_looks([windows[k] for k in shared])
@@ -385,11 +389,6 @@ def _runs(slots: Sequence[int]) -> list[tuple[int, int]]:
     """Return runs of successive slots as (begin, end)."""
     begins = [k for k in slots if k - 1 not in slots]
     return [(k, next(n for n in count(k) if n not in slots)) for k in begins]
-
-
-def _is_shared(looks: Sequence[float]) -> bool:
-    """Return whether two voices may share the window of these looks."""
-    return min(looks) < _ALONE_BITS and max(looks) > max(0.0, min(looks) + _SHARED_BITS)
 
 
 def _share(looks: Sequence[float], size: int) -> list[float]:

@@ -102,7 +102,7 @@ def take_snapshot(plan: Plan, stream: Stream, rules: Sequence[Stateful] = ()) ->
     beside audio.
     """
     _check_movable(plan, stream)
-    reader = stream.intake.block_reader
+    reader = stream.intake.reader
     audio = None if reader is None else (*(reader.key or (0, 0)), reader.seconds)
     states = [rule.state() for rule in rules]
     content = _Content(_describe_settings(plan), states, audio, _encode(stream))
@@ -157,7 +157,7 @@ def read_seconds(data: bytes) -> float:
 def _check_movable(plan: Plan, stream: Stream) -> None:
     if plan.own_features:
         raise UsageError("streams with features of your own cannot move: name built-in features")
-    if stream.intake.coverage is not None or stream.intake.has_beside:
+    if stream.intake.coverage is not None or stream.intake.beside.begun:
         raise UsageError("streams with words or frames beside the audio cannot move")
     if stream.phase == "ended":
         raise UsageError("the stream has ended: there is nothing to move")

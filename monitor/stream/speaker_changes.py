@@ -247,7 +247,7 @@ class SpeakerChanges:
     """Detection of another speaker, or channel; ``open`` is the change that is in doubt."""
 
     def __init__(self, detector: ChangeDetector | None, on_change: str) -> None:
-        self._detector, self._on_change = detector, on_change
+        self._detector, self.on_change = detector, on_change
         self._step: list[dict[str, AnyArray]] = []  # frames since the last reading
         self.open: OpenChange | None = None
 
@@ -259,12 +259,7 @@ class SpeakerChanges:
     @property
     def begins_afresh(self) -> bool:
         """True if the evidence restarts at a change."""
-        return self._on_change in ("reset", "split")
-
-    @property
-    def begins_another(self) -> bool:
-        """True if what follows a change is another stream."""
-        return self._on_change == "split"
+        return self.on_change in ("reset", "split")
 
     def rest(self) -> None:
         """Stop looking for changes."""

@@ -363,8 +363,9 @@ class Stream:
         self.observers.conditions.begin_afresh()
         if self.observers.second is not None:
             self.observers.second.begin_afresh(self.evidence.tick)
-        if self.observers.changes.begins_another:
-            self.builder.begin_another_stream()
+        if self.observers.changes.on_change == "split":  # another stream, with its own peak
+            self.builder.stream += 1
+            self.builder.peak = 0.0
 
     def _pop_events(self, *, last: bool = False) -> Iterator[GapEvent | NoticeEvent]:
         for event in self._order.pop_due(self.evidence.tick, last=last):

@@ -191,14 +191,18 @@ class Webhook:
         for wait in (*self._waits, None):
             retry_after = 0.0
             try:
-                self._post(body)
+                request = urllib.request.Request(self._url, body, self._headers, method="POST")
+                # the status is all that is wanted of the answer
+                self._opener.open(request, timeout=self._timeout).close()
                 return
             except urllib.error.HTTPError as error:
                 error.close()
                 reason = _answer(error)
                 if error.code not in PASSING:
                     raise DeliveryError(reason) from None
-                retry_after = _retry_after(error)
+                seconds = error.headers.get("Retry-After", "")
+                if seconds.isascii() and seconds.isdigit():
+                    retry_after = float(seconds)
             except TimeoutError:
                 reason = f"no answer within {self._timeout:g} s"
             except (OSError, http.client.HTTPException) as error:
@@ -209,11 +213,6 @@ class Webhook:
             if cancel.wait(min(max(wait * jitter, retry_after), MOST_WAIT_SECONDS)):
                 break
         raise DeliveryError(reason)
-
-    def _post(self, body: bytes) -> None:
-        request = urllib.request.Request(self._url, body, self._headers, method="POST")
-        # the status is all that is wanted of the answer
-        self._opener.open(request, timeout=self._timeout).close()
 
     def _plain(self, url: str) -> tuple[str, str]:
         """The address without user and password, and its host; nothing else of it is ever shown."""
@@ -251,11 +250,6 @@ def _answer(error: urllib.error.HTTPError) -> str:
         to = f" to {location.hostname}" if location.hostname else ""
         return f"answered {error.code}, a redirect{to}: not followed, give the final address"
     return f"answered {error.code}"
-
-
-def _retry_after(error: urllib.error.HTTPError) -> float:
-    value = error.headers.get("Retry-After", "")
-    return float(value) if value.isascii() and value.isdigit() else 0.0
 
 
 def _reason(error: Exception, timeout: float) -> str:
