@@ -104,12 +104,14 @@ def scores(
     untrained = np.array([voice.name not in trained for voice in voices])
     cell = plan.run(measures, *units_of(seconds, template)).tested_on(untrained)
     scores.mkdir(parents=True, exist_ok=True)
-    order = np.argsort(cell.own, kind="stable")  # trials of one reader together, in their order
-    np.save(scores / "labels.npy", cell.own[order])
+    order = np.argsort(
+        cell.true_index, kind="stable"
+    )  # trials of one reader together, in their order
+    np.save(scores / "labels.npy", cell.true_index[order])
     for index, name in enumerate(measures):
         found = cell.gaps[:, index] + cell.mated[:, index, None]
         np.save(scores / f"{name}.npy", found[order].astype(np.float32))
-    page.note(f"{order.size} trials of {np.unique(cell.own).size} readers: {scores}")
+    page.note(f"{order.size} trials of {np.unique(cell.true_index).size} readers: {scores}")
 
 
 # ------------------------------------------------------------------------------------ few speakers
@@ -160,7 +162,7 @@ def judge(rank_models: RankModels, session: str, cell: Cell) -> tuple[float, flo
 
     gains = np.array([confidence_bits(posterior(b)).mean() for b in range(1 + DRAWS)])
     probability = posterior(0)
-    true = local_bits(probability[np.arange(count), cell.own], cell.candidates)
+    true = local_bits(probability[np.arange(count), cell.true_index], cell.candidates)
     apart = confidence_bits(probability) - true
     excess = [apart[cell.gap_speaker == each].mean() for each in np.unique(cell.gap_speaker)]
     error = np.std(excess, ddof=1) / np.sqrt(len(excess)) if len(excess) > 1 else np.inf

@@ -264,7 +264,7 @@ class AlertOptions:
         "`closed_set_bits` counts among the N enrolled, `among.1e6.bits` among a million people. "
         "`f0.rank_bits_low` is one feature's.",
     )
-    share: float | None = option(
+    false_alarms: float | None = option(
         "--false-alarms",
         "Set --alert FIELD by its false-alarm rate, such as 5%. At most this fraction of other "
         "people's whole streams exceeds the threshold.",
@@ -295,11 +295,11 @@ class AlertOptions:
     )
 
     def __post_init__(self) -> None:
-        if self.horizon is not None and self.share is None:
+        if self.horizon is not None and self.false_alarms is None:
             raise UsageError(
                 "horizon is the length covered by --false-alarms: add --false-alarms 5%"
             )
-        if self.share is not None and not self.open_rules:
+        if self.false_alarms is not None and not self.open_rules:
             raise UsageError(
                 "--false-alarms sets the threshold of an alert without one: add --alert bits"
             )
@@ -312,7 +312,7 @@ class AlertOptions:
         """Alerts with a computed threshold: field, hold, minimum speech."""
         from monitor.alerts import Conformal
 
-        parsed = () if self.share is None else map(Conformal.parse_field, self.alerts)
+        parsed = () if self.false_alarms is None else map(Conformal.parse_field, self.alerts)
         return tuple(rule for rule in parsed if rule is not None)
 
     @property
@@ -320,7 +320,9 @@ class AlertOptions:
         """Fresh rules with thresholds, and warnings of them."""
         from monitor.alerts import Conformal, EarlyWarning, Threshold
 
-        closed = (t for t in self.alerts if self.share is None or not Conformal.parse_field(t))
+        closed = (
+            t for t in self.alerts if self.false_alarms is None or not Conformal.parse_field(t)
+        )
         thresholds, warn = list(map(Threshold.parse, closed)), self.warn_seconds
         early = [] if warn is None else [EarlyWarning(rule, warn) for rule in thresholds]
         return (*early, *thresholds)
@@ -330,22 +332,14 @@ class AlertOptions:
         """Length of the streams of false alarms."""
         return HORIZON_SECONDS if self.horizon is None else self.horizon
 
-    def check_ledger(self, path: Path | None) -> None:
-        """Refuse what is about one stream where a ledger adds earlier ones to it."""
-        if self.open_rules and path is not None:
-            raise UsageError(
-                "--false-alarms covers one stream from its beginning, --ledger several: use "
-                "--budget, or a rule with a threshold"
-            )
-
     def rules_for(self, monitor: Monitor, further: Sequence[AlertRule] = ()) -> list[AlertRule]:
         """Make all rules, with the thresholds that were left to the monitor."""
         from monitor.alerts import Conformal, EarlyWarning
 
         open_rules = []
         for field, hold, minimum in self.open_rules:
-            assert self.share is not None
-            alarms = monitor.false_alarms(field, self.share, self.horizon_seconds)
+            assert self.false_alarms is not None
+            alarms = monitor.false_alarms(field, self.false_alarms, self.horizon_seconds)
             open_rules.append(Conformal(alarms, hold, least_speech_seconds=minimum))
         warn = self.warn_seconds
         early = [] if warn is None else [EarlyWarning(rule, warn) for rule in open_rules]
@@ -380,9 +374,7 @@ class AlertOptions:
     @property
     def until(self) -> Callable[[Alert], bool] | None:
         """Test that ends the stream at an alert (not a warning), where that was asked for."""
-        if not self.stop:
-            return None
-        return lambda alert: alert.code == "alert.raised"
+        return (lambda alert: alert.code == "alert.raised") if self.stop else None
 
 
 def _one(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> str | None:

@@ -93,11 +93,6 @@ class OneOfMany:
         transcript = self.command_options.transcribing.choice.find(path) if self.words else None
         return [] if transcript is None else [transcript]
 
-    def part_of(self, seconds: float) -> float:
-        """Return the seconds that are measured of a recording of that length."""
-        start, end = self.command_options.interval
-        return max(0.0, (seconds if end is None else min(seconds, end)) - start)
-
     def elsewhere(self) -> OneOfMany:
         """Return it as workers of a cluster take it, who have another working folder."""
         receivers = self.command_options.alerting.receivers
@@ -190,7 +185,7 @@ class OneOfMany:
                     ) from None
                 options[name] = hashlib.sha256(content).hexdigest()
         rules = [rule.rule for rule in alerting.rules], alerting.open_rules, alerting.stop
-        alarms = alerting.share, alerting.horizon_seconds, alerting.warn_seconds
+        alarms = alerting.false_alarms, alerting.horizon_seconds, alerting.warn_seconds
         selection = *command_options.interval, command_options.allow_overlap
         words = (
             (command_options.transcribing.speaker_in_transcript, self.marks()) if self.words else ()
@@ -201,7 +196,7 @@ class OneOfMany:
 
 @dataclass(frozen=True, slots=True)
 class BatchOptions:
-    """Options of ``--each``; a command gets them as ``each``."""
+    """Options of ``--each``; a command gets them as ``batch``."""
 
     wanted: bool = option(
         "--each",
@@ -243,7 +238,7 @@ class BatchOptions:
 
 
 def _measure_each(options: ReplayOptions) -> int:
-    path, resume = options.each.summary, options.resume
+    path, resume = options.batch.summary, options.resume
     if path is None:
         if resume:
             raise UsageError("--resume continues a summary: add --summary out.csv")
@@ -272,8 +267,13 @@ def _measure_into(path: Path, options: ReplayOptions) -> int:
     for notice in open_run.notices(recordings):
         note(notice)
     headers = [seconds_of(recording) for recording in recordings]
-    parts = [open_run.part_of(seconds or UNKNOWN_SECONDS) for seconds in headers]
-    lengths = dict(zip(recordings, parts, strict=True))
+    start, end = options.interval
+    lengths = {  # of the part that is measured
+        recording: max(
+            0.0, min(seconds or UNKNOWN_SECONDS, math.inf if end is None else end) - start
+        )
+        for recording, seconds in zip(recordings, headers, strict=True)
+    }
     jobs, began, rows = options.workers.for_lengths(headers), time.monotonic(), []
     sent = open_run if isinstance(jobs, int) else open_run.elsewhere()
     with SummaryFile(
@@ -296,7 +296,7 @@ def _measure_into(path: Path, options: ReplayOptions) -> int:
                     step(f"{count} of {len(remaining)}: {row.path.name}", lengths[row.path] / 60)
                     rows.append(row)
         except (KeyboardInterrupt, MonitorError):
-            if options.each.summary is not None:
+            if options.batch.summary is not None:
                 say("monitor: to continue later, run the same command with --resume")
             raise
     report_batch(earlier, rows, time.monotonic() - began)
@@ -455,7 +455,7 @@ class ReplayOptions(RunOptions):
         "Continue an interrupted run of --jsonl FILE. With --each, continue --summary FILE. A run "
         "interrupted before it saved anything starts again.",
     )
-    each: BatchOptions = group(BatchOptions, "Many recordings")
+    batch: BatchOptions = group(BatchOptions, "Many recordings")
     workers: JobOptions = group(JobOptions, "Many recordings")
 
     @property
@@ -515,7 +515,7 @@ def command(options: ReplayOptions) -> int:
         options.apart.name: split,
     }
     alerts = bool(options.alerting.alerts)
-    if options.each.asked(of_one_run, split=split, alerts=alerts):
+    if options.batch.asked(of_one_run, split=split, alerts=alerts):
         return _measure_each(options)
     if options.workers.scheduler is not None:
         raise UsageError(f"--jobs {options.workers.scheduler} is for many recordings: add --each")
@@ -536,11 +536,11 @@ def command(options: ReplayOptions) -> int:
         else:
             view = ReplayProgress(run.source.seconds)
         reporter.follow(run, view)
-    if split and options.each.summary is not None:
+    if split and options.batch.summary is not None:
         from monitor.tables import write_people
 
-        write_people(options.each.summary, run.end)
-        say(f"monitor: the summary is {options.each.summary}")
+        write_people(options.batch.summary, run.end)
+        say(f"monitor: the summary is {options.batch.summary}")
     return reporter.status(run)
 
 
@@ -559,7 +559,7 @@ def _check_split(options: ReplayOptions, *, words: bool) -> None:
             "--channel": options.options.channel is not None and options.apart.per_channel,
         },
     )
-    if options.alerting.share is not None and options.options.watch[1:]:
+    if options.alerting.false_alarms is not None and options.options.watch[1:]:
         raise UsageError("--false-alarms works out a threshold for one --watch: name one")
-    if options.each.summary is not None and not options.each.wanted and not options.log.replace:
-        check_new(options.each.summary, "--summary")
+    if options.batch.summary is not None and not options.batch.wanted and not options.log.replace:
+        check_new(options.batch.summary, "--summary")

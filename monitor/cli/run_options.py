@@ -22,6 +22,7 @@ from monitor.cli.monitor_options import (
 from monitor.cli.options import check_picture, feature_setup, group, note, say, unlocked
 from monitor.cli.page_options import DisplayOptions
 from monitor.cli.transcript_options import TranscriptOptions
+from monitor.errors import UsageError
 from monitor.run import status_of
 
 if TYPE_CHECKING:
@@ -62,7 +63,11 @@ class RunReporter:
     ) -> None:
         self._split, self._alert_for = split, alert_for  # by person, of these labels
         self._relay, self._actions = relay, actions
-        options.alerting.check_ledger(options.of_ledger.ledger)
+        if options.alerting.open_rules and options.of_ledger.ledger is not None:
+            raise UsageError(
+                "--false-alarms covers one stream from its beginning, --ledger several: use "
+                "--budget, or a rule with a threshold"
+            )
         options.of_ledger.check(keeps=relay is not None)
         self._options = options
         self._protection = options.protecting.protection(
@@ -70,12 +75,8 @@ class RunReporter:
         )
         if self._protection is not None and relay is not None:
             self._protection = replace(self._protection, on_block=relay.send_protected)
-        spared = [
-            *read,
-            *options.options.files,
-            *options.protecting.files,
-            options.of_ledger.ledger,
-        ]
+        files = *options.options.files, *options.protecting.files
+        spared = [*read, *files, options.of_ledger.ledger]
         log = options.log.file(spared, resume=resume)
         self._log, self._plot = log, plot
         self._terminal = sys.stdout.isatty()

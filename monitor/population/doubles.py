@@ -120,12 +120,12 @@ def name_once(doubles: Iterable[Double]) -> dict[str, str]:
     firsts: dict[str, str] = {}
     for double in doubles:
         firsts.setdefault(double.second, double.first)
-    kept: dict[str, str] = {}
+    first_names: dict[str, str] = {}
     for name, first in firsts.items():
         while first in firsts:  # ends, because a first name is always before its second
             first = firsts[first]
-        kept[name] = first
-    return kept
+        first_names[name] = first
+    return first_names
 
 
 def group_names(
@@ -140,9 +140,9 @@ def group_names(
         >>> group_names(["ann", "anna", "bob"], pairs, "drop")
         {'ann': ['ann'], 'bob': ['bob']}
     """
-    kept = {} if response == "note" else name_once(doubles)
-    groups = {name: [name] for name in names if name not in kept}
-    for gone, name in kept.items() if response == "merge" else ():
+    first_names = {} if response == "note" else name_once(doubles)
+    groups = {name: [name] for name in names if name not in first_names}
+    for gone, name in first_names.items() if response == "merge" else ():
         groups[name].append(gone)
     return groups
 
@@ -154,9 +154,9 @@ def add_second_names(names: Iterable[str], doubles: Iterable[Double]) -> set[str
         >>> sorted(add_second_names(["anna"], [Double("ann", "anna", 0.9, 0.8)]))
         ['ann', 'anna']
     """
-    names, kept = set(names), name_once(doubles)
-    people = {kept.get(name, name) for name in names}
-    return names | people | {name for name, first in kept.items() if first in people}
+    names, first_names = set(names), name_once(doubles)
+    people = {first_names.get(name, name) for name in names}
+    return names | people | {name for name, first in first_names.items() if first in people}
 
 
 def resolve_doubles(population: Population, doubles: Iterable[Double], response: str) -> Population:
@@ -174,7 +174,7 @@ def resolve_doubles(population: Population, doubles: Iterable[Double], response:
 
 def describe_doubles(doubles: Sequence[Double], response: str) -> Iterator[str]:
     """Format a line for each pair; ``response`` is note, merge or drop."""
-    kept = name_once(doubles)
+    first_names = name_once(doubles)
     done = {
         "merge": "The speech of {1} was given to {0}.",
         "drop": "{1} was left out.",
@@ -182,8 +182,8 @@ def describe_doubles(doubles: Sequence[Double], response: str) -> Iterator[str]:
         "`doubles = merge` or `drop` in --config.",
     }[response]
     for double in doubles:
-        pair = double.first, double.second
+        consequence = done.format(first_names[double.second], double.second)
         yield (
-            f"{pair[0]} and {pair[1]} sound like one person (probability "
-            f"{min(double.probability, 0.999):.1%}). {done.format(kept[double.second], pair[1])}"
+            f"{double.first} and {double.second} sound like one person (probability "
+            f"{min(double.probability, 0.999):.1%}). {consequence}"
         )

@@ -60,11 +60,6 @@ class Forgotten:
         return lines
 
 
-def list_names(population: Population) -> set[str]:
-    """List all names in a population, enrolled or not."""
-    return set(population.names) | _list_names(population.rank_models, population.cohort)
-
-
 def forget(path: Path, name: str, output: Path | None = None) -> Forgotten:
     """Remove a person from a population, or from a file of rank models.
 
@@ -91,8 +86,9 @@ def forget_people(
         save_rank_models(target, rank_models, cohort)
         return forgotten
     population = Population.load(path)
+    known = {*population.names, *_list_names(population.rank_models, population.cohort)}
     for name in names:
-        _check_known(name, list_names(population), path)
+        _check_known(name, known, path)
     if set(names).issuperset(population.names):
         who = f"{names[0]} is the only one" if len(names) == 1 else "no other person is enrolled"
         raise UsageError(f"{who} in {path}: delete the file instead")

@@ -43,8 +43,8 @@ class RankModelPoint:
         """Compute the mean probability of ``tied`` ranks after ``better``, with floor; (rows,)."""
         ranks = better + np.arange(1, tied + 1)[:, None]
         gamma = np.zeros(self.alpha[0, row].shape)
-        for parts in zip(self.mixture, self.alpha, self.beta, self.binomial, strict=True):
-            weight, alpha, beta, binomial = (part[row] for part in parts)
+        for components in zip(self.mixture, self.alpha, self.beta, self.binomial, strict=True):
+            weight, alpha, beta, binomial = (component[row] for component in components)
             for is_binomial in (False, True):
                 at = (weight > 0) & (binomial == is_binomial)
                 if not at.any():

@@ -103,13 +103,13 @@ class PoolWorker:
         A snapshot covers all audio pushed so far. If this worker dies, only events returned here
         remain.
         """
-        taken, errors = {}, {}
+        snapshots, errors = {}, {}
         for key in keys:
             try:
-                taken[key] = self._pool.snapshot(key), self._pool.poll(key)
+                snapshots[key] = self._pool.snapshot(key), self._pool.poll(key)
             except Exception as error:
                 errors[key] = _portable(error)
-        return taken, errors
+        return snapshots, errors
 
     def _begin(self, key: str, snapshot: bytes | None, options: bytes) -> None:
         from distributed.protocol.pickle import loads
@@ -273,11 +273,11 @@ class FarPool(KeyedStreams[str, _FarStream]):
             stream = self._find(key)
             if stream.ends:
                 raise UsageError(f"stream {key!r} has ended: open another one")
-            waiting, most = sum(map(seconds_of, stream.unsent)), self._limits.backlog_seconds
-            if waiting and waiting + seconds_of(item) > most:
+            waiting, maximum = sum(map(seconds_of, stream.unsent)), self._limits.backlog_seconds
+            if waiting and waiting + seconds_of(item) > maximum:
                 raise SourceError(
-                    f"{waiting:.1f} s of stream {key!r} wait for a worker (limit {most:g} s). Push "
-                    "a Gap for dropped audio, or start workers"
+                    f"{waiting:.1f} s of stream {key!r} wait for a worker (limit {maximum:g} s). "
+                    "Push a Gap for dropped audio, or start workers"
                 )
             stream.items.append(item)
 
@@ -315,18 +315,10 @@ class FarPool(KeyedStreams[str, _FarStream]):
                 self._changed.notify_all()
             self._client.set_metadata([_STORE, key], None)
 
-    def snapshot_seconds_of(self, key: str) -> float:
-        """Return the seconds of audio in the newest snapshot of a stream."""
-        return self._find(key).snapshot_seconds
-
     @property
     def workers(self) -> list[str]:
         """Addresses of the workers that have a pool."""
         return list(self._actors)
-
-    def worker_of(self, key: str) -> str | None:
-        """Return the address of a stream's worker; None before it has one."""
-        return self._find(key).worker
 
     def close(self) -> None:
         """Disconnect from the scheduler. Streams on workers end."""
@@ -391,7 +383,7 @@ class FarPool(KeyedStreams[str, _FarStream]):
         self._dead &= present  # another one may have the address later
         for address in set(self._actors) - present:
             self._lose(address)
-        self._making = {name: each for name, each in self._making.items() if name in present}
+        self._making = {name: pool for name, pool in self._making.items() if name in present}
         for address in present - set(self._actors) - set(self._making) - self._dead:
             self._making[address] = self._client.submit(
                 PoolWorker, *self._arguments, actor=True, workers=[address], pure=False
@@ -451,9 +443,11 @@ class FarPool(KeyedStreams[str, _FarStream]):
 
     def _compose(self, streams: Sequence[_FarStream]) -> tuple[object, object, object]:
         """Compose what a worker needs of its streams: beginnings, items and ends."""
-        begins = {each.key: (each.snapshot, each.options) for each in streams if each.sent < 0}
-        items = {each.key: each.unsent for each in streams}
-        return begins, items, {each.key for each in streams if each.ends}
+        begins = {
+            stream.key: (stream.snapshot, stream.options) for stream in streams if stream.sent < 0
+        }
+        items = {stream.key: stream.unsent for stream in streams}
+        return begins, items, {stream.key for stream in streams if stream.ends}
 
     def _store(self) -> None:
         """Take snapshots of all streams, and drop the audio before them."""
@@ -469,10 +463,10 @@ class FarPool(KeyedStreams[str, _FarStream]):
         for address, batch in batches.items():
             if (answer := self._answer(address, calls[address])) is None:
                 continue
-            taken, errors = answer
+            snapshots, errors = answer
             for stream, count in batch:
-                if stream.key in taken:
-                    self._store_one(stream, count, *taken[stream.key])
+                if stream.key in snapshots:
+                    self._store_one(stream, count, *snapshots[stream.key])
                 else:  # the next exchange brings its last events, and its own error if it had one
                     with self._lock:
                         stream.error, stream.ends = errors[stream.key], True

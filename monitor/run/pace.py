@@ -241,12 +241,12 @@ class Shedder:
             self._late_since = None
             return None
         able = [sides for sides in self._features if not any(side.is_shedding for side in sides)]
-        most = LATE_SECONDS
+        maximum = LATE_SECONDS
         if len(able) < len(self._features):
             # without those that shed it will catch up, unless the others cost too much as well
-            quick = sum(map(_cost_of, able)) < BUSY
-            most = TOO_LATE_SECONDS if quick else 2 * LATE_SECONDS
-        if not able or waiting <= most:
+            quick = sum(side.cost for sides in able for side in sides) < BUSY
+            maximum = TOO_LATE_SECONDS if quick else 2 * LATE_SECONDS
+        if not able or waiting <= maximum:
             self._late_since = None
             return None
         now = self._clock()
@@ -255,7 +255,7 @@ class Shedder:
         if now - self._late_since < PATIENCE_SECONDS:
             return None
         self._late_since = None
-        slowest = max(able, key=_cost_of)
+        slowest = max(able, key=lambda sides: sum(side.cost for side in sides))
         seconds = max(LEAST_SECONDS, waiting)
         for side in slowest:
             side.shed(seconds)
@@ -283,10 +283,6 @@ class LoadShedding(WrappedLiveSource):
             if gap is not None:
                 yield gap
             yield item
-
-
-def _cost_of(sides: Iterable[Timed]) -> float:
-    return sum(side.cost for side in sides)
 
 
 def timed(names: Iterable[str], setup: FeatureSetup = AS_ENVIRONMENT) -> list[Timed]:

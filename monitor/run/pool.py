@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from threading import Condition, RLock, Thread
 from typing import Generic, TypeAlias, TypeVar
@@ -112,9 +113,9 @@ class PooledStream:
         monitor.front_end.use(timed)
         self.shedder = Shedder([(feature,) for feature in timed])
         self.windows = {
-            each.spec.name: (each, each.feature)
-            for each in timed
-            if isinstance(each.feature, SpeechWindows)
+            timer.spec.name: (timer, timer.feature)
+            for timer in timed
+            if isinstance(timer.feature, SpeechWindows)
         }
         for _, feature in self.windows.values():
             feature.defers = True
@@ -145,16 +146,11 @@ class PooledStream:
 
     def freeze(self) -> None:
         """Take the snapshot that was requested for this round."""
-        if not self.settling:
-            return
-        try:
-            data = take_snapshot(self.monitor.plan, self.stream, self.rules)
-        except Exception as error:  # `snapshot` raises it, and the stream continues
-            for request in self.settling:
+        for request in self.settling:
+            try:
+                request.set_result(take_snapshot(self.monitor.plan, self.stream, self.rules))
+            except Exception as error:  # `snapshot` raises it, and the stream continues
                 request.set_exception(error)
-        else:
-            for request in self.settling:
-                request.set_result(data)
 
     def resume(self, snapshot: bytes) -> float:
         """Continue a snapshot; return the seconds of audio in it."""
@@ -314,19 +310,12 @@ class Pool(KeyedStreams[Key, PooledStream]):
     ) -> Plan:
         """Return a plan; streams with equal settings share one."""
         among = None if settings.among is None else tuple(settings.among)
-        chosen = watch, step_seconds, on_change, id(settings.rank_models)
-        key = *chosen, replace(settings, among=among, rank_models=None)
+        chosen = watch, step_seconds, on_change
+        key = *chosen, id(settings.rank_models), replace(settings, among=among, rank_models=None)
         with self._lock:
             if key not in self._plans:
                 self._plans[key] = Plan.create(
-                    self.population,
-                    self._features,
-                    watch,
-                    step_seconds,
-                    on_change,
-                    None,
-                    self._setup,
-                    settings,
+                    self.population, self._features, *chosen, None, self._setup, settings
                 )
             return self._plans[key]
 
@@ -345,11 +334,11 @@ class Pool(KeyedStreams[Key, PooledStream]):
             stream = self._find(key)
             if stream.ends:
                 raise UsageError(f"stream {key!r} has ended: open another one")
-            waiting, most = stream.waiting_seconds, self.limits.backlog_seconds
-            if waiting and waiting + seconds > most:
+            waiting, maximum = stream.waiting_seconds, self.limits.backlog_seconds
+            if waiting and waiting + seconds > maximum:
                 raise SourceError(
-                    f"{waiting:.1f} s of stream {key!r} wait to be processed (limit {most:g} s). "
-                    "Push a Gap for dropped audio, or open fewer streams"
+                    f"{waiting:.1f} s of stream {key!r} wait to be processed (limit {maximum:g} "
+                    "s). Push a Gap for dropped audio, or open fewer streams"
                 )
             stream.put(item, seconds, time.monotonic())
             self._wake()
@@ -525,11 +514,13 @@ class Pool(KeyedStreams[Key, PooledStream]):
                 self._has_arrived = False
                 due = [stream for stream in self._streams.values() if stream.is_due]
                 gaps = self._shed(due)
-                batch = [(each, gap, each.take()) for each, gap in zip(due, gaps, strict=True)]
+                batch = [
+                    (stream, gap, stream.take()) for stream, gap in zip(due, gaps, strict=True)
+                ]
             with one_thread():
-                made = _process_batch(batch)
+                outcomes = _process_batch(batch)
             with self._lock:
-                for stream, (events, error) in zip(due, made, strict=True):
+                for stream, (events, error) in zip(due, outcomes, strict=True):
                     stream.keep(events, error)
                     self._readings += sum(isinstance(event, Reading) for event in events)
                     self._alerts += sum(event.code == "alert.raised" for event in events)
@@ -537,7 +528,7 @@ class Pool(KeyedStreams[Key, PooledStream]):
                 wakers = [wake for stream in due for wake in stream.wakers]
             for wake in wakers:
                 wake()
-            del due, batch, made  # with the audio of the round
+            del due, batch, outcomes  # with the audio of the round
 
     def _shed(self, due: Sequence[PooledStream]) -> list[Gap | None]:
         """Let streams that are late skip audio; those with rules if the others cannot."""
@@ -555,7 +546,7 @@ _Made: TypeAlias = "tuple[list[Event | Alert], Exception | None]"
 
 def _process_batch(batch: Sequence[tuple[PooledStream, Gap | None, list[Item]]]) -> list[_Made]:
     """Extract frames of all streams, embed their windows together, and assess them together."""
-    extractions = [_Extraction(*each) for each in batch]
+    extractions = [_Extraction(*streamed) for streamed in batch]
     try:
         _embed(extractions)
     except Exception as error:  # a network's fault ends all streams, and poll raises it
@@ -619,8 +610,8 @@ class _Extraction:
     def _advance(self) -> Steps:
         """Yield the events that these frames bring, and those of the stream's end."""
         stream = self.pooled.stream
-        for part in self.parts:
-            yield from stream.steps(part) if isinstance(part, Frames) else stream.lose(*part)
+        for item in self.parts:
+            yield from stream.steps(item) if isinstance(item, Frames) else stream.lose(*item)
         if self.pooled.is_ending and self.error is None and not stream.is_over:
             for _, feature in self.pooled.windows.values():
                 feature.defers = False
@@ -630,24 +621,25 @@ class _Extraction:
 
 def _embed(extractions: Iterable[_Extraction]) -> None:
     """Embed the deferred windows of all streams together, one product for each network."""
-    places = [
+    deferred = [
         (extraction, index, name, track)
         for extraction in extractions
-        for index, part in enumerate(extraction.parts)
-        if isinstance(part, Frames)
-        for name, track in part.tracks.items()
+        for index, frames in enumerate(extraction.parts)
+        if isinstance(frames, Frames)
+        for name, track in frames.tracks.items()
         if name in extraction.pooled.windows and track.windows
     ]
-    for name, group in groupby(sorted(places, key=lambda place: place[2]), lambda place: place[2]):
-        own = list(group)
-        _, feature = own[0][0].pooled.windows[name]
+    by_name = itemgetter(2)
+    for name, group in groupby(sorted(deferred, key=by_name), by_name):
+        windows = list(group)
+        _, feature = windows[0][0].pooled.windows[name]
         began = time.perf_counter()
-        filled = feature.embed_deferred([track for *_, track in own])
-        cost = (time.perf_counter() - began) / len(own)
-        for (extraction, index, _, _), track in zip(own, filled, strict=True):
-            part = extraction.parts[index]
-            assert isinstance(part, Frames)
-            extraction.parts[index] = replace(part, tracks={**part.tracks, name: track})
+        filled = feature.embed_deferred([track for *_, track in windows])
+        cost = (time.perf_counter() - began) / len(windows)
+        for (extraction, index, _, _), track in zip(windows, filled, strict=True):
+            frames = extraction.parts[index]
+            assert isinstance(frames, Frames)
+            extraction.parts[index] = replace(frames, tracks={**frames.tracks, name: track})
             extraction.pooled.windows[name][0].charge(cost)
 
 
@@ -668,7 +660,7 @@ def copy_block(samples: ArrayLike | Block, rate: int) -> Block:
 def drop_oldest_readings(events: deque[Event | Alert]) -> None:
     """Drop the oldest readings beyond `MOST_EVENTS` events."""
     while len(events) > MOST_EVENTS:
-        oldest = next((each for each in events if isinstance(each, Reading)), None)
+        oldest = next((event for event in events if isinstance(event, Reading)), None)
         if oldest is None:
             return
         events.remove(oldest)

@@ -278,15 +278,15 @@ def _feature_rows(reading: Reading, watched: bool) -> list[Text]:
     return rows
 
 
-def _side_by_side(left: list[Text], right: list[Text], width: int) -> list[Text]:
+def _side_by_side(first: list[Text], second: list[Text], width: int) -> list[Text]:
     """Join two blocks side by side, or, where there is no room, return the first alone."""
     from rich.text import Text
 
     if width < _FEATURE_COLUMNS + 24:
-        return left
+        return first
     lines = []
-    for i in range(max(len(left), len(right))):
-        line = Text.assemble(left[i] if i < len(left) else "")  # its style, not the neighbour's
+    for i in range(max(len(first), len(second))):
+        line = Text.assemble(first[i] if i < len(first) else "")  # its style, not the neighbour's
         line.append(" " * (_FEATURE_COLUMNS - line.cell_len))
-        lines.append(line + right[i] if i < len(right) else line)
+        lines.append(line + second[i] if i < len(second) else line)
     return lines

@@ -248,9 +248,9 @@ class TerminalSink:
         points = self._curve.points
         y_range = low, high = min(0.0, self._lowest), self._top_bits(self._curve)
         columns = width - LEFT - RIGHT
-        left = points[0][0] if points else 1.0
-        last = max(points[-1][0], 4 * left) if points else 4.0
-        x_range = (left, max(last, end or 2.0 ** math.ceil(math.log2(last))))
+        first = points[0][0] if points else 1.0
+        last = max(points[-1][0], 4 * first) if points else 4.0
+        x_range = (first, max(last, end or 2.0 ** math.ceil(math.log2(last))))
         ceiling = self.support_bits if self.evidence else high
         levels = [(0.0, CHANCE)] if low < 0 else []
         levels += [(bits, THRESHOLD) for bits in thresholds]

@@ -78,11 +78,11 @@ def draw_curve(
 ) -> list[str]:
     """Draw the curve as ``height`` lines of ``width`` characters, the top one first."""
     columns = 2 * width
-    (left, right), (bottom, top) = x_range, y_range
-    per_log = (columns - 1) / max(math.log(right / left), 1e-9)
+    (first, last), (bottom, top) = x_range, y_range
+    per_log = (columns - 1) / max(math.log(last / first), 1e-9)
 
     def place(seconds: float, bits: float) -> tuple[int, int]:
-        x = round(math.log(seconds / left) * per_log)
+        x = round(math.log(seconds / first) * per_log)
         return min(max(x, 0), columns - 1), _dot(bits, height, y_range)
 
     cells = [[0] * width for _ in range(height)]
@@ -107,12 +107,12 @@ def draw_behind(
 ) -> list[str]:
     """Add the protected side to a drawing where nothing else is."""
     lines = [list(line) for line in drawing]
-    (left, right), columns = x_range, len(lines[0])
+    (begin, end), columns = x_range, len(lines[0])
     for (x0, y0), (x1, y1) in pairwise(curve.points):
         if x1 in curve.breaks:
             continue
         first, last = (
-            round(math.log(x / left) / math.log(right / left) * (columns - 1)) for x in (x0, x1)
+            round(math.log(x / begin) / math.log(end / begin) * (columns - 1)) for x in (x0, x1)
         )
         for column in range(max(first, 0), min(last, columns - 1) + 1):
             bits = y0 + (y1 - y0) * (column - first) / max(last - first, 1)
@@ -125,14 +125,14 @@ def draw_behind(
 TICKS = (0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 36000, 86400)
 
 
-def axis(left: float, right: float, width: int) -> str:
+def axis(first: float, last: float, width: int) -> str:
     """Round lengths under their places on the log axis."""
     text = ""
     for tick in TICKS:
         name = f"{tick:g} s" if tick < 60 else f"{tick // 60:g} min"
         name = name if tick < 3600 else f"{tick // 3600:g} h"
-        if left <= tick <= right:
-            across = math.log(tick / left) / math.log(right / left)
+        if first <= tick <= last:
+            across = math.log(tick / first) / math.log(last / first)
             at = round(across * (width - 1)) - len(name) // 2
             if at >= len(text) + (2 if text else 0) and at + len(name) <= width - 10:
                 text = f"{text:<{at}}{name}"

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
+from itertools import compress
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -199,11 +200,8 @@ def _moved_words(words: Words, first: int) -> Words:
 
 
 def _select_words(words: Words, is_selected: AnyArray) -> Words:
-    texts = tuple(
-        text for text, keep in zip(words.texts, is_selected.tolist(), strict=True) if keep
-    )
     return Words(
-        texts,
+        tuple(compress(words.texts, is_selected.tolist())),
         words.begins[is_selected],
         words.ends[is_selected],
         words.known[is_selected],

@@ -180,7 +180,7 @@ class LiveDiarised(SplitSource, WrappedLiveSource):
                 since = clock_time(ended)
                 line = f"the turns have ended, so speech from {since} on is excluded"
                 yield Gap("turns ended", None, detail=line)
-            while waiting and _end_of(*waiting[0]) <= received - self._delay:
+            while waiting and waiting[0][0] + waiting[0][1].seconds <= received - self._delay:
                 yield self._cut_block(*waiting.popleft())
         self._pipe.wait(self._delay)
         yield from self._take(received)
@@ -243,7 +243,7 @@ class LiveDiarised(SplitSource, WrappedLiveSource):
 
     def _cut_block(self, begin: float, block: Block) -> list[Stretch]:
         """Cut a block into stretches, by the turns that are known now."""
-        end = self._passed = _end_of(begin, block)
+        end = self._passed = begin + block.seconds
         inside = [
             replace(turn, start_seconds=max(turn.start_seconds, begin),
                     end_seconds=min(turn.end_seconds, end))
@@ -271,10 +271,6 @@ class LiveDiarised(SplitSource, WrappedLiveSource):
 
     def _parts(self, block: Block, begun: float) -> Iterator[Stretch]:
         yield from self._cut_block(begun, block)
-
-
-def _end_of(begin: float, block: Block) -> float:
-    return begin + block.seconds
 
 
 class PerChannel(SplitSource):

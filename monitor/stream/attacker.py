@@ -87,23 +87,23 @@ class _Moments(NamedTuple):
 def assess_together(questions: Sequence[Question]) -> list[list[Assessment]]:
     """Assess the moments of each question, together if attackers differ only in who is watched."""
     groups: dict[Hashable, list[int]] = {}
-    for place, question in enumerate(questions):
-        groups.setdefault(question.attacker.sharing_key, []).append(place)
+    for number, question in enumerate(questions):
+        groups.setdefault(question.attacker.sharing_key, []).append(number)
     answers: dict[int, list[Assessment]] = {}
-    for places in groups.values():
-        attacker = questions[places[0]].attacker
-        selected = [questions[place].select_new() for place in places]
+    for indices in groups.values():
+        attacker = questions[indices[0]].attacker
+        selected = [questions[number].select_new() for number in indices]
         moments = _Moments.joined([new for new, _ in selected])
         count, step = moments.seconds.size, max(1, _BATCH // attacker.speakers)
         batches = [moments]
         if count > step:
             ends = [*range(step, count, step)]
             batches = [moments.select(rows) for rows in np.split(np.arange(count), ends)]
-        made = [row for batch in batches for row in attacker.assess_moments(batch)]
-        for place, (new, index) in zip(places, selected, strict=True):
-            answers[place] = [made[i] for i in index.tolist()]
-            made = made[new.seconds.size :]
-    return [answers[place] for place in range(len(questions))]
+        assessed = [row for batch in batches for row in attacker.assess_moments(batch)]
+        for number, (new, index) in zip(indices, selected, strict=True):
+            answers[number] = [assessed[i] for i in index.tolist()]
+            assessed = assessed[new.seconds.size :]
+    return [answers[number] for number in range(len(questions))]
 
 
 class Attacker(AttackerModel):

@@ -171,11 +171,6 @@ class AttackerModel:
         return self.length.withheld
 
     @property
-    def length_notice(self) -> str:
-        """Notice about a template length that is short, or outside the grid; empty otherwise."""
-        return self.length.notice
-
-    @property
     def watched(self) -> bool:
         """True if local bits are measured."""
         return self.watched_index is not None
@@ -219,11 +214,6 @@ class AttackerModel:
         """Spread of the evidence over calibrated speakers; None without likelihood ratios."""
         model = self.evidence_model
         return None if model is None else EvidenceSpread.from_rows(model.rows, self.scoring.seconds)
-
-    @property
-    def reachable_bits(self) -> float:
-        """Maximum closed-set bits of a reading, since some probability is reserved for errors."""
-        return self.most_bits("closed_set_bits")
 
     @property
     def support_bits(self) -> float | None:
@@ -289,11 +279,6 @@ class AttackerModel:
         means = ratios.compare_enrolled(population, model, self.scoring)
         return e_value(means), float(means.mean())
 
-    def expected_alone(self, feature: str | None, speech_seconds: float) -> float:
-        """Return the average bits of a voice by one feature, or by all features (None)."""
-        model = self.joint if feature is None else self.alone[feature]
-        return model.expected.evaluate_at(speech_seconds).value
-
     def most_bits(self, field: str) -> float:
         """Return the largest possible value of a bits field of readings; infinity if unknown."""
         name, _, last = field.rpartition(".")
@@ -311,9 +296,8 @@ class AttackerModel:
         if last not in ("closed_set_bits", "local_bits", "gain_bits"):
             return math.inf
         used = [model] if name else self.models.values()
-        spread = min(
-            posterior_model.rank_model.least_floor for posterior_model in used
-        )  # each person keeps a share e
+        # each person keeps a share e
+        spread = min(posterior_model.rank_model.least_floor for posterior_model in used)
         best = np.full(self.speakers, spread / self.speakers)
         best[0] += 1.0 - spread
         if last == "gain_bits" or not self.watched:

@@ -181,26 +181,24 @@ def check_state(
         if not set(monitor["usable"]) <= features:
             wrong = "usable"
         recordings = monitor["observers"]["recordings"]
-        for part in (monitor.get("carried"), recordings.get("start"), recordings.get("voice")):
-            if part is not None and not set(part["frames"]) == set(part["usable"]) == features:
+        for totals in (monitor.get("carried"), recordings.get("start"), recordings.get("voice")):
+            if (
+                totals is not None
+                and not set(totals["frames"]) == set(totals["usable"]) == features
+            ):
                 wrong = "what was heard"
     for rule in header["rules"]:
-        if (
-            "last" in rule
-            and rule["last"] is not None
-            and None in map(rule["last"].get, ("seconds", "speech"))
-        ):
+        if (last := rule.get("last")) is not None and None in map(last.get, ("seconds", "speech")):
             wrong = "last"
     for name, array in arrays.items():
-        part, _, feature = name.rpartition("/")
+        group, _, feature = name.rpartition("/")
         template = fresh.get(name, fresh.get(f"sketch/{feature}"))
-        if (early := _EARLY.get(part.rpartition("/")[2])) is not None:
+        if (early := _EARLY.get(group.rpartition("/")[2])) is not None:
             fits = (array.dtype.kind, array.ndim) == (early, 1)
+        elif template is None:
+            fits = False
         else:
-            fits = template is not None and (array.dtype, array.ndim) == (
-                template.dtype,
-                template.ndim,
-            )
+            fits = (array.dtype, array.ndim) == (template.dtype, template.ndim)
         if not fits:
             wrong = "array"
         elif array.size and not (array.min() >= -_MOST and array.max() <= _MOST):

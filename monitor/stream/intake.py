@@ -111,12 +111,12 @@ class Intake:
 
     def _read(self, block: Block) -> Iterator[Frames]:
         """Yield the frames that audio completes."""
-        for part in self._split_first(block):
+        for piece in self._split_first(block):
             if self.reader is None:
                 if self.ticks:
                     raise UsageError(_TWO_CLOCKS)
                 self.reader = self.create_block_reader()
-            *ended, frames = self.reader.process(part)
+            *ended, frames = self.reader.process(piece)
             for last in ended:
                 yield self._placed(last, self._recording)
             yield from self._begin_recording(block.recording)

@@ -320,8 +320,8 @@ class Monitor:
     def _collect(self, events: Iterator[Event]) -> list[Reading]:
         """Return the readings among events; log the notices."""
         self._log_setup()
-        held, self._held = self._held, []
-        return held + [event for event in _log_events(events) if isinstance(event, Reading)]
+        completed, self._held = self._held, []
+        return completed + [event for event in _log_events(events) if isinstance(event, Reading)]
 
     def snapshot(self) -> bytes:
         """Return the stream's state as bytes without audio; `resume` continues it elsewhere.

@@ -154,9 +154,9 @@ def _template_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
             f"{attacker.scoring.seconds:g} s needed. Enrol more (monitor enrol --add){advice}",
             fields={"speakers": names},
         )
-    if attacker.length_notice and not _lacks_enrolled(monitor):  # otherwise both are one notice
+    if attacker.length.notice and not _lacks_enrolled(monitor):  # otherwise both are one notice
         fields = {"template_seconds": attacker.scoring.seconds}
-        yield Notice("template length", attacker.length_notice, fields=fields)
+        yield Notice("template length", attacker.length.notice, fields=fields)
     for name in monitor.features:
         if nothing := population.empty(name):
             yield Notice(
@@ -299,8 +299,8 @@ def _calibration_notices(monitor: NoticedMonitor, bias: Callable[[], str]) -> It
             "(monitor calibrate)"
         )
         fields = {}
-        if attacker.length_notice:
-            text = f"{attacker.length_notice}. {text}"
+        if attacker.length.notice:
+            text = f"{attacker.length.notice}. {text}"
             fields = {"template_seconds": attacker.scoring.seconds}
         yield Notice("mismatched rank model", text, fields=fields)
         evidence, ratio = attacker.contradiction(monitor.population)
@@ -327,8 +327,11 @@ def _describe_weaker_joint(attacker: Attacker) -> str:
     """Describe one feature that discloses more on average than all together, if any."""
     if len(attacker.features) < 2:
         return ""
-    together = attacker.expected_alone(None, _EXAMPLE_SECONDS)
-    alone = {name: attacker.expected_alone(name, _EXAMPLE_SECONDS) for name in attacker.features}
+    together = attacker.joint.expected.evaluate_at(_EXAMPLE_SECONDS).value
+    alone = {
+        name: model.expected.evaluate_at(_EXAMPLE_SECONDS).value
+        for name, model in attacker.alone.items()
+    }
     if max(alone.values()) - together < _WORTH_BITS:
         return ""
     text = format_best_feature(together, alone, "all features together")

@@ -477,12 +477,12 @@ class ExpectedBits:
         step = count if self._speakers <= ALL_RANKS_TO else 1
         if step == count and len(model.split(count)) == 1:
             points = model.evaluate_each(seconds)  # as was weighed
-            own = slice(None, None, points.floor.size // count)
-            return points.expected_bits(self._speakers, own)
+            models = slice(None, None, points.floor.size // count)
+            return points.expected_bits(self._speakers, models)
         batches = [seconds[start : start + step] for start in range(0, count, step)]
-        each = map(model.at_each, batches)
+        evaluated = map(model.at_each, batches)
         return np.concatenate(
-            [points.expected_bits(self._speakers, slice(None)) for points in each]
+            [points.expected_bits(self._speakers, slice(None)) for points in evaluated]
         )
 
     def _margin(self, seconds: float) -> tuple[float, float]:
@@ -533,17 +533,12 @@ class PosteriorModel:
     """Rank model at one template length: scores to probabilities, with bootstrap limits."""
 
     def __init__(
-        self,
-        rank_model: RankModel,
-        seconds: float,
-        speakers: int,
-        additive: BoolArray,
-        ratios: LikelihoodRatioScorer | None = None,
+        self, rank_model: RankModel, seconds: float, speakers: int, additive: BoolArray
     ) -> None:
         self.features = rank_model.features
         self.rank_model: LengthModel = at_template(rank_model, seconds, additive)
         self.expected = ExpectedBits(self.rank_model, speakers)
-        self.ratios = ratios
+        self.ratios: LikelihoodRatioScorer | None = None
         self._speakers, self._additive = speakers, additive
         self._enrolled = EnrolledProbability(rank_model, seconds)
 

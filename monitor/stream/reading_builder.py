@@ -26,7 +26,11 @@ _MOST_SCORES = 1 << 16
 (benchmarks/runs.py)."""
 _CLOSED_SET = ("features", "local", "gain", "expected", "posterior", "top", "beyond_grid")
 """Figures of an assessment among the enrolled alone."""
-_EVIDENCE = ("support_bits", "at_least", "among", "ratios")
+_AS_ASSESSED = (
+    *("beyond_grid", "features", "posterior", "top", "support_bits", "at_least", "among", "ratios"),
+    *("bystanders", "enrolled", "enrolled_withheld", "speech", "excluded_seconds", "guides"),
+)
+"""Fields of an assessment that a reading has unchanged."""
 
 
 def _guides(
@@ -87,8 +91,8 @@ class ReadingBuilder:
         watched: SegmentSelection | None = None,
     ) -> list[Assessment]:
         """Assess these moments together; arguments as of `ask`."""
-        asked = self.ask(moments, stretches, conditions, watched)
-        return self.complete(asked, answer(asked.questions))
+        request = self.ask(moments, stretches, conditions, watched)
+        return self.complete(request, answer(request.questions))
 
     def ask(
         self,
@@ -105,14 +109,14 @@ class ReadingBuilder:
         segments = len(parts)
         parts += [] if watched is None else [watched]
         questions = [
-            Question(self._attacker, part.totals, part.speech / TICKS_PER_SECOND, conditions)
-            for part in parts
+            Question(self._attacker, choice.totals, choice.speech / TICKS_PER_SECOND, conditions)
+            for choice in parts
         ]
         return Asked(moments, parts, segments, watched, questions)
 
-    def complete(self, asked: Asked, by_part: Sequence[Sequence[Assessment]]) -> list[Assessment]:
+    def complete(self, request: Asked, by_part: Sequence[Sequence[Assessment]]) -> list[Assessment]:
         """Complete the answers, by the segments with the most of the watched speaker."""
-        attacker, (moments, parts, segments, watched, _) = self._attacker, asked
+        attacker, (moments, parts, segments, watched, _) = self._attacker, request
         speech = moments.speech / TICKS_PER_SECOND
         assessments, chosen = [], []
         for r in range(speech.size):
@@ -206,8 +210,6 @@ class ReadingBuilder:
             self.peak = max(self.peak, bits.value)
         return Reading(
             seconds=tick / TICKS_PER_SECOND,
-            speech=assessment.speech,
-            excluded_seconds=assessment.excluded_seconds,
             stretches_seconds=None if assessment.stretches is None else assessment.stretches[0],
             stretches_bits=None if assessment.stretches is None else assessment.stretches[1],
             spread_low=None if spread is None else spread.low,
@@ -223,19 +225,11 @@ class ReadingBuilder:
             peak_bits=None if bits is None else self.peak,
             ceiling=attacker.ceiling,
             plateau=attacker.joint.expected.plateau_bits,
-            guides=assessment.guides,
             evidence_guides=assessment.evidence_guides if is_evidence else None,
             session=attacker.session,
             assumes_enrolled=not self._watching,
-            beyond_grid=assessment.beyond_grid,
-            features=assessment.features,
             names=attacker.names,
-            posterior=assessment.posterior,
-            top=assessment.top,
-            **{name: getattr(assessment, name) for name in _EVIDENCE},
-            bystanders=assessment.bystanders,
-            enrolled=assessment.enrolled,
-            enrolled_withheld=assessment.enrolled_withheld,
+            **{name: getattr(assessment, name) for name in _AS_ASSESSED},
             withheld=attacker.withheld,
             stream=self.stream,
             change=opened,

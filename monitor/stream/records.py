@@ -100,7 +100,7 @@ def start_event(monitor: Monitor, recordings: Sequence[str]) -> RunStart:
         features=tuple(monitor.features),
         speakers=attacker.speakers,
         ceiling=attacker.ceiling,
-        reachable_bits=attacker.reachable_bits,
+        reachable_bits=attacker.most_bits("closed_set_bits"),
         plateau=attacker.joint.expected.plateau_bits,
         watch=monitor.watch,
         headline=monitor.headline,

@@ -93,9 +93,9 @@ class FrameLog:
         if track.windows is not None:
             windows = tuple(replace(window, runs=None) for window in track.windows)
             track = replace(track, windows=windows)
-        kept = {"counts": self.counts, "parts": self.parts, "early": self.early}
+        plain = {"counts": self.counts, "parts": self.parts, "early": self.early}
         same = None if np.array_equal(values, track.values) else values
-        return {**kept, "ahead": self.ahead, "track": track, "values": same}
+        return {**plain, "ahead": self.ahead, "track": track, "values": same}
 
     def resume(self) -> None:
         """Continue from a snapshot's attributes."""

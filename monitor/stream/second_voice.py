@@ -322,8 +322,10 @@ class SecondVoice:
             or min(turns.watched.speech, turns.other.speech) < LEAST_SPEECH
         ):
             return 0.0
-        watched, other, whole = self.bits([turns.watched, turns.other, turns.watched + turns.other])
-        return watched - whole if watched >= max(OWN_BITS, other + APART_BITS) else 0.0
+        watched, other, together = self.bits(
+            [turns.watched, turns.other, turns.watched + turns.other]
+        )
+        return watched - together if watched >= max(OWN_BITS, other + APART_BITS) else 0.0
 
     def bits(self, parts: Sequence[FeatureTotals]) -> list[float]:
         """Return the evidence of each of these totals, whatever their sound."""

@@ -216,12 +216,12 @@ def _encode(value: Any) -> Any:
         return ["value", type(value).__name__, _encode_value(value)]
     if isinstance(value, list | tuple | deque | set | frozenset):
         kind = "tuple" if isinstance(value, tuple) else "set" if isinstance(value, set) else "list"
-        return [kind, [_encode(each) for each in value]]
+        return [kind, [_encode(item) for item in value]]
     if isinstance(value, dict):
-        return ["dict", [[_encode(key), _encode(each)] for key, each in value.items()]]
+        return ["dict", [[_encode(key), _encode(item)] for key, item in value.items()]]
     feature = getattr(value, "feature", value)  # of one that measures its cost
     if isinstance(feature, _PARTS):
-        return ["part", {name: _encode(each) for name, each in _attributes(feature).items()}]
+        return ["part", {name: _encode(item) for name, item in _attributes(feature).items()}]
     return _SAME
 
 
@@ -233,14 +233,14 @@ def _encode_value(value: Any) -> dict[str, Any]:
     return {name: _encode(getattr(value, name)) for name in names}
 
 
-def _attributes(part: Any) -> dict[str, Any]:
-    if hasattr(part, "kept"):
-        return dict(part.kept())
-    if hasattr(part, "__dict__"):
-        attributes: dict[str, Any] = vars(part)
+def _attributes(component: Any) -> dict[str, Any]:
+    if hasattr(component, "kept"):
+        return dict(component.kept())
+    if hasattr(component, "__dict__"):
+        attributes: dict[str, Any] = vars(component)
         return attributes
-    slots = [name for base in type(part).__mro__ for name in getattr(base, "__slots__", ())]
-    return {name: getattr(part, name) for name in slots}
+    slots = [name for base in type(component).__mro__ for name in getattr(base, "__slots__", ())]
+    return {name: getattr(component, name) for name in slots}
 
 
 def _decode(node: Any, now: Any) -> Any:
@@ -256,14 +256,14 @@ def _decode(node: Any, now: Any) -> Any:
         return _decode_array(*content)
     if kind == "value":
         value = _VALUES[content[0]]
-        return value(**{name: _decode(each, None) for name, each in content[1].items()})
+        return value(**{name: _decode(item, None) for name, item in content[1].items()})
     if kind == "part":
         return _decode_part(content[0], now)
     if kind == "dict":
         before = now if isinstance(now, dict) else {}
         keys = [_decode(key, None) for key, _ in content[0]]
         values = [
-            _decode(each, before.get(k)) for k, (_, each) in zip(keys, content[0], strict=True)
+            _decode(item, before.get(k)) for k, (_, item) in zip(keys, content[0], strict=True)
         ]
         before.clear()
         before.update(zip(keys, values, strict=True))
@@ -289,20 +289,20 @@ def _decode_series(kind: str, nodes: Sequence[Any], now: Any) -> Any:
 
 
 def _decode_part(saved: Mapping[str, Any], now: Any) -> Any:
-    part = getattr(now, "feature", now)
-    if not isinstance(part, _PARTS):
-        raise ValueError("it has a part that this stream lacks")
-    before = _attributes(part)
+    component = getattr(now, "feature", now)
+    if not isinstance(component, _PARTS):
+        raise ValueError("it has a component that this stream lacks")
+    before = _attributes(component)
     if saved.keys() != before.keys():
-        raise ValueError(f"{type(part).__name__} has other attributes")
+        raise ValueError(f"{type(component).__name__} has other attributes")
     for name, node in saved.items():
-        value = _decode(node, getattr(part, name))
+        value = _decode(node, getattr(component, name))
         old = before[name]
         if isinstance(old, int | float | np.generic | np.ndarray) and not _fits(value, old):
             raise ValueError(f"{name} is of another kind")
-        setattr(part, name, value)
-    if hasattr(part, "resume"):
-        part.resume()
+        setattr(component, name, value)
+    if hasattr(component, "resume"):
+        component.resume()
     return now
 
 

@@ -289,10 +289,10 @@ class Stream:
         if observers.second is not None:
             mixtures = observers.second.look_ahead(moments.ticks)
             watched = observers.second.select(mixtures, self.evidence.carried)
-        asked = builder.ask(moments, segments, sounds, watched)
-        answers = yield asked.questions
+        request = builder.ask(moments, segments, sounds, watched)
+        answers = yield request.questions
         assert answers is not None
-        for r, assessed in enumerate(builder.complete(asked, answers)):
+        for r, assessed in enumerate(builder.complete(request, answers)):
             self._learn(moments, r)
             self._compare_voicing(moments, r)
             yield from self._pop_events()

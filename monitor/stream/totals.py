@@ -105,17 +105,17 @@ class RunningTotals:
         )
 
     @classmethod
-    def joined(cls, parts: Sequence[RunningTotals]) -> RunningTotals:
+    def joined(cls, several: Sequence[RunningTotals]) -> RunningTotals:
         """Join the moments of several, early frames added."""
-        if len(parts) == 1:
-            return parts[0]
+        if len(several) == 1:
+            return several[0]
         early = [
-            np.zeros(len(p.frames)) if p.early_seconds is None else p.early_seconds for p in parts
+            np.zeros(len(p.frames)) if p.early_seconds is None else p.early_seconds for p in several
         ]
         return cls(
-            np.concatenate([part.totals for part in parts]),
-            np.concatenate([part.frames for part in parts]),
-            np.concatenate([part.usable_seconds for part in parts]),
+            np.concatenate([running.totals for running in several]),
+            np.concatenate([running.frames for running in several]),
+            np.concatenate([running.usable_seconds for running in several]),
             early_seconds=np.concatenate(early),
         )
 

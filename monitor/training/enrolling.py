@@ -177,10 +177,10 @@ def sum_slices(
         frames = [recording for _, recording in used]
         speech_ticks = sum(recording.speech_ticks for recording in frames)
         slice_count = min(speech_ticks // SLICE_TICKS, slice_limit - count)
-        left = slice_count * SLICE_TICKS
+        remaining = slice_count * SLICE_TICKS
         for outcome, recording in used:
-            ticks = min(recording.speech_ticks, left)
-            left -= ticks
+            ticks = min(recording.speech_ticks, remaining)
+            remaining -= ticks
             end = recording.audio_seconds_at(ticks) if ticks else 0.0  # nothing of it
             path, landmarks = outcome.recording.path, landmarks_of(recording, end)
             label = file_name(path.name)[:LONGEST_NAME]

@@ -68,7 +68,7 @@ def fit_cell(
     starts = singles.find_starts(np.array(axis)[has_frames].tolist())
     anchor = prior.anchor(trials, has_frames) if prior is not None else None
     draws = _never_empty(speaker_weights[:, np.unique(cell.gap_speaker)])
-    weights, floor, posterior_row = _fit_posterior(trials, cell.own, starts, draws, anchor)
+    weights, floor, posterior_row = _fit_posterior(trials, cell.true_index, starts, draws, anchor)
     evidence = np.einsum("f,nfj->nj", weights[0], trials.margins)
     impostors = learn_impostors(cell, axis, evidence, additive)
     ranks = ranks_of(cell, axis, evidence)
@@ -85,7 +85,7 @@ def fit_cell(
         "trials": int(ranks[0].size),
         "ties": "spread",
         **rank_row,
-        **_null_band(evidence, cell.own, seed, prior),
+        **_null_band(evidence, cell.true_index, seed, prior),
         **posterior_row,
         "weights": [w if np.isfinite(w) else None for w in all_weights[0].tolist()],
         "floor": float(floor[0]),

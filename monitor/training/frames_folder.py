@@ -256,9 +256,6 @@ def _keep(
     outdated = [name for name in options.features if takes(name) == "words"]
     transcript = None
 
-    def hear_again(names: Sequence[str]) -> tuple[Frames, AnyArray, Starts]:
-        return _hear_recording(order, make(names, options.setup), options)
-
     if outdated:
         try:
             transcript = order.words.read(order.source, own_speaker=order.speaker)
@@ -281,7 +278,7 @@ def _keep(
             missing = names = _in_order({*options.features, *audio}, options.setup)
             shapes = _shapes(make(missing, options.setup))
         hashes = recording_hashes(order.source)
-        frames, sound, starts = hear_again(missing)
+        frames, sound, starts = _hear_recording(order, make(missing, options.setup), options)
         if current is not None:
             before, begun = join_runs(list(current)), current.header.starts
             if np.array_equal(before.speech, frames.speech):
@@ -289,8 +286,9 @@ def _keep(
                 tracks = {**({} if begun is None else begun.frames.tracks), **starts.frames.tracks}
                 starts = replace(starts, frames=replace(starts.frames, tracks=tracks))
             else:  # another voice activity: nothing that was there belongs to it
-                frames, sound, starts = hear_again(names)
-                shapes = _shapes(make(names, options.setup))
+                features = make(names, options.setup)
+                frames, sound, starts = _hear_recording(order, features, options)
+                shapes = _shapes(features)
     except SourceError as error:
         order.target.unlink(missing_ok=True)  # of a recording that was another, or was whole
         problem = describe_unusable(order.source, error, order.speaker)

@@ -69,7 +69,7 @@ class Cell:
     candidates: int  # N, templates each trial is compared with
     gaps: FloatArray  # shape (n', F, N), raw scores minus the true speaker's, of an even part
     gap_speaker: IntArray  # shape (n',), as ``speaker``
-    own: IntArray  # shape (n',), position of the true speaker among the N templates
+    true_index: IntArray  # shape (n',), position of the true speaker among the N templates
     mated: FloatArray  # shape (n', F), the true speaker's raw score
     frames: FloatArray  # shape (n', F), usable frames of the test
     compared: CellComparisons | None = None
@@ -84,7 +84,7 @@ class Cell:
             self.candidates,
             self.gaps[samples],
             self.gap_speaker[samples],
-            self.own[samples],
+            self.true_index[samples],
             self.mated[samples],
             self.frames[samples],
             self.compared,

@@ -177,15 +177,13 @@ def held_out_nats(
     return dict(zip(voices.tolist(), losses, strict=True))
 
 
-def choose_worth(
-    losses: Sequence[Mapping[int, FloatArray]], worths: Sequence[float] = WORTHS
-) -> float:
+def choose_worth(losses: Sequence[Mapping[int, FloatArray]]) -> float:
     """Choose the worth under which speakers who were left out lose least."""
     voices = {voice for cell in losses for voice in cell}
     if not voices:
-        return float(worths[0])
+        return WORTHS[0]
     means = [np.mean([c[v] for c in losses if v in c], axis=0) for v in sorted(voices)]
-    return float(worths[int(np.mean(means, axis=0).argmin())])
+    return WORTHS[int(np.mean(means, axis=0).argmin())]
 
 
 def learn_impostors(
@@ -198,6 +196,6 @@ def learn_impostors(
     absolute /= frames[:, :, None]
     enrolled = absolute[trials, :, evidence.argmax(axis=1)]
     others = evidence.copy()
-    others[trials, cell.own] = -np.inf
+    others[trials, cell.true_index] = -np.inf
     impostors = absolute[trials, :, others.argmax(axis=1)]
     return fit_open_set(enrolled, impostors, np.unique(cell.gap_speaker, return_inverse=True)[1])

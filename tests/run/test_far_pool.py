@@ -86,8 +86,8 @@ def test_streams_of_a_killed_worker_continue_on_another_and_count_nothing_twice(
                 got[key] += pool.poll(key)
             time.sleep(0.2)
             if begin == 3 * FRAME:
-                until(lambda: all(pool.snapshot_seconds_of(key) > 0 for key in keys))
-                before = {key: pool.worker_of(key) for key in keys}
+                until(lambda: all(pool._find(key).snapshot_seconds > 0 for key in keys))
+                before = {key: pool._find(key).worker for key in keys}
                 victim = dask.workers[0]
                 os.kill(victim.pid, signal.SIGKILL)
                 victim.wait()
@@ -95,7 +95,7 @@ def test_streams_of_a_killed_worker_continue_on_another_and_count_nothing_twice(
             pool.end(key)
         for key in keys:
             got[key] += pool.finish(key)
-        after = {pool.worker_of(key) for key in keys}
+        after = {pool._find(key).worker for key in keys}
         assert pool.hop_seconds
     assert len(set(before.values())) == 2, "streams were on both workers"
     assert len(after) == 1
@@ -109,7 +109,7 @@ def test_another_sender_continues_from_the_schedulers_snapshot(dask):
     with FarPool(dask.address, Population.reference, ["f0"], snapshot_seconds=0.2) as pool:
         pool.open("call")
         pool.push("call", sound[: 2 * RATE])
-        until(lambda: pool.snapshot_seconds_of("call") == 2.0)
+        until(lambda: pool._find("call").snapshot_seconds == 2.0)
         first = pool.poll("call")
     with FarPool(dask.address, Population.reference, ["f0"]) as pool:
         assert pool.open("call", resume=True) == 2.0
@@ -153,7 +153,7 @@ def test_a_stream_that_cannot_move_ends_with_an_error_and_no_other(dask):
             pool.push(kind.__name__, sound_of(1))
         pool.open("call")
         pool.push("call", sound_of(1)[: 2 * RATE])
-        until(lambda: pool.snapshot_seconds_of("call") == 2.0)
+        until(lambda: pool._find("call").snapshot_seconds == 2.0)
         pool.push("call", sound_of(1)[2 * RATE :])
         with pytest.raises(MonitorError, match="unknown here"):
             pool.finish("Unsendable")
@@ -186,7 +186,7 @@ def test_workers_drop_the_streams_of_a_sender_that_has_gone(dask):
         with FarPool(dask.address, Population.reference, ["f0"], snapshot_seconds=0.1) as pool:
             pool.open("call")
             pool.push("call", sound_of(1))
-            until(lambda: pool.snapshot_seconds_of("call") > 0)
+            until(lambda: pool._find("call").snapshot_seconds > 0)
             until(lambda: sum(client.run(count_pools).values()) == 1)
         until(lambda: sum(client.run(count_pools).values()) == 0)
 

@@ -336,7 +336,7 @@ def test_the_watched_speakers_length_decides_and_brings_everybody_in():
     one, other = (each.assess(counts, 10.0) for each in (attacker, same))
     assert one.local == other.local
     assert_allclose(one.posterior, other.posterior, rtol=0)
-    assert "interpolated between templates of 10 and 100 s" in attacker.length_notice
+    assert "interpolated between templates of 10 and 100 s" in attacker.length.notice
     assert Attacker(made, BOTH, "s0", template_seconds=80).left_out == ("s2",)
     # the rank model is taken at that D, at that N
     rank_model = made.rank_models.find(BOTH, "cross")

@@ -89,7 +89,7 @@ def test_the_null_band_brackets_permuted_data(noisy):
     means = []
     for _ in range(60):
         # every speaker is taken for another, the same in all of his trials
-        wrong = generator.permutation(SPEAKERS)[noisy.own]
+        wrong = generator.permutation(SPEAKERS)[noisy.true_index]
         evidence = noisy.gaps[:, 0]
         better = (evidence > evidence[np.arange(wrong.size), wrong][:, None]).sum(axis=1)
         means.append(rank_statistics(np.bincount(better, minlength=SPEAKERS)).mean_bits)
@@ -179,7 +179,7 @@ def known_of(rank_model: FittedCell, candidates: int) -> PriorModel:
 
 def excess(rank_model: FittedCell, judges: Cell) -> tuple[float, float]:
     """Mean bits claimed of impostors less the bits that are so, and by how much beyond limits."""
-    trials, n = logit.Trials(judges.gaps, judges.own), len(judges.own)
+    trials, n = logit.Trials(judges.gaps, judges.true_index), len(judges.true_index)
 
     def posterior(draw: int) -> np.ndarray:
         return trials.posterior(
@@ -187,7 +187,7 @@ def excess(rank_model: FittedCell, judges: Cell) -> tuple[float, float]:
         )
 
     claims = np.array([confidence_bits(posterior(b)).mean() for b in range(1 + REPLICATES)])
-    truth = local_bits(posterior(0)[np.arange(n), judges.own], judges.candidates).mean()
+    truth = local_bits(posterior(0)[np.arange(n), judges.true_index], judges.candidates).mean()
     return claims[0] - truth, limits(claims[1:])[0] - truth
 
 
@@ -202,9 +202,9 @@ def judges() -> Cell:
     """Three hundred whom no rank model has seen, told apart among forty."""
     many = people(300, 7)
     few = many.gaps[:, :, :CANDIDATES].copy()
-    own = many.own % CANDIDATES
-    few[np.arange(own.size), 0, own] = 0.0
-    return replace(many, gaps=few, own=own, candidates=CANDIDATES)
+    true_index = many.true_index % CANDIDATES
+    few[np.arange(true_index.size), 0, true_index] = 0.0
+    return replace(many, gaps=few, true_index=true_index, candidates=CANDIDATES)
 
 
 @pytest.mark.slow

@@ -207,10 +207,10 @@ def test_what_is_kept_of_the_scores_agrees_with_the_ranks(simulated, monkeypatch
         cell = plan.run(similarity, 7, 40)
         assert cell.gaps.shape == (48, 1, 12)
         assert_array_equal(cell.gap_speaker, cell.speaker)
-        assert (cell.gaps[np.arange(48), 0, cell.own] == 0.0).all()
+        assert (cell.gaps[np.arange(48), 0, cell.true_index] == 0.0).all()
         assert_array_equal((cell.gaps[:, 0] > 0).sum(axis=1), cell.better[0])
         assert_array_equal((cell.gaps[:, 0] == 0).sum(axis=1), cell.tied[0])
-        assert_array_equal(plan.candidates[cell.own], cell.gap_speaker)
+        assert_array_equal(plan.candidates[cell.true_index], cell.gap_speaker)
     # chunks leave no trace, and many scores are thinned evenly
     monkeypatch.setattr(cells, "_CHUNK", 5)
     monkeypatch.setattr(cells, "MOST_SCORES", 12 * 16)
