@@ -172,9 +172,9 @@ def _adapted_state(vad: object) -> AnyArray:
     """
     new = _webrtcvad.create()
     _webrtcvad.init(new)
-    place, means = _FIRST_NOISE
+    noise_slice, means = _FIRST_NOISE
     memory = _memory_of(new)
-    is_known = tuple(memory[place].view(np.int16).tolist()) == means
+    is_known = tuple(memory[noise_slice].view(np.int16).tolist()) == means
     if not is_known or memory[-4:].view(np.int32) != 42:
         raise UsageError("this build of webrtcvad is unknown, so streams cannot move: use a wheel")
     return _memory_of(vad)
@@ -236,8 +236,8 @@ class Resampler:
         reach = round(_FILTER_SECONDS * rate_in) + min(
             self._step, round(_MOST_STEP_SECONDS * rate_in)
         )
-        held = self._given - self._made * rate_in // rate_out + reach
-        return {"_given": self._given, "_made": self._made, "_recent": self._recent[-held:]}
+        retained = self._given - self._made * rate_in // rate_out + reach
+        return {"_given": self._given, "_made": self._made, "_recent": self._recent[-retained:]}
 
     def resume(self) -> None:
         """Continue from a snapshot's attributes, with the filter filled from the last samples."""
@@ -320,8 +320,8 @@ class Mixer:
 
     def kept(self) -> dict[str, object]:
         """Return the attributes that a snapshot keeps; a level's samples become silence."""
-        rest = None if self._rest is None else np.zeros_like(self._rest)
-        return {**vars(self), "_rest": rest}
+        silence = None if self._rest is None else np.zeros_like(self._rest)
+        return {**vars(self), "_rest": silence}
 
     def pop_notices(self) -> tuple[tuple[int, Notice], ...]:
         """Return the notices since the last call, as (tick, Notice): each once a recording."""

@@ -16,9 +16,9 @@ from monitor.protocols import LEAST_RATE, MOST_CHANNELS, MOST_RATE
 from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Gap, Notice, Track
 
 
-def attributes_without(part: object, *names: str) -> dict[str, object]:
+def attributes_without(component: object, *names: str) -> dict[str, object]:
     """Return the attributes that a snapshot keeps of a part, without those of these names."""
-    return {name: value for name, value in vars(part).items() if name not in names}
+    return {name: value for name, value in vars(component).items() if name not in names}
 
 
 class AudioFeature:

@@ -123,10 +123,10 @@ class Landmarks:
         rows = rows[np.lexsort((-heights[rows], blocks[rows]))]
         rank = np.arange(rows.size) - np.searchsorted(blocks[rows], blocks[rows])
         rows = np.sort(rows[rank < _PER_BLOCK])
-        left, here, right = np.log(neighbours[rows] + SILENCE).T
-        curvature = left - 2 * here + right
+        below, here, above = np.log(neighbours[rows] + SILENCE).T
+        curvature = below - 2 * here + above
         shift = np.where(
-            curvature < 0, 0.5 * (left - right) / np.where(curvature < 0, curvature, -1), 0.0
+            curvature < 0, 0.5 * (below - above) / np.where(curvature < 0, curvature, -1), 0.0
         )
         hertz = _HERTZ[bins[rows]] + np.clip(shift, -0.5, 0.5) * (_PEAK_RATE / _SIZE)
         steps = np.floor(STEPS_PER_OCTAVE * np.log2(hertz / _LOW_HZ)).astype(np.intp)

@@ -201,8 +201,10 @@ class Leveller:
 
     def resume(self) -> None:
         """Continue from a snapshot's attributes."""
-        held, band = (np.zeros((min(count, HELD_TICKS), self._size)) for count in self._silent)
-        self._held = held.astype(np.float32)
+        held_samples, band = (
+            np.zeros((min(count, HELD_TICKS), self._size)) for count in self._silent
+        )
+        self._held = held_samples.astype(np.float32)
         self._band.extend(band)
 
     def process(self, samples: FloatArray) -> FloatArray:

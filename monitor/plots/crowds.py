@@ -62,13 +62,13 @@ def plot_crowds(
 
     def paint(figure: Figure) -> None:
         sheet = Sheet(figure, frame)
-        drawn = list(enumerate(zip(lines, cycle(_COLOURS), strict=False)))
-        for i, ((_, y), colour) in drawn:
+        coloured = list(enumerate(zip(lines, cycle(_COLOURS), strict=False)))
+        for i, ((_, y), colour) in coloured:
             keep = curve_points(x, y)
             # curves of large crowds coincide far below their ceilings: draw the larger one wider
             front = 2 + len(lines) - i
             sheet.line(x[keep], y[keep], colour, 1.8 + 1.6 * i, zorder=front)
-        for _, ((m, y), colour) in reversed(drawn):
+        for _, ((m, y), colour) in reversed(coloured):
             last = float(y[np.isfinite(y)][-1])
             matches = m * 2.0**-last
             means = f"about {rounded(matches)} people match"

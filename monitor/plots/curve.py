@@ -132,8 +132,8 @@ def _make_frame(
     names += ["closed_set_bits", "spread_low"] if guides and run.evidence else []
     figures = np.concatenate([*(shown[name] for name in names), run.cap, [0.0]])
     figures = figures[np.isfinite(figures)]
-    most = run.ceiling if guides or not run.evidence else 0.0
-    low, high = float(figures.min()), max(float(figures.max()), most, 1.0)
+    cap = run.ceiling if guides or not run.evidence else 0.0
+    low, high = float(figures.min()), max(float(figures.max()), cap, 1.0)
     low = min(-0.04 * (high - low), low - 0.04 * (high - low))
     speech = shown["speech"]
     begin, end = (float(speech[0]), float(speech[-1])) if speech.size else (1.0, 60.0)
@@ -207,19 +207,21 @@ class _Curves(Sheet):
     def draw_growth(self) -> None:
         """Draw linear and square-root growth of an average voice, up to the cap."""
         caps = np.append(self.run.cap, -np.inf)
-        most = max(self.frame.y_range[1] if np.isnan(caps).all() else float(np.nanmax(caps)), 0.1)
+        maximum = max(
+            self.frame.y_range[1] if np.isnan(caps).all() else float(np.nanmax(caps)), 0.1
+        )
         for name, power in POWERS.items():
             spots: list[Spot] = []
             for piece in self.pieces:
                 x, y = self.x[piece], self.shown[name][piece]
-                indices = np.flatnonzero(np.isfinite(y) & (y > 0) & (y < most))
+                indices = np.flatnonzero(np.isfinite(y) & (y > 0) & (y < maximum))
                 if not indices.size:
                     continue
                 # a dense line: points a second apart give a power visible corners on a log axis
                 before = float(self.x[piece.start - 1]) if piece.start else 0.0
                 scale = y[indices[0]] / (x[indices[0]] - before) ** power
                 first = min(float(x[0]), self.frame.x_range[1]) - before
-                last = min(float(x[-1]) - before, float((most / scale) ** (1 / power)))
+                last = min(float(x[-1]) - before, float((maximum / scale) ** (1 / power)))
                 if last < 1.1 * first:
                     continue
                 dense = np.geomspace(first, last, 200)
@@ -228,7 +230,9 @@ class _Curves(Sheet):
                 if not spots:
                     along = self.at(before + dense, scale * dense**power)[::-4]
                     top = self.top - 3
-                    spots = [Spot(along[0, 0] + d, top, part, 1) for d, part in ((4, 0), (-4, 1))]
+                    spots = [
+                        Spot(along[0, 0] + d, top, anchor, 1) for d, anchor in ((4, 0), (-4, 1))
+                    ]
                     sides = ((-5, 3, 1, 0), (6, -3, 0, 1))
                     spots = spots[:: 1 if name == "sqrt" else -1]
                     spots += [
@@ -325,12 +329,12 @@ class _Curves(Sheet):
     def draw_threshold(self, rule: AlertTerms | Alert) -> None:
         """Draw one threshold and the alerts that it raised; the first one has a label."""
         run, level = self.run, rule.threshold
-        own = "evidence_bits" if run.evidence else "closed_set_bits"
-        curves = {"bits": "bits", own: "bits", "protected.bits": "protected_bits"}
+        headline = "evidence_bits" if run.evidence else "closed_set_bits"
+        curves = {"bits": "bits", headline: "bits", "protected.bits": "protected_bits"}
         column = self.shown[curves.get(rule.field, "bits")]
         on_curve = rule.field in curves
-        drawn = on_curve and self.frame.y_range[0] < level < self.frame.y_range[1]
-        if drawn:
+        is_drawn = on_curve and self.frame.y_range[0] < level < self.frame.y_range[1]
+        if is_drawn:
             self.line(np.array(self.frame.x_range), np.full(2, level), RED, 1.1, zorder=4)
         raised = [a for a in run.alerts if a.rule == rule.rule and a.state == "raised"]
         name = f"{level:g} bits" if on_curve else f"{level:g} {short_name(rule.field)}"
@@ -338,7 +342,7 @@ class _Curves(Sheet):
             decided = all(not line.startswith(rule.rule) for line in run.undecided)
             text = f"alert above {name}: not {'raised' if decided else 'decided yet'}"
             x, y = self.place_of(self.frame.x_range[1], level)
-            if drawn and isinstance(rule, AlertTerms):
+            if is_drawn and isinstance(rule, AlertTerms):
                 self._label_alert(text, x - 4, y)
             return
         for alert in raised:
@@ -346,13 +350,15 @@ class _Curves(Sheet):
             finite = np.isfinite(column)
             if finite.any():
                 bits = float(np.interp(x, self.x[finite], column[finite]))
-                self.axes.plot([x, x], [level, bits] if drawn else [bits, bits], color=RED, lw=1.4)
+                self.axes.plot(
+                    [x, x], [level, bits] if is_drawn else [bits, bits], color=RED, lw=1.4
+                )
                 self.axes.plot(x, bits, "o", color="white", markeredgecolor=RED, markersize=7,
                                markeredgewidth=1.8, zorder=9)  # fmt: skip
         first = raised[0]
-        held = getattr(rule, "hold_seconds", 0.0)
+        hold_seconds = getattr(rule, "hold_seconds", 0.0)
         text = f"alert after {lasted(run.speech_at(first.seconds))}:\nover {name}"
-        text += f" for {held:g} s" if held else ""
+        text += f" for {hold_seconds:g} s" if hold_seconds else ""
         text += f" ({len(raised)} alerts)" if len(raised) > 1 else ""
         text = text if first.way is None else phrases.describe_event(first)[0]
         self._label_alert(text, *self.place_of(self.locate(first.seconds), level))
@@ -360,7 +366,7 @@ class _Curves(Sheet):
     def _label_alert(self, text: str, x: float, y: float) -> None:
         sides = ((x + 1, 0.0), (self.right - 4, 1.0), (x, 0.5), (x, 1.0), (self.left + 6, 0.0))
         heights = ((sign * d, float(sign < 0)) for d in (6, 30, 60, 90) for sign in (-1, 1))
-        spots = [Spot(q, y + d, part, above) for d, above in heights for q, part in sides]
+        spots = [Spot(q, y + d, anchor, above) for d, above in heights for q, anchor in sides]
         self.label(text, spots, RED, weight="bold")
 
     def draw_changes(self) -> None:
@@ -384,8 +390,8 @@ class _Curves(Sheet):
         lost = sum(gap.lost_seconds or 0.0 for gap in self.run.gaps)
         text = f"audio lost: {lost:.2g} s" if lost else "audio lost"
         spots = [
-            Spot(self.place_of(x, 0.0)[0] + d, self.bottom + 2, part, 0)
-            for x in (places[0], places[-1]) for d, part in ((6, 0), (-6, 1))
+            Spot(self.place_of(x, 0.0)[0] + d, self.bottom + 2, anchor, 0)
+            for x in (places[0], places[-1]) for d, anchor in ((6, 0), (-6, 1))
         ]  # fmt: skip
         self.label(text, spots, BLACK, bbox=BOX)
 
@@ -414,7 +420,7 @@ class _Curves(Sheet):
         self.end_label(f"{text}: {in_bits(round(bits, 2))}", x, np.full(2, bits), colour)
 
     def end_label(
-        self, text: str, x: FloatArray, y: FloatArray, colour: str, **how: object
+        self, text: str, x: FloatArray, y: FloatArray, colour: str, **style: object
     ) -> None:
         """Label the last value of a line, near its end."""
         finite = np.flatnonzero(np.isfinite(y))
@@ -424,7 +430,7 @@ class _Curves(Sheet):
         offsets = [(d, back) for d in range(-240, 240, 4) if abs(d) > 7 for back in (8, 60, 120)]
         offsets.sort(key=lambda offset: abs(offset[0]) + 0.6 * offset[1])
         spots = [Spot(px - back, py + d, 1, float(d < 0)) for d, back in offsets]
-        self.label(text, spots, colour, **how)
+        self.label(text, spots, colour, **style)
 
     def locate(self, seconds: float) -> float:
         """Return the speech seconds at a stream time, within the limits of the axis."""

@@ -209,11 +209,11 @@ def _draw_cap(axes: Axes, curves: Sequence[PersonCurve], speakers: int | None) -
     finite_caps = [cap for cap in caps if cap is not None and math.isfinite(cap)]
     if not finite_caps:
         return
-    most, top = max(finite_caps), axes.get_ylim()[1]
-    axes.axhspan(most, max(top, most), facecolor="none", edgecolor=HATCH, hatch="////",
+    cap, top = max(finite_caps), axes.get_ylim()[1]
+    axes.axhspan(cap, max(top, cap), facecolor="none", edgecolor=HATCH, hatch="////",
                  linewidth=0, zorder=1)  # fmt: skip
     who = "calibration supports" if evidence else f"{speakers} people allow"
-    axes.text(0.01, (most + top) / 2, f"{who} no more than {in_bits(round(most, 1))}", color=GREY,
+    axes.text(0.01, (cap + top) / 2, f"{who} no more than {in_bits(round(cap, 1))}", color=GREY,
               transform=axes.get_yaxis_transform(), va="center", bbox=BOX)  # fmt: skip
 
 

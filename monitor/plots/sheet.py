@@ -122,16 +122,16 @@ class Sheet:
         self.axes.set_axis_off()
         self._surround()
 
-    def write(self, x: float, y: float, text: str, **how: Any) -> Text:
+    def write(self, x: float, y: float, text: str, **style: Any) -> Text:
         """Write text at a position in dots."""
         plain = {"va": "center", "color": BLACK, "fontsize": self.size, "linespacing": 1.2}
-        how = {**plain, **how}
-        how["fontsize"] *= 72 / DOTS_PER_INCH
-        return self.figure.text(x / self.width, y / self.height, text, **how)
+        style = {**plain, **style}
+        style["fontsize"] *= 72 / DOTS_PER_INCH
+        return self.figure.text(x / self.width, y / self.height, text, **style)
 
-    def extent(self, text: str, **how: Any) -> FloatArray:
+    def extent(self, text: str, **style: Any) -> FloatArray:
         """Measure the width and height of a text in dots."""
-        written = self.write(0, 0, text, **{**how, "bbox": None})
+        written = self.write(0, 0, text, **{**style, "bbox": None})
         size = np.array(written.get_window_extent().size)
         written.remove()
         return size
@@ -145,31 +145,31 @@ class Sheet:
         ((px, py),) = self.at([x], [y])
         return float(px), float(py)
 
-    def line(self, x: FloatArray, y: FloatArray, colour: str, width: float, **how: Any) -> None:
+    def line(self, x: FloatArray, y: FloatArray, colour: str, width: float, **style: Any) -> None:
         """Draw a line that labels avoid; parts without a figure are left out."""
-        self.axes.plot(x, y, color=colour, linewidth=width, **how)
+        self.axes.plot(x, y, color=colour, linewidth=width, **style)
         points = self.at(x, y)[np.isfinite(y)]
         if len(points):
             steps = np.append(0, np.cumsum(np.hypot(*np.diff(points, axis=0).T)))
             dense = np.arange(0, steps[-1] + 1, 1.5)
             self._lines.append(np.column_stack([np.interp(dense, steps, p) for p in points.T]))
 
-    def label(self, text: str, spots: Sequence[Spot], colour: str, **how: Any) -> None:
+    def label(self, text: str, spots: Sequence[Spot], colour: str, **style: Any) -> None:
         """Ask for a label at the first free spot, or at the freest one."""
-        self._labels.append((text, spots, {"color": colour, **how}))
+        self._labels.append((text, spots, {"color": colour, **style}))
 
     def place_labels(self) -> None:
         """Write the labels, the first one first."""
-        for text, spots, how in self._labels:
-            size = self.extent(text, **how)
-            _, x, y, part = min(
-                (self._place(spot, size) for spot in spots), key=lambda found: found[0]
+        for text, spots, style in self._labels:
+            size = self.extent(text, **style)
+            _, x, y, anchor_x = min(
+                (self._place(spot, size) for spot in spots), key=lambda placed: placed[0]
             )
             width, height = size
             self._taken.append((x - 3, y - 2, x + width + 3, y + height + 2))
             centre = (x + width / 2, y + height / 2)
-            lines = "right" if part == 1 else "left"
-            self.write(*centre, text, ha="center", multialignment=lines, zorder=20, **how)
+            lines = "right" if anchor_x == 1 else "left"
+            self.write(*centre, text, ha="center", multialignment=lines, zorder=20, **style)
 
     def _place(self, spot: Spot, size: FloatArray) -> tuple[float, float, float, float]:
         """Return the cost of a spot, the label's lower left corner, and the part at the point."""
@@ -208,12 +208,12 @@ class Sheet:
                 self.write(self.left - 6, y, number, ha="right")
                 self.write(self.right + 8, y, text)
 
-    def _write_across(self, y: float, lines: Sequence[str], size: float, **how: Any) -> None:
+    def _write_across(self, y: float, lines: Sequence[str], size: float, **style: Any) -> None:
         """Write lines from margin to margin, smaller if their letters are wide."""
         text, room = "\n".join(lines), self.width - 2 * _MARGIN
-        while self.extent(text, fontsize=size, **how)[0] > room:
+        while self.extent(text, fontsize=size, **style)[0] > room:
             size *= 0.97
-        self.write(_MARGIN, y, text, fontsize=size, **how)
+        self.write(_MARGIN, y, text, fontsize=size, **style)
 
     def _write_lengths(self) -> None:
         """Write round lengths below the axis, as many as fit."""

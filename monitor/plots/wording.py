@@ -66,19 +66,19 @@ def _two_sides(run: RunColumns) -> str:
 def summary(run: RunColumns) -> str:
     """Format the peak, the closed-set figure beside evidence, and the best match."""
     speech, bits = run.columns["speech"], run.columns["bits"]
-    heard = np.where(speech > 0, bits, np.nan)
+    spoken_bits = np.where(speech > 0, bits, np.nan)
     parts = []
-    if np.isfinite(heard).any():
-        peak = int(np.nanargmax(heard))
+    if np.isfinite(spoken_bits).any():
+        peak = int(np.nanargmax(spoken_bits))
         owner = " of an earlier voice" if run.fresh and peak < run.fresh[-1] else ""
-        parts.append(f"Peak{owner}: {in_bits(round(float(heard[peak]), 1))}")
+        parts.append(f"Peak{owner}: {in_bits(round(float(spoken_bits[peak]), 1))}")
     closed = run.last.closed_set()
     if run.evidence and closed is not None:
         figure = f"{in_bits(round(closed, 1))} of at most {run.ceiling:.2f}"
         parts.append(f"Closed-set: {figure} among the {run.speakers} enrolled")
     elif run.watch is not None:
         parts.append(f"By chance it would be {meaning(run, 0.0)}")
-    return "".join(f"{part}. " for part in parts).rstrip()
+    return "".join(f"{sentence}. " for sentence in parts).rstrip()
 
 
 def caption(run: RunColumns) -> str:
@@ -111,8 +111,8 @@ def caption(run: RunColumns) -> str:
 
 
 def _beyond_reach(run: RunColumns) -> str:
-    most = float(np.nanmax(np.append(run.cap, -np.inf)))
-    far = sorted({rule.threshold for rule in run.rules if -np.inf < most <= rule.threshold})
+    maximum = float(np.nanmax(np.append(run.cap, -np.inf)))
+    far = sorted({rule.threshold for rule in run.rules if -np.inf < maximum <= rule.threshold})
     return ", ".join(f"an alert above {bits:g} bits" for bits in far)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from monitor.errors import UsageError
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
@@ -53,6 +54,11 @@ def status_of(run: Run) -> int:
     if run.totals.alerts:  # a gate that tolerates what is incomplete must not miss one
         return RAISED
     return INCOMPLETE if run.shortfalls else 0
+
+
+def status_of_error(error: Exception) -> int:
+    """Return the exit status for an error: wrong usage, or failure."""
+    return USAGE if isinstance(error, UsageError) else FAILED
 
 
 def worst(statuses: Iterable[int]) -> int:

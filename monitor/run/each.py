@@ -28,7 +28,7 @@ from monitor.jobs import Jobs, absolute, each_in_order
 from monitor.lazy import Managed
 from monitor.maths.statistics import Crossing, disclosure_delay
 from monitor.phrases import attacker_in_words, level_in_words, plural
-from monitor.run import FAILED, USAGE, status_of
+from monitor.run import FAILED, status_of, status_of_error
 from monitor.safe_text import escaped, printable
 from monitor.sources.base import file_hash
 from monitor.tables import Column, Kind, need, read_parquet, write
@@ -151,8 +151,7 @@ def process_one(path: Path, open_run: OpenRun) -> RecordingOutcome:
                     case Alert(state="raised", level="alert") if first_alert is None:
                         first_alert = event.seconds
     except MonitorError as error:
-        status = USAGE if isinstance(error, UsageError) else FAILED
-        return RecordingOutcome(exit_status=status, error=_outcome_line(str(error)))
+        return RecordingOutcome(exit_status=status_of_error(error), error=_outcome_line(str(error)))
     except Exception as error:  # one recording of thousands must not end the others
         problem = f"unexpected {type(error).__name__}: {error}"
         return RecordingOutcome(exit_status=FAILED, error=_outcome_line(problem))
