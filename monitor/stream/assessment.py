@@ -14,7 +14,8 @@ from monitor.population.interpolation import GOOD_AREA
 from monitor.stream.attacker_model import AttackerModel
 from monitor.stream.posterior import ZERO, PosteriorModel, Weighed, compute_crowds
 from monitor.stream.totals import RunningTotals
-from monitor.types import BoolArray, FloatArray, IntArray
+from monitor.stream.weigher import WatchedMoments
+from monitor.types import BoolArray, FloatArray
 
 _NO_GUIDES = Guides(0.0, 0.0)
 
@@ -101,25 +102,18 @@ class Assessor:
         self,
         alone: Mapping[str, Weighed],
         parts: Sequence[Weighed],
-        totals: Mapping[str, RunningTotals],
-        speech_seconds: FloatArray,
+        moments: WatchedMoments,
         waits: BoolArray,
-        watched: IntArray | None,
     ) -> list[Assessment]:
-        """Assess moments of T speech seconds, (R,), of which some still wait, (R,).
-
-        ``watched`` are the watched speakers' indices, (R,).
-        """
-        names = self._model.features
+        """Assess moments as weighed, of which some still wait, (R,)."""
+        names, totals = self._model.features, moments.totals
         readings = [
             self._compute_readings(alone.get(name), totals[name].usable_seconds) for name in names
         ]
         spoken = np.any([totals[name].frames > 0 for name in names], axis=0)
-        beyond = (speech_seconds > self._model.joint.rank_model.lengths[-1]) & spoken
+        beyond = (moments.seconds > self._model.joint.rank_model.lengths[-1]) & spoken
         assessed = {
-            r: assessment
-            for weighed in parts
-            for r, assessment in self._weigh(weighed, totals, watched)
+            r: assessment for weighed in parts for r, assessment in self._weigh(weighed, moments)
         }
         return [
             replace(
@@ -158,9 +152,7 @@ class Assessor:
             ratios=even[0],
         )
 
-    def _weigh(
-        self, weighed: Weighed, totals: Mapping[str, RunningTotals], watched: IntArray | None
-    ) -> Iterator[tuple[int, Assessment]]:
+    def _weigh(self, weighed: Weighed, moments: WatchedMoments) -> Iterator[tuple[int, Assessment]]:
         """Yield the moments of a part, with everything but the figures of each feature."""
         model, ratios = self._model, weighed.ratios
         nothing: list[None] = [None] * weighed.rows.size
@@ -176,7 +168,7 @@ class Assessor:
             watched_bits = [
                 Bits(*row) if model.watched else None for row in ratios.watched.tolist()
             ]
-            index = None if watched is None else watched[weighed.rows]
+            index = None if moments.watched is None else moments.watched[weighed.rows]
             among = compute_crowds(ratios.bits, watched_bits, index, model.among, model.names)
             rows = [row.copy() for row in ratios.bits]
             evidence = [
@@ -186,7 +178,7 @@ class Assessor:
                 among,
                 rows,
             ]
-        enrolled = self._compute_enrolled(weighed, totals)
+        enrolled = self._compute_enrolled(weighed, moments.totals)
         for r, *moment, membership in zip(
             weighed.rows.tolist(), *figures, *evidence, enrolled, strict=True
         ):

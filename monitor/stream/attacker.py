@@ -20,7 +20,7 @@ from monitor.stream.assessment import Assessment, Assessor
 from monitor.stream.attacker_model import AttackerModel, AttackerSettings
 from monitor.stream.scorer import Scorer
 from monitor.stream.totals import RunningTotals
-from monitor.stream.weigher import Weigher
+from monitor.stream.weigher import WatchedMoments, Weigher
 from monitor.types import AnyArray, FloatArray, IntArray
 
 _BATCH = 1 << 22
@@ -36,52 +36,18 @@ class Question(NamedTuple):
     speech_seconds: FloatArray
     conditions: Sequence[Condition | None] | None = None
 
-    def select_new(self) -> tuple[_Moments, IntArray]:
+    def select_new(self) -> tuple[WatchedMoments, IntArray]:
         """Select moments that differ from the one before; return them, and each moment's index."""
-        attacker, totals, seconds, sounds = self
-        totals = attacker.add_early_frames(totals)
-        sounds = [None] * seconds.size if sounds is None else sounds
-        columns: list[AnyArray] = [seconds]
-        for running in totals.values():
+        attacker, totals, seconds, conditions = self
+        every = attacker.watch_moments(totals, seconds, conditions)
+        columns: list[AnyArray] = [every.seconds]
+        for running in every.totals.values():
             columns += [running.frames, running.usable_seconds]
             columns += [] if running.early_seconds is None else [running.early_seconds]
-        new = np.ones(seconds.size, np.bool_)  # a pause adds nothing new
-        new[1:] = [a != b for a, b in pairwise(sounds)]
+        new = np.ones(every.seconds.size, np.bool_)  # a pause adds nothing new
+        new[1:] = [a != b for a, b in pairwise(every.sounds)]
         new[1:] |= np.any([column[1:] != column[:-1] for column in columns], axis=0)
-        every = _Moments(totals, seconds, sounds, attacker.watch_each(seconds.size))
         return every.select(np.flatnonzero(new)), np.cumsum(new) - 1
-
-
-class _Moments(NamedTuple):
-    """Totals at R moments, T, conditions, and the index of the speaker watched at each, (R,)."""
-
-    totals: Mapping[str, RunningTotals]
-    seconds: FloatArray
-    sounds: Sequence[Condition | None]
-    watched: IntArray | None
-
-    def select(self, rows: IntArray) -> _Moments:
-        """Select some of the moments."""
-        return _Moments(
-            {name: running.select(rows) for name, running in self.totals.items()},
-            self.seconds[rows],
-            [self.sounds[i] for i in rows.tolist()],
-            None if self.watched is None else self.watched[rows],
-        )
-
-    @classmethod
-    def joined(cls, several: Sequence[_Moments]) -> _Moments:
-        """Concatenate the moments of several questions."""
-        if len(several) == 1:
-            return several[0]
-        totals, seconds, sounds, speakers = zip(*several, strict=True)
-        watched = [indices for indices in speakers if indices is not None]
-        return cls(
-            {name: RunningTotals.joined([t[name] for t in totals]) for name in totals[0]},
-            np.concatenate(seconds),
-            [sound for conditions in sounds for sound in conditions],
-            np.concatenate(watched) if watched else None,
-        )
 
 
 def assess_together(questions: Sequence[Question]) -> list[list[Assessment]]:
@@ -93,7 +59,7 @@ def assess_together(questions: Sequence[Question]) -> list[list[Assessment]]:
     for indices in groups.values():
         attacker = questions[indices[0]].attacker
         selected = [questions[number].select_new() for number in indices]
-        moments = _Moments.joined([new for new, _ in selected])
+        moments = WatchedMoments.joined([new for new, _ in selected])
         count, step = moments.seconds.size, max(1, _BATCH // attacker.speakers)
         batches = [moments]
         if count > step:
@@ -166,15 +132,22 @@ class Attacker(AttackerModel):
         """Assess R moments at T, (R,), in these conditions, each independently of the others."""
         return assess_together([Question(self, totals, speech_seconds, conditions)])[0]
 
-    def assess_moments(self, moments: _Moments) -> list[Assessment]:
+    def assess_moments(self, moments: WatchedMoments) -> list[Assessment]:
         """Assess moments, each by the speaker who is watched there."""
-        waits = self._weigher.list_waiting(moments.totals, moments.seconds)
-        alone, parts = self._weigher.weigh(
-            moments.totals, moments.seconds, moments.sounds, {}, waits, moments.watched
-        )
-        return self._assessor.assess(
-            alone, parts, moments.totals, moments.seconds, waits, moments.watched
-        )
+        waits = self._weigher.list_waiting(moments)
+        return self._assessor.assess(*self._weigher.weigh(moments, waits, {}), moments, waits)
+
+    def watch_moments(
+        self,
+        totals: Mapping[str, RunningTotals],
+        speech_seconds: FloatArray,
+        conditions: Sequence[Condition | None] | None = None,
+    ) -> WatchedMoments:
+        """Return moments with their early frames, all with this attacker's watched speaker."""
+        count = speech_seconds.size
+        sounds = [None] * count if conditions is None else conditions
+        totals = self.add_early_frames(totals)
+        return WatchedMoments(totals, speech_seconds, sounds, self.watch_each(count))
 
     def figures(
         self,
@@ -188,13 +161,14 @@ class Attacker(AttackerModel):
         Missing figures are NaN. ``rank_bits`` needs a rank model of one feature. The cache serves
         attackers with the same templates and the same R moments.
         """
-        return self._weigher.figures(totals, speech_seconds, cache, conditions)
+        moments = self.watch_moments(totals, speech_seconds, conditions)
+        return self._weigher.figures(moments, cache)
 
     def evidence(
         self, totals: Mapping[str, RunningTotals], speech_seconds: FloatArray
     ) -> FloatArray:
         """Compute ``evidence_bits`` of ``figures`` alone, (R,), whatever the conditions."""
-        return self._weigher.evidence(totals, speech_seconds)
+        return self._weigher.evidence(self.watch_moments(totals, speech_seconds))
 
     def scores(
         self, totals: Mapping[str, AnyArray], speech_seconds: FloatArray

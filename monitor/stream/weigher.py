@@ -18,14 +18,39 @@ from monitor.stream.scorer import Scorer
 from monitor.stream.totals import RunningTotals
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
+_Cache = dict[tuple[str, str, bytes], Any]
 
-class _Batch(NamedTuple):
-    """Totals at R moments, their conditions, a cache of scores, and the watched speakers, (R,)."""
+
+class WatchedMoments(NamedTuple):
+    """Totals at R moments, T, conditions, and the index of the speaker watched at each, (R,)."""
 
     totals: Mapping[str, RunningTotals]
+    seconds: FloatArray
     sounds: Sequence[Condition | None]
-    cache: dict[tuple[str, str, bytes], Any]
     watched: IntArray | None
+
+    @classmethod
+    def joined(cls, several: Sequence[WatchedMoments]) -> WatchedMoments:
+        """Concatenate the moments of several questions."""
+        if len(several) == 1:
+            return several[0]
+        totals, seconds, sounds, speakers = zip(*several, strict=True)
+        watched = [indices for indices in speakers if indices is not None]
+        return cls(
+            {name: RunningTotals.joined([t[name] for t in totals]) for name in totals[0]},
+            np.concatenate(seconds),
+            [sound for conditions in sounds for sound in conditions],
+            np.concatenate(watched) if watched else None,
+        )
+
+    def select(self, rows: IntArray) -> WatchedMoments:
+        """Select some of the moments."""
+        return WatchedMoments(
+            {name: running.select(rows) for name, running in self.totals.items()},
+            self.seconds[rows],
+            [self.sounds[i] for i in rows.tolist()],
+            None if self.watched is None else self.watched[rows],
+        )
 
 
 class Weigher:
@@ -34,38 +59,25 @@ class Weigher:
     def __init__(self, model: AttackerModel, scorer: Scorer) -> None:
         self._model, self._scorer = model, scorer
 
-    def list_waiting(
-        self, totals: Mapping[str, RunningTotals], speech_seconds: FloatArray
-    ) -> BoolArray:
+    def list_waiting(self, moments: WatchedMoments) -> BoolArray:
         """Return at which moments, (R,), the first frame of an embedding is still to come.
 
         Pitch and phones alone would rate a voice as harmless that the embedding recognises.
         """
-        waits = np.zeros(speech_seconds.size, np.bool_)
+        seconds = moments.seconds
+        waits = np.zeros(seconds.size, np.bool_)
         for name in self._model.discerning:
-            is_short = (speech_seconds > 0) & (speech_seconds < self._model.frame_seconds[name])
-            waits |= (totals[name].frames == 0) & is_short
+            is_short = (seconds > 0) & (seconds < self._model.frame_seconds[name])
+            waits |= (moments.totals[name].frames == 0) & is_short
         return waits
 
     def weigh(
-        self,
-        totals: Mapping[str, RunningTotals],
-        speech_seconds: FloatArray,
-        sounds: Sequence[Condition | None],
-        cache: dict[tuple[str, str, bytes], Any],
-        waits: BoolArray,
-        watched: IntArray | None,
-        *,
-        limits: bool = True,
+        self, moments: WatchedMoments, waits: BoolArray, cache: _Cache, *, limits: bool = True
     ) -> tuple[dict[str, Weighed], list[Weighed]]:
-        """Weigh each feature that has frames, and all of them together; scores are cached.
-
-        ``watched`` are the watched speakers' indices, (R,).
-        """
-        features, scorer = self._model.features, self._scorer
-        present = self._list_present(totals, speech_seconds) & ~waits[:, None]
-        batch = _Batch(totals, sounds, cache, watched)
-        scores = self._score(batch)
+        """Weigh each feature that has frames, and all of them together; scores are cached."""
+        features, scorer, watched = self._model.features, self._scorer, moments.watched
+        present = self._list_present(moments) & ~waits[:, None]
+        scores = self._score(moments, cache)
         weigh = partial(
             PosteriorModel.weigh, watched=watched, sessions=scorer.sessions, limits=limits
         )
@@ -73,7 +85,7 @@ class Weigher:
         for f, name in enumerate(features):
             if present[:, f].any():
                 rows: IntArray = np.flatnonzero(present[:, f])
-                seconds = totals[name].length(speech_seconds)[rows]
+                seconds = moments.totals[name].length(moments.seconds)[rows]
                 feature_scores = scores[rows, f : f + 1]
                 weighed = weigh(self._model.alone[name], rows, seconds, feature_scores)
                 if watched is not None:
@@ -81,7 +93,7 @@ class Weigher:
                     ranks = rank_now(best, watched[rows])
                     weighed = weighed._replace(ranks=ranks)
                 alone[name] = weighed
-        lengths, parts = self._lengths(totals, speech_seconds), []
+        lengths, parts = self._lengths(moments), []
         for model, rows, axis in self._choose_models(present):
             seconds, feature_scores = lengths[rows], scores[np.ix_(rows, axis)]
             weighed = (
@@ -90,45 +102,39 @@ class Weigher:
                 else weigh(model, rows, seconds, feature_scores)
             )
             ratios = self._compute_ratios(
-                model, rows, seconds, feature_scores, batch, limits=limits
+                model, rows, seconds, feature_scores, moments, cache, limits=limits
             )
             parts.append(weighed._replace(ratios=ratios))
         return alone, parts
 
-    def evidence(
-        self, totals: Mapping[str, RunningTotals], speech_seconds: FloatArray
-    ) -> FloatArray:
+    def evidence(self, moments: WatchedMoments) -> FloatArray:
         """Compute ``evidence_bits`` alone, as of `figures`: (R,)."""
-        totals = self._model.add_early_frames(totals)
-        waits = self.list_waiting(totals, speech_seconds)
-        present = self._list_present(totals, speech_seconds) & ~waits[:, None]
-        count = speech_seconds.size
-        batch = _Batch(totals, [None] * count, {}, self._model.watch_each(count))
-        scores, lengths = self._score(batch), self._lengths(totals, speech_seconds)
-        bits = np.zeros(count)
+        cache: _Cache = {}
+        present = self._list_present(moments) & ~self.list_waiting(moments)[:, None]
+        scores, lengths = self._score(moments, cache), self._lengths(moments)
+        bits = np.zeros(moments.seconds.size)
         for model, rows, axis in self._choose_models(present):
             feature_scores = scores[np.ix_(rows, axis)]
             ratios = self._compute_ratios(
-                model, rows, lengths[rows], feature_scores, batch, limits=False
+                model, rows, lengths[rows], feature_scores, moments, cache, limits=False
             )
             bits[rows] = np.nan if ratios is None else ratios.watched[:, 0]
         return bits
 
-    def _score(self, batch: _Batch) -> FloatArray:
+    def _score(self, moments: WatchedMoments, cache: _Cache) -> FloatArray:
         """Score each feature against every template, shape (R, F, N + K)."""
         columns = []
         for name in self._model.features:
-            score = partial(self._scorer.score, name, watched=batch.watched)
-            columns.append(_compute_once(batch.cache, "scores", name, batch.totals[name], score))
+            score = partial(self._scorer.score, name, watched=moments.watched)
+            columns.append(_compute_once(cache, "scores", name, moments.totals[name], score))
         return np.stack(columns, axis=1)
 
-    def _lengths(
-        self, totals: Mapping[str, RunningTotals], speech_seconds: FloatArray
-    ) -> FloatArray:
+    def _lengths(self, moments: WatchedMoments) -> FloatArray:
         """Return T of all features together, shape (R,)."""
+        seconds = moments.seconds
         for name in self._model.features:
-            speech_seconds = totals[name].length(speech_seconds)
-        return speech_seconds
+            seconds = moments.totals[name].length(seconds)
+        return seconds
 
     def _compute_ratios(
         self,
@@ -136,13 +142,13 @@ class Weigher:
         rows: IntArray,
         seconds: FloatArray,
         scores: FloatArray,
-        batch: _Batch,
+        moments: WatchedMoments,
+        cache: _Cache,
         *,
         limits: bool,
     ) -> RatioBits | None:
         """Compute the likelihood ratios of scores, (R, F, N + K), if the rank model has ratios."""
-        ratios = model.ratios
-        totals, sounds, cache, watched = batch
+        ratios, (totals, _, sounds, watched) = model.ratios, moments
         if ratios is None or not all(totals[name].frames[rows].all() for name in model.features):
             return None
         levels = []
@@ -159,13 +165,11 @@ class Weigher:
             limits=limits,
         )
 
-    def _list_present(
-        self, totals: Mapping[str, RunningTotals], speech_seconds: FloatArray
-    ) -> BoolArray:
+    def _list_present(self, moments: WatchedMoments) -> BoolArray:
         """Return which features have as many frames as speech brings, shape (R, F)."""
-        feature_totals = [totals[name] for name in self._model.features]
+        feature_totals = [moments.totals[name] for name in self._model.features]
         usable = np.stack([running.usable_seconds for running in feature_totals], axis=1)
-        is_enough = usable >= self._model.least_shares * speech_seconds[:, None]
+        is_enough = usable >= self._model.least_shares * moments.seconds[:, None]
         return np.stack([running.frames > 0 for running in feature_totals], axis=1) & is_enough
 
     def _choose_models(
@@ -177,23 +181,11 @@ class Weigher:
             model = self._model.models.get(names, self._model.joint)
             yield model, rows, np.array([features.index(name) for name in model.features])
 
-    def figures(
-        self,
-        totals: Mapping[str, RunningTotals],
-        speech_seconds: FloatArray,
-        cache: dict[tuple[str, str, bytes], Any],
-        conditions: Sequence[Condition | None] | None = None,
-    ) -> dict[str, FloatArray]:
+    def figures(self, moments: WatchedMoments, cache: _Cache) -> dict[str, FloatArray]:
         """Compute figures as of `Attacker.figures`."""
-        model, moments = self._model, speech_seconds.size
+        model = self._model
         only, has_evidence = len(model.features) == 1, model.joint.ratios is not None
-        sounds = [None] * moments if conditions is None else conditions
-        totals = model.add_early_frames(totals)
-        waits = self.list_waiting(totals, speech_seconds)
-        watched = model.watch_each(moments)
-        alone, parts = self.weigh(
-            totals, speech_seconds, sounds, cache, waits, watched, limits=False
-        )
+        alone, parts = self.weigh(moments, self.list_waiting(moments), cache, limits=False)
         local = 0.0 if model.watched else np.nan
         before = {
             "closed_set_bits": local,
@@ -202,7 +194,7 @@ class Weigher:
             "rank_bits": local if only else np.nan,
             "evidence_bits": local if has_evidence else np.nan,
         }
-        figures = {name: np.full(moments, bits) for name, bits in before.items()}
+        figures = {name: np.full(moments.seconds.size, bits) for name, bits in before.items()}
         for name, feature in alone.items():
             figures["sum_bits"][feature.rows] += feature.local[:, 0]
             if feature.ranks is not None and only:
@@ -238,7 +230,7 @@ class Weigher:
 
 
 def _compute_once(
-    cache: dict[tuple[str, str, bytes], Any],
+    cache: _Cache,
     quantity: str,
     name: str,
     running: RunningTotals,
