@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -24,6 +25,9 @@ from monitor.errors import MonitorError, SourceError
 from monitor.jobs import cores
 from monitor.phrases import plural
 from monitor.run import FAILED
+
+if TYPE_CHECKING:
+    from monitor.sources.microphone import Device
 
 _NAME = "speaker-disclosure-monitor"
 EXTRAS = {
@@ -126,13 +130,9 @@ def _portaudio() -> tuple[str, str]:
 
 
 def _inputs() -> tuple[str, str]:
-    from monitor.sources.microphone import choose, devices, library
+    from monitor.sources.microphone import choose
 
-    try:
-        library()
-    except SourceError:
-        return "broken", "cannot be listed without PortAudio"
-    names = devices()
+    names = _list("input")
     first = choose(names, None)
     return "ok", f"{plural(len(names), 'input')}, by default {first.name} ({first.rate} Hz)"
 
@@ -150,15 +150,20 @@ VIRTUAL_MICROPHONE = {
 
 def _outputs() -> tuple[str, str]:
     from monitor.relay.outlet import list_sinks
-    from monitor.sources.microphone import devices, library
 
     advice = VIRTUAL_MICROPHONE.get(sys.platform, VIRTUAL_MICROPHONE["linux"])
+    names = [device.name for device in _list("output")] + list_sinks()
+    return "ok", f"{', '.join(names) or 'none'}. To speak through one (listen --through), {advice}"
+
+
+def _list(kind: str) -> list[Device]:
+    from monitor.sources.microphone import devices, library
+
     try:
         library()
     except SourceError:
-        return "broken", "cannot be listed without PortAudio"
-    names = [device.name for device in devices("output")] + list_sinks()
-    return "ok", f"{', '.join(names) or 'none'}. To speak through one (listen --through), {advice}"
+        raise SourceError("cannot be listed without PortAudio") from None
+    return devices(kind)
 
 
 def _hearing() -> tuple[str, str]:

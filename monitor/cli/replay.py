@@ -215,26 +215,20 @@ class BatchOptions:
 
         That needs a summary or ``alerts``.
         """
-        if not self.wanted:
-            if self.summary is not None and not split:
-                raise UsageError("--summary has one row per recording: add --each")
-            self._check_suffix()
-            return False
-        for name, value in of_one_run.items():
-            if value:
-                raise UsageError(f"{name} is for one run: leave it out, or leave out --each")
-        if self.summary is None and not alerts:
-            raise UsageError(
-                "--each writes one row per recording: add --summary out.csv, or an --alert"
-            )
-        self._check_suffix()
-        return True
-
-    def _check_suffix(self) -> None:
+        if self.wanted:
+            if given := next((name for name, value in of_one_run.items() if value), None):
+                raise UsageError(f"{given} is for one run: leave it out, or leave out --each")
+            if self.summary is None and not alerts:
+                raise UsageError(
+                    "--each writes one row per recording: add --summary out.csv, or an --alert"
+                )
+        elif self.summary is not None and not split:
+            raise UsageError("--summary has one row per recording: add --each")
         if self.summary is not None and self.summary.suffix.lower() not in SUFFIXES:
             raise UsageError(
                 f"invalid summary {self.summary}: use a name ending in {' or '.join(SUFFIXES)}"
             )
+        return self.wanted
 
 
 def _measure_each(options: ReplayOptions) -> int:

@@ -94,7 +94,8 @@ def open_database(
     with translated(path):
         if create:
             _make(path)
-        modes = _modes_of(path)
+        existing = [file for file in _list_files(path).values() if file.exists()]
+        modes = {file: S_IMODE(file.stat().st_mode) for file in existing}
         _check_files(path)
         connection = sqlite3.connect(
             path, timeout=PATIENCE_SECONDS, isolation_level=None, check_same_thread=False
@@ -129,16 +130,13 @@ def _make(path: Path) -> None:
 
 def _check_files(path: Path) -> list[str]:
     """Ensure that the file and SQLite's files beside it are private to the user."""
-    real = path.resolve()
-    places = {suffix: real.with_name(real.name + suffix) for suffix in _BESIDE}
-    return [suffix for suffix, file in {"": path, **places}.items() if check_private(file)]
+    return [suffix for suffix, file in _list_files(path).items() if check_private(file)]
 
 
-def _modes_of(path: Path) -> dict[Path, int]:
-    """Return the modes of a file and of SQLite's existing files beside it."""
+def _list_files(path: Path) -> dict[str, Path]:
+    """List by suffix the file, and SQLite's files beside it."""
     real = path.resolve()
-    places = [path, *(real.with_name(real.name + suffix) for suffix in _BESIDE)]
-    return {file: S_IMODE(file.stat().st_mode) for file in places if file.exists()}
+    return {"": path, **{suffix: real.with_name(real.name + suffix) for suffix in _BESIDE}}
 
 
 def _open_read_only(path: Path, migrations: Sequence[str]) -> sqlite3.Connection:

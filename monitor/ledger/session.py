@@ -8,7 +8,7 @@ import os
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -137,43 +137,34 @@ class LedgerSession:
             else:
                 self._take_up()
         self._patience(WAIT_MS)
-        carried = self.carried
-        speech = carried.speech / TICKS_PER_SECOND
-        if carried.sessions:
-            s = "" if carried.sessions == 1 else "s"
-            self.notices.append(
-                Notice(
-                    "carried on",
-                    f"the bits continue from {carried.sessions} earlier session{s} of "
-                    f"{self._speaker}{self._of_account}, {speech:.0f} s of speech",
-                    level="info",
-                    fields={"sessions": carried.sessions, "speech": speech},
-                )
-            )
-        if carried.left_out:
-            what = "session does" if carried.left_out == 1 else "sessions do"
-            self.notices.append(
-                Notice(
-                    "carried on",
-                    f"{carried.left_out} earlier {what} not count, because "
-                    f"{'+'.join(self._features)} was not measured then",
-                    fields={"sessions": carried.left_out},
-                )
-            )
-        if carried.expired:
-            self.notices.append(
-                Notice(
-                    "carried on",
-                    f"{plural(carried.expired, 'session')} of {self._speaker} ended before the "
-                    "period and no longer count. Listeners may have kept the speech",
-                    fields={"sessions": carried.expired},
-                )
-            )
+        self.notices += self._describe_carried()
+        sessions, speech = self.carried.sessions, self.carried.speech / TICKS_PER_SECOND
         history = []
-        if carried.sessions:
+        if sessions:
             history = self._ledger.history(self._speaker, account=self._of_account)
-        brought = CarriedEvidence(carried.sessions, speech, tuple(history))
-        return replace(start, carried=brought)
+        return replace(start, carried=CarriedEvidence(sessions, speech, tuple(history)))
+
+    def _describe_carried(self) -> Iterator[Notice]:
+        """Yield what the evidence continues, and what it no longer includes."""
+        carried, kind = self.carried, "carried on"
+        if count := carried.sessions:
+            speech = carried.speech / TICKS_PER_SECOND
+            text = (
+                f"the bits continue from {plural(count, 'earlier session')} of "
+                f"{self._speaker}{self._of_account}, {speech:.0f} s of speech"
+            )
+            yield Notice(kind, text, level="info", fields={"sessions": count, "speech": speech})
+        if count := carried.left_out:
+            what = "session does" if count == 1 else "sessions do"
+            features = "+".join(self._features)
+            text = f"{count} earlier {what} not count, because {features} was not measured then"
+            yield Notice(kind, text, fields={"sessions": count})
+        if count := carried.expired:
+            text = (
+                f"{plural(count, 'session')} of {self._speaker} ended before the period and no "
+                "longer count. Listeners may have kept the speech"
+            )
+            yield Notice(kind, text, fields={"sessions": count})
 
     def hold(self) -> None:
         """Lock the speaker's account for a budget until the session is closed.

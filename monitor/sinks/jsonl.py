@@ -300,11 +300,6 @@ def _rounded(value: Any) -> Any:
         ]
     if isinstance(value, Mapping):
         return _rounded(dict(value))
-    return _plain(value)
-
-
-def _plain(value: Any) -> Any:
-    """A numpy number or array as Python's own."""
     if isinstance(value, np.generic | np.ndarray):
         return _rounded(value.tolist())
     if isinstance(value, float):

@@ -24,15 +24,8 @@ class ReplayProgress(TerminalSink):
     otherwise every 60 s. A last line follows at the end.
     """
 
-    def __init__(
-        self,
-        total_seconds: float | None,
-        console: Console | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._first: tuple[float, float] | None = None
-        self._latest = (0.0, 0.0)
-        super().__init__(total_seconds, console, clock)
+    _first: tuple[float, float] | None = None
+    _latest = 0.0, 0.0
 
     def _show(self, reading: Reading) -> None:
         # Speed counts from the first reading on: what a resumed run skipped is not in it.

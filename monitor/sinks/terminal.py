@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from textwrap import wrap
@@ -57,7 +58,10 @@ class TerminalSink:
     leaves_view = False
 
     def __init__(
-        self, total_seconds: float | None, console: Console | None, clock: Callable[[], float]
+        self,
+        total_seconds: float | None,
+        console: Console | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._console = console
         self.total_seconds = total_seconds
@@ -81,7 +85,12 @@ class TerminalSink:
         self._curve, self._lowest = TextCurve(), 0.0
         self._before = self._speech = 0.0  # of evidence that has ended, and of the present one
         is_for_people = console is not None or (log_lines.form == "text" and sys.stderr.isatty())
-        if is_for_people and self._steerable():
+        if (
+            is_for_people
+            and self.console.encoding.lower().replace("-", "").startswith("utf")
+            and self.console.is_terminal
+            and not self.console.is_dumb_terminal
+        ):
             from rich.live import Live
 
             # stdout carries the data: rich must not capture it.
@@ -97,10 +106,6 @@ class TerminalSink:
         from monitor.sinks.console import PlainConsole
 
         return self._console or PlainConsole(stderr=True)
-
-    def _steerable(self) -> bool:
-        unicode = self.console.encoding.lower().replace("-", "").startswith("utf")
-        return unicode and self.console.is_terminal and not self.console.is_dumb_terminal
 
     def write(self, event: Event) -> None:
         """Take one event of the run."""
@@ -246,7 +251,7 @@ class TerminalSink:
         from rich.text import Text
 
         points = self._curve.points
-        y_range = low, high = min(0.0, self._lowest), self._top_bits(self._curve)
+        y_range = low, high = min(0.0, self._lowest), self._top_bits()
         columns = width - LEFT - RIGHT
         first = points[0][0] if points else 1.0
         last = max(points[-1][0], 4 * first) if points else 4.0
@@ -282,12 +287,13 @@ class TerminalSink:
         words = phrases.level_as_people(bits, ceiling, assumed=self.watch is None)
         return words if len(words) < RIGHT else ""
 
-    def _top_bits(self, curve: TextCurve) -> float:
+    def _top_bits(self) -> float:
         """Compute the top of the bits axis: evidence knows no ceiling."""
         ceiling = self.reading.ceiling or 1.0
         if not self.evidence:
             return ceiling
-        return max(ceiling, self.support_bits or 0.0, *(bits for _, bits in curve.points))
+        points = self._curve.points
+        return max(ceiling, self.support_bits or 0.0, *(bits for _, bits in points))
 
     def _crowd_lines(self, width: int) -> list[Text]:
         """Explain the evidence in a crowd, and, second to it, among the enrolled."""
