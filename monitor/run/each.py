@@ -312,11 +312,6 @@ class SummaryFile(Managed):
     def _is_something_else(self) -> UsageError:
         return UsageError(f"{self.path} is no summary of recordings: name another file")
 
-    def has(self, recording: str, fingerprint: str) -> bool:
-        """Return whether the summary has this recording, with the same content."""
-        row = self.rows.get(recording)
-        return bool(fingerprint) and row is not None and row["fingerprint"] == fingerprint
-
     def append(self, row: Mapping[str, str]) -> None:
         """Write the line of a recording, from `format_row`, and flush it to disk."""
         try:
@@ -417,9 +412,10 @@ def split_by_summary(
     """Return the rows of recordings in a summary, by name and content, and the other recordings."""
     rows, remaining = [], []
     for path in recordings:
-        name = escape_path(path)
-        if name in summary.rows and summary.has(name, _fingerprint(path, side_files)):
-            rows.append(SummaryRow(path, dict(summary.rows[name])))
+        row = summary.rows.get(escape_path(path))
+        fingerprint = "" if row is None else _fingerprint(path, side_files)
+        if row is not None and fingerprint and row["fingerprint"] == fingerprint:
+            rows.append(SummaryRow(path, dict(row)))
         else:
             remaining.append(path)
     return rows, remaining

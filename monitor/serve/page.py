@@ -259,7 +259,7 @@ class Sessions:
         finally:
             sender.cancel()  # it must not send after the close, nor fail unseen
             await asyncio.gather(sender, return_exceptions=True)
-            slot.session.lose()
+            slot.session.drop_upload()
             slot.detach(0.0 if code == LEFT else AWAY_SECONDS, self._end)
         if refusal:
             with suppress(RuntimeError):  # the browser has gone

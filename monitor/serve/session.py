@@ -230,7 +230,7 @@ class Session:
                     self._upload = None
                     begin(upload)
             except UsageError as error:
-                self._drop_upload()
+                self.drop_upload()
                 raise RefusedError(str(error)) from None
         elif self._source is not None and self.busy:
             self._source.receive_audio(message)
@@ -249,7 +249,7 @@ class Session:
     def stop(self, *, cancel: bool = False) -> None:
         """End the current activity after the received audio; ``cancel`` discards it."""
         self._cancelled = self._cancelled or cancel
-        if self._drop_upload():
+        if self.drop_upload():
             self._tell({"type": "over"})
         if self._source is not None:
             self._source.stop()
@@ -257,12 +257,8 @@ class Session:
         if (run := self._run) is not None:
             run.stop()
 
-    def lose(self) -> None:
-        """The connection is gone: half a recording is no use."""
-        self._drop_upload()
-
-    def _drop_upload(self) -> bool:
-        """Forget what came of a recording that is not all there."""
+    def drop_upload(self) -> bool:
+        """Forget what came of a recording that is not all there; False if none is."""
         if self._upload is None:
             return False
         self._upload = None

@@ -114,7 +114,6 @@ class JsonLines:
 
     Args:
         path: a file, or ``-`` for standard output.
-        append_at: as in ``go_on_at``; None starts a new file.
 
     Attributes:
         offset: bytes written so far, including the file's earlier content.
@@ -122,8 +121,7 @@ class JsonLines:
         locked: False if the file system has no locks.
 
     Raises:
-        StoreError: the file cannot be written, is another user's, is in use by another run, or is
-            shorter than ``append_at``.
+        StoreError: the file cannot be written, is another user's, or is in use by another run.
 
     Example:
         >>> import tempfile, pathlib
@@ -136,7 +134,7 @@ class JsonLines:
          31
     """
 
-    def __init__(self, path: str | os.PathLike[str], append_at: int | None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self._name = os.fspath(path)
         self._own = self._name != "-"
         self.offset = 0
@@ -144,11 +142,12 @@ class JsonLines:
         self.locked = True
         self._begun = not self._own
         self._file: BinaryIO = self._open() if self._own else sys.stdout.buffer
-        if append_at is not None:
-            self.go_on_at(append_at)
 
     def go_on_at(self, offset: int) -> None:
-        """Continue at a byte offset; the next record replaces later content."""
+        """Continue at a byte offset; the next record replaces later content.
+
+        StoreError if the file is shorter.
+        """
         size = os.fstat(self._file.fileno()).st_size if self._own else 0
         if not 0 <= offset <= size:
             self.close()

@@ -8,7 +8,7 @@ from typing import NotRequired, TypedDict
 
 import numpy as np
 
-from monitor.errors import StoreError, UsageError
+from monitor.errors import StoreError
 from monitor.events.declaration import from_json, to_json
 from monitor.events.reading import OpenChange
 from monitor.events.run import Change
@@ -355,7 +355,6 @@ class ChangeDetector:
 
     Args:
         followed: by name; others are not followed.
-        careful: divides every delta: above 1 fewer false alarms, more misses and later reports.
 
     Example:
         >>> low, high = np.array([9, 1, 0]), np.array([0, 1, 9])
@@ -371,15 +370,7 @@ class ChangeDetector:
         104.0 100.0 ('f0',)
     """
 
-    def __init__(
-        self,
-        followed: Mapping[str, FollowedFeature],
-        *,
-        careful: float = 1.0,
-        returns: bool = False,
-    ) -> None:
-        if not careful > 0:
-            raise UsageError(f"careful={careful:g} must be positive; 1 is the default")
+    def __init__(self, followed: Mapping[str, FollowedFeature], *, returns: bool = False) -> None:
         self._returns = returns
         self._asked: tuple[str, ...] = ()  # whether the voice that was left is back
         self._one_is_enough = False
@@ -390,9 +381,8 @@ class ChangeDetector:
         for name, kind in kinds.items():
             sensitivity = followed[name].sensitivity
             factor = kind.beside_discerning if self._discerning else 1.0
-            sensitivity = replace(
-                sensitivity, delta=min(sensitivity.delta * factor / careful, _LARGEST_DELTA)
-            )
+            delta = min(sensitivity.delta * factor, _LARGEST_DELTA)
+            sensitivity = replace(sensitivity, delta=delta)
             self._voices[name] = kind.follow(np.asarray(followed[name].others), sensitivity)
         self._tick = 0
         self._saved: tuple[DetectorState, dict[str, AnyArray]] | None = None  # a snapshot's

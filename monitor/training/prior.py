@@ -136,7 +136,6 @@ def held_out_nats(
     cell: Cell,
     axis: Sequence[int],
     prior: PriorModel,
-    worths: Sequence[float] = WORTHS,
     singles: logit.SingleFeatureFits | None = None,
 ) -> dict[int, FloatArray]:
     """Compute each speaker's loss under a fit on the others, by the worth of the other model.
@@ -154,8 +153,8 @@ def held_out_nats(
     fold = np.arange(voices.size) % min(voices.size, _FOLDS)
     is_fitted = (fold != np.arange(fold.max() + 1)[:, None]).astype(float)
     lowest = logit.smallest_floor(voices.size - 1)
-    losses = np.empty((voices.size, len(worths)))
-    for i, worth in enumerate(worths):
+    losses = np.empty((voices.size, len(WORTHS)))
+    for i, worth in enumerate(WORTHS):
         weighted_prior = replace(prior, worth=worth)
         anchor = weighted_prior.anchor(trials, has_frames).rank_model
         posterior = logit.fit(trials, cost, anchor, starts)

@@ -136,7 +136,7 @@ def test_there_is_room_for_one_recording_and_it_is_given_back(settings):
     first.measure("", announced, None, 6.0)
     with pytest.raises(UsageError, match="try again"):
         second.measure("", announced, None, 6.0)
-    first.lose()
+    first.drop_upload()
     second.measure("", announced, None, 6.0)
     second.stop()
     assert [first.busy, second.busy] == [False, False]

@@ -67,18 +67,22 @@ def test_append_cuts_and_goes_on_and_nothing_changes_before_the_first_record(tmp
     path, new = tmp_path / "run.jsonl", tmp_path / "new.jsonl"
     path.write_text('{"n":1}\n{"n":2}\n{"n": to')
     before = path.read_text()
-    for arguments in ((path,), (path, 8), (new,)):
-        JsonLines(*arguments).close()
+    JsonLines(path).close()
+    JsonLines(new).close()
+    again = JsonLines(path)
+    again.go_on_at(8)
+    again.close()
     assert path.read_text() == before
     assert not new.exists()
-    again = JsonLines(path, append_at=8)
+    again = JsonLines(path)
+    again.go_on_at(8)
     assert again.offset == 8
     again.write_record({"n": 22})
     again.close()
     assert path.read_text() == '{"n":1}\n{"n":22}\n'
     for offset in (99, -1):
         with pytest.raises(StoreError, match="17 bytes"):
-            JsonLines(path, append_at=offset)
+            JsonLines(path).go_on_at(offset)
     assert path.read_text() == '{"n":1}\n{"n":22}\n'
     again = JsonLines(path)
     again.begin()

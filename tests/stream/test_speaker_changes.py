@@ -275,20 +275,19 @@ def test_what_may_be_another_person_is_not_learnt_before_it_is_known():
     assert arrays["speaker_ab/counters"][0] >= 1
 
 
-def test_care_costs_delay():
-    def changes(*features, **settings):
+def test_a_smaller_delta_costs_delay():
+    def changes(*features, factor=1.0):
+        f0 = replace(SETTINGS["f0"], delta=SETTINGS["f0"].delta * factor)
         speech = (spoken([(0, 90), (1, 90)], seed) for seed in range(5))
-        return [heard(detector(*features, **settings), steps) for steps in speech]
+        return [heard(detector(*features, sensitivity={"f0": f0}), steps) for steps in speech]
 
     hasty, usual, slow = (
-        sum(found[0].seconds for found in changes("f0", **settings))
-        for settings in ({"careful": 1e-3}, {}, {"careful": 1e6})
+        sum(found[0].seconds for found in changes("f0", factor=factor))
+        for factor in (1e3, 1.0, 1e-6)
     )
     assert hasty < usual < slow
-    with pytest.raises(UsageError, match="careful"):
-        detector("f0", careful=0)
     # histograms are more careful beside an embedding
-    assert changes("f0", "speaker_ab") == changes("f0", careful=1e4) != [[]] * 5
+    assert changes("f0", "speaker_ab") == changes("f0", factor=1e-4) != [[]] * 5
 
 
 @given(

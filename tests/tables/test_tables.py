@@ -199,7 +199,7 @@ def test_tables_and_summaries_escape_texts(tmp_path):
     (row,) = csv.DictReader(summary.read_text().splitlines())
     assert (row["recording"], row["bits"]) == ("'-talk.wav", "-0.5")
     with SummaryFile(summary, "same", resume=True) as file:
-        assert file.has("-talk.wav", "file:0")
+        assert file.rows["-talk.wav"]["fingerprint"] == "file:0"
         file.finish()
     assert summary.read_text().count("'-talk.wav") == 1
 
