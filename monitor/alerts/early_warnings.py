@@ -110,8 +110,12 @@ class Forecast:
         spoken = speech - self._points[0][1]
         if elapsed < MIN_SPAN_SECONDS or spoken <= 0:
             return None
+        from statistics import linear_regression  # slow to import
+
         grown, seconds_of = GROWTH
-        slope = _slope([grown(point[1]) for point in self._points], [p[2] for p in self._points])
+        slope, _ = linear_regression(
+            [grown(point[1]) for point in self._points], [point[2] for point in self._points]
+        )
         if slope <= 1e-9:
             return None
         end = seconds_of(grown(speech) + (self.threshold_bits - bits) / slope)
@@ -125,14 +129,6 @@ class Forecast:
     def restore(self, state: list[list[float]]) -> None:
         """Continue from a ``state``."""
         self._points = deque((seconds, speech, bits) for seconds, speech, bits in state)
-
-
-def _slope(x: list[float], y: list[float]) -> float:
-    mean_x, mean_y = math.fsum(x) / len(x), math.fsum(y) / len(y)
-    spread = math.fsum((a - mean_x) ** 2 for a in x)
-    if spread <= 0:
-        return 0.0
-    return math.fsum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True)) / spread
 
 
 class EarlyWarning(HoldRule):

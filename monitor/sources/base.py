@@ -7,7 +7,6 @@ import math
 import os
 import re
 import time
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -229,9 +228,9 @@ class SplitSource(WrappedSource):
         """Seconds of overlapping speech, which are excluded; None if unknown."""
         return None
 
-    @abstractmethod
     def _parts(self, block: Block, begun: float) -> Iterator[Stretch]:
         """Yield the stretches of a block that begins at that second."""
+        raise NotImplementedError
 
     def _end(self, seconds: float) -> None:
         """Note the length of the recording."""

@@ -133,7 +133,7 @@ class SideInputSource(WrappedSource):
         if self.words is not None:
             is_due = (self.words.known > low) & (self.words.known <= high)
             if is_due.any():
-                yield replace(_select_words(self.words, is_due), recording=recording)
+                yield replace(select_words(self.words, is_due), recording=recording)
         tracks = {}
         for name, track in self._tracks.items():
             due = track.within(low, high)
@@ -146,7 +146,7 @@ class SideInputSource(WrappedSource):
         if self.words is None:
             return None
         is_late = (self.words.known > end) & (self.words.ends <= end)
-        late = _select_words(self.words, is_late)
+        late = select_words(self.words, is_late)
         known_at = np.full(len(late.texts), end)
         return replace(late, known=known_at, recording=recording) if late.texts else None
 
@@ -190,7 +190,7 @@ def with_words(
 
 
 def _moved_words(words: Words, first: int) -> Words:
-    remaining = _select_words(words, words.begins >= first)
+    remaining = select_words(words, words.begins >= first)
     return replace(
         remaining,
         begins=remaining.begins - first,
@@ -199,7 +199,8 @@ def _moved_words(words: Words, first: int) -> Words:
     )
 
 
-def _select_words(words: Words, is_selected: AnyArray) -> Words:
+def select_words(words: Words, is_selected: AnyArray) -> Words:
+    """Select some of the words."""
     return Words(
         tuple(compress(words.texts, is_selected.tolist())),
         words.begins[is_selected],

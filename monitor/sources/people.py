@@ -269,9 +269,6 @@ class LiveDiarised(SplitSource, WrappedLiveSource):
                 stretches.append(Stretch(person, begin + low / block.rate, cut))
         return stretches
 
-    def _parts(self, block: Block, begun: float) -> Iterator[Stretch]:
-        yield from self._cut_block(begun, block)
-
 
 class PerChannel(SplitSource):
     """A recording with one person per channel, such as a recorded call.

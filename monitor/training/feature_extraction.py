@@ -32,7 +32,7 @@ from monitor.kinds import FeatureSpec, unlike_networks
 from monitor.maths.landmarks import NAME, frames_of, unpack
 from monitor.population.templates import SLICE_SECONDS
 from monitor.protocols import Feature, Source
-from monitor.sources.beside import SideInputSource, with_words
+from monitor.sources.beside import SideInputSource, select_words, with_words
 from monitor.sources.frames import FramesFile
 from monitor.sources.registry import is_frames, open_source, recording_hashes
 from monitor.stream.word_coverage import find_coverage
@@ -75,10 +75,7 @@ def with_transcript(
 
 def describe_transcript(words: Words, label: str, speech: BoolArray) -> tuple[str, ...]:
     """Return doubts whether a transcript is of this recording, up to the end of ``speech``."""
-    inside = words.begins < speech.size
-    texts = tuple(text for text, within in zip(words.texts, inside.tolist(), strict=True) if within)
-    spoken = Words(texts, words.begins[inside], words.ends[inside], words.known[inside])
-    coverage = find_coverage(spoken, speech)
+    coverage = find_coverage(select_words(words, words.begins < speech.size), speech)
     return (coverage.sentence(label),) if coverage is not None and coverage.doubtful else ()
 
 

@@ -170,15 +170,11 @@ def keep(
         )
         for order in hearing_orders
     ]
-
-    def read(order: ExtractionTask) -> Iterator[Path]:
-        yield from (*manifest, *order.words.files(order.source, words=words))
-
     outcomes = each_in_order(
         partial(_keep, options, options.note(features), _shapes(features)),
         tasks,
         jobs,
-        reads=read,
+        reads=lambda order: [*manifest, *order.words.files(order.source, words=words)],
         alike=partial(list_marks, options.features, options.setup),
     )
     with closing(outcomes):
