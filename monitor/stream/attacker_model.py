@@ -129,7 +129,7 @@ class AttackerModel:
         if position is not None and not length.withheld:
             watched_index = int(members[:position].sum())
         among = choose_crowds(settings.among, len(names))
-        create = _PosteriorModels(population, rank_models, length, watched_index).create
+        create = _PosteriorModels(population, rank_models, length).create
         models = {frozenset(rank_model.features): create(rank_model)}
         for alone, is_alone_biased in _choose_alone(population, rank_models, rank_model, session):
             is_biased |= is_alone_biased
@@ -312,14 +312,13 @@ class _PosteriorModels:
     population: Population
     rank_models: RankModels
     length: CommonLength
-    watched_index: int | None
 
     def create(self, rank_model: RankModel) -> PosteriorModel:
         """Create the posterior model of a rank model, with likelihood ratios if it has any."""
         ratios, population, scoring = None, self.population, self.length.scoring
         evidence_model = choose_evidence_model(population, self.rank_models, rank_model)
         if evidence_model is not None and not self.length.withheld:
-            ratios = LikelihoodRatioScorer(population, evidence_model, scoring, self.watched_index)
+            ratios = LikelihoodRatioScorer(population, evidence_model, scoring)
         similarities = population.scorers(rank_model).values()
         additive = np.array([similarity.additive for similarity in similarities])
         speakers = int(scoring.members.sum())

@@ -237,17 +237,14 @@ class LikelihoodRatioScorer:
     """Converter of scores to likelihood ratios, by a product with the population's cohort.
 
     Ask ``explain_missing_ratios`` first. Where the conditions of stream and template are known,
-    they change a ratio as calibration measured. ``watched`` is an index into the scoring's members.
+    they change a ratio as calibration measured.
     """
 
-    def __init__(
-        self, population: Population, rank_model: RankModel, scoring: Scoring, watched: int | None
-    ) -> None:
+    def __init__(self, population: Population, rank_model: RankModel, scoring: Scoring) -> None:
         if population.cohort is None or rank_model.evidence is None:
             raise UsageError(explain_missing_ratios(population, rank_model))
         self.features = rank_model.features
         self.rank_model = rank_model.evidence.at_template(scoring.seconds)
-        self._watched = watched
         self.cohort = {
             name: share(
                 population,
@@ -285,8 +282,6 @@ class LikelihoodRatioScorer:
         `SessionMixture` has them; ``levels`` the cohort's, of each feature. Each moment may have a
         watched speaker of its own, (R,). Without ``limits`` those of its bits are NaN.
         """
-        if watched_indices is None and self._watched is not None:
-            watched_indices = np.full(seconds.size, self._watched)
         point = self.rank_model.evaluate_at(seconds)
         effect = self._effect(point, conditions)
         bits = self._bits(point, levels, scores, effect)

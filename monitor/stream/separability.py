@@ -253,9 +253,7 @@ def _compare(
     offsets = np.arange(len(sessions) + 1) * size
     cut = Population(speakers, offsets, features, cohort=calibrated.cohort)
     scoring = cut.scoring(seconds)
-    yield from LikelihoodRatioScorer(cut, model, scoring, None).compare_templates(
-        cut, model, scoring
-    )
+    yield from LikelihoodRatioScorer(cut, model, scoring).compare_templates(cut, model, scoring)
 
 
 def _summarise(

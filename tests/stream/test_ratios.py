@@ -47,7 +47,7 @@ def changed(people: Population, **parts: Any) -> Population:
     return Population(**(own | parts))
 
 
-def made(watched=2, **rank_model):
+def made(**rank_model):
     """A population whose rank model reads some bits for some of these templates."""
     generator = np.random.default_rng(5)
     rank_model = {"intercept": np.full((41, 4, 2), 6.0)} | rank_model
@@ -63,7 +63,14 @@ def made(watched=2, **rank_model):
     scores = np.stack(
         [how.score(how.prepare(whole.templates(f, scoring)), totals[f]) for f in FEATURES], axis=1
     )
-    return whole, own, against, LikelihoodRatioScorer(whole, own, scoring, watched), totals, scores
+    return whole, own, against, LikelihoodRatioScorer(whole, own, scoring), totals, scores
+
+
+def evaluate(ratios, seconds, totals, scores, sounds=(), watched=2):
+    """The ratios at R moments, and those of one watched speaker."""
+    indices = None if watched is None else np.full(seconds.size, watched)
+    stats = ratios.compute_score_stats(totals)
+    return ratios.evaluate_at(seconds, stats, scores, sounds, indices)
 
 
 def with_sessions(people: Population, name: str, *others: str) -> Population:
@@ -93,7 +100,7 @@ def test_the_ratio_of_several_sessions_is_the_mean_of_their_ratios():
     alone = ratios._bits(
         ratios.rank_model.evaluate_at(seconds), ratios.compute_score_stats(totals), scores
     )
-    found = joined.evaluate_at(seconds, joined.compute_score_stats(totals), rows).bits
+    found = evaluate(joined, seconds, totals, rows).bits
     mean = np.log2(np.exp2(alone[:, [2, 4, 5]]).mean(axis=1))
     assert_allclose(found[:, 2] - found[:, 1], mean - alone[:, 1], atol=1e-9)
     assert_allclose(found[:, 3] - found[:, 1], alone[:, 3] - alone[:, 1], atol=1e-9)
@@ -123,7 +130,7 @@ def test_the_same_session_twice_says_what_it_says_once(features):
 def test_by_definition():
     _, rank_model, against, ratios, totals, scores = made(support=np.full((4, 2), 99.0))
     seconds = rank_model.lengths[[0, 1, 2, 3, 1]]
-    found = ratios.evaluate_at(seconds, ratios.compute_score_stats(totals), scores)
+    found = evaluate(ratios, seconds, totals, scores)
     how = HISTOGRAM.similarity("log-likelihood")
     for r, t in enumerate([0, 1, 2, 3, 1]):
         # templates of 20 s, between those of 10 and 60
@@ -153,29 +160,26 @@ def test_by_definition():
 def test_no_more_than_the_data_or_the_conditions_support():
     whole, own, _, free, totals, scores = made(support=np.full((4, 2), 99.0))
     seconds = np.full(5, 10.0)
-    loose = free.evaluate_at(seconds, free.compute_score_stats(totals), scores)
+    loose = evaluate(free, seconds, totals, scores)
     assert loose.bits.max() > 1.5
     cut = made(support=np.full((4, 2), 1.5))[3]
     effect = ConditionEffect(np.zeros(UNLIKE), np.zeros((2, UNLIKE)), np.full(UNLIKE, 1.5))
     by_studio = sounding(whole, own, STUDIO, effect)
     for ratios, calls in ((cut, []), (by_studio, [TELEPHONE] * 5)):
-        found = ratios.evaluate_at(seconds, ratios.compute_score_stats(totals), scores, calls)
+        found = evaluate(ratios, seconds, totals, scores, calls)
         assert (found.bits.max(axis=1) <= 1.5 + 1e-12).all()
         assert_allclose(found.support, 1.5, rtol=0.02)
         assert_array_equal(found.at_least, loose.bits[:, 2] > found.support)
-    same = by_studio.evaluate_at(
-        seconds, by_studio.compute_score_stats(totals), scores, [STUDIO] * 5
-    )
+    same = evaluate(by_studio, seconds, totals, scores, [STUDIO] * 5)
     assert_allclose(same.bits, loose.bits, rtol=1e-12)
-    found = cut.evaluate_at(seconds, cut.compute_score_stats(totals), scores)
+    found = evaluate(cut, seconds, totals, scores)
     # who fits better than whom, and by how much, stays
     assert_allclose(np.diff(found.bits), np.diff(loose.bits), atol=1e-9)
     for shown, all_of_it in zip(found.watched, loose.watched, strict=True):
         value, low, high = shown
         assert value == pytest.approx(min(all_of_it[0], 1.5))
         assert low <= value <= high <= 1.5
-    nobody = made(watched=None, support=np.full((4, 2), 1.5))[3]
-    nobody = nobody.evaluate_at(seconds, nobody.compute_score_stats(totals), scores)
+    nobody = evaluate(cut, seconds, totals, scores, watched=None)
     assert np.isnan(nobody.watched).all()
     assert_array_equal(nobody.at_least, loose.bits.max(axis=1) > 1.5)
 
@@ -184,14 +188,14 @@ def test_one_voice_never_reads_less_since_longer_speech_was_calibrated_by_fewer_
     falling = np.array([6.0, 5.0, 1.5, 1.0])[:, None] * np.ones((4, 2))
     loosely = np.full((4, 2), 99.0)
     *_, ratios, totals, scores = made(support=loosely)
-    bits = ratios.evaluate_at(np.full(5, 60.0), ratios.compute_score_stats(totals), scores).bits
+    bits = evaluate(ratios, np.full(5, 60.0), totals, scores).bits
     stream, best = np.unravel_index(bits.argmax(), bits.shape)
     heard = {f: np.repeat(x[[stream]], 40, axis=0) for f, x in totals.items()}
     scores = np.repeat(scores[[stream]], 40, axis=0)
     seconds = np.geomspace(0.5, 600, 40)
     found, loose = (
-        each.evaluate_at(seconds, each.compute_score_stats(heard), scores)
-        for each in (made(best, support=which)[3] for which in (falling, loosely))
+        evaluate(made(support=which)[3], seconds, heard, scores, watched=best)
+        for which in (falling, loosely)
     )
     assert loose.watched[-1, 0] > 1.5
     for r in range(1, 40):
@@ -206,14 +210,13 @@ def test_one_voice_never_reads_less_since_longer_speech_was_calibrated_by_fewer_
 def test_a_moment_depends_neither_on_the_others_nor_its_scores_on_the_amount_heard():
     *_, ratios, totals, scores = made()
     seconds = np.array([0.2, 1.0, 7.0, 60.0, 900.0])
-    whole = ratios.evaluate_at(seconds, ratios.compute_score_stats(totals), scores)
+    whole = evaluate(ratios, seconds, totals, scores)
     for r in range(5):
-        stats = ratios.compute_score_stats({f: x[[r]] for f, x in totals.items()})
-        one = ratios.evaluate_at(seconds[[r]], stats, scores[[r]])
+        one = evaluate(ratios, seconds[[r]], {f: x[[r]] for f, x in totals.items()}, scores[[r]])
         assert_array_equal(one.bits[0], whole.bits[r])
         assert_array_equal(one.watched[0], whole.watched[r])
-    stats = ratios.compute_score_stats({f: 7 * x for f, x in totals.items()})
-    assert_allclose(ratios.evaluate_at(seconds, stats, 7 * scores).bits, whole.bits, atol=1e-9)
+    louder = evaluate(ratios, seconds, {f: 7 * x for f, x in totals.items()}, 7 * scores)
+    assert_allclose(louder.bits, whole.bits, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -328,13 +331,13 @@ TELEPHONE = Condition(bandwidth_hz=3430.0, snr_db=40.0, reverberation_seconds=0.
 STUDIO = Condition(bandwidth_hz=8000.0, snr_db=40.0, reverberation_seconds=0.1)
 
 
-def sounding(whole, own, condition, effect, watched=2):
+def sounding(whole, own, condition, effect):
     """The ratios of the same people, whose templates sound so."""
     effects = ConditionEffects(np.array([30.0]), (effect,))
     own = replace(own, evidence=replace(own.evidence, conditions=effects))
     people = [replace(each, sound=sound_of(condition, 20.0)) for each in whole.speakers]
     heard = changed(whole, speakers=people, rank_models=RankModels([own]))
-    return LikelihoodRatioScorer(heard, own, heard.scoring(), watched)
+    return LikelihoodRatioScorer(heard, own, heard.scoring())
 
 
 def test_a_telephone_counts_as_telephones_were_seen_to():
@@ -344,7 +347,7 @@ def test_a_telephone_counts_as_telephones_were_seen_to():
     effect.shift[[0, 6]] = 0.5, -0.25
     effect.slope[:, 0] = -0.5
     seconds, calls = np.full(5, 10.0), [TELEPHONE] * 5
-    before = plain.evaluate_at(seconds, plain.compute_score_stats(totals), scores)
+    before = evaluate(plain, seconds, totals, scores)
     by_studio = sounding(whole, own, STUDIO, effect)
     levels = by_studio.compute_score_stats(totals)
     raw = by_studio._bits(by_studio.rank_model.evaluate_at(seconds), levels, scores)
@@ -365,7 +368,7 @@ def test_a_telephone_counts_as_telephones_were_seen_to():
     )
     assert (new.bits > before.bits).all()
     shared = sounding(whole, own, TELEPHONE, effect)
-    shared = shared.evaluate_at(seconds, shared.compute_score_stats(totals), scores, calls)
+    shared = evaluate(shared, seconds, totals, scores, calls)
     value, low, high = shared.watched.T
     assert (value <= before.watched[:, 0]).all()
     assert ((low <= value) & (value <= high)).all()

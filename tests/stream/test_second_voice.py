@@ -55,8 +55,8 @@ def _monitor(settings=DEFAULTS):
 def _events(monitor, sound, size=RATE):
     events = []
     for at in range(0, len(sound), size):
-        events += monitor.take(Block(sound[at : at + size], RATE))
-    return events + list(monitor.take(None))
+        events += monitor.core.push(Block(sound[at : at + size], RATE))
+    return events + list(monitor.core.end())
 
 
 def _readings(events):
