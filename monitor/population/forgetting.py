@@ -79,16 +79,14 @@ def forget_people(
     forgotten: dict[str, Forgotten] = {}
     if store_kind(path) == "rank_model":
         rank_models, cohort = load_rank_models(path)
-        for name in names:
-            _check_known(name, _list_names(rank_models, cohort), path)
+        _check_stored(names, _list_names(rank_models, cohort), path)
         for name in names:
             rank_models, cohort, forgotten[name] = _remove(rank_models, cohort, name)
         save_rank_models(target, rank_models, cohort)
         return forgotten
     population = Population.load(path)
-    known = {*population.names, *_list_names(population.rank_models, population.cohort)}
-    for name in names:
-        _check_known(name, known, path)
+    others = _list_names(population.rank_models, population.cohort)
+    _check_stored(names, others.union(population.names), path)
     if set(names).issuperset(population.names):
         who = f"{names[0]} is the only one" if len(names) == 1 else "no other person is enrolled"
         raise UsageError(f"{who} in {path}: delete the file instead")
@@ -109,11 +107,13 @@ def forget_people(
     return forgotten
 
 
-def _check_known(name: str, names: set[str], path: Path) -> None:
+def _check_stored(names: Sequence[str], stored: set[str], path: Path) -> None:
     """Refuse a name that is not in a file; suggest the nearest spelling."""
-    if name not in names:
-        hint = nearest_spelling(name, sorted(names)) or f"it names {plural(len(names), 'person')}"
-        raise UsageError(f"no {name!r} in {path}; {hint}")
+    for name in names:
+        if name not in stored:
+            count = f"it names {plural(len(stored), 'person')}"
+            hint = nearest_spelling(name, sorted(stored)) or count
+            raise UsageError(f"no {name!r} in {path}; {hint}")
 
 
 def _list_names(rank_models: RankModels, cohort: Cohort | None) -> set[str]:

@@ -158,6 +158,11 @@ class PooledStream:
         self.came_seconds = resume_snapshot(plan, self.stream, snapshot, self.rules)
         return self.came_seconds
 
+    def wake(self) -> None:
+        """Wake those who wait for events."""
+        for wake in self.wakers:
+            wake()
+
     def complete(self, event: Event) -> Iterator[Event | Alert]:
         """Yield an event and the alerts that it triggers; a reading gets its lag."""
         if isinstance(event, Reading):
@@ -418,9 +423,7 @@ class Pool(KeyedStreams[Key, PooledStream]):
             del self._streams[key]
             stream.is_over = True  # for those that wait for it
             self._done.notify_all()
-            wakers = list(stream.wakers)
-        for wake in wakers:
-            wake()
+            stream.wake()
 
     def drain(self) -> None:
         """Wait until all audio that was pushed has been processed."""
@@ -470,9 +473,8 @@ class Pool(KeyedStreams[Key, PooledStream]):
             self._closed = True
             for condition in (self._arrived, self._hurried, self._done):
                 condition.notify_all()
-            wakers = [wake for stream in self._streams.values() for wake in stream.wakers]
-        for wake in wakers:
-            wake()
+            for stream in self._streams.values():
+                stream.wake()
         if self._thread.is_alive():
             self._thread.join()
         self._streams.clear()
@@ -524,10 +526,8 @@ class Pool(KeyedStreams[Key, PooledStream]):
                     stream.keep(events, error)
                     self._readings += sum(isinstance(event, Reading) for event in events)
                     self._alerts += sum(event.code == "alert.raised" for event in events)
+                    stream.wake()
                 self._done.notify_all()
-                wakers = [wake for stream in due for wake in stream.wakers]
-            for wake in wakers:
-                wake()
             del due, batch, outcomes  # with the audio of the round
 
     def _shed(self, due: Sequence[PooledStream]) -> list[Gap | None]:
