@@ -292,7 +292,7 @@ class VoiceNetwork(StoredNetwork):
 class _Stack:
     """Places of the frames of windows that lie one below the other in one matrix.
 
-    Each window begins at a multiple of so many rows. With `_TOGETHER`, a product treats its rows
+    Each window begins at a multiple of ``together`` rows. With `_TOGETHER`, a product treats rows
     alike at any position.
     """
 

@@ -111,7 +111,7 @@ class _Window:
 
 
 class _WindowSum(NamedTuple):
-    """Sum of embeddings times weights, which counts as so many whole windows."""
+    """Sum of embeddings times weights. It counts as ``whole`` windows."""
 
     windows: list[_Window]
     weights: list[float]
