@@ -94,20 +94,9 @@ class _Start(NamedTuple):
 
 @dataclass(slots=True)
 class _Window:
-    """Sound of a window, shape (n,), and its embedding, which `WindowEvidence` computes later."""
+    """Embedding of a window, shape (d,), which is empty until `WindowEvidence` computes it."""
 
-    sound: FloatArray
-    _embedding: FloatArray | None = None
-
-    @property
-    def embedding(self) -> FloatArray:
-        """Embedding, shape (d,); it must have been set."""
-        assert self._embedding is not None
-        return self._embedding
-
-    @embedding.setter
-    def embedding(self, embedding: FloatArray) -> None:
-        self.sound, self._embedding = self.sound[:0], embedding
+    embedding: FloatArray
 
 
 class _WindowSum(NamedTuple):
@@ -264,7 +253,10 @@ class WindowEvidence:
         self._heard = 0.0  # seconds of sound
         self._begun = -LISTENER_SECONDS  # of sound before the last of them
         self._sums = {name: np.zeros(self._size(name)) for name in self._embedders}
-        self._waiting: dict[str, list[_Window]] = {name: [] for name in self._embedders}
+        # windows that have no embedding yet, and their sound, by feature
+        self._waiting: dict[str, list[tuple[_Window, FloatArray]]] = {
+            name: [] for name in self._embedders
+        }
         self._counted = 0  # windows of the grid in these sums
 
     def _size(self, name: str) -> int:
@@ -361,9 +353,7 @@ class WindowEvidence:
             if begin >= self._sound.first:
                 *_, start = (start for start in self._starts if start.spoken <= begin)
                 windows = {
-                    name: _WindowSum(
-                        [self._window(name, end, begin, _SHORT)], [1 / self._share(name)], 1
-                    )
+                    name: self._second(name, self._window(name, end, begin, _SHORT))
                     for name in self._embedders
                 }
                 rows.append((_SHORT, end.totals - start.totals, windows))
@@ -379,10 +369,7 @@ class WindowEvidence:
         if all(part.whole for part in overlapping.values()):
             rows.append((totals.speech, totals, overlapping))
         if totals.speech <= 2 * _SHORT and end.unbroken(begin, _SHORT).size == _SHORT * _TICK:
-            windows = {
-                n: _WindowSum([self._unbroken(n, begin, end)], [1 / self._share(n)], 1)
-                for n in self._embedders
-            }
+            windows = {n: self._second(n, self._unbroken(n, begin, end)) for n in self._embedders}
             rows.append((_SHORT, totals, windows))
         return rows
 
@@ -438,17 +425,21 @@ class WindowEvidence:
         return sound.windows[key]
 
     def _new_window(self, name: str, sound: FloatArray) -> _Window:
-        window = _Window(sound)
-        self._waiting[name].append(window)
+        window = _Window(np.empty(0))
+        self._waiting[name].append((window, sound))
         return window
+
+    def _second(self, name: str, window: _Window) -> _WindowSum:
+        """Return a window of a second that counts as a whole one."""
+        return _WindowSum([window], [1 / self._share(name)], 1)
 
     def _embed_waiting(self) -> None:
         """Embed the windows that have no embedding yet, by their length, all at once."""
-        for name, windows in self._waiting.items():
-            embeddings = self._embedders[name].embed_parts([window.sound for window in windows])
-            for window, embedding in zip(windows, embeddings, strict=True):
+        for name, waiting in self._waiting.items():
+            embeddings = self._embedders[name].embed_parts([sound for _, sound in waiting])
+            for (window, _), embedding in zip(waiting, embeddings, strict=True):
                 window.embedding = np.asarray(embedding, np.float64)
-            windows.clear()
+            waiting.clear()
 
     def _unbroken(self, name: str, begin: int, end: _Sound) -> _Window:
         """Return a second as if all of it were speech.
