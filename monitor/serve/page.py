@@ -246,9 +246,7 @@ class Sessions:
         elif slot.attached:
             await websocket.close(TAKEN, "this session has a microphone already")
             return
-        slot.attached = True
-        if slot.leaving is not None:
-            slot.leaving.cancel()
+        slot.attach()
         sender = asyncio.create_task(self._send(websocket, slot))
         refusal, code = "", 0
         try:
@@ -359,12 +357,18 @@ class _BrowserSlot:
         self.session = Session(settings, self.outbox.put, self.outbox.put_sound)
         self.pages: Pages | None = None
         self.attached, self.left = False, 0.0
-        self.leaving: asyncio.TimerHandle | None = None
+        self._leaving: asyncio.TimerHandle | None = None
+
+    def attach(self) -> None:
+        """Note that its browser is here."""
+        self.attached = True
+        if self._leaving is not None:
+            self._leaving.cancel()
 
     def detach(self, seconds: float, then: Callable[[_BrowserSlot], None]) -> None:
         """Note that its browser is gone; if it does not come back in time, call ``then``."""
         self.attached, self.left = False, time.monotonic()
-        self.leaving = asyncio.get_running_loop().call_later(seconds, then, self)
+        self._leaving = asyncio.get_running_loop().call_later(seconds, then, self)
 
 
 def _parse_object(text: str) -> dict[str, object]:

@@ -58,8 +58,7 @@ class StartListener:
         while self._advance():
             pass
         if self._head is None:
-            tick = max(0, self._speech.size - 2 * _LEAD_TICKS)
-            self._drop_before(round(tick * self._key[1] / TICKS_PER_SECOND))
+            self._drop_before(self._sample_at(max(0, self._speech.size - 2 * _LEAD_TICKS)))
         else:
             self._drop_before(self._head.next_sample)
 
@@ -93,8 +92,7 @@ class StartListener:
             tick = self._find()
             if tick is None:
                 return False
-            sample = round(tick * self._key[1] / TICKS_PER_SECOND)
-            self._head = self._head_at(tick, sample)
+            self._head = self._head_at(tick, self._sample_at(tick))
         head, rate = self._head, self._key[1]
         while not head.is_complete:
             begin = head.next_sample - self._first
@@ -125,6 +123,9 @@ class StartListener:
 
     def _head_at(self, tick: int, sample: int) -> _Head:
         return _Head(Extractor(self._features, self._channel), tick, sample)
+
+    def _sample_at(self, tick: int) -> int:
+        return round(tick * self._key[1] / TICKS_PER_SECOND)
 
     def _drop_before(self, sample: int) -> None:
         assert self._sound is not None
