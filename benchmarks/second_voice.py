@@ -21,7 +21,6 @@ from monitor.population.population import Population
 from monitor.sources.base import Samples
 from monitor.stream.plan import MonitorSettings
 from monitor.types import FloatArray
-from recipes.reference import enrolment_chapter
 
 ENROLLED_SECONDS = 30.0
 KINDS = ((3.0, 1.5), (3.0, 3.0), (10.0, 10.0))
@@ -94,19 +93,22 @@ def false_second_voice(
 ) -> None:
     """How often does one voice get the notice of another one?
 
-    Shipped readers are heard in recordings from which they were not enrolled. Others are enrolled
-    from the first 30 s of a recording, and heard in the rest and in all their other recordings, the
-    first ``seconds`` of each. For the first people, others talk behind as well.
+    Each person is enrolled beside the shipped readers from the first 30 s of a recording, and heard
+    in the rest and in all their other recordings, the first ``seconds`` of each. For the first
+    people, others talk behind as well.
     """
-    recordings = _recordings_not_enrolled(manifest, corpora)
+    recordings: dict[str, list[Path]] = {}
+    with manifest.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            if row["corpus"] in corpora:
+                recordings.setdefault(row["speaker"], []).append(manifest.parent / row["path"])
     names = np.random.default_rng(0).permutation(sorted(recordings))[:people].tolist()
     population = _enrol({name: recordings[name][0] for name in names})
-    shipped = Population.reference().names
     rng, found = np.random.default_rng(1), dict[str, list[tuple[float, bool]]]()
     for place, name in enumerate(names):
         others = [recordings[each][-1] for each in names if each != name]
         for path in recordings[name]:
-            is_enrolled = path == recordings[name][0] and name not in shipped
+            is_enrolled = path == recordings[name][0]
             own = read(path, seconds, ENROLLED_SECONDS if is_enrolled else 0.0)
             sounds = {"alone": own}
             for kind, (count, decibels) in (BEHIND if place < behind else {}).items():
@@ -158,35 +160,16 @@ def _with_others_behind(
     return np.asarray(own + scale * behind)
 
 
-def _recordings_not_enrolled(manifest: Path, corpora: tuple[str, ...]) -> dict[str, list[Path]]:
-    """Return each speaker's recordings, without those from which shipped readers were enrolled.
-
-    Readers without another recording are left out.
-    """
-    rows: dict[str, list[dict[str, str]]] = {}
-    for row in csv.DictReader(manifest.open(newline="", encoding="utf-8")):
-        if row.get("corpus", "") in corpora:
-            rows.setdefault(row["speaker"], []).append(row)
-    for name in set(rows) & set(Population.reference().names):
-        rows[name].remove(enrolment_chapter(rows[name]))
-    return {
-        name: [manifest.parent / row["path"] for row in own] for name, own in rows.items() if own
-    }
-
-
 def _enrol(paths: Mapping[str, Path]) -> Population:
+    """Return people with the shipped readers, without the shipped templates of the same readers."""
     reference = Population.reference()
-    others = {name: path for name, path in paths.items() if name not in reference.names}
-    if not others:
-        return reference
     with TemporaryDirectory() as folder:
-        for name, path in others.items():
+        for name, path in paths.items():
             person = Path(folder, name)
             person.mkdir()
-            sound = read(path, ENROLLED_SECONDS)
-            soundfile.write(person / "a.wav", sound, RATE)
+            soundfile.write(person / "a.wav", read(path, ENROLLED_SECONDS), RATE)
         enrolled = enrol(folder, features=FEATURES).population
-    return reference.joined(enrolled)
+    return reference.chosen(set(reference.names) - set(paths)).joined(enrolled)
 
 
 def _rest(nonnative: Path, name: str) -> FloatArray:
