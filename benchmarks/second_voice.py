@@ -104,7 +104,7 @@ def false_second_voice(
                 recordings.setdefault(row["speaker"], []).append(manifest.parent / row["path"])
     names = np.random.default_rng(0).permutation(sorted(recordings))[:people].tolist()
     population = _enrol({name: recordings[name][0] for name in names})
-    rng, found = np.random.default_rng(1), dict[str, list[tuple[float, bool]]]()
+    rng, found = np.random.default_rng(1), dict[str, list[tuple[float, Outcome]]]()
     for place, name in enumerate(names):
         others = [recordings[each][-1] for each in names if each != name]
         for path in recordings[name]:
@@ -115,26 +115,32 @@ def false_second_voice(
                 far = [read(others[k], seconds) for k in rng.choice(len(others), count)]
                 sounds[kind] = _with_others_behind(own, far, decibels)
             for kind, sound in sounds.items():
-                noticed = hear(population, name, sound, step_seconds=3.0).seconds is not None
-                found.setdefault(kind, []).append((sound.size / RATE / 3600, noticed))
+                outcome = hear(population, name, sound, step_seconds=3.0)
+                found.setdefault(kind, []).append((sound.size / RATE / 3600, outcome))
         counts = [
-            f"{sum(hours for hours, _ in heard):.2f} h {kind}: {sum(n for _, n in heard)}"
+            f"{sum(hours for hours, _ in heard):.2f} h {kind}: {len(_hidden(heard))}"
             for kind, heard in found.items()
         ]
         page.note(f"{place + 1} of {len(names)}: notices in {', '.join(counts)}")
     page.table(
-        "one voice | people | recordings | hours | false notices",
+        "one voice | people | recordings | hours | notices | bits hidden at the end",
         (
             [
                 f"{kind}, {' and '.join(corpora)}",
                 f"{len(names) if kind == 'alone' else behind}",
                 f"{len(heard)}",
                 f"{sum(hours for hours, _ in heard):.1f}",
-                f"{sum(noticed for _, noticed in heard)}",
+                f"{len(_hidden(heard))}",
+                ", ".join(f"{bits:.1f}" for bits in sorted(_hidden(heard))),
             ]
             for kind, heard in found.items()
         ),
     )
+
+
+def _hidden(heard: Sequence[tuple[float, Outcome]]) -> list[float]:
+    """Bits by which each notice raised the last figure."""
+    return [each.bits - each.whole_bits for _, each in heard if each.seconds is not None]
 
 
 def _row(kind: str, results: Sequence[tuple[Outcome, float]], seconds: float) -> list[str]:
