@@ -133,7 +133,6 @@ class Program:
         self._blocks: list[FloatArray] = []
 
     def _read_output(self, printed: bytes, name: str) -> FloatArray:
-        """Read the samples that it printed."""
         try:
             pipe = Pipe(io.BytesIO(printed))
         except SourceError as error:

@@ -115,7 +115,6 @@ class _Channels:
         return self.join([anonymiser.process(column) for anonymiser, column in columns])
 
     def flush(self) -> list[FloatArray]:
-        """Return the remaining samples of each channel."""
         return [anonymiser.flush() for anonymiser in self._anonymisers]
 
     def join(self, columns: Sequence[FloatArray]) -> FloatArray:

@@ -129,7 +129,6 @@ def _defaults(path: Path, command: click.Command, table: Any, where: str) -> dic
 
 
 def _nearest(name: str, names: list[str], before: str = "", after: str = "") -> str:
-    """Suggest the nearest of the names that there are; empty where none is near."""
     from difflib import get_close_matches
 
     near = [match for match in get_close_matches(name.replace("_", "-"), names, 1) if match != name]

@@ -105,7 +105,6 @@ class ListenOptions(RunOptions):
 
 
 def _check_split(options: ListenOptions, *, words: bool) -> None:
-    """Refuse what does not go with streams of several people."""
     refuse_beside(
         "--turns",
         {

@@ -316,7 +316,6 @@ def _hold_to_budget(options: ProtectOptions, method: str | None) -> int:
 
 
 def _check_budget(options: ProtectOptions, method: str | None) -> None:
-    """Refuse options that do not go together, and files that would be overwritten."""
     from monitor.sinks.jsonl import refuse_overwrite
 
     budget = options.budget

@@ -97,7 +97,6 @@ def _describe_header(path: Path, separator: str, columns: Sequence[str]) -> str:
 
 
 def _is_common_voice(path: Path) -> bool:
-    """Return whether a table is Common Voice's, by its columns and the folder ``clips``."""
     if path.suffix.lower() != ".tsv" or not (path.parent / "clips").is_dir():
         return False
     columns = next(iter(text_lines(path)), "").strip().split("\t")

@@ -169,13 +169,11 @@ class _Reader:
             yield Row(speaker, session, path if is_whole else clip, segments.where)
 
     def read_cuts(self, path: Path) -> None:
-        """Read cuts, with their supervisions in them."""
         for where, cut in self._lines(path):
             with _noted(where, self._listing.problems):
                 self._read_cut(path.parent, where, cut)
 
     def read_supervisions(self, recordings: Iterable[Path], supervisions: Iterable[Path]) -> None:
-        """Read supervisions, and the recordings that they are of."""
         listed: dict[str, tuple[Path, dict[str, Any]]] = {}
         for path in recordings:
             for where, recording in self._lines(path):

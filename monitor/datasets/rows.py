@@ -32,8 +32,7 @@ class Columns:
         return any((self.speaker, self.session, self.audio))
 
 
-AS_STATED = Columns()
-"""No chosen columns, so that the format determines them."""
+AS_STATED = Columns()  # no chosen columns, so that the format determines them
 
 
 @dataclass(frozen=True, slots=True)

@@ -298,8 +298,7 @@ def _recognise_reference(command: str, samples: bytes, rate: int) -> tuple[str, 
     return words
 
 
-FAILURE = "problem"
-"""Key of the reason why a measure failed; such a measurement is not cached."""
+FAILURE = "problem"  # key of the reason why a measure failed; such a measurement is not cached
 
 
 def _measure_words(command: str, clear: FloatArray, protected: FloatArray, rate: int) -> Record:
@@ -333,8 +332,7 @@ def _summarise_words(noted: Mapping[str, Sequence[Record]]) -> Sequence[Figure]:
 
 
 _WORD = re.compile(r"[\w']+")
-PROGRAM = "command:"
-"""Prefix of a measure by a recogniser's command line."""
+PROGRAM = "command:"  # prefix of a measure by a recogniser's command line
 MEASURES = {"utility": Measure("1", _measure_utility, _summarise_utility)}
 """Measures by name, called in the process that extracts features."""
 

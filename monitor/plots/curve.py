@@ -279,7 +279,6 @@ class _Curves(Sheet):
             self.end_label(f"{short_name(name)} alone", self.x, y, LIGHT_BLUE)
 
     def draw_protected(self) -> None:
-        """Draw the protected side of the same speech, with the attacker and the bits removed."""
         run, last = self.run, self.run.last
         y = self.shown["protected_bits"]
         indices = np.flatnonzero(np.isfinite(y))
@@ -319,7 +318,6 @@ class _Curves(Sheet):
         self.end_label(text, self.x, y, BLUE, weight="bold")
 
     def draw_thresholds(self) -> None:
-        """Draw the thresholds of alerts, and when each alert was raised."""
         done: set[tuple[str, float]] = set()
         for rule in self.run.rules:
             if (rule.field, rule.threshold) not in done and len(done) < MOST_LABELS:
@@ -370,7 +368,6 @@ class _Curves(Sheet):
         self.label(text, spots, RED, weight="bold")
 
     def draw_changes(self) -> None:
-        """Draw vertical lines where another voice or channel began."""
         for change in self.run.changes[:MOST_LABELS]:
             x = self.locate(change.since_seconds)
             self.line(np.full(2, x), np.array(self.frame.y_range), PURPLE, 1.2,
@@ -381,7 +378,6 @@ class _Curves(Sheet):
             self.label(phrases.voice_since(change), spots, PURPLE)
 
     def draw_gaps(self) -> None:
-        """Draw ticks on the axis where audio was lost."""
         if not self.run.gaps:
             return
         places = sorted({self.locate(gap.seconds) for gap in self.run.gaps})
@@ -414,7 +410,6 @@ class _Curves(Sheet):
                       zorder=6)  # fmt: skip
 
     def level(self, bits: float, text: str, colour: str) -> None:
-        """Draw a level with its bits."""
         x = np.array(self.frame.x_range)
         self.line(x, np.full(2, bits), colour, 1.0, linestyle=(0, (8, 3, 1, 3)))
         self.end_label(f"{text}: {in_bits(round(bits, 2))}", x, np.full(2, bits), colour)
@@ -422,7 +417,6 @@ class _Curves(Sheet):
     def end_label(
         self, text: str, x: FloatArray, y: FloatArray, colour: str, **style: object
     ) -> None:
-        """Label the last value of a line, near its end."""
         finite = np.flatnonzero(np.isfinite(y))
         if not finite.size:
             return

@@ -218,7 +218,6 @@ def _draw_cap(axes: Axes, curves: Sequence[PersonCurve], speakers: int | None) -
 
 
 def _draw_thresholds(axes: Axes, start: RunStart) -> None:
-    """Draw the thresholds of alerts on the bits."""
     rules = [rule for rule in start.alerts or () if (rule.field, rule.level) == ("bits", "alert")]
     low, high = axes.get_ylim()
     for threshold in sorted({rule.threshold for rule in rules if low < rule.threshold < high}):
@@ -243,7 +242,6 @@ def _draw_curve(axes: Axes, curve: PersonCurve, colour: str, length: float) -> N
 
 
 def _draw_strip(axes: Axes, curves: Sequence[PersonCurve]) -> None:
-    """Draw when each person speaks, in one row per person, from the times of readings."""
     for row, (curve, colour) in enumerate(zip(curves, _COLOURS, strict=False)):
         begins = np.concatenate(([0.0], curve.seconds[:-1]))
         begins = np.maximum(begins, curve.seconds - _STEP_SECONDS)

@@ -203,7 +203,6 @@ class _Calibrator:
             self._prior = Prior(prior, specs, self._scorers, settings.replicates, self._cohort)
 
     def calibrate(self, jobs: int | None, progress: Callable[[int, int], None]) -> Calibration:
-        """Fit every cell, and put the fits together."""
         fits: dict[tuple[_FeatureSet, str], dict[tuple[int, int], FittedCell]] = {}
         sources: dict[tuple[_FeatureSet, str], set[int]] = {}
         for done, (cell, cell_fits) in enumerate(self._fit_all(jobs), 1):

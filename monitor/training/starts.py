@@ -145,7 +145,6 @@ class _Head:
 
     @property
     def missing_ticks(self) -> int:
-        """Ticks of speech that it still needs."""
         return START_SECONDS * TICKS_PER_SECOND - self._speech
 
     @property

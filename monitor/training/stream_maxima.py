@@ -73,7 +73,6 @@ class _Stream(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Seconds of audio."""
         return self.frames.speech.size / TICKS_PER_SECOND
 
 

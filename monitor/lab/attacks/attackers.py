@@ -242,7 +242,6 @@ _BOTH = "both"  # the shipped network and the adapted one
 def _protect(
     method: str, seed: int, samples: FloatArray, rate: int, name: str, speaker: str
 ) -> FloatArray:
-    """Protect a stretch of speech by a method; the seed fixes its draws."""
     anonymiser = make(method, Utterance(rate, name, speaker, 0, seed))
     try:
         return np.concatenate([anonymiser.process(samples), anonymiser.flush()])

@@ -186,7 +186,6 @@ def _fit(learnt: Excerpts, has: Mapping[str, bool], seed: int) -> tuple[float, F
     fold = np.array([fold_of[who] for who in learnt.whose])
 
     def compute_loss(ridge: float) -> float:
-        """Return the mean negative log-likelihood by cross-validation over readers."""
         total = 0.0
         for number in np.unique(fold):
             out = fold == number
@@ -209,8 +208,7 @@ def _deal_folds(
     return {who: i % folds for i, who in enumerate(mixed)}
 
 
-_RATES = (1e-2, 1e-3)
-"""False positive rates of the reported figures."""
+_RATES = (1e-2, 1e-3)  # false positive rates of the reported figures
 
 
 @declared()

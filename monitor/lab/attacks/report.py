@@ -267,8 +267,7 @@ def write_results(results: AttackResults, folder: Path) -> None:
 
 _MARKS = ("o", "s", "D", "^", "v")
 _ROW_INCHES, _FOOT_INCHES = 0.3, 1.5
-_MUCH = 0.75
-"""Fraction of all bits that a method should not leave."""
+_MUCH = 0.75  # fraction of all bits that a method should not leave
 
 
 @dataclass(frozen=True, slots=True)

@@ -253,7 +253,6 @@ def _format_chance(row: AttackRow) -> str:
 
 
 def _list_weaker_joints(results: AttackResults) -> list[str]:
-    """Return a line for each joint score that discloses less than one feature."""
     lines = []
     for method in results.settings.methods:
         rows = results.main(method)

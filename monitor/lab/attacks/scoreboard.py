@@ -33,8 +33,7 @@ SCHEMA = 1
 ATTACKERS = ("ignorant", "lazy-informed", "semi-informed")  # of the shipped rows
 UNCHANGED = "nothing"  # setting of the row without a method
 SUFFIXES = (".html", ".json", ".md")
-_Limited: TypeAlias = tuple[float, float | None, float | None]
-"""A value with its interval."""
+_Limited: TypeAlias = tuple[float, float | None, float | None]  # a value with its interval
 
 NOTES = (
     "Bits: an attacker has enrolled 30 s of each person, N people in all, and compares 10 s of one "

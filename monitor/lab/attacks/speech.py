@@ -357,7 +357,6 @@ def _describe_extraction(features: Sequence[str | Feature], setup: FeatureSetup)
 
 
 def _list_files(words: bool, task: _Task) -> list[Path]:
-    """Return the files read for a task, all of one piece."""
     _, request = task[0]
     return [path.absolute() for path in SIDECAR.files(request.piece.path, words=words)]
 

@@ -109,10 +109,8 @@ def _report_unused_features(used: Collection[str], setup: FeatureSetup) -> Itera
         )
 
 
-TEST_LENGTHS = (10.0, 60.0)
-"""T in tests of ranks and links, if there is enough speech."""
-TEMPLATE_LENGTHS = (60.0, 30.0, 20.0, 10.0)
-"""D to try, longest first."""
+TEST_LENGTHS = (10.0, 60.0)  # T in tests of ranks and links, if there is enough speech
+TEMPLATE_LENGTHS = (60.0, 30.0, 20.0, 10.0)  # D to try, longest first
 CROWDS = (5, 10, 20, 50, 100, 1000, 10_000, 1_000_000)
 """Sizes of crowds for the rate of first ranks."""
 USUAL_ATTRIBUTES = ("gender", "sex", "accent", "dialect", "native", "l1", "age")
@@ -193,7 +191,6 @@ def extract_corpus(
 
 
 def _check_budget(config: AuditConfig, supports: Sequence[float | None]) -> None:
-    """Raise UsageError for a budget above the bits that calibration supports."""
     limits = [bits for bits in supports if bits is not None]
     if limits and len(limits) == len(supports) and config.budget > max(limits):
         raise UsageError(
@@ -475,7 +472,6 @@ def _describe_corpus(
 
 
 def _describe_sizes(tests: Sequence[TestRow]) -> str:
-    """Explain why tests of ranks and links have another N."""
     sizes = []
     for session, where in (("cross", "across sessions"), ("same", "within one")):
         rows = [test for test in tests if test.session == session]

@@ -64,8 +64,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SCHEMA = 1
-MOST_EXPOSED = 10
-"""Number of most exposed speakers to list, by hash."""
+MOST_EXPOSED = 10  # number of most exposed speakers to list, by hash
 TITLES = {
     "singling out": "Singling out",
     "linkability": "Linkability",
@@ -421,7 +420,6 @@ def _tabulate_lengths(audit: Audit) -> list[Block]:
 
 
 def _match(bits: float, audit: Audit) -> str:
-    """Format the number of people who match, without the crowd."""
     among = audit.config.among
     return format_matches(bits, among).removesuffix(f" of {crowds.people(among)}")
 

@@ -37,20 +37,13 @@ from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 LENGTHS = (1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0)
 """T, the lengths of stretches in speech seconds."""
-TRIALS = 20
-"""Maximum stretches per speaker and length, spread over the speech."""
-MOST_TESTED = 100
-"""Maximum speakers to watch, at even intervals among all of them."""
-EXPOSED = 0.1
-"""Fraction of the stretches that counts as most exposed."""
-LEAST_PEOPLE = 5
-"""Minimum people for a figure, unless fewer were tested in all."""
-HEADLINE_PEOPLE = 10
-"""Minimum people for the length in the report's first sentence, if possible."""
-HEADLINE_SECONDS = 3.0
-"""Minimum length in the report's first sentence, if possible."""
-NOTHING_BITS = 0.5
-"""Mean evidence below this, also negative, counts as no disclosure."""
+TRIALS = 20  # maximum stretches per speaker and length, spread over the speech
+MOST_TESTED = 100  # maximum speakers to watch, at even intervals among all of them
+EXPOSED = 0.1  # fraction of the stretches that counts as most exposed
+LEAST_PEOPLE = 5  # minimum people for a figure, unless fewer were tested in all
+HEADLINE_PEOPLE = 10  # minimum people for the length in the report's first sentence, if possible
+HEADLINE_SECONDS = 3.0  # minimum length in the report's first sentence, if possible
+NOTHING_BITS = 0.5  # mean evidence below this, also negative, counts as no disclosure
 _SLICE_UNITS = round(SLICE_SECONDS * UNITS_PER_SECOND)
 _Stretch: TypeAlias = tuple[int, float, float, float, float, bool, bool]
 """Owner, T, bits with limits, whether bits are a lower bound, whether the owner ranked first."""

@@ -277,7 +277,6 @@ def command(options: AttackOptions) -> int:
 
 
 def _say_plan(prepared: Preparation, *, resumes: bool) -> None:
-    """Say how long the test takes, and where."""
     from monitor.jobs import threads_here
     from monitor.lab.attacks.durations import describe_device, predict_seconds
     from monitor.phrases import plural, rough_time
@@ -314,7 +313,6 @@ def _write_tables(tables: dict[str, str], prepared: Preparation, path: Path) -> 
 
 
 def _check_options(options: AttackOptions) -> tuple[int, ...]:
-    """Check combinations of options; return the numbers of segments to enrol."""
     from monitor.errors import UsageError
     from monitor.lab.attacks.readers import SEGMENT_SECONDS
     from monitor.lab.utility import check_recogniser
@@ -380,7 +378,6 @@ def _read_board(path: Path | None) -> Scoreboard | None:
 
 
 def _extend_board(board: Scoreboard, results: AttackResults, path: Path) -> None:
-    """Write the scoreboard with the results' rows, and print it."""
     from monitor.lab.attacks.scoreboard import ScoreRow, describe_comparison
     from monitor.lab.report.renderers import print_table
 

@@ -162,7 +162,6 @@ def command(options: AuditOptions) -> int:
 
 
 def _audit(options: AuditOptions) -> Audit:
-    """Audit a corpus, runs or an attack."""
     from monitor.corpus.folders import is_data_set
     from monitor.errors import UsageError
     from monitor.events.schema import read_run

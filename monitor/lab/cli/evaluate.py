@@ -44,8 +44,7 @@ if TYPE_CHECKING:
 
 _WIDE = 80  # without a terminal and COLUMNS
 
-MOST_SYSTEMS = 12
-"""That one score file puts side by side."""
+MOST_SYSTEMS = 12  # that one score file puts side by side
 
 
 @dataclass(frozen=True, slots=True)
@@ -611,7 +610,6 @@ def command(options: EvaluateOptions) -> int:
 
 
 def _check_options(options: EvaluateOptions) -> None:
-    """Refuse options that do not go together, before anything is read."""
     if any(getattr(options.forensic, entry.name) for entry in fields(options.forensic)):
         raise UsageError("--llr, --criteria, --conditions, h1, h2, relevant-population and case "
                          "need --validation FILE.html")  # fmt: skip
@@ -635,7 +633,6 @@ def _check_options(options: EvaluateOptions) -> None:
 def _measure(
     options: EvaluateOptions, systems: Sequence[System], attribute: Attribute | None
 ) -> tuple[list[Report], list[Grouped]]:
-    """Evaluate each system, and its groups by themselves."""
     from monitor.lab.evaluation.comparisons import Roles
     from monitor.lab.evaluation.evaluating import evaluate, steps
     from monitor.lab.evaluation.family import EvaluationSettings

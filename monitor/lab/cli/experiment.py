@@ -166,7 +166,6 @@ def command(options: ExperimentOptions) -> int:
 
 
 def _read_material(options: ExperimentOptions, settings: ExperimentSettings) -> Material:
-    """Read scores, or extract speech."""
     from monitor.cli.inputs import check_two, load_speaker_model, plan_of
     from monitor.jobs import threads_here
     from monitor.lab.experiment.material import read_scores, read_speech
@@ -211,7 +210,6 @@ def _measure_rate(files: Sequence[Readable], settings: ExperimentSettings) -> fl
 
 
 def _say_plan(work: str, seconds: float, processes: int, *, resumes: bool) -> None:
-    """Say how long a part of the work takes."""
     from monitor.phrases import plural, rough_time
 
     less = ", less if an earlier run left results" if resumes else ""
@@ -220,7 +218,6 @@ def _say_plan(work: str, seconds: float, processes: int, *, resumes: bool) -> No
 
 
 def _read_trainers(options: ExperimentOptions, material: Material) -> dict[str, frozenset[str]]:
-    """Read by feature who trained its network."""
     from monitor.errors import UsageError
 
     trained = (

@@ -53,8 +53,7 @@ if TYPE_CHECKING:
     Grid: TypeAlias = ScoreGrid | EnrolledGrid
 
 LENGTHS = (10.0,)
-SECONDS = 120.0
-"""Seconds of each speaker's enrolment in a folder with lists."""
+SECONDS = 120.0  # seconds of each speaker's enrolment in a folder with lists
 _ALL = 36_000.0  # all utterances in enrolls, as in the challenge
 
 
@@ -381,7 +380,6 @@ def _collect_enrolment(
 def _without_impostors(
     voices: Sequence[SpeakerSpeech], lists: TrialLists
 ) -> Sequence[SpeakerSpeech]:
-    """Leave out utterances without a target."""
     from monitor.training.voices import SpeakerSpeech
 
     targets = []

@@ -39,8 +39,7 @@ from monitor.types import BoolArray, FloatArray
 
 # Rates among random subsets of the N enrolled follow from the ranks (hypergeometric), without
 # draws. Each form is fitted to them, and again for every bootstrap replicate of speakers.
-FAR = 10
-"""Multiple of N up to which a bracket is always supported (docs/method.md section 10)."""
+FAR = 10  # multiple of N up to which a bracket is always supported (docs/method.md section 10)
 NARROW: Mapping[str, float] = {"share": 0.1, "bits": 1.0}
 """Maximum width of a supported bracket beyond that, by unit."""
 FEWEST = 10

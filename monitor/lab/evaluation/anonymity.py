@@ -28,8 +28,7 @@ from monitor.lab.report.model import Figure
 from monitor.maths.statistics import interpolated_quantile, quantile_limits
 from monitor.types import FloatArray, IntArray
 
-CUTS = (1, 5, 10, 50, 100)
-"""The k of P(rank <= k); those that reach N are left out."""
+CUTS = (1, 5, 10, 50, 100)  # the k of P(rank <= k); those that reach N are left out
 
 
 def expected_ranks(better: IntArray, tied: IntArray) -> FloatArray:

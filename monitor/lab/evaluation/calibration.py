@@ -113,8 +113,7 @@ class LidStyle:
 STYLES = {"paper": LidStyle("paper", 0, False, np.inf), "repo": LidStyle("repo", 1, True, 1.0)}
 """The paper's text: plain logistic regression, prior log-odds removed. Its authors' later code:
 balanced classes, C = 1, ddof = 1."""
-STYLE = "paper"
-"""The calibration that keys do not name."""
+STYLE = "paper"  # the calibration that keys do not name
 
 
 @dataclass(frozen=True)

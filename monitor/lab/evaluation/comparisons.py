@@ -370,7 +370,6 @@ class Comparisons(OneLine):
 
     @cached_property
     def _whose(self) -> IntArray:
-        """Speaker of each trial beside the matrix."""
         if self.incomplete is None:
             return np.zeros(0, dtype=np.intp)
         index = {name: i for i, name in enumerate(self.people)}
@@ -379,7 +378,6 @@ class Comparisons(OneLine):
 
     @cached_property
     def _own(self) -> tuple[FloatArray, IntArray]:
-        """Mated scores and their speakers."""
         scores = [] if self.matrix is None else [self.matrix.mated]
         owner = [] if self.matrix is None else [self.matrix.owner]
         if self.incomplete is not None:

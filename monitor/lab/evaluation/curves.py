@@ -98,8 +98,7 @@ def _decades(axes: Axes) -> None:
 
 
 # Each family of metrics declares its pictures, with title and caption, as `Drawing`.
-POINTS = 240
-"""Points per curve; more would not be visible."""
+POINTS = 240  # points per curve; more would not be visible
 
 
 @dataclass(frozen=True, repr=False)
@@ -143,8 +142,7 @@ class Curves(OneLine):
         return float(np.log2(self.speakers))
 
 
-Systems: TypeAlias = Sequence[tuple[str, Curves]]
-"""Colour and curves of each system."""
+Systems: TypeAlias = Sequence[tuple[str, Curves]]  # colour and curves of each system
 
 
 @dataclass(frozen=True)

@@ -238,7 +238,6 @@ class Evaluation:
         return ""
 
     def _meaning_section(self) -> Section:
-        """Explain each system, with shared notes once."""
         several = len(self.reports) > 1
         shared = [note for note in self.reports[0].notes
                   if all(note in report.notes for report in self.reports)]  # fmt: skip

@@ -50,8 +50,7 @@ from monitor.types import FloatArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FEWEST = 10
-"""Speakers to fit a rank model on that is carried over to another number of them."""
+FEWEST = 10  # speakers to fit a rank model on that is carried over to another number of them
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,8 +123,7 @@ def _d_sys(mated: FloatArray, others: FloatArray, omega: float) -> DoubleArray:
 
 # Predicate singling out (Cohen and Nissim): the predicate is an enrolled speaker and a threshold
 # that 1 / N of calibration trials exceed. It succeeds if exactly one test trial exceeds it.
-CHANCE_SING = float(np.exp(-1.0))
-"""pi_sing of a predicate that knows nothing: 37 %."""
+CHANCE_SING = float(np.exp(-1.0))  # pi_sing of a predicate that knows nothing: 37 %
 
 _FOLDS = 10  # trials of a speaker that are used: one tests, nine calibrate, as in the paper
 

@@ -174,8 +174,7 @@ def fit_growing_temperature(
 # development speakers, and ``count`` is ``tau (1 + rho (k - 1))``. ``rank`` multiplies rank
 # posteriors instead, ``gamma = (h + 1) / (n + N)``. Development ranks among another number of
 # speakers give h at N by their rank model.
-LONGEST = 100
-"""Most trials of a speaker that a curve goes through."""
+LONGEST = 100  # most trials of a speaker that a curve goes through
 _CHUNK = 1 << 20
 _FITTED = 1 << 21
 """Maximum numbers in the fit of a temperature; larger samples are thinned by speaker."""
@@ -425,8 +424,7 @@ def longitudinal(
     )
 
 
-RULE = "count"
-"""The rule that is drawn: calibrated after any number of trials."""
+RULE = "count"  # the rule that is drawn: calibrated after any number of trials
 
 _NOTES = {
     "sum": "treats trials as independent; overconfident if they are alike",

@@ -293,8 +293,7 @@ def _descending(mated: FloatArray) -> FloatArray:
     return np.sort(np.asarray(mated, dtype=np.float64), axis=None)[::-1]
 
 
-RATES = (1e-2, 1e-3, 1e-4)
-"""False positive rates that VoxGuard reports at."""
+RATES = (1e-2, 1e-3, 1e-4)  # false positive rates that VoxGuard reports at
 
 _BOUND = "This is a lower bound on the mechanism's epsilon, not a guarantee."
 _COUNTED = "Scores are treated as independent, which those of one speaker are not."

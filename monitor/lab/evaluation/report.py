@@ -213,7 +213,6 @@ class Report:
         return f"<Report {self.name}: {', '.join(fact_list(self))}, {len(self.figures)} figures>"
 
     def _repr_html_(self) -> str:
-        """Return a table of all figures, for a notebook."""
         head = "".join(f"<th>{title}</th>" for title in ("figure", "value", "95 % interval", "key"))
         rows = "".join(
             f"<tr><td>{escape(figure.label)}</td>"

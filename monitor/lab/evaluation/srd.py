@@ -541,8 +541,7 @@ def _paint_speakers(axes: Axes, systems: Systems) -> None:
     axes.set_ylabel("share of speakers")
 
 
-TRAINED_SHARE = 0.9
-"""Minimum MeanD of clear speech, relative to a network trained on clear speech."""
+TRAINED_SHARE = 0.9  # minimum MeanD of clear speech, relative to a network trained on clear speech
 
 
 def is_undertrained(trained: float, clear: float) -> bool:

@@ -19,8 +19,7 @@ from monitor.lab.report.renderers import figure_json
 from monitor.maths.statistics import Estimate, difference_reach
 from monitor.phrases import format_best_feature, plural
 
-ERROR = 0.05
-"""Chance with which the limits of a row of differences may fail."""
+ERROR = 0.05  # chance with which the limits of a row of differences may fail
 _ROUNDING = 1e-9
 
 
@@ -374,8 +373,7 @@ def explain_pairs(pairs: Sequence[Pair], replicates: int) -> Iterator[str]:
         )
 
 
-AVERAGE = "average"
-"""Title of the column beside the groups."""
+AVERAGE = "average"  # title of the column beside the groups
 
 
 @dataclass(frozen=True, repr=False)

@@ -41,8 +41,7 @@ from monitor.types import BoolArray, FloatArray, IntArray
 
 BASES = {"e": 1.0, "2": float(np.log(2.0)), "10": float(np.log(10.0))}
 """Nats of a unit of log-likelihood ratios, by the base of the logarithm."""
-MOST = 20_000_000
-"""Comparisons that are held in memory."""
+MOST = 20_000_000  # comparisons that are held in memory
 _TENS = float(np.log10(2.0))
 _FOLDS = 8
 

@@ -458,7 +458,6 @@ def validation_summary(
 
 
 def _list_statements(statement: ValidationStatement) -> list[tuple[str, str, str]]:
-    """List what the examiner states, by its option."""
     return [
         ("Proposition H1", "h1", statement.h1),
         ("Proposition H2", "h2", statement.h2),

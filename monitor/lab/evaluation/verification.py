@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # False rejects are mated scores below a threshold, false accepts non-mated ones at or above it.
-EER_RULES = ("nearest", "rocch")
-"""Where the two error rates are called equal."""
+EER_RULES = ("nearest", "rocch")  # where the two error rates are called equal
 NEAREST, HULL = "verification.eer_nearest", "verification.eer_rocch"
 EER = {NEAREST: "EER", HULL: "EER (convex hull)"}
 """Short label of the equal error rate by each rule: plain EER is at the nearest threshold."""
@@ -156,7 +155,6 @@ def nearest_of_counts(counts: Counts, non_mated: FloatArray | ScoredComparisons)
 
 
 def _between(scores: FloatArray | ScoredComparisons, low: float, high: float) -> DoubleArray:
-    """Select scores from low to below high."""
     if isinstance(scores, np.ndarray):
         return np.asarray(scores[(scores >= low) & (scores < high)])
     blocks = (block for _, block in scores.non_mated_blocks())

@@ -263,7 +263,6 @@ class VoicePrivacyResults:
         return genders
 
     def _compare_eer(self, entry: VoicePrivacyEntry, scores: EvaluationInput) -> Iterable[str]:
-        """Warn where the challenge's own EER is another."""
         folder = f"{entry.enrolment.name}-{entry.trials.name}"
         file = self.path / folder / "EER"
         if not file.is_file():

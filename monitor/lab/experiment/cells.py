@@ -32,8 +32,7 @@ from monitor.types import BoolArray, FloatArray, Record
 
 # The weights are those of the conditional logit (docs/method.md section 5). Each cell fits them by
 # cross-validation, so that no speaker's tests determine the weights of their own scores.
-FEWEST_SPEAKERS = 10
-"""Minimum speakers for a joint score, as for a rank model."""
+FEWEST_SPEAKERS = 10  # minimum speakers for a joint score, as for a rank model
 _FOLDS = 8
 _MOST_SCORES = 1_000_000
 
@@ -161,8 +160,7 @@ def _cost_left_out(matrix: ScoreMatrix) -> dict[str, FloatArray] | None:
     return {loss: bits[loss] - bits["LL"] for loss in LOSSES}
 
 
-MEAN = "srd.mean_bits_model"
-"""The figure that compares lengths: MeanD of the fitted rank model."""
+MEAN = "srd.mean_bits_model"  # the figure that compares lengths: MeanD of the fitted rank model
 
 
 class SpeakerRecord(TypedDict):

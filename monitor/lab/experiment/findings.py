@@ -17,10 +17,8 @@ from monitor.phrases import plural
 from monitor.plots.canvas import format_seconds
 from monitor.types import Record
 
-Place: TypeAlias = tuple[float, float]
-"""T and D."""
-NEAR = 0.95
-"""Fraction of log2 N above which a mean only shows that N is small."""
+Place: TypeAlias = tuple[float, float]  # T and D
+NEAR = 0.95  # fraction of log2 N above which a mean only shows that N is small
 
 
 @dataclass(frozen=True)
@@ -125,10 +123,8 @@ def make_surfaces(cells: Sequence[MeasuredCell]) -> list[Surface]:
 Verdict: TypeAlias = Literal["yes", "no", "undecided", "full"]
 """``"full"``: MeanD is so close to log2 N that lengths make no difference."""
 
-FEW = 10
-"""Minimum tested speakers for a decision."""
-AGREED = 1e-9
-"""Intervals narrower than this count as zero: all resamples agree."""
+FEW = 10  # minimum tested speakers for a decision
+AGREED = 1e-9  # intervals narrower than this count as zero: all resamples agree
 UNDECIDED = "Undecided, with too few speakers"
 
 
@@ -195,8 +191,7 @@ def format_change(change: Contrast) -> str:
     return f"{sign}{format_bits(change.value)} ({'all resamples agree' if agreed else limits})"
 
 
-SMALL = 0.01
-"""Negligible difference in bits per trial."""
+SMALL = 0.01  # negligible difference in bits per trial
 
 
 def _answer_loss(session: str, system: str, measured: SystemRecord) -> CorpusAnswer:
@@ -274,8 +269,7 @@ def _format_losses(rows: Sequence[LossRecord], losses: Sequence[str]) -> str:
 
 
 # How far the composition guides are above the measured bits (SRD fig. 8).
-GUIDES = {"linear": 1.0, "root": 0.5}
-"""Power of T of each guide: basic and advanced composition."""
+GUIDES = {"linear": 1.0, "root": 0.5}  # power of T of each guide: basic and advanced composition
 _WORDS = {"linear": "basic composition (T)", "root": "advanced composition (sqrt T)"}
 _ORDER = 2.0 ** float(np.log2(10.0))
 
@@ -346,8 +340,7 @@ def _format_times(times: Contrast) -> str:
 
 # The lengths to compare are fixed in advance: the shortest with the longest, at the longest of the
 # other axis. If one of several lengths is chosen by its result, the interval is simultaneous.
-SMALL_TREND = 0.1
-"""Negligible change in bits. SRD gives 0.5 bits as its own error."""
+SMALL_TREND = 0.1  # negligible change in bits. SRD gives 0.5 bits as its own error.
 
 
 def answer_rise(surface: Surface) -> CorpusAnswer | None:

@@ -33,8 +33,7 @@ from monitor.training.grid import Plan, plans
 from monitor.training.voices import SpeakerSpeech, collect, units_of
 from monitor.types import BoolArray
 
-FEWEST_REPLICATES = 20
-"""Minimum replicates to distinguish a result from no evidence."""
+FEWEST_REPLICATES = 20  # minimum replicates to distinguish a result from no evidence
 SESSIONS = ("cross", "same")
 
 
@@ -89,8 +88,7 @@ LENGTHS = (1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200
 """T to choose from, speech seconds."""
 TEMPLATE_LENGTHS = (3.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
 """D to choose from, speech seconds."""
-TABLES_SECONDS = 30.0
-"""T and D of the tables if there is enough speech; SRD's unit of speech."""
+TABLES_SECONDS = 30.0  # T and D of the tables if there is enough speech; SRD's unit of speech
 _START_SECONDS = 10.0
 _FEWEST = 2
 

@@ -80,7 +80,6 @@ class Experiment:
         return [*noisy, *caveats_here, *dict.fromkeys(lines), *self._weaker_joints()]
 
     def _weaker_joints(self) -> Iterator[str]:
-        """Yield a line for each table in which one feature discloses more than the joint."""
         for cell in self.tables:
             bits = {
                 name: value

@@ -15,8 +15,7 @@ from monitor.lab.evaluation.memory import scratch
 from monitor.phrases import plural
 from monitor.types import AnyArray
 
-SCORINGS = ("average", "max")
-"""How several enrolments of one speaker are compared with a trial."""
+SCORINGS = ("average", "max")  # how several enrolments of one speaker are compared with a trial
 
 _BLOCK = 1 << 20
 
