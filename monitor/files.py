@@ -213,19 +213,15 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
-def not_written(path: Path, error: OSError) -> StoreError:
-    """Describe a file that could not be written."""
-    reason = error.strerror or error
-    return StoreError(f"cannot write {file_name(path)} ({reason}): choose another place")
-
-
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
     """Raise StoreError if the system refuses to write this file or folder."""
     try:
         yield
     except OSError as error:
-        raise not_written(path, error) from error
+        reason = error.strerror or error
+        message = f"cannot write {file_name(path)} ({reason}): choose another place"
+        raise StoreError(message) from error
 
 
 def unwritable(folder: Path) -> str:

@@ -15,7 +15,7 @@ from monitor.events.declaration import Event, find_first, record_of, to_json
 from monitor.events.reading import Reading
 from monitor.events.run import RunEnd, RunStart
 from monitor.events.schema import read_run
-from monitor.files import atomic_write, not_written, write_csv_rows
+from monitor.files import atomic_write, write_csv_rows, writing
 from monitor.safe_text import printable
 from monitor.types import Record
 
@@ -82,11 +82,8 @@ def write(path: Path, columns: Sequence[Column], rows: Iterable[Row]) -> None:
     to_file = write_csv if suffix == ".csv" else write_parquet
     if to_file is write_parquet:
         need("pyarrow.parquet")
-    try:
-        with atomic_write(path) as file:
-            to_file(file, columns, rows)
-    except OSError as error:
-        raise not_written(path, error) from None
+    with writing(path), atomic_write(path) as file:
+        to_file(file, columns, rows)
 
 
 def write_csv(file: IO[bytes], columns: Sequence[Column], rows: Iterable[Row]) -> None:

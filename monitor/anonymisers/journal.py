@@ -10,7 +10,7 @@ import secrets
 from pathlib import Path
 
 from monitor.errors import StoreError, UsageError
-from monitor.files import lock, make_folder, not_written, open_private
+from monitor.files import lock, make_folder, open_private, writing
 from monitor.lazy import Managed
 from monitor.safe_text import file_name
 from monitor.version import __version__
@@ -35,12 +35,10 @@ class Journal(Managed):
     def __init__(self, folder: Path, what: tuple[object, ...], seed: int | None) -> None:
         self.path = folder / NAME
         settings = hashlib.sha256(repr((__version__, what, seed)).encode("utf-8", "replace"))
-        try:
+        with writing(self.path):
             make_folder(folder)
             handle = open_private(self.path, os.O_RDWR | os.O_CREAT)
             self._file = os.fdopen(handle, "r+", encoding="utf-8")
-        except OSError as error:
-            raise not_written(self.path, error) from None
         try:
             self._begin(settings.hexdigest(), seed)
         except BaseException:
@@ -89,13 +87,11 @@ def note(journal: Path, target: str, hashes: tuple[str, str]) -> None:
 
 def _append(journal: Path, line: dict[str, str]) -> None:
     """Append a line in one write, so that lines of several processes do not mix."""
-    try:
+    text = f"{json.dumps(line)}\n".encode()
+    with writing(journal):
         handle = open_private(journal, os.O_WRONLY | os.O_APPEND)
         try:
-            text = f"{json.dumps(line)}\n".encode()
             if os.write(handle, text) < len(text):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:
             os.close(handle)
-    except OSError as error:
-        raise not_written(journal, error) from None

@@ -23,7 +23,7 @@ from monitor.corpus.folders import find, recordings_below
 from monitor.corpus.recordings import describe_unusable
 from monitor.errors import CorpusError, SourceError, StoreError, UsageError
 from monitor.features.framing import BadSamples, columns_of
-from monitor.files import atomic_write, make_folder, not_written, sweep
+from monitor.files import atomic_write, make_folder, sweep, writing
 from monitor.jobs import Jobs, each_in_order
 from monitor.phrases import plural
 from monitor.safe_text import file_name
@@ -232,30 +232,29 @@ def sound_file(
         frames += len(samples)
 
     try:
-        make_folder(target.parent)
-        sweep(target)
-        with atomic_write(target) as raw:
-            guarded = _Guarded(raw)
-            try:
-                with soundfile.SoundFile(
-                    guarded, "w", rate, channels, subtype=subtype, format=form
-                ) as file:
-                    if comment:
-                        file.comment = comment
-                    yield write
-            except (AssertionError, soundfile.LibsndfileError):
-                if guarded.error is None:
-                    raise
-            if guarded.error is not None:
-                raise guarded.error
-            raw.flush()
-            with os.fdopen(os.dup(raw.fileno()), "rb") as reader:
-                reader.seek(0)
-                with soundfile.SoundFile(reader) as file:
-                    if file.frames != frames:
-                        raise OSError(f"{file.frames} of {frames} samples were written")
-    except OSError as error:
-        raise not_written(target, error) from None
+        with writing(target):
+            make_folder(target.parent)
+            sweep(target)
+            with atomic_write(target) as raw:
+                guarded = _Guarded(raw)
+                try:
+                    with soundfile.SoundFile(
+                        guarded, "w", rate, channels, subtype=subtype, format=form
+                    ) as file:
+                        if comment:
+                            file.comment = comment
+                        yield write
+                except (AssertionError, soundfile.LibsndfileError):
+                    if guarded.error is None:
+                        raise
+                if guarded.error is not None:
+                    raise guarded.error
+                raw.flush()
+                with os.fdopen(os.dup(raw.fileno()), "rb") as reader:
+                    reader.seek(0)
+                    with soundfile.SoundFile(reader) as file:
+                        if file.frames != frames:
+                            raise OSError(f"{file.frames} of {frames} samples were written")
     except soundfile.LibsndfileError as error:  # such as a FLAC of more than eight channels
         raise SourceError(f"cannot write {file_name(target)}: {error.error_string}") from None
 

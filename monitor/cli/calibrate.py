@@ -265,8 +265,7 @@ def command(options: CalibrateOptions) -> int:
     )
     corpus = options.hearing.find(options.corpus)
     trained = trained_by_feature(options.trainers, corpus.speakers)
-    for line in plan_of(corpus):
-        say(line)
+    say(*plan_of(corpus))
     check_speakers(len(corpus.speakers))
     files = [recording.path for recording in corpus.recordings]
     load_speaker_model(features, files)
@@ -297,8 +296,7 @@ def command(options: CalibrateOptions) -> int:
     _show(options, calibration)
     if excluded:
         note(f"left out of the cohort because enrolled or calibrated: {', '.join(excluded)}")
-    for line in (*caveats(specs), *advice(calibration, specs)):
-        note(line)
+    note(*caveats(specs), *advice(calibration, specs))
     if options.output is not None:
         say(f"the rank models are in {options.output}")
     return INCOMPLETE if problems or cohort_problems else 0
@@ -337,11 +335,9 @@ def _collect(
             jobs=jobs, notify=messages.append, setup=feature_setup(),
         )  # fmt: skip
     say_of_transcripts(messages)
-    for problem in problems:
-        say(f"monitor: skipped: {problem}")
+    say(*(f"monitor: skipped: {problem}" for problem in problems))
     doubles = doubles_of_voices(voices)
-    for line in describe_doubles(doubles, options.doubles):
-        note(line)
+    note(*describe_doubles(doubles, options.doubles))
     return without_doubles(voices, doubles, options.doubles), specs, problems, doubles
 
 
@@ -384,8 +380,7 @@ def _choose_cohort(
     cohort, excluded, problems = cohort_from(
         options.against, specs, names, jobs, feature_setup(), options.hearing.columns
     )
-    for problem in problems:
-        say(f"monitor: skipped: {problem}")
+    say(*(f"monitor: skipped: {problem}" for problem in problems))
     return cohort, excluded, problems
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from monitor.errors import MonitorError
+
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
@@ -61,7 +63,6 @@ def _methods(_: click.Context, typed: str) -> Iterable[CompletionItem]:
 
 
 def _enrolled(context: click.Context, typed: str) -> Iterable[CompletionItem]:
-    from monitor.errors import MonitorError
     from monitor.population import Population
 
     store = context.params.get("store")

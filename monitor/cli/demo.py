@@ -86,8 +86,7 @@ def command(options: DemoOptions) -> int:
     with Run(Paced(source, options.speed), monitor, rules=[rule], sinks=[log, view, buffer]) as run:
         run.to_end()
     plot_run(buffer.events, options.folder / "demo.png")
-    for line in (*_in_words(buffer.events, DEMO_SPEAKER, rule.bits), "", *to_text(), ""):
-        say(line, err=False)
+    say(*_in_words(buffer.events, DEMO_SPEAKER, rule.bits), "", *to_text(), "", err=False)
     say(
         f"The run is in {options.folder / 'demo.jsonl'}, its picture in "
         f"{options.folder / 'demo.png'}.",

@@ -165,10 +165,8 @@ def command(options: EnrolOptions) -> int:
         population.save(output)
     if not locked:
         say(unlocked(output))
-    for problem in enrolment.problems:
-        say(f"monitor: skipped: {problem}")
-    for line in describe_doubles(doubles, options.doubles):
-        note(line)
+    say(*(f"monitor: skipped: {problem}" for problem in enrolment.problems))
+    note(*describe_doubles(doubles, options.doubles))
     say_of_transcripts(enrolment.notes)
     _note_window()
     if excluded:
@@ -180,8 +178,7 @@ def command(options: EnrolOptions) -> int:
     people = _list_calibration_arguments(options, enrolment)
     new = enrolment.population
     new = new.chosen(name for name in new.names if name in population.names)
-    for line in describe_enrolment(population, new, outliers, output, people):
-        say(line)
+    say(*describe_enrolment(population, new, outliers, output, people))
     return INCOMPLETE if enrolment.problems else 0
 
 
@@ -365,8 +362,7 @@ def _enrol(
         return enrol_from_microphone(options.speaker or "", options.device, features, seconds)
     doubt = corpus.identified_by == BY_FOLDER and (len(corpus.speakers) > 1 or corpus.problems)
     hint = " (one person's folders? add --speaker NAME)" if doubt else ""
-    for line in plan_of(corpus, f"; {length} of each{context}{hint}"):
-        say(line)
+    say(*plan_of(corpus, f"; {length} of each{context}{hint}"))
     files = [recording.path for recording in corpus.recordings]
     _recommend_frames(options, base, corpus)
     load_speaker_model(features, files)

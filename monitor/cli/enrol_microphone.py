@@ -53,8 +53,7 @@ def enrol_from_microphone(
                 done = take.speech_seconds
                 if done > seconds:  # then all frames of the wanted part are there
                     source.stop()
-    for line in take.noticed:
-        note(line)
+    note(*take.noticed)
     if trouble := take.whole.trouble:
         fault, _, advice = trouble.partition(": ")
         note(f"the recording was {fault}. Record another one, and {advice}.")

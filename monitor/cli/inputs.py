@@ -238,8 +238,7 @@ def _extract_missing(
 
 def say_of_transcripts(lines: Sequence[str]) -> None:
     """Say the first lines on recordings and transcripts, and how many more there are."""
-    for line in lines[:_MOST_TOLD]:
-        note(line)
+    note(*lines[:_MOST_TOLD])
     if len(lines) > _MOST_TOLD:
         note(f"and {len(lines) - _MOST_TOLD} more such lines")
 

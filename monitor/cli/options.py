@@ -30,23 +30,24 @@ if TYPE_CHECKING:
     from monitor.virtual_files import Readable
 
 
-def say(text: str, *, err: bool = True, level: str = "info") -> None:
+def say(*texts: str, err: bool = True, level: str = "info") -> None:
     """Print lines for people, in which no name can steer the terminal.
 
     Those on standard error have the form of ``monitor --log``, and a level of `format_line`.
     """
-    if not err:
-        click.echo("\n".join(printable(line) for line in text.split("\n")))
-    elif (line := format_line(text, level)) is not None:
-        click.echo(line, err=True)
+    for text in texts:
+        if not err:
+            click.echo("\n".join(printable(line) for line in text.split("\n")))
+        elif (line := format_line(text, level)) is not None:
+            click.echo(line, err=True)
 
 
 NOTE = "monitor: note:"  # prefix of lines that a reader should know, but that change no exit status
 
 
-def note(text: object) -> None:
-    """Print a note on standard error."""
-    say(f"{NOTE} {text}", level="warning")
+def note(*texts: object) -> None:
+    """Print notes on standard error."""
+    say(*(f"{NOTE} {text}" for text in texts), level="warning")
 
 
 _OPTIONS = {

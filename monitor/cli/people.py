@@ -136,8 +136,7 @@ def command(options: PeopleOptions) -> int:
         _print_table(list(rows), len(population) - 1, options)
         if shipped - {*chosen}:
             say(f"and the {len(shipped)} shipped readers: | cat lists them", err=False)
-        for line in _in_words(compared.values(), {population.names[index] for index in chosen}):
-            say(line, err=False)
+        say(*_in_words(compared.values(), {population.names[index] for index in chosen}), err=False)
     else:
         for row in rows:
             click.echo(json.dumps(row))
@@ -349,8 +348,7 @@ def _forget(options: PeopleOptions, names: Sequence[str]) -> int:
     if not locked:
         say(unlocked(target))
     for name, person in forgotten.items():
-        for line in person.in_words(name):
-            say(line)
+        say(*person.in_words(name))
         files = list_files_of(name, store.with_suffix(".frames")) if output is None else []
         if files:
             where = format_names(list(map(str, files)))

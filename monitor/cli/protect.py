@@ -228,8 +228,7 @@ def _protect_sound(options: ProtectOptions, method: str) -> int:
             journal.finish()
     if len(problems) == len(wanted):
         raise SourceError("nothing was protected: " + "; ".join(problems[:3]))
-    for problem in problems:
-        say(f"monitor: skipped: {problem}")
+    say(*(f"monitor: skipped: {problem}" for problem in problems))
     if clipped:
         note(f"{plural(clipped, 'sample')} clipped. Use quieter recordings.")
     count = plural(len(wanted) - len(problems) - unchanged, "recording")
@@ -300,8 +299,7 @@ def _hold_to_budget(options: ProtectOptions, method: str | None) -> int:
             progress=progress,
         )  # fmt: skip
     _print(scrubbed)
-    for notice in scrubbed.notices(informed=safe is not None):
-        note(notice)
+    note(*scrubbed.notices(informed=safe is not None))
     if budget.plot is not None:
         from monitor.plots.recording import plot_scrubbed
 

@@ -167,8 +167,7 @@ def _write_noisy(
     write_manifest(output, [order for order in wanted if order not in skipped])
     spent = promises(counts, mechanism.epsilon)
     _write_account(output, mechanism, spent)
-    for problem in problems:
-        say(f"monitor: skipped: {problem}")
+    say(*(f"monitor: skipped: {problem}" for problem in problems))
     return spent
 
 

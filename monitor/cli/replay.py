@@ -43,6 +43,8 @@ from monitor.cli.run_options import RunOptions, RunReporter
 from monitor.cli.transcript_options import alert_for_option, check_pipe, say_unused_words
 from monitor.errors import MonitorError, SourceError, StoreError, UsageError
 from monitor.phrases import clock_time, plural
+from monitor.run import worst
+from monitor.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -167,8 +169,6 @@ class OneOfMany:
 
     def settings(self) -> str:
         """Mark everything but the recording that its figures depend on."""
-        from monitor.version import __version__
-
         command_options, alerting = self.command_options, self.command_options.alerting
         options = asdict(command_options.options) | {
             "watch": command_options.options.watched,
@@ -244,7 +244,6 @@ def _measure_each(options: ReplayOptions) -> int:
 
 
 def _measure_into(path: Path, options: ReplayOptions) -> int:
-    from monitor.run import worst
     from monitor.run.each import SummaryFile, find_recordings, process_each, split_by_summary
     from monitor.sinks.jsonl import refuse_overwrite
 
@@ -258,8 +257,7 @@ def _measure_into(path: Path, options: ReplayOptions) -> int:
     open_run = OneOfMany(sent_options, feature_setup())
     recordings = find_recordings(options.recordings)
     refuse_overwrite(path, [*recordings, *options.options.files, *options.protecting.files])
-    for notice in open_run.notices(recordings):
-        note(notice)
+    note(*open_run.notices(recordings))
     headers = [seconds_of(recording) for recording in recordings]
     start, end = options.interval
     lengths = {  # of the part that is measured
@@ -316,8 +314,7 @@ def report_batch(
             say(f"monitor: {cells['recording']}: {cells['error']}")
     noticed = [f"{c['recording']}: {c['notices']}" for c in every if c["notices"]]
     _say_some(noticed, f"{NOTE} ", "of {} more; --summary has their notices")
-    for line in _enrolled_too(every):
-        note(line)
+    note(*_enrolled_too(every))
     over = [cells for cells in every if cells["first_alert_seconds"]]
     _say_some(map(_describe_alert, over), "monitor: ", "and {} more; --summary has them")
     open_still = [f"{c['recording']}: {c['undecided']}" for c in every if c["undecided"]]
@@ -332,8 +329,7 @@ def report_batch(
         f"{failed}{resumed}; an alert was raised in {len(over)}"
         + (f", not decided in {len(open_still)}" if open_still else "")
     )
-    for line in average_delays(every):
-        say(line)
+    say(*average_delays(every))
 
 
 def _say_some(lines: Iterable[str], before: str, ending: str) -> None:

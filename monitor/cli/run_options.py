@@ -129,8 +129,7 @@ class RunReporter:
 
         if self._log is not None and not run.locked:
             say(unlocked(str(self._log.path)))
-        for notice in run.notices:
-            note(notice)
+        note(*run.notices)
         for page in run.sinks:
             say(f"monitor: the page is at {page.url}")  # type: ignore[attr-defined]
         run.sinks.append(view)
@@ -150,12 +149,9 @@ class RunReporter:
     def status(self, run: Run) -> int:
         """Report the outcome of a closed run, and return its exit status."""
         totals = run.totals
-        for notice in totals.notices:
-            note(notice)
-        for line in totals.undecided:
-            say(f"monitor: {line}")
-        for failure in totals.failures:
-            say(f"monitor: failed: {failure}")
+        note(*totals.notices)
+        say(*(f"monitor: {line}" for line in totals.undecided))
+        say(*(f"monitor: failed: {failure}" for failure in totals.failures))
         if totals.alerts and run.shortfalls:
             say(f"monitor: an alert was raised. The run is incomplete: {'; '.join(run.shortfalls)}")
         if totals.alerts and self._relay is None and not self._terminal:

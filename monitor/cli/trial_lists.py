@@ -49,8 +49,7 @@ def own_templates(
             "(monitor enrol ENROLLS -o us.npz), then give -p us.npz"
         )
     corpus = replace(corpus, recordings=tuple(r for r in corpus if r.speaker in lists.speakers))
-    for line in plan_of(corpus, f"; templates, up to {seconds:g} s of speech of each"):
-        say(line)
+    say(*plan_of(corpus, f"; templates, up to {seconds:g} s of speech of each"))
     files = [recording.path for recording in corpus]
     load_speaker_model(features, files)
     with progress_over(len(files), "enrolling") as step:
@@ -58,8 +57,7 @@ def own_templates(
             corpus, features=features, seconds=seconds, jobs=workers.for_recordings(files),
             progress=lambda recording: step(recording.speaker, 1), setup=feature_setup(),
         )  # fmt: skip
-    for problem in enrolment.problems:
-        say(f"monitor: skipped: {problem}")
+    say(*(f"monitor: skipped: {problem}" for problem in enrolment.problems))
     say_of_transcripts(enrolment.notes)
     return enrolment.population
 

@@ -46,30 +46,22 @@ class Row:
 
 
 class Problems:
-    """Printable lines about unusable parts: the first thousand, and the number of the others.
+    """Printable lines about unusable parts: the first thousand, and the number of the others."""
 
-    Example:
-        >>> problems = Problems(maximum=1)
-        >>> for text in ("a is missing", "b is missing"):
-        ...     problems.append(text)
-        >>> list(problems)
-        ['a is missing', 'and 1 more problem']
-    """
-
-    def __init__(self, maximum: int = MOST_PROBLEMS) -> None:
-        self._maximum, self._count = maximum, 0
+    def __init__(self) -> None:
+        self._count = 0
         self._lines: list[str] = []
 
     def append(self, text: str) -> None:
         """Add a line; only counted once there are enough."""
         self._count += 1
-        if self._count <= self._maximum:
+        if self._count <= MOST_PROBLEMS:
             self._lines.append(escaped(text))
 
     def __iter__(self) -> Iterator[str]:
         yield from self._lines
-        if self._count > self._maximum:
-            yield f"and {plural(self._count - self._maximum, 'more problem')}"
+        if self._count > MOST_PROBLEMS:
+            yield f"and {plural(self._count - MOST_PROBLEMS, 'more problem')}"
 
 
 @dataclass(slots=True)

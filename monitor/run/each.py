@@ -23,7 +23,7 @@ from monitor.corpus.recordings import natural
 from monitor.errors import MonitorError, SourceError, StoreError, UsageError
 from monitor.events.reading import Reading
 from monitor.events.run import Alert
-from monitor.files import csv_text, lock, not_written, open_private, plain_cell
+from monitor.files import csv_text, lock, open_private, plain_cell, writing
 from monitor.jobs import Jobs, absolute, each_in_order
 from monitor.lazy import Managed
 from monitor.maths.statistics import Crossing, disclosure_delay
@@ -233,19 +233,14 @@ class SummaryFile(Managed):
         if self._parquet:
             need("pyarrow.parquet")
             self._lines = path.with_name(f"{path.name}.unfinished.csv")
-        try:
+        with writing(path):
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
             self._handle = open_private(self._lines, flags)
-        except OSError as error:
-            raise not_written(path, error) from None
-        try:
-            self._begin(resume=resume, replace=replace)
-        except OSError as error:
-            self.close()
-            raise not_written(path, error) from None
-        except BaseException:
-            self.close()
-            raise
+            try:
+                self._begin(resume=resume, replace=replace)
+            except BaseException:
+                self.close()
+                raise
 
     def _begin(self, *, resume: bool, replace: bool) -> None:
         if not stat.S_ISREG(os.fstat(self._handle).st_mode):
@@ -314,10 +309,8 @@ class SummaryFile(Managed):
 
     def append(self, row: Mapping[str, str]) -> None:
         """Write the line of a recording, from `format_row`, and flush it to disk."""
-        try:
+        with writing(self.path):
             self._write([row.values()])
-        except OSError as error:
-            raise not_written(self.path, error) from None
         self.rows[row["recording"]] = row
 
     def _write(self, rows: Iterable[Iterable[object]]) -> None:

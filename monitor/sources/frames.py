@@ -18,7 +18,7 @@ import numpy as np
 
 from monitor.arrays import refuse_masked
 from monitor.errors import SourceError, UsageError
-from monitor.files import atomic_write, not_written
+from monitor.files import atomic_write, writing
 from monitor.kinds import KINDS, FeatureSpec, is_mark
 from monitor.maths.condition import ROW
 from monitor.npz import read_arrays
@@ -494,11 +494,8 @@ def write_frames(
         arrays[_STARTS] = np.column_stack((starts.at, starts.ends))
         beginnings = {"speech": starts.frames.speech, **_arrays_of(starts.frames.tracks)}
         arrays |= {f"{_OF_STARTS}{name}": array for name, array in beginnings.items()}
-    try:
-        with atomic_write(path) as file:
-            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-    except OSError as error:
-        raise not_written(path, error) from None
+    with writing(path), atomic_write(path) as file:
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
 
 
 def _arrays_of(tracks: Mapping[str, Track]) -> dict[str, AnyArray]:

@@ -180,16 +180,3 @@ class Attacker(AttackerModel):
                 sum with the rank model's weights at T, which determines the posterior's order.
         """
         return self._weigher.scores(totals, speech_seconds)
-
-    def rank_posterior(self, sketch: AnySketch, feature: str, speech_seconds: float) -> FloatArray:
-        """Compute ``gamma_{r_j}`` of every candidate, by the rank alone: shape (N,).
-
-        Tied candidates get the mean over their ranks. The rank model's floor e is mixed in.
-        """
-        scores = self.scorer.score_first_sessions(feature, sketch)
-        point = self.alone[feature].rank_model.evaluate_at(speech_seconds)
-        pmf = point.pmf(self.speakers, slice(0, 1), floor=True)[0]
-        _, level, counts = np.unique(-scores, return_inverse=True, return_counts=True)
-        ends = np.cumsum(counts)
-        sums = np.concatenate([[0.0], np.cumsum(pmf)])
-        return np.asarray(((sums[ends] - sums[ends - counts]) / counts)[level])

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from monitor.errors import StoreError
-from monitor.maths.scores import AnySketch, Similarity
+from monitor.maths.scores import Similarity
 from monitor.population.population import Population
 from monitor.population.templates import Scoring, share
 from monitor.stream.attacker_model import AttackerModel
@@ -68,11 +68,6 @@ class Scorer:
                 exact = self._get_exact(name, similarity=similarity, places=batch)
                 row[batch] = similarity.score(exact, total)
         return scores
-
-    def score_first_sessions(self, name: str, sketch: AnySketch) -> FloatArray:
-        """Score a sketch of a feature against the first template of each of the N speakers."""
-        templates = self.templates[name][: self._speakers]
-        return self._similarities[name].score(templates, sketch.total)
 
     def select_best_session(self, scores: FloatArray) -> FloatArray:
         """Select each speaker's best session, (R, N), from scores of every template, (R, N + K)."""

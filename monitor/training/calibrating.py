@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from itertools import combinations
 from os import PathLike
 from typing import Literal, NamedTuple, TypeAlias
@@ -272,7 +272,7 @@ class _Calibrator:
         if self._prior is None or len(self._voices) >= _MANY:
             return [{} for _ in self._sets]
         scored = self._score(cell)
-        tests = _select_tests(scored)
+        tests = cache(partial(_select_tests, scored))
         losses: list[Mapping[int, FloatArray]] = []
         for features in self._sets:
             prior = self._known(features, cell, scored.candidates)
@@ -296,7 +296,7 @@ class _Calibrator:
         scored = self._score(cell)
         comparisons = scored.compared if wide is cell else self._score(wide).compared
         chooser = None if comparisons is None else ComparisonChooser(comparisons, self._corpora)
-        tests = _select_tests(scored)
+        tests = cache(partial(_select_tests, scored))
         fits = _CellFits([], {} if shorter is None else dict(shorter.result().ratios))
         for features in self._sets:
             axis = self._axes[features]
@@ -456,15 +456,10 @@ def _testers(
     return testers
 
 
-def _select_tests(cell: Cell) -> Callable[[bytes], tuple[Cell, SingleFeatureFits]]:
-    """Make a function that selects tests of voices, a mask's bytes, and fits each feature alone."""
-
-    @cache
-    def select(voices: bytes) -> tuple[Cell, SingleFeatureFits]:
-        tested = cell.tested_on(np.frombuffer(voices, np.bool_))
-        return tested, singles_of(tested)
-
-    return select
+def _select_tests(cell: Cell, voices: bytes) -> tuple[Cell, SingleFeatureFits]:
+    """Select the tests of voices, a mask's bytes, and fit each feature alone."""
+    tested = cell.tested_on(np.frombuffer(voices, np.bool_))
+    return tested, singles_of(tested)
 
 
 def _backgrounds(

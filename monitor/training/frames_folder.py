@@ -20,7 +20,7 @@ from monitor.features.embeddings import EARLY_SECONDS, EARLY_WINDOWS
 from monitor.features.framing import join_runs
 from monitor.features.landmarks import Landmarks
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, list_marks, make, takes
-from monitor.files import csv_text, list_open_files, make_folder, not_written, sweep, write_text
+from monitor.files import csv_text, list_open_files, make_folder, sweep, write_text, writing
 from monitor.jobs import Jobs, absolute, each_in_order
 from monitor.maths.condition import ROW
 from monitor.maths.landmarks import NAME, frames_of, pack
@@ -138,10 +138,8 @@ def write_manifest(
         for order in hearing_orders
     )  # fmt: skip
     path = folder / MANIFEST
-    try:
+    with writing(path):
         make_folder(folder)
-    except OSError as error:
-        raise not_written(path, error) from None
     sweep(path)
     write_text(csv_text([*COLUMNS, *columns], rows), path)
 
@@ -306,11 +304,9 @@ def _write(order: ExtractionTask, frames: Frames, shapes: _Shapes, header: Heade
     problem = describe_loss(frames, file_name(order.source.name))
     span = span_of(order.source)
     span_setting = {} if span is None else {"span": list(span)}
-    try:
+    with writing(order.target):
         make_folder(order.target.parent)
         sweep(order.target)
-    except OSError as error:
-        raise not_written(order.target, error) from None
     write_frames(
         order.target,
         frames.speech,

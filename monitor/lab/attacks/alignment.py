@@ -96,12 +96,8 @@ def match_sets(protected: FloatArray, clear: FloatArray) -> FloatArray:
     return max(results, key=lambda result: result[0])[1]
 
 
-def _keep(_: FloatArray, clear: FloatArray) -> FloatArray:
-    return np.eye(clear.shape[1])
-
-
 WAYS: Mapping[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
-    "no rotation": _keep,
+    "no rotation": lambda _, clear: np.eye(clear.shape[1]),
     "sets": match_sets,
     **{
         f"pairs, shrinkage {shrinkage:g}": partial(find_rotation, shrinkage=shrinkage)

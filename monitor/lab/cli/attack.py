@@ -28,6 +28,9 @@ from monitor.cli.options import (
     speaker_model_option,
     with_options,
 )
+from monitor.errors import UsageError
+from monitor.phrases import plural, rough_time
+from monitor.run import INCOMPLETE
 
 if TYPE_CHECKING:
     from monitor.datasets.rows import Columns
@@ -220,7 +223,6 @@ def command(options: AttackOptions) -> int:
     from monitor.lab.attacks.attacking import prepare, try_methods
     from monitor.lab.attacks.challenge import try_lists
     from monitor.lab.attacks.report import KEPT, TABLES, check_folder, write_results
-    from monitor.run import INCOMPLETE
 
     counts = _check_options(options)
     check_folder(options.output)
@@ -263,10 +265,8 @@ def command(options: AttackOptions) -> int:
     say(_describe_work(prepared.context))
     if board is not None and options.scoreboard is not None:
         _extend_board(board, results, options.scoreboard)
-    for note in results.notes:
-        say(f"monitor: {note}")
-    for problem in results.problems:
-        say(f"monitor: note: {problem}")
+    say(*(f"monitor: {note}" for note in results.notes))
+    say(*(f"monitor: note: {problem}" for problem in results.problems))
     say(
         f"{options.output / 'index.html'} has the report. {options.output / KEPT} is biometric: "
         "keep it private"
@@ -279,7 +279,6 @@ def command(options: AttackOptions) -> int:
 def _say_plan(prepared: Preparation, *, resumes: bool) -> None:
     from monitor.jobs import threads_here
     from monitor.lab.attacks.durations import describe_device, predict_seconds
-    from monitor.phrases import plural, rough_time
 
     processes = plural(threads_here(prepared.config.jobs), "process", "processes")
     parts = [rough_time(predict_seconds(prepared)), processes, describe_device(prepared)]
@@ -292,7 +291,6 @@ def _write_tables(tables: dict[str, str], prepared: Preparation, path: Path) -> 
     from monitor.files import write_text
     from monitor.lab.attacks.results import method_name
     from monitor.lab.attacks.speech import CLEAR
-    from monitor.run import INCOMPLETE
 
     if len(tables) > 1:  # each has the original speech
         tables.pop(CLEAR)
@@ -304,16 +302,13 @@ def _write_tables(tables: dict[str, str], prepared: Preparation, path: Path) -> 
     write_text(text, path)
     click.echo(text, nl=False)
     missing = prepared.context.extractor.missing.values()
-    for problem in (*prepared.problems, *dict.fromkeys(missing)):
-        say(f"monitor: note: {problem}")
-    for note in dict.fromkeys(prepared.context.notes):
-        say(f"monitor: {note}")
+    say(*(f"monitor: note: {problem}" for problem in (*prepared.problems, *dict.fromkeys(missing))))
+    say(*(f"monitor: {note}" for note in dict.fromkeys(prepared.context.notes)))
     say(f"{path} has the table. {path.parent / 'kept'} is biometric: keep it private")
     return INCOMPLETE if missing else 0
 
 
 def _check_options(options: AttackOptions) -> tuple[int, ...]:
-    from monitor.errors import UsageError
     from monitor.lab.attacks.readers import SEGMENT_SECONDS
     from monitor.lab.utility import check_recogniser
 

@@ -25,7 +25,9 @@ from monitor.cli.options import (
     setting,
     with_options,
 )
+from monitor.errors import UsageError
 from monitor.lab.cli import MeasureOptions
+from monitor.run import INCOMPLETE
 
 if TYPE_CHECKING:
     from monitor.lab.audit.audit import Audit, AuditConfig
@@ -118,7 +120,6 @@ def command(options: AuditOptions) -> int:
     reasonably likely to be used. A low figure bounds only the attackers tried. Broken files are
     skipped and named (exit status 4).
     """
-    from monitor.errors import UsageError
     from monitor.lab.audit.audit import summarise
     from monitor.lab.audit.document import (
         TITLES,
@@ -127,7 +128,6 @@ def command(options: AuditOptions) -> int:
         save_audit,
         save_label,
     )
-    from monitor.run import INCOMPLETE
 
     if len(options.among) != 1:
         raise UsageError("--among: name one crowd, such as 1e6")
@@ -146,10 +146,8 @@ def command(options: AuditOptions) -> int:
     if not options.card:
         for area, lines in summarise(audit).items():
             say(TITLES[area], err=False)
-            for line in lines:
-                say(f"  {line}", err=False)
-    for problem in audit.problems:
-        say(f"monitor: note: {problem}")
+            say(*(f"  {line}" for line in lines), err=False)
+    say(*(f"monitor: note: {problem}" for problem in audit.problems))
     if output is None:
         click.echo(label_markdown(make_label(audit, options.salt)), nl=False)
     elif options.card:
@@ -163,7 +161,6 @@ def command(options: AuditOptions) -> int:
 
 def _audit(options: AuditOptions) -> Audit:
     from monitor.corpus.folders import is_data_set
-    from monitor.errors import UsageError
     from monitor.events.schema import read_run
     from monitor.lab.attacks.results import read_results
     from monitor.lab.audit.auditing import audit_attack, audit_runs
@@ -193,8 +190,7 @@ def _audit_folder(options: AuditOptions) -> Audit:
     corpus = options.measuring.hearing.find(path)
     files = [recording.path for recording in corpus.recordings]
     config = options.config(files)
-    for line in plan_of(corpus):
-        say(line)
+    say(*plan_of(corpus))
     load_speaker_model(config.features, files)
     with progress_over(len(files), "listening") as step:
         extracted = extract_corpus(corpus, path, config, lambda progress: step(progress.speaker, 1))

@@ -593,8 +593,7 @@ def command(options: EvaluateOptions) -> int:
         click.echo(format_results(chosen), nl=False)
         for results in dict.fromkeys(results for results, _ in chosen):
             own = [entry for each, entry in chosen if each is results]
-            for warning in results.find_lost_numbers(own):
-                say(f"monitor: warning: {warning}")
+            say(*(f"monitor: warning: {warning}" for warning in results.find_lost_numbers(own)))
         return 0
     if options.pairs and len(systems) < 2:
         raise UsageError("--pairs needs several systems")

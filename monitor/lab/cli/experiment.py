@@ -16,7 +16,6 @@ from monitor.cli.options import (
     FiniteRange,
     JobOptions,
     Numbers,
-    WorkerPlace,
     argument,
     feature_setup,
     group,
@@ -30,23 +29,14 @@ from monitor.cli.options import (
     trained_option,
     with_options,
 )
+from monitor.errors import SourceError, UsageError
 from monitor.lab.cli import MeasureOptions
+from monitor.phrases import plural, rough_time
+from monitor.run import INCOMPLETE
 
 if TYPE_CHECKING:
     from monitor.lab.experiment.material import ExperimentSettings, Material
     from monitor.virtual_files import Readable
-
-
-@dataclass(slots=True)
-class ExperimentJobs(JobOptions):
-    """Job options with another default."""
-
-    jobs: int | str | None = option(
-        "--jobs N|ADDRESS",
-        "Worker processes, or a dask scheduler. Results do not depend on it. [default: one per "
-        "core]",
-        type=WorkerPlace(),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +70,7 @@ class ExperimentOptions:
     )
     trainers: tuple[str, ...] = shared(trained_option)
     fresh: bool = option("--fresh", "Delete results of earlier runs in -o.")
-    workers: ExperimentJobs = group(ExperimentJobs, "Options")
+    workers: JobOptions = group(JobOptions, "Options")
 
     def settings(self) -> ExperimentSettings:
         """Return the library's settings, without those who trained a network."""
@@ -123,8 +113,6 @@ def command(options: ExperimentOptions) -> int:
     from monitor.lab.experiment.cells import predict_measuring
     from monitor.lab.experiment.material import choose_panels
     from monitor.lab.experiment.running import check_folder, run_experiment
-    from monitor.phrases import plural
-    from monitor.run import INCOMPLETE
 
     check_folder(options.output, options.corpus)
     settings = options.settings()
@@ -155,8 +143,7 @@ def command(options: ExperimentOptions) -> int:
     except KeyboardInterrupt:
         say("monitor: progress is kept. To continue, run the same command again")
         raise
-    for problem in results.material.problems:
-        say(f"monitor: skipped: {problem}")
+    say(*(f"monitor: skipped: {problem}" for problem in results.material.problems))
     if results.noisy:
         say(f"monitor: {results.noisy}")
     for answer in results.plain()["answers"].values():
@@ -175,8 +162,7 @@ def _read_material(options: ExperimentOptions, settings: ExperimentSettings) -> 
     if scores is not None:
         return scores
     recordings = options.measuring.hearing.find(options.corpus)
-    for line in plan_of(recordings):
-        say(line)
+    say(*plan_of(recordings))
     check_two(recordings)
     files = [recording.path for recording in recordings.recordings]
     load_speaker_model(settings.features, files)
@@ -198,7 +184,6 @@ def _read_material(options: ExperimentOptions, settings: ExperimentSettings) -> 
 
 def _measure_rate(files: Sequence[Readable], settings: ExperimentSettings) -> float:
     """Return the seconds that a core takes for a second of the first file that can be read."""
-    from monitor.errors import SourceError
     from monitor.features.registry import defaults
     from monitor.lab.durations import measure_extraction
 
@@ -210,16 +195,12 @@ def _measure_rate(files: Sequence[Readable], settings: ExperimentSettings) -> fl
 
 
 def _say_plan(work: str, seconds: float, processes: int, *, resumes: bool) -> None:
-    from monitor.phrases import plural, rough_time
-
     less = ", less if an earlier run left results" if resumes else ""
     workers = plural(processes, "process", "processes")
     say(f"plan: {rough_time(seconds)} to {work}, {workers}{less}")
 
 
 def _read_trainers(options: ExperimentOptions, material: Material) -> dict[str, frozenset[str]]:
-    from monitor.errors import UsageError
-
     trained = (
         trained_by_feature(options.trainers, set(material.speakers)) if options.trainers else {}
     )

@@ -36,6 +36,7 @@ from monitor.cli.options import (
 from monitor.cli.transcript_options import CorpusOptions
 from monitor.errors import CorpusError, UsageError
 from monitor.phrases import plural
+from monitor.run import INCOMPLETE
 
 if TYPE_CHECKING:
     from monitor.corpus.recordings import Corpus
@@ -164,7 +165,6 @@ def command(options: ScoreOptions) -> int:
     from monitor.features.registry import caveats
     from monitor.lab.evaluation.input.score_file import write_score_file
     from monitor.population.population import Population
-    from monitor.run import INCOMPLETE
     from monitor.sources.registry import provenance_of
     from monitor.stream.notices import session_of
 
@@ -181,12 +181,10 @@ def command(options: ScoreOptions) -> int:
         if options.session is not None:
             raise UsageError("a list of trials sets the sessions: leave out --session")
         corpus = lists.trials(everything, impostors=options.voiceprivacy)
-        for line in lists.notes(everything):
-            say(f"monitor: note: {line}")
+        say(*(f"monitor: note: {line}" for line in lists.notes(everything)))
     attribute = _groups(options, corpus)
     files = [recording.path for recording in corpus.recordings]
-    for line in plan_of(corpus):
-        say(line)
+    say(*plan_of(corpus))
     normalisation = _normalisation(options, corpus.speakers, _list_specs(options, files))
     if lists is not None:
         population = _listed(options, lists, everything, population)
@@ -208,12 +206,10 @@ def command(options: ScoreOptions) -> int:
     write_score_file(options.output, cells, attribute)
     if options.voiceprivacy:
         click.echo(table, nl=False)
-    for note in (*grid.problems, *caveats(specs)):
-        say(f"monitor: note: {note}")
+    say(*(f"monitor: note: {note}" for note in (*grid.problems, *caveats(specs))))
     if None in tests:
         say("monitor: note: each trial is one unchanged utterance, and T is the median length")
-    for cell in cells:
-        say(_describe(cell))
+    say(*map(_describe, cells))
     say(
         f"{options.output} is biometric: keep it private. To measure it, use monitor evaluate "
         f"{options.output}"
@@ -256,8 +252,7 @@ def _extract(
             corpus, features=features, progress=lambda recording: step(recording.speaker, 1),
             jobs=options.workers.for_recordings(files), setup=feature_setup(),
         )  # fmt: skip
-    for problem in missing:
-        say(f"monitor: skipped: {problem}")
+    say(*(f"monitor: skipped: {problem}" for problem in missing))
     return voices, specs, missing
 
 
@@ -353,8 +348,7 @@ def _format_eers(
     for sides, folder in listed.enrolments.items():
         enrolled = _collect_enrolment(options, folder, name, listed.lists.speakers)
         templates = average_by_speaker(*embed_utterances(enrolled, name))
-        for line in listed.notes(templates, tests):
-            say(f"monitor: {folder.name}: {line}")
+        say(*(f"monitor: {folder.name}: {line}" for line in listed.notes(templates, tests)))
         both = np.stack([*tests.values()]), np.stack([*templates.values()])
         scores = (
             normalisation.score(name, *both, similarity) if normalisation is not None
