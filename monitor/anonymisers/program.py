@@ -88,8 +88,9 @@ class Program:
         sound = np.concatenate([np.empty(0, np.float32), *self._blocks])
         soundfile.write(wav, sound, self.rate, format="WAV", subtype="PCM_16")
         name, content, paths = file_name(self._command[0]), wav.getvalue(), {}
-        for mark in filter(self._uses, (IN, OUT)):
-            paths[mark] = folder / f"{mark[1:-1]}.wav"
+        for mark in (IN, OUT):
+            if any(mark in word for word in self._command):
+                paths[mark] = folder / f"{mark[1:-1]}.wav"
         if IN in paths:
             with os.fdopen(open_private(paths[IN], os.O_WRONLY | os.O_CREAT), "wb") as file:
                 file.write(content)
@@ -124,9 +125,6 @@ class Program:
         except SourceError as error:
             raise SourceError(f"{error}{last_words}") from None
         return printed, name, last_words
-
-    def _uses(self, mark: str) -> bool:
-        return any(mark in word for word in self._command)
 
     def reset(self) -> None:
         """Restart."""

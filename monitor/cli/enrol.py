@@ -226,7 +226,6 @@ def _holds_frames(corpus: Corpus) -> bool:
 
 
 def _check_options(options: EnrolOptions) -> None:
-
     if options.microphone and (options.paths or not options.speaker):
         raise UsageError("--microphone records one speaker: give --speaker NAME and no DIR")
     if options.speaker is not None and not is_name(options.speaker):

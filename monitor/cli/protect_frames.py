@@ -54,8 +54,7 @@ def protect_frames(
 ) -> int:
     """Write recordings as noisy tokens (``tokens``), or frames with noisy embeddings (``laplace``).
 
-    Returns:
-        the exit status.
+    Returns the exit status.
     """
     seed = secrets.randbits(128) if seed is None else seed
     left_out: set[str] = set()

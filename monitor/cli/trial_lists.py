@@ -63,7 +63,6 @@ def own_templates(
 
 
 def _select_listed(corpus: Corpus, utterances: frozenset[str], folder: Path) -> Corpus:
-
     recordings = tuple(recording for recording in corpus if recording.session in utterances)
     if not recordings:
         raise CorpusError(f"enrolls of {folder.name} lists no utterance that wav.scp has")

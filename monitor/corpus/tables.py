@@ -109,9 +109,7 @@ def read_speaker_attributes(corpus: Path) -> dict[str, dict[str, str]]:
     These are the columns of a manifest with one value for nearly every speaker, or the gender in a
     Kaldi folder with ``spk2gender``. Empty values and speakers with two values in a column are left
     out. A column with more than one such speaker in ten does not describe speakers and is dropped.
-
-    Raises:
-        CorpusError: the table cannot be read.
+    Raises CorpusError if the table cannot be read.
     """
     table = table_of(corpus)
     if table is None:

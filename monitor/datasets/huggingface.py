@@ -93,8 +93,7 @@ def is_saved_to_disk(root: Path) -> bool:
 def read_metadata(tables: Sequence[Path], columns: Columns) -> Listing:
     """Read the metadata of folders of audio.
 
-    Raises:
-        CorpusError: a table cannot be read, or lacks a column.
+    Raises CorpusError if a table cannot be read, or lacks a column.
     """
     listing = Listing(identified_by=_describe(columns))
     listing.rows = _metadata_of(tables, columns, listing)
@@ -335,9 +334,8 @@ def column_names(path: Path) -> list[str]:
 def read_parquet(files: Sequence[Path], columns: Columns) -> Listing:
     """Read the speakers of the rows of Parquet files; audio is read when a recording is opened.
 
-    Raises:
-        CorpusError: a file cannot be read, or lacks a column.
-        UsageError: pyarrow is not installed.
+    Raises CorpusError if a file cannot be read, or lacks a column, and UsageError if pyarrow is not
+    installed.
     """
     listing = Listing(identified_by=_describe(columns))
     listing.rows = _parquet_rows(files, columns, listing)

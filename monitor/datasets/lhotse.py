@@ -67,8 +67,7 @@ def kind_of(path: Path) -> str:
 def read_manifests(paths: Sequence[Path], columns: Columns) -> Listing:
     """Read cuts, or recordings and the supervisions of them.
 
-    Raises:
-        CorpusError: they cannot be read, do not go together, or lack a column.
+    Raises CorpusError if they cannot be read, do not go together, or lack a column.
     """
     if columns.audio is not None:
         raise CorpusError("manifests of lhotse have no column of audio: leave it out of --columns")

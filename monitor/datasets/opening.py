@@ -81,9 +81,8 @@ def _open_regular(path: Path) -> Iterator[BinaryIO]:
 def open_bytes(path: Path) -> Iterator[io.BufferedReader]:
     """Open a regular file for reading, unpacked if its name ends in ``.gz``.
 
-    Raises:
-        CorpusError: it is no regular file, cannot be read, or unpacks to more than 128 MB and 50
-            times its size.
+    Raises CorpusError if it is no regular file, cannot be read, or unpacks to more than 128 MB and
+    50 times its size.
     """
     name = file_name(path)
     try:
@@ -103,8 +102,7 @@ def open_bytes(path: Path) -> Iterator[io.BufferedReader]:
 def byte_lines(path: Path) -> Iterator[bytes]:
     """Yield the lines of a file, without a byte-order mark.
 
-    Raises:
-        CorpusError: as `open_bytes`, or a line is too long.
+    Raises CorpusError as `open_bytes` does, and if a line is too long.
     """
     with open_bytes(path) as file:
         if file.peek(3).startswith(_MARK):
@@ -117,8 +115,7 @@ def byte_lines(path: Path) -> Iterator[bytes]:
 def text_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a UTF-8 text with their ends, without a byte-order mark.
 
-    Raises:
-        CorpusError: as `open_bytes`, a line is too long, or it is other text.
+    Raises CorpusError as `open_bytes` does, and if a line is too long or it is other text.
     """
     with open_bytes(path) as file:
         head = file.peek(HEAD_BYTES)[:HEAD_BYTES]

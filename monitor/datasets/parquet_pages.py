@@ -19,11 +19,8 @@ _DEEPEST = 16
 def declared_bytes(path: Path, metadata: Any, leaves: Collection[str] | None = None) -> int:
     """Return the bytes that a file unpacks to, by its footer or its page headers if these are more.
 
-    `metadata` is its footer. `leaves` are paths of the columns that are read; None for all.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: a page header is damaged.
+    `metadata` is its footer. `leaves` are paths of the columns that are read; None for all. Raises
+    OSError if the file cannot be read, and ValueError if a page header is damaged.
     """
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     with path.open("rb") as file:
@@ -40,8 +37,7 @@ def declared_bytes(path: Path, metadata: Any, leaves: Collection[str] | None = N
 def unpacked_bytes(file: BinaryIO, chunk: Any) -> int:
     """Return the bytes that all pages of a column chunk unpack to.
 
-    Raises:
-        ValueError: a page header is damaged.
+    Raises ValueError if a page header is damaged.
     """
     position: int = chunk.data_page_offset
     if chunk.dictionary_page_offset:

@@ -53,8 +53,7 @@ def refuse_unread(
 ) -> None:
     """Refuse a folder with a table or manifest that is not read.
 
-    Raises:
-        CorpusError: there is one; the message names it and what to write.
+    Raises CorpusError if there is one; the message names it and what to write.
     """
     finder = _Finder(recordings)
     for folder, files in walk(root):

@@ -43,8 +43,7 @@ def measure_extraction(
 ) -> float:
     """Return the wall seconds of extraction per second of audio, from the first 10 s of a file.
 
-    Raises:
-        SourceError: if the file cannot be read.
+    Raises SourceError if the file cannot be read.
     """
     options = ExtractionOptions(tuple(names), _SAMPLE_SECONDS, setup=setup)
     seconds = 0.0

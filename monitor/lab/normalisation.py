@@ -45,11 +45,8 @@ class ScoreNormalisation:
         """Take a cohort from a population file of ``monitor enrol``; None takes the shipped one.
 
         Features of the scores (`specs`) that the cohort lacks are not normalised. The `speakers`
-        that are scored must not be in the cohort.
-
-        Raises:
-            UsageError: the cohort has no speaker embedding of these networks, or it has a speaker
-                who is scored.
+        that are scored must not be in the cohort. Raises UsageError if the cohort has no speaker
+        embedding of these networks, or it has a speaker who is scored.
         """
         population = Population.reference() if path is None else Population.load(path)
         cohort: Mapping[str, FeatureTemplates] = population.features

@@ -180,8 +180,7 @@ def embed_utterances(
 ) -> tuple[dict[str, FloatArray], dict[str, str]]:
     """Return the embedding of each session with frames, shape (M,) and length 1, and its speaker.
 
-    Raises:
-        CorpusError: if no session has frames.
+    Raises CorpusError if no session has frames.
     """
     embeddings, speakers = dict[str, FloatArray](), dict[str, str]()
     for voice in voices:
@@ -226,9 +225,8 @@ def stretches(
 ) -> Stretches:
     """Cut each session into stretches of ``seconds`` speech seconds, without the remainder.
 
-    Raises:
-        UsageError: if the length is invalid.
-        CorpusError: if no enrolled speaker has enough speech.
+    Raises UsageError if the length is invalid, and CorpusError if no enrolled speaker has enough
+    speech.
     """
     fixed = None if seconds is None else units_of(seconds)
     index = {name: i for i, name in enumerate(enrolled)}

@@ -31,8 +31,7 @@ def plot_crowds(
 ) -> None:
     """Draw the bits of the watched speaker among each crowd; each line stays below its ceiling.
 
-    Raises:
-        UsageError: if the run has no evidence, or a crowd is smaller than N.
+    Raises UsageError if the run has no evidence, or a crowd is smaller than N.
     """
     run = read_columns(events)
     has_speech = run.columns["speech"] > 0

@@ -77,11 +77,8 @@ def plot_run(
     (`monitor.plots.recording`).
 
     The plot has bits against speech seconds on a log axis, so readings before the first speech are
-    not shown. Two thin lines show linear and square-root growth. Every line has its label.
-
-    Raises:
-        UsageError: if the suffix is not supported.
-        StoreError: if the file cannot be written.
+    not shown. Two thin lines show linear and square-root growth. Every line has its label. Raises
+    UsageError if the suffix is not supported, and StoreError if the file cannot be written.
     """
     draw(path, *_make_painter(events, title, guides=guides, width=width))
 

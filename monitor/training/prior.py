@@ -140,8 +140,7 @@ def held_out_nats(
 ) -> dict[int, FloatArray]:
     """Compute each speaker's loss under a fit on the others, by the worth of the other model.
 
-    Returns:
-        by voice, shape (M,): nats of its score posterior and of its rank.
+    Returns by voice, shape (M,): nats of its score posterior and of its rank.
     """
     selection = trials_of(cell, axis)
     if selection is None:

@@ -356,8 +356,7 @@ def cohort_from(
 ) -> tuple[Cohort, tuple[str, ...], tuple[str, ...]]:
     """Load a population's cohort, or make one of a corpus; ``columns`` are of a data set.
 
-    Returns:
-        the cohort, names of excluded people, and a line for each skipped file.
+    Returns the cohort, names of excluded people, and a line for each skipped file.
     """
     excluded: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
@@ -394,9 +393,8 @@ def cohort_of(
 ) -> tuple[Cohort, tuple[str, ...]]:
     """Sum up the speech of each speaker of a corpus, in the order of the speakers.
 
-    Returns:
-        counts in the fewest bytes that fit them, and means of embeddings in half precision. Also
-            one line for each file that was skipped or has unusable parts.
+    Returns counts in the fewest bytes that fit them, and means of embeddings in half precision.
+    Also one line for each file that was skipped or has unusable parts.
     """
     listener = FeatureExtractor(features, setup=setup)
     problems = list(corpus.problems)

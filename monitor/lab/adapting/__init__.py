@@ -53,13 +53,9 @@ def adapt(
     The cache stores unfinished and finished networks, so that an interrupted training resumes and a
     finished one is only read. It also stores the shipped network's embeddings of clear speech, for
     other methods. The key of a result depends on ``method``, ``corpora`` and ``plan``. ``progress``
-    is called with the name of each activity and the fraction done.
-
-    Returns:
-        the network, marked by its sha256, and one line for each unusable file.
-
-    Raises:
-        CorpusError: if fewer than two speakers are usable.
+    is called with the name of each activity and the fraction done. Returns the network, marked by
+    its sha256, and one line for each unusable file. Raises CorpusError if fewer than two speakers
+    are usable.
     """
     inputs = {
         "files": [[[r.speaker, file_hash(r.path)] for r in corpus] for corpus in corpora],

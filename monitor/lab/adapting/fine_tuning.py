@@ -293,10 +293,8 @@ def fine_tune(
 
     The ``teacher`` is the result of `embed_clear` for the same weights and speech, or None to
     compute it here. The state is stored in ``checkpoint``, to resume from. After each step
-    ``progress`` is called with the fraction done, 0 to 1, and the loss.
-
-    Returns:
-        the weights, float32, for `monitor.networks.voice.VoiceNetwork`.
+    ``progress`` is called with the fraction done, 0 to 1, and the loss. Returns the weights,
+    float32, for `monitor.networks.voice.VoiceNetwork`.
     """
     device = choose_device()
     with one_torch_thread(), ThreadPoolExecutor(threads) as pool:

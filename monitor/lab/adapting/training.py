@@ -241,8 +241,7 @@ def _draw_speaker(
 def decode_mono(path: Readable) -> tuple[FloatArray, int]:
     """Return a recording's mean over channels, shape (n,), and its rate.
 
-    Raises:
-        SourceError: if it is damaged.
+    Raises SourceError if it is damaged.
     """
     source = File(path)
     blocks = [np.asarray(columns_of(block, None), np.float32) for block in source.blocks()]

@@ -101,9 +101,8 @@ def split_background(
 ) -> tuple[Readers | None, tuple[tuple[Recording, ...], ...]]:
     """Split background readers: some calibrate and choose the network, others train it.
 
-    Returns:
-        a third of the readers, at most fifty, all with enough speech (None if no reader has), and
-            the recordings of all others by corpus.
+    Returns a third of the readers, at most fifty, all with enough speech (None if no reader has),
+    and the recordings of all others by corpus.
     """
     enough = background.readers.everybody if background.readers else ()
     speakers = sum(len(corpus.speakers) for corpus, _ in background.corpora)
@@ -330,9 +329,8 @@ def _measure_candidates(
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Measure what each candidate discloses about background speakers outside its training.
 
-    Returns:
-        MeanD in bits, and the mean margin of the mated score above the best non-mated score, in
-        standard deviations. The margin decides if all candidates identify a few readers perfectly.
+    Returns MeanD in bits, and the mean margin of the mated score above the best non-mated score, in
+    standard deviations. The margin decides if all candidates identify a few readers perfectly.
     """
     extracted = {_BOTH: candidates[_BOTH]} if _BOTH in candidates else candidates
     specs = {candidate.spec.name: candidate.spec for candidate in extracted.values()}
@@ -381,10 +379,8 @@ def fit_alignments(
 ) -> list[FittedMap]:
     """Fit a rotation of protected embeddings onto clear ones, to background readers.
 
-    Each half of the readers judges each of the `WAYS`, fitted to the other half.
-
-    Returns:
-        the best way, fitted to all readers, and to each half for the control attack on the other.
+    Each half of the readers judges each of the `WAYS`, fitted to the other half. Returns the best
+    way, fitted to all readers, and to each half for the control attack on the other.
     """
     readers = check_readers(context.background)
     clear, protected = (

@@ -148,9 +148,7 @@ def compute_log_odds(
     A regression never judges its own training readers. If both sets have the same readers, they are
     split into five folds, and each fold is judged by a regression on the others. All readers have
     equal weight, and so have both groups. Readers missing from ``has`` are not used for training.
-
-    Returns:
-        natural logarithm of the odds, shape (n,).
+    Returns the natural logarithm of the odds, shape (n,).
     """
     readers = sorted(set(judged.whose))
     shared = not set(learnt.whose).isdisjoint(readers)
@@ -360,13 +358,9 @@ def judge_value(
     """Train on the value of an attribute in some excerpts and judge it on others.
 
     Readers without an entry in ``has`` are excluded. If ``others`` has other attributes by reader,
-    the readers are matched in them (`match_speakers`).
-
-    Returns:
-        the numbers of training readers with and without the value, and the judgement.
-
-    Raises:
-        UsageError: if fewer than two readers have it, or fewer than two lack it.
+    the readers are matched in them (`match_speakers`). Returns the numbers of training readers with
+    and without the value, and the judgement. Raises UsageError if fewer than two readers have it,
+    or fewer than two lack it.
     """
 
     def select(excerpts: Excerpts) -> Excerpts:

@@ -55,8 +55,7 @@ _HOUR = 3600.0
 def choose_embedding(requested: Sequence[str], setup: FeatureSetup) -> tuple[str, ...]:
     """Return the one speaker embedding to recognise voices by, as of the challenge's network.
 
-    Raises:
-        UsageError: if the requested features are not one embedding.
+    Raises UsageError if the requested features are not one embedding.
     """
     embeddings = [
         feature.spec.name
@@ -71,8 +70,7 @@ def choose_embedding(requested: Sequence[str], setup: FeatureSetup) -> tuple[str
 def choose_listed(listed: ListedTrials, corpus: Corpus) -> Readers:
     """Return the speakers of the lists, with each listed utterance as a piece.
 
-    Raises:
-        CorpusError: if fewer than two speakers are enrolled.
+    Raises CorpusError if fewer than two speakers are enrolled.
     """
     lists = listed.lists
     enrolled_files = read_enrolment(listed.enrolment) or frozenset()
@@ -109,11 +107,8 @@ def try_lists(
 ) -> dict[str, str]:
     """Attack the lists of trials, protected by each method, as in the challenge.
 
-    Returns:
-        the challenge's table of results by method, with the original speech in each.
-
-    Raises:
-        CorpusError: if no utterance could be protected.
+    Returns the challenge's table of results by method, with the original speech in each. Raises
+    CorpusError if no utterance could be protected.
     """
     replace(context.extractor, progress=on_seconds).prefetch(
         context.list_requests(methods), context.features

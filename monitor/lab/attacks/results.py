@@ -427,9 +427,8 @@ def results_csv(results: AttackResults) -> str:
 def read_results(path: Path) -> AttackResults:
     """Read the ``results.json`` of `write_results`, or of a folder, without the utility.
 
-    Raises:
-        StoreError: if it is missing or has other contents.
-        SchemaError: if a newer version wrote it.
+    Raises StoreError if it is missing or has other contents, and SchemaError if a newer version
+    wrote it.
     """
     file = path / "results.json" if path.is_dir() else path
     name = file_name(file)

@@ -89,11 +89,9 @@ def extract_protected(
 ) -> ExtractedPiece:  # fmt: skip
     """Protect one piece and extract its features, in memory.
 
-    Channels are averaged first, so the anonymiser gets the same channel as the attacker.
-
-    Raises:
-        SourceError: if it cannot be read or protected.
-        UsageError: if the method or a feature is invalid.
+    Channels are averaged first, so the anonymiser gets the same channel as the attacker. Raises
+    SourceError if it cannot be read or protected, and UsageError if the method or a feature is
+    invalid.
     """
     source = File(
         piece.path,
@@ -516,8 +514,7 @@ def collect_speech(
 ) -> AttackSpeech:
     """Return segments and trials of the readers with every piece extracted.
 
-    Raises:
-        CorpusError: if there are fewer than two.
+    Raises CorpusError if there are fewer than two.
     """
     speech: dict[str, tuple[Mapping[str, AnyArray], Mapping[str, AnyArray]]] = {}
     for reader in readers.everybody:

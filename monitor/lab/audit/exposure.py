@@ -261,10 +261,7 @@ def enrol_part(
 
     The shortest sufficient session is enrolled, so that the others have much speech. If fewer than
     `LEAST_PEOPLE` have another session with `least_seconds`, the longest session is split, template
-    first.
-
-    Raises:
-        CorpusError: if fewer than `LEAST_PEOPLE` have a template, or speech beside it.
+    first. Raises CorpusError if fewer than `LEAST_PEOPLE` have a template, or speech beside it.
     """
     count = int(template_seconds // SLICE_SECONDS)
     if count < 1:
@@ -354,10 +351,8 @@ def measure_corpus(
     """Measure stretches of T seconds of all speakers, as in runs that watch the speaker.
 
     Figures are evidence if the rank models and the cohort support it, otherwise closed-set bits.
-
-    Raises:
-        StoreError: if there is no rank model of these features.
-        CorpusError: if no speaker has speech for the shortest length.
+    Raises StoreError if there is no rank model of these features, and CorpusError if no speaker has
+    speech for the shortest length.
     """
     if cohort is None:
         rank_models = RankModels(replace(rank_model, evidence=None) for rank_model in rank_models)
@@ -423,10 +418,8 @@ def measure_runs(
     """Measure recorded runs of watched speakers, one stretch per run and length.
 
     ``runs`` has names and events. A stretch ends at the run's first reading with this much speech
-    of the watched speaker, excluding speech in which another voice was detected.
-
-    Raises:
-        StoreError: if a run has no watched speaker, or there are no readings.
+    of the watched speaker, excluding speech in which another voice was detected. Raises StoreError
+    if a run has no watched speaker, or there are no readings.
     """
     names: list[str] = []
     exposed: list[_Stretch] = []

@@ -170,9 +170,7 @@ class Evaluation:
         """Make the page: what it means, pictures, all figures, and where each misleads.
 
         It holds figures and names of systems, and no scores; notes may name a trial or a speaker.
-
-        Raises:
-            UsageError: no report, or two systems have one name.
+        Raises UsageError if no report, or two systems have one name.
         """
         names = self.comparison.names
         several = len(names) > 1

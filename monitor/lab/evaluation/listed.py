@@ -42,8 +42,7 @@ class ListedTrials:
     def from_folder(cls, folder: Path) -> ListedTrials:
         """Read a Kaldi folder with ``trials``, and ``enrolls`` there or in the folder beside it.
 
-        Raises:
-            UsageError: if there are no such lists.
+        Raises UsageError if there are no such lists.
         """
         lists = read_trial_lists(folder)
         if lists is None:

@@ -167,10 +167,9 @@ def operating_points(
 ) -> tuple[tuple[OperatingPoint, Rates | None, Rates | None], ...]:
     """Compute operating points at several rates in one pass over all scores.
 
-    Returns:
-        the point of each rate, both rates on each resample, and `half_trials`. The rates are None
-            without weights (B, S) from `pooled_resamples`. `half_trials` is None with a single
-            score of a kind.
+    Returns the point of each rate, both rates on each resample, and `half_trials`. The rates are
+    None without weights (B, S) from `pooled_resamples`. `half_trials` is None with a single score
+    of a kind.
     """
     total = int(scores.non_mated_counts.sum())
     keep = 2 * max(allowed_alarms(rate, total) for rate in rates) + _SPARE
@@ -400,12 +399,13 @@ def _meaning(figures_by_key: Mapping[str, Figure], _speakers: int) -> Iterator[s
         )
 
 
-def _epsilon_end(figure: Figure, tpr: float) -> float:
-    return max(0.0, float(epsilon_nats(tpr, float(figure.key.rpartition("_at_")[2]))))
-
-
-_OF_TPR = LimitRule("derived", source=lambda key: key.replace(".epsilon_nats_at_", ".tpr_at_"),
-                    change=_epsilon_end)  # fmt: skip
+_OF_TPR = LimitRule(
+    "derived",
+    source=lambda key: key.replace(".epsilon_nats_at_", ".tpr_at_"),
+    change=lambda figure, tpr: max(
+        0.0, float(epsilon_nats(tpr, float(figure.key.rpartition("_at_")[2])))
+    ),
+)
 _DEPENDENT = LimitRule("none", reason="scores are not independent")
 _entry = partial(FigureEntry, ties="strict", floor=0.0)
 _AT_A_RATE = (

@@ -92,10 +92,8 @@ def choose_figures(names: Sequence[str], keys: Iterable[str] = ()) -> tuple[str,
     """Find the keys that names stand for, in the order of the names.
 
     Names are short names, keys (those given, or of the catalogue), families (``"zebra"``) or
-    ``"main"``; case does not matter.
-
-    Raises:
-        UsageError: a name is unknown; the message has those that look like it.
+    ``"main"``; case does not matter. Raises UsageError if a name is unknown; the message has those
+    that look like it.
 
     Example:
         >>> choose_figures(["EER", "zebra"])[:2]

@@ -406,10 +406,8 @@ def by_group(
 ) -> Grouped:
     """Measure each group of speakers, by their names, by itself, as the whole was measured.
 
-    `label` names the source of the groups in messages.
-
-    Raises:
-        UsageError: no speaker is in any group, or fewer than two groups can be measured.
+    `label` names the source of the groups in messages. Raises UsageError if no speaker is in any
+    group, or fewer than two groups can be measured.
     """
     unknown = [name for name in every.speakers if name not in group_of]
     if len(unknown) == len(every.speakers):

@@ -292,9 +292,8 @@ def make_cells(
 ) -> list[MeasuredCell]:
     """Measure cells that are not cached, and read the others; each is cached at once.
 
-    Raises:
-        MonitorError: if a worker process was killed.
-        StoreError: if the cache cannot be written.
+    Raises MonitorError if a worker process was killed, and StoreError if the cache cannot be
+    written.
     """
     contents = {order.key: cache.read(order.key) for order in orders}
     systems: dict[str, dict[str, SystemRecord]] = {

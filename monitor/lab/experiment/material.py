@@ -127,10 +127,8 @@ def choose_panels(
 
     The reference is the speakers with tests and templates of 10 s. The sweep ends at the longest
     lengths that half of them reach. The tables are at 30 s and 30 s, or at the longest lengths of
-    the sweep. T and D are chosen from ``offered`` unless the settings have them.
-
-    Raises:
-        CorpusError: if no speaker can be tested.
+    the sweep. T and D are chosen from ``offered`` unless the settings have them. Raises CorpusError
+    if no speaker can be tested.
     """
     lengths = settings.lengths or offered[0]
     templates = settings.template_lengths or offered[1]
@@ -228,8 +226,7 @@ class ScoresAtLengths:
     def entries(self) -> list[ScoreEntry]:
         """Matrices of the file.
 
-        Raises:
-            UsageError: if it is not a score file, or lacks these systems.
+        Raises UsageError if it is not a score file, or lacks these systems.
         """
         entries = _read_score_file(self.path).entries
         chosen = [entry for entry in entries if not self.features or entry.system in self.features]
@@ -356,8 +353,7 @@ class Speech:
     def fills(self, session: str, test: float, template: float) -> Filled:
         """Return the speakers with a template of D, and those of them with tests of T.
 
-        Raises:
-            UsageError: if a length is not a multiple of 0.1 s.
+        Raises UsageError if a length is not a multiple of 0.1 s.
         """
         _ = units_of(test), units_of(template)
         voices = list(self.voices.values())
@@ -368,8 +364,7 @@ class Speech:
     def matrices(self, panel: Panel, test: float, template: float) -> dict[str, ScoreMatrix]:
         """Return scores by feature for SRD's windows (equation 6, docs/method.md section 4).
 
-        Raises:
-            UsageError: if they would not fit into memory.
+        Raises UsageError if they would not fit into memory.
         """
         trials = self.count_trials(panel)
         voices = [self.voices[name] for name in panel.speakers]
@@ -473,12 +468,9 @@ def read_speech(
 ) -> Speech:
     """Read frames of the corpus at ``path``; audio is first extracted into a folder of frames.
 
-    ``progress`` is called with each extracted recording.
-
-    Raises:
-        SourceError: if no recording can be extracted or read.
-        UsageError: if audio and frames are mixed, the folder is within the corpus, no feature can
-            be scored, or a requested feature is in no file.
+    ``progress`` is called with each extracted recording. Raises SourceError if no recording can be
+    extracted or read, and UsageError if audio and frames are mixed, the folder is within the
+    corpus, no feature can be scored, or a requested feature is in no file.
     """
     ready = [is_frames(recording.path) for recording in corpus.recordings]
     if any(ready) and not all(ready):

@@ -106,9 +106,8 @@ def run_experiment(
 def check_folder(folder: Path, corpus: Path) -> None:
     """Check that a folder is empty or an experiment's.
 
-    Raises:
-        UsageError: if it has other contents, is a file, or is inside the corpus.
-        StoreError: if it cannot be written.
+    Raises UsageError if it has other contents, is a file, or is inside the corpus, and StoreError
+    if it cannot be written.
     """
     if corpus.is_dir() and folder.resolve().is_relative_to(corpus.resolve()):
         raise UsageError(f"invalid folder {folder}: use one outside the corpus")

@@ -138,8 +138,7 @@ class Rows:
     def from_file(cls, path: Path, *, blanks: bool = False) -> Rows:
         """Open a text by its first line; with `blanks`, only blanks separate columns.
 
-        Raises:
-            UsageError: if the file is empty or not text, or its first line not one of a table.
+        Raises UsageError if the file is empty or not text, or its first line not one of a table.
         """
         if kind_of(path) != "text":
             raise UsageError(f"{path.name} is not text: save it as CSV")
@@ -160,8 +159,7 @@ class Rows:
     ) -> Iterator[tuple[int, list[str]]]:
         """Yield number and columns of each line below a header, without blank lines.
 
-        Raises:
-            UsageError: if a row is not as wide as the first, or `width`; `shape` describes a row.
+        Raises UsageError if a row is not as wide as the first, or `width`; `shape` describes a row.
         """
         separator, width = self.separator, len(self.head) if width is None else width
         for number, line in islice(text_lines(self.path, progress), header, None):
@@ -181,10 +179,8 @@ class Rows:
     ) -> tuple[FloatArray, dict[str, tuple[str, ...]]]:  # fmt: skip
         """Read numbers, shape (rows, columns), and columns of names by role, as a stream.
 
-        `called` is the role of the header's names of the numbers.
-
-        Raises:
-            UsageError: if a cell is not a number, with a hint, or if a name is invalid.
+        `called` is the role of the header's names of the numbers. Raises UsageError if a cell is
+        not a number, with a hint, or if a name is invalid.
         """
         label = self.path.name
         numbers, done = scratch((count_lines(self.path), len(columns))), 0

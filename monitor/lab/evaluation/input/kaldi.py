@@ -28,13 +28,8 @@ def read_archive(path: Path) -> tuple[FloatArray, tuple[str, ...]]:
     """Read the vectors of an ``.ark``, or those that an ``.scp`` names, with a speaker of each.
 
     A ``utt2spk`` beside it names the speaker of each utterance, or the keys are its speakers.
-
-    Returns:
-        the vectors, shape (n, d), and their speakers.
-
-    Raises:
-        UsageError: kaldiio is missing, an entry is no vector, or a speaker is unknown.
-        StoreError: a file is missing or damaged.
+    Returns the vectors, shape (n, d), and their speakers. Raises UsageError if kaldiio is missing,
+    an entry is no vector, or a speaker is unknown, and StoreError if a file is missing or damaged.
     """
     entries = _scp_entries(path) if path.suffix.lower() == ".scp" else _ark_entries(path)
     keys, vectors = dict[str, None](), []

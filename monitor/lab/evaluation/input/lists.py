@@ -97,8 +97,7 @@ def layout_of(rows: Rows) -> Layout:
 def read_pairs(layout: Layout, progress: Progress | None = None) -> Pairs:
     """Read a list of pairs.
 
-    Raises:
-        UsageError: a line makes no sense, or the list does not fit in memory.
+    Raises UsageError if a line makes no sense, or the list does not fit in memory.
     """
     rows, label = layout.rows, layout.rows.path.name
     trial_at, speaker_at = layout.trial, layout.speaker

@@ -68,10 +68,8 @@ def read_frame(frame: Any, label: str) -> RawScores | Pairs:
     """Read a list of pairs, or a table with a row for each trial and a column for each speaker.
 
     Columns have the names that a header has in a text. In a table without the column ``target`` the
-    one column of text states who spoke, or the index of a frame of pandas.
-
-    Raises:
-        UsageError: a score is not a number, or several columns are text.
+    one column of text states who spoke, or the index of a frame of pandas. Raises UsageError if a
+    score is not a number, or several columns are text.
     """
     written = column_names(frame) or []
     names = [name_of(name) or str(name) for name in written]
