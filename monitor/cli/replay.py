@@ -216,8 +216,8 @@ class BatchOptions:
         That needs a summary or ``alerts``.
         """
         if self.wanted:
-            if given := next((name for name, value in of_one_run.items() if value), None):
-                raise UsageError(f"{given} is for one run: leave it out, or leave out --each")
+            if clashing := next((name for name, value in of_one_run.items() if value), None):
+                raise UsageError(f"{clashing} is for one run: leave it out, or leave out --each")
             if self.summary is None and not alerts:
                 raise UsageError(
                     "--each writes one row per recording: add --summary out.csv, or an --alert"

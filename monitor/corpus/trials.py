@@ -44,8 +44,8 @@ def parse_folder(name: str) -> FolderName | None:
     match = _FOLDER.fullmatch(name)
     if match is None:
         return None
-    dataset, part, suffix = (match[group] or "" for group in ("set", "part", "suffix"))
-    return FolderName(dataset, part, suffix, match["enrols"] is not None)
+    dataset, subset, suffix = (match[group] or "" for group in ("set", "part", "suffix"))
+    return FolderName(dataset, subset, suffix, match["enrols"] is not None)
 
 
 def find_lists_folder(folder: Path) -> Path:

@@ -201,7 +201,7 @@ def average_by_speaker(
     rows: dict[str, list[FloatArray]] = {}
     for name, embedding in embeddings.items():
         rows.setdefault(speakers[name], []).append(embedding)
-    return {name: np.mean(own, axis=0) for name, own in rows.items()}
+    return {name: np.mean(vectors, axis=0) for name, vectors in rows.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -322,12 +322,12 @@ def _summarise_words(noted: Mapping[str, Sequence[Record]]) -> Sequence[Figure]:
     if not rows:
         return ()
     speakers, counts = zip(*rows, strict=True)
-    failed = [each[FAILURE] for each in counts if FAILURE in each]
+    failed = [entry[FAILURE] for entry in counts if FAILURE in entry]
     note = _REFERENCE
     if failed:
         note += f" {len(failed)} of {len(counts)} recordings excluded: {failed[0]}."
     figure = Figure("utility.word_error", "word error", None, "share", note=note)
-    edits, words = ([each[key] for each in counts] for key in ("edits", "words"))
+    edits, words = ([entry[key] for entry in counts] for key in ("edits", "words"))
     return (_compute_ratio(speakers, figure, (0.0, np.inf), edits, words),)
 
 

@@ -56,8 +56,8 @@ def find_rotation(protected: FloatArray, clear: FloatArray, shrinkage: float = 0
     """
     product = protected.T @ clear
     strongest = np.linalg.norm(product, 2)
-    left, _, right = np.linalg.svd(product + shrinkage * strongest * np.eye(len(product)))
-    return np.asarray(left @ right)
+    u, _, vt = np.linalg.svd(product + shrinkage * strongest * np.eye(len(product)))
+    return np.asarray(u @ vt)
 
 
 def match_moments(protected: FloatArray, clear: FloatArray) -> FloatArray:

@@ -101,8 +101,8 @@ def split_background(
 ) -> tuple[Readers | None, tuple[tuple[Recording, ...], ...]]:
     """Split background readers: some calibrate and choose the network, others train it.
 
-    Returns a third of the readers, at most fifty, all with enough speech (None if no reader has),
-    and the recordings of all others by corpus.
+    Returns a third of the readers, at most fifty, all with enough speech (None if no reader has).
+    The recordings of all others follow, by corpus.
     """
     enough = background.readers.everybody if background.readers else ()
     speakers = sum(len(corpus.speakers) for corpus, _ in background.corpora)
@@ -394,8 +394,8 @@ def fit_alignments(
         {p: e for p, e in all_.items() if p in usable} for all_ in (clear, protected)
     )
 
-    def collect(some: Readers, own: Mapping[Piece, ExtractedPiece]) -> AttackSpeech:
-        return collect_speech(some, context.amounts, specs, own, protected)
+    def collect(group: Readers, enrolment: Mapping[Piece, ExtractedPiece]) -> AttackSpeech:
+        return collect_speech(group, context.amounts, specs, enrolment, protected)
 
     order = shuffle(reader.name for reader in readers.everybody)
     halves = [
@@ -403,7 +403,7 @@ def fit_alignments(
         for i in (0, 1)
     ]
     pairs = [(collect(half, clear), collect(half, protected)) for half in halves]
-    whole = collect(readers, clear), collect(readers, protected)
+    all_readers = collect(readers, clear), collect(readers, protected)
     maps: list[dict[str, Alignment]] = [{}, {}, {}]
     for name, spec in specs.items():
         fitted = {way: [_fit_rotation(context, *both, name, way) for both in pairs] for way in WAYS}
@@ -420,13 +420,13 @@ def fit_alignments(
             for way in WAYS
         }
         way = max(apartness, key=apartness.__getitem__)
-        rotations = (_fit_rotation(context, *whole, name, way), *fitted[way])
+        rotations = (_fit_rotation(context, *all_readers, name, way), *fitted[way])
         for alignments, rotation in zip(maps, rotations, strict=True):
             alignments[name] = rotation
         context.notes.append(f"{method}: aligned uses {way} for {name} ({len(readers)} readers)")
     return [
-        FittedMap(partial(align_speech, maps=alignments), {r.name for r in some.everybody})
-        for alignments, some in zip(maps, (readers, *halves), strict=True)
+        FittedMap(partial(align_speech, maps=alignments), {r.name for r in group.everybody})
+        for alignments, group in zip(maps, (readers, *halves), strict=True)
     ]
 
 

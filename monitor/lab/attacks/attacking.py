@@ -532,8 +532,8 @@ def _choose_specs(
     """Return the attacker's features, the specs to score by name, and the names in rows."""
     features_by_name = context.get_features(attacker, method)
     features = tuple(features_by_name.values())
-    made = make_features(features, context.extractor.setup)
-    specs = {feature.spec.name: feature.spec for feature in made}
+    extractors = make_features(features, context.extractor.setup)
+    specs = {feature.spec.name: feature.spec for feature in extractors}
     names = dict(zip(specs, features_by_name, strict=True))
     if attacker.only_embeddings:
         specs = {name: spec for name, spec in specs.items() if spec.kind.pointed}

@@ -81,18 +81,19 @@ def choose_listed(listed: ListedTrials, corpus: Corpus) -> Readers:
         *((0, r) for r in enrolled if r.session in enrolled_files and r.speaker in lists.speakers),
         *((1, r) for r in lists.trials(corpus, impostors=True)),
     ]
-    for part, recording in recordings:
+    for index, recording in recordings:
         try:
             end = File(recording.path).seconds or _HOUR
         except SourceError as error:
             problems.append(str(error))
             continue
         piece = Piece(recording.path, recording.session, recording.speaker, 0.0, end)
-        pieces.setdefault(recording.speaker, ([], []))[part].append(piece)
-    if sum(bool(own) for own, _ in pieces.values()) < 2:
+        pieces.setdefault(recording.speaker, ([], []))[index].append(piece)
+    if sum(bool(enrolment) for enrolment, _ in pieces.values()) < 2:
         raise CorpusError(f"{listed.enrolment.name} enrols fewer than two listed speakers")
     readers = (
-        Reader(name, (tuple(own),), (), tuple(trials)) for name, (own, trials) in pieces.items()
+        Reader(name, (tuple(enrolment),), (), tuple(trials))
+        for name, (enrolment, trials) in pieces.items()
     )
     return Readers(tuple(readers), "cross", tuple(problems))
 
@@ -152,7 +153,7 @@ def _attack_lists(
 ) -> Iterator[ChallengeRow]:  # fmt: skip
     feature = list(context.get_features(attacker, method).values())[-1]
     (extractor,) = make_features([feature], context.extractor.setup)
-    enrolment, tested = (context.judged.pieces(part) for part in ("enrolment", "trials"))
+    enrolment, tested = (context.judged.pieces(role) for role in ("enrolment", "trials"))
     enrolled = context.extract_own(enrolment, attacker, method, [feature])
     published = context.extract_trials(method, [feature])
     spoken_by = {piece.name: piece.speaker for piece in (*enrolment, *tested)}

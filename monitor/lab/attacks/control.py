@@ -44,14 +44,14 @@ def measure_control(
     generator = np.random.default_rng(seed)
     trials, templates = scores.shape
     better, tied = all_rank_bounds(scores)
-    own = [np.flatnonzero(speaker == who) for who in np.unique(speaker)]
-    alike, size = _correlate(better + (tied - 1) / 2, own), trials / len(own)
+    groups = [np.flatnonzero(speaker == who) for who in np.unique(speaker)]
+    alike, size = _correlate(better + (tied - 1) / 2, groups), trials / len(groups)
     needed = counts / size * (1 + (size - 1) * alike) / (1 + (counts - 1) * alike)
     histograms = []
     for _ in range(_REPLICATES):
         outsiders = np.floor(np.maximum(needed, 1.0) + generator.random(len(counts))).astype(int)
         reader = np.repeat(np.arange(len(counts)), outsiders)
-        chosen = [own[i] for i in generator.integers(len(own), size=reader.size)]
+        chosen = [groups[i] for i in generator.integers(len(groups), size=reader.size)]
         chosen = [
             rows if rows.size <= count else generator.choice(rows, count, replace=False)
             for rows, count in zip(chosen, counts[reader], strict=True)
@@ -72,22 +72,23 @@ def measure_control(
         )
     bits = mean_bits_of(*fit_many(np.stack(histograms)), templates)
     low, high = limits(bits)
-    note = f"The same attack on {len(own)} speakers outside the data, {trials} trials."
+    note = f"The same attack on {len(groups)} speakers outside the data, {trials} trials."
     return Figure(CONTROL, "MeanD of outsiders", float(bits.mean()), "bits", bits, low=low,
                   high=high, note=note)  # fmt: skip
 
 
-def _correlate(ranks: FloatArray, own: Sequence[IntArray]) -> float:
+def _correlate(ranks: FloatArray, groups: Sequence[IntArray]) -> float:
     """Compute the intraclass correlation of ranks, shape (m, N), by the rows of each person.
 
     It is at least 0. With one row per person it is unknown, and 1.
     """
-    people, sizes = len(own), np.array([rows.size for rows in own])
+    people, sizes = len(groups), np.array([rows.size for rows in groups])
     total = int(sizes.sum())
     if not 1 < people < total:
         return 1.0
-    means = np.stack([ranks[rows].mean(axis=0) for rows in own])
-    squares = sum(((ranks[rows] - m) ** 2).sum(axis=0) for rows, m in zip(own, means, strict=True))
+    means = np.stack([ranks[rows].mean(axis=0) for rows in groups])
+    pairs = zip(groups, means, strict=True)
+    squares = sum(((ranks[rows] - m) ** 2).sum(axis=0) for rows, m in pairs)
     within = float(np.mean(squares)) / (total - people)
     between = float(np.mean(sizes @ (means - ranks.mean(axis=0)) ** 2)) / (people - 1)
     size = (total - float(sizes @ sizes) / total) / (people - 1)

@@ -65,7 +65,7 @@ def _predict_extraction(prepared: Preparation) -> float:
         return rates[method, measures]
 
     requests = context.list_requests(prepared.tried)
-    total = sum(each.piece.seconds * rate(each.method, each.measures) for each in requests)
+    total = sum(r.piece.seconds * rate(r.method, r.measures) for r in requests)
     readers = [context.judged, *([context.background.readers] if context.background else [])]
     again = sum(piece.seconds for group in readers if group for piece in group.pieces(*PARTS))
     for method, attackers in prepared.tried.items():  # with the network that was trained
@@ -83,5 +83,5 @@ def _predict_evaluation(prepared: Preparation) -> float:
     normalised = sum(scoring == "average" for _, scoring in enrolments)
     rows = len(enrolments) * features + (features > 1) + normalised
     attacks = sum(map(len, prepared.tried.values()))
-    each = measure_evaluation(len(judged), trials, EvaluationSettings(config.replicates))
-    return rows * attacks * each
+    seconds = measure_evaluation(len(judged), trials, EvaluationSettings(config.replicates))
+    return rows * attacks * seconds

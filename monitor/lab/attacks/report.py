@@ -304,14 +304,14 @@ def format_finding(methods: Sequence[MethodBits], ceiling: float) -> str:
         '1 of 1 methods leaves an attacker more than 3 of 4 bits'
     """
     protected = [method for method in methods if method.name != CLEAR] or methods
-    found = [[bits[0] for bits in method.bits if bits is not None] for method in protected]
-    tried = max(map(len, found), default=0)
+    reached = [[bits[0] for bits in method.bits if bits is not None] for method in protected]
+    tried = max(map(len, reached), default=0)
     # where others have several attackers, one alone is not the strongest
-    most = [max(bits) for bits in found if len(bits) > 1 or len(bits) == tried > 0]
-    many = sum(bits > _MUCH * ceiling for bits in most)
+    strongest = [max(bits) for bits in reached if len(bits) > 1 or len(bits) == tried > 0]
+    many = sum(bits > _MUCH * ceiling for bits in strongest)
     leave = "leaves" if many == 1 else "leave"
-    whole = f"{_MUCH * ceiling:.2g} of {ceiling:.2g} bits"
-    return f"{many} of {len(most)} methods {leave} an attacker more than {whole}"
+    threshold = f"{_MUCH * ceiling:.2g} of {ceiling:.2g} bits"
+    return f"{many} of {len(strongest)} methods {leave} an attacker more than {threshold}"
 
 
 def attacks_svg(methods: Sequence[MethodBits], attackers: Sequence[str], ceiling: float) -> str:
@@ -332,7 +332,7 @@ def _paint(
 ) -> None:
     """Draw one row per method; only the strongest attacker's mark is filled and has an interval."""
     for y, method in enumerate(methods):
-        bits = [(each, index) for index, each in enumerate(method.bits) if each is not None]
+        bits = [(point, index) for index, point in enumerate(method.bits) if point is not None]
         strongest = max((value for (value, _, _), _ in bits), default=0.0)
         for (value, low, high), index in bits:
             colour = palette.colours[index % len(palette.colours)]

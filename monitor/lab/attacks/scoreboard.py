@@ -269,10 +269,10 @@ class Scoreboard:
         """State in two sentences which method withholds most, and how many leave over half."""
         changed = [row for row in self.ranked if row.how != UNCHANGED] or self.ranked
         best = changed[0]
-        most = [row for row in changed if row.strongest > math.log2(row.speakers) / 2]
+        weak = [row for row in changed if row.strongest > math.log2(row.speakers) / 2]
         return (
             f"{best.name} leaves {best.strongest:.1f} of {math.log2(best.speakers):.1f} bits, the "
-            f"least. {len(most)} of {plural(len(changed), 'method')} leave more than half."
+            f"least. {len(weak)} of {plural(len(changed), 'method')} leave more than half."
         )
 
     def save(self, path: Path) -> None:

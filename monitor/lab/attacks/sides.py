@@ -113,13 +113,14 @@ def _collect(
 ) -> AttackSpeech:  # fmt: skip
     """Collect the speech of readers, enrolled as the attacker does it."""
     pieces = readers.pieces("enrolment")
-    own = [context.extract_own(pieces, attacker, method, features)]
-    own += [
+    enrolments = [context.extract_own(pieces, attacker, method, features)]
+    enrolments += [
         context.extract_own(pieces, attacker, method, tuple(specs), draw)
         for draw in range(1, attacker.draws)
     ]
     first, *others = (
-        collect_speech(readers, context.amounts, specs, enrolment, published) for enrolment in own
+        collect_speech(readers, context.amounts, specs, enrolment, published)
+        for enrolment in enrolments
     )
     return reduce(AttackSpeech.add_segments, others, first)
 
@@ -145,8 +146,8 @@ def split_cohort(cohort: AttackSpeech | None, maps: Sequence[FittedMap]) -> list
     """Return each half of a cohort, to be judged relative to the readers of a map."""
     if cohort is None:
         return []
-    parts = [(cohort.select({*cohort.names} - each.readers), cohort.select(each.readers))
-             for each in maps]  # fmt: skip
+    parts = [(cohort.select({*cohort.names} - fitted.readers), cohort.select(fitted.readers))
+             for fitted in maps]  # fmt: skip
     if any(len(speech.names) < 2 for pair in parts for speech in pair):
         return []
     return [Side(*map(fitted.apply, pair)) for fitted, pair in zip(maps, parts, strict=True)]

@@ -427,7 +427,7 @@ class AttackSpeech:
         rows = np.flatnonzero(np.isin(self.target, chosen))
         return AttackSpeech(
             tuple(self.names[i] for i in chosen),
-            {name: tuple(own[i] for i in chosen) for name, own in self.segments.items()},
+            {name: tuple(sums[i] for i in chosen) for name, sums in self.segments.items()},
             {name: totals[rows] for name, totals in self.trials.items()},
             {name: flags[rows] for name, flags in self.has_frames.items()},
             np.searchsorted(chosen, self.target[rows]),

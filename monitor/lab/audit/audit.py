@@ -307,10 +307,10 @@ def _singling_out(audit: Audit) -> Iterator[str]:
                 "Others may disclose far more."
             )
         if (snippet := audit.snippet) is not None:
-            least = "at least " * snippet.most_at_least
+            prefix = "at least " * snippet.most_at_least
             yield (
                 f"The most revealing stretch of {length_in_words(snippet.seconds)} discloses "
-                f"{least}{snippet.most_bits:.1f} bits."
+                f"{prefix}{snippet.most_bits:.1f} bits."
             )
     elif audit.rows:
         yield f"Evidence is not reported: fewer than {LEAST_PEOPLE} people reach any length."

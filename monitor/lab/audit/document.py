@@ -355,9 +355,9 @@ def _list_tiles(audit: Audit) -> Iterator[Tile]:
         if _is_evidence(audit):
             note = f"{format_matches(row.bits, audit.config.among)} people match as well."
             note += f" The most exposed tenth: at least {row.exposed_bits:.1f} bits."
-        least = "at least " * (row.at_least > 0.05)
+        prefix = "at least " * (row.at_least > 0.05)
         label = f"Disclosed by {length_in_words(row.seconds)} of speech, on average"
-        yield Tile(f"{least}{row.bits:.1f} bits", label, note[:1].upper() + note[1:])
+        yield Tile(f"{prefix}{row.bits:.1f} bits", label, note[:1].upper() + note[1:])
     elif worst is not None:
         label = f"Disclosed by {worst.seconds:g} s, {format_plain_method(worst.method)}"
         yield Tile(f"{worst.bits:.1f} of {worst.ceiling:.1f} bits", label,

@@ -182,8 +182,8 @@ def _describe_work(context: AttackContext) -> str:
     """Format the amounts of audio that were processed and attacked."""
     seconds = context.extractor.seconds
     enrolled, trials = (
-        sum(piece.seconds for piece in context.judged.pieces(part)) / 60
-        for part in ("enrolment", "trials")
+        sum(piece.seconds for piece in context.judged.pieces(role)) / 60
+        for role in ("enrolment", "trials")
     )
     return (
         f"monitor: processed {seconds.computed / 60:.1f} min of audio, and read "

@@ -592,8 +592,8 @@ def command(options: EvaluateOptions) -> int:
             raise UsageError("--voiceprivacy needs VoicePrivacy's folders of results as SCORES")
         click.echo(format_results(chosen), nl=False)
         for results in dict.fromkeys(results for results, _ in chosen):
-            own = [entry for each, entry in chosen if each is results]
-            say(*(f"monitor: warning: {warning}" for warning in results.find_lost_numbers(own)))
+            entries = [entry for source, entry in chosen if source is results]
+            say(*(f"monitor: warning: {line}" for line in results.find_lost_numbers(entries)))
         return 0
     if options.pairs and len(systems) < 2:
         raise UsageError("--pairs needs several systems")

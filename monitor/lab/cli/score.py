@@ -378,10 +378,10 @@ def _without_impostors(
 
     targets = []
     for voice in voices:
-        own = [i for i, name in enumerate(voice.session_names) if name in lists.spoken_by]
-        if own:
-            sessions = tuple(voice.sessions[i] for i in own)
-            names = tuple(voice.session_names[i] for i in own)
+        indices = [i for i, name in enumerate(voice.session_names) if name in lists.spoken_by]
+        if indices:
+            sessions = tuple(voice.sessions[i] for i in indices)
+            names = tuple(voice.session_names[i] for i in indices)
             targets.append(SpeakerSpeech(voice.name, sessions, session_names=names))
     return targets
 

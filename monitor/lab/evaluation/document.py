@@ -181,7 +181,7 @@ class Evaluation:
         keys = main_keys(have)
         curves = [report.curves for report in self.reports]
         drawings = [drawing for family in families() for drawing in family.drawings]
-        drawn = pictures(curves, drawings)
+        panels = pictures(curves, drawings)
         sections = [
             self._meaning_section(),
             Section(_MAIN, [*notes, figure_table(self.comparison, keys)] if keys else []),
@@ -207,8 +207,8 @@ class Evaluation:
             else [_name_facts(report, " · ") for report in self.reports],
             [
                 *sections,
-                Columns(drawn[:_PICTURES]),
-                Section("More curves", [Columns(drawn[_PICTURES:])], folded=True),
+                Columns(panels[:_PICTURES]),
+                Section("More curves", [Columns(panels[_PICTURES:])], folded=True),
                 Section("All figures", every, folded=True),
                 Section("Where each metric misleads", [caveats], folded=True),
             ],

@@ -309,12 +309,12 @@ def exceeding(values: FloatArray) -> Line:
 
 def _paint_local(axes: Axes, systems: Systems) -> None:
     lines = [curves.local_bits for _, curves in systems if curves.local_bits is not None]
-    left = min(float(line.x[0]) for line in lines) - 0.3
+    leftmost = min(float(line.x[0]) for line in lines) - 0.3
     for (colour, curves), line in zip(systems, lines, strict=True):
-        axes.step([left, *line.x], [1.0, *line.y], where="pre", color=colour)
+        axes.step([leftmost, *line.x], [1.0, *line.y], where="pre", color=colour)
         axes.axvline(curves.ceiling_bits, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)))
     axes.axvline(0.0, color=MUTED, linewidth=0.8)
-    axes.set_xlim(left=left)
+    axes.set_xlim(left=leftmost)
     axes.set_ylim(0, 1.02)
     percents(axes.yaxis)
     axes.set_xlabel("local disclosure of a trial, bits (below 0: misled)")

@@ -232,18 +232,18 @@ def curves(counts: ScoreCounts) -> dict[str, Line]:
 
 def _paint_roc(axes: Axes, systems: Systems) -> None:
     resolved = min(1 / curves_of.non_mated for _, curves_of in systems)
-    left = max(min(0.3 * resolved, 3e-4), 1e-6)
+    start = max(min(0.3 * resolved, 3e-4), 1e-6)
     axes.set_xscale("log")
     for colour, curves_of in systems:
         assert curves_of.roc is not None
-        axes.step(np.maximum(curves_of.roc.x, left), curves_of.roc.y, where="post", color=colour)
-    x = np.geomspace(left, 1, 100)
+        axes.step(np.maximum(curves_of.roc.x, start), curves_of.roc.y, where="post", color=colour)
+    x = np.geomspace(start, 1, 100)
     axes.plot(x, x, color=MUTED, linestyle=":", linewidth=1)
-    axes.axvspan(left, max(left, resolved), color=MUTED, alpha=0.15, linewidth=0)
-    axes.set(xlim=(left, 1), ylim=(0, 1.02))
+    axes.axvspan(start, max(start, resolved), color=MUTED, alpha=0.15, linewidth=0)
+    axes.set(xlim=(start, 1), ylim=(0, 1.02))
     percents(axes.xaxis)
     percents(axes.yaxis)
-    shaded = " (shaded: fewer than one score)" if resolved > left else ""
+    shaded = " (shaded: fewer than one score)" if resolved > start else ""
     axes.set(xlabel=f"false positive rate{shaded}", ylabel="true positive rate")
 
 

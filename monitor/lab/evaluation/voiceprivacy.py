@@ -149,8 +149,8 @@ class VoicePrivacyResults:
         places_of_lists = (up / "data" for up in path.resolve().parents[:4])
         lists = data or next(filter(Path.is_dir, places_of_lists), None)
         folders = sorted(folder for folder in root.iterdir() if folder.is_dir())
-        enrols = {(own.dataset, own.suffix): folder for folder in folders
-                  if (own := parse_folder(folder.name)) and own.enrols}  # fmt: skip
+        enrols = {(parsed.dataset, parsed.suffix): folder for folder in folders
+                  if (parsed := parse_folder(folder.name)) and parsed.enrols}  # fmt: skip
         entries = []
         for folder in folders:
             parsed = parse_folder(folder.name)

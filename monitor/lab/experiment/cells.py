@@ -277,8 +277,8 @@ def predict_measuring(panels: Sequence[Panel], systems: int, settings: Experimen
         only = ("srd", "verification") if panel.purpose == "tables" else ("srd",)
         sample = EvaluationSettings(settings.replicates, settings.seed, only=only)
         trials = settings.trials * len(panel.tested)
-        each = measure_evaluation(len(panel.speakers), trials, sample)
-        total += len(panel.cells) * (systems + (systems > 1)) * each
+        seconds = measure_evaluation(len(panel.speakers), trials, sample)
+        total += len(panel.cells) * (systems + (systems > 1)) * seconds
     return total
 
 

@@ -135,13 +135,13 @@ def plot_lengths(surfaces: Sequence[Surface]) -> FigureSpec | None:
             rows * len(systems), columns, squeeze=False, sharex=True, sharey=True
         )
         for i, system in enumerate(systems):
-            mine = [surface for surface in swept if surface.system == system]
-            some = list(panels[rows * i : rows * (i + 1)].flat)
-            for axes, template in zip(some, templates, strict=False):
-                _plot_panel(axes, mine, template, palette, names=axes is some[0])
+            of_system = [surface for surface in swept if surface.system == system]
+            system_panels = list(panels[rows * i : rows * (i + 1)].flat)
+            for axes, template in zip(system_panels, templates, strict=False):
+                _plot_panel(axes, of_system, template, palette, names=axes is system_panels[0])
                 axes.set_title(f"{system}, templates of {format_seconds(template)}", loc="left",
                                fontsize=10)  # fmt: skip
-            for axes in some[len(templates) :]:
+            for axes in system_panels[len(templates) :]:
                 axes.set_axis_off()
         bits = [s.bits(*cell) for s in swept for cell in s.cells]
         minimum = min((value for value in bits if value >= _LEAST_BITS), default=_LEAST_BITS)

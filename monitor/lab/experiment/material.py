@@ -469,8 +469,8 @@ def read_speech(
     """Read frames of the corpus at ``path``; audio is first extracted into a folder of frames.
 
     ``progress`` is called with each extracted recording. Raises SourceError if no recording can be
-    extracted or read, and UsageError if audio and frames are mixed, the folder is within the
-    corpus, no feature can be scored, or a requested feature is in no file.
+    extracted or read. Raises UsageError if audio and frames are mixed, or the folder is within
+    the corpus. The same holds if no feature can be scored, or a requested one is in no file.
     """
     ready = [is_frames(recording.path) for recording in corpus.recordings]
     if any(ready) and not all(ready):

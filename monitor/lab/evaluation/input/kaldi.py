@@ -74,12 +74,12 @@ def _scp_entries(path: Path) -> Iterator[tuple[str, FloatArray]]:
     """Yield entries. A command in the list is never run."""
     contents: dict[Path, bytes] = {}
     for number, line in text_lines(path):
-        key, _, place = line.strip().partition(" ")
-        name, _, offset = place.strip().rpartition(":")
-        if not name or not offset.isdecimal() or "|" in place:
+        key, _, location = line.strip().partition(" ")
+        name, _, offset = location.strip().rpartition(":")
+        if not name or not offset.isdecimal() or "|" in location:
             raise UsageError(f"{path.name} line {number}: use KEY FILE.ark:OFFSET")
         candidates = [path.parent / name, Path(name)]  # Kaldi's are relative to the current folder
-        archive = next((each for each in candidates if each.is_file()), candidates[0])
+        archive = next(filter(Path.is_file, candidates), candidates[0])
         if archive not in contents:
             contents[archive] = _content(archive)
         file = BytesIO(contents[archive])
