@@ -307,8 +307,6 @@ def print_block(block: Block, console: Console) -> None:
         case Columns(blocks):
             for child in blocks:
                 print_block(child, console)
-        case _:
-            pass
 
 
 def print_table(table: Table, console: Console) -> None:
