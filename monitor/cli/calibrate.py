@@ -280,7 +280,7 @@ def command(options: CalibrateOptions) -> int:
     if population is not None:
         _check_templates(options, population, specs)
     if unknown := sorted(trained.keys() - specs.keys()):
-        raise UsageError(f"--trained {unknown[0]}: calibrating {', '.join(specs)}")
+        raise UsageError(f"--trained {unknown[0]}: not calibrated here, only {', '.join(specs)}")
     cohort, excluded, cohort_problems = _choose_cohort(options, population, voices, specs, jobs)
     settings = CalibrationSettings(
         lengths=options.lengths or LENGTHS,

@@ -56,7 +56,7 @@ class RelayOptions:
             }
             for name, value in dependent.items():
                 if value not in (None, False):
-                    raise UsageError(f"{name} is for sent sound: add --through DEVICE")
+                    raise UsageError(f"{name} applies only to sent sound: add --through DEVICE")
             return None
         from monitor.relay import DELAY_SECONDS, MUTE, OutputDevice, Relay, RelaySettings
 

@@ -288,7 +288,7 @@ def trained_by_feature(texts: Sequence[str], speakers: Collection[str]) -> dict[
     for text in texts:
         name, _, path = text.partition("=")
         if not (name and path):
-            raise UsageError(f"--trained {text!r} must be FEATURE=FILE, a list of names")
+            raise UsageError(f"invalid --trained {text!r}: use FEATURE=FILE, a list of names")
         if name == "speaker":
             name = feature_setup().speaker or name
         names = set(read_lines(f"--trained {path}", path))

@@ -162,7 +162,7 @@ def _choose(population: Population, options: PeopleOptions) -> list[int]:
     days = {index: population.speakers[index].days[1] for index in indices}
     if undated := sum(not day for day in days.values()):
         note(
-            f"{plural(undated, 'template')} without a date, shipped or made by an older version, "
+            f"{plural(undated, 'template')} without a date (shipped, or made by an older version): "
             "neither shown nor deleted. Leave out --older-than to see them."
         )
     return [index for index, day in days.items() if day and day < before]

@@ -159,7 +159,7 @@ def _describe(table: _Table, root: Path) -> str:
         return f"{name} {_describe_metadata(path, text)}"
     if path.parent != root:
         folder = printable(path.parent.relative_to(root.parent).as_posix())
-        return f"{name} is not read, as it is not in {root.name} itself: give {folder}, or move it"
+        return f"{name} is ignored, as it is not directly in {root.name}: give {folder}, or move it"
     if LHOTSE.fullmatch(kind):
         return f"{name} {_describe_lhotse(path)}"
     if _KALDI.fullmatch(kind):

@@ -336,7 +336,7 @@ class Sessions:
             recording = UploadHeader.parse(wish, "recording")
             turns = UploadHeader.parse(wish, "turns", MOST_TURNS_BYTES)
             if recording is None:
-                raise UsageError("a recording has a name and a size")
+                raise UsageError("a recording needs a name and a size")
             session.measure(wish.get("name"), recording, turns, _number(wish, "threshold"))
         elif doing == "threshold":
             session.adjust(_number(wish, "bits"))
@@ -378,7 +378,7 @@ def _parse_object(text: str) -> dict[str, object]:
     except (ValueError, RecursionError):
         message = None
     if not isinstance(message, dict):
-        raise RefusedError("a message is a JSON object")
+        raise RefusedError("a message must be a JSON object")
     return message
 
 

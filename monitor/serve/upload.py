@@ -54,7 +54,7 @@ class UploadHeader:
         fields = header if isinstance(header, dict) else {}
         name, size = fields.get("name"), fields.get("size")
         if not isinstance(name, str) or type(size) is not int:
-            raise UsageError("a file has a name and a size")
+            raise UsageError("a file needs a name and a size")
         return cls(file_name(name[-LONGEST_NAME:]) or "recording", size, maximum)
 
 

@@ -133,7 +133,9 @@ def _list_scores(options: EvaluateOptions) -> list[System]:
     if options.data is not None and not folders:
         raise UsageError("--data needs folders of VoicePrivacy's results as SCORES")
     if folders and (options.labels or options.enrolment_labels):
-        raise UsageError("VoicePrivacy's folders have their lists (--data): leave out the labels")
+        raise UsageError(
+            "VoicePrivacy's folders have their own lists (--data): leave out the labels"
+        )
     systems: list[System] = []
     any_choice = False
     for file, name in zip(files, _distinguish(files), strict=True):

@@ -228,5 +228,5 @@ def _read_trainers(options: ExperimentOptions, material: Material) -> dict[str, 
     )
     if unknown := sorted(trained.keys() - set(material.systems)):
         systems = ", ".join(material.systems)
-        raise UsageError(f"--trained {unknown[0]}: this experiment is on {systems}")
+        raise UsageError(f"--trained {unknown[0]}: not in this experiment, only {systems}")
     return {name: frozenset(names) for name, names in trained.items()}

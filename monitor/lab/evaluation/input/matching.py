@@ -135,7 +135,7 @@ def _find_targets(
     if labels.columns is not None:
         count_labels = len(labels.columns)
     if count_labels != trials:
-        turned = f". Is {label} transposed? Its rows are trials" if count_labels == count else ""
+        turned = f". Is {label} transposed? Rows must be trials" if count_labels == count else ""
         raise UsageError(
             f"{labels.label} has {plural(count_labels, 'label')} for the {plural(trials, 'trial')} "
             f"of {label}{turned}"
