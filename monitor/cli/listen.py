@@ -1,4 +1,4 @@
-"""monitor listen: a microphone in, bits against length out, as it is spoken."""
+"""monitor listen: measure the voice at the microphone, live."""
 
 from __future__ import annotations
 

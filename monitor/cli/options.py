@@ -149,7 +149,7 @@ def progress_over(
 
 
 class FiniteRange(click.FloatRange):
-    """A number in a range, or any, but neither nan nor infinity, as which 400 digits are read."""
+    """A finite number, possibly in a range. A number of 400 digits counts as infinite."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """The number."""
@@ -314,7 +314,7 @@ else:
 
 
 class Text(_Type):
-    """Text option, read by ``read``; at a ValueError ``like`` is the complaint."""
+    """Text option that ``read`` parses; ``like`` is the message for a ValueError."""
 
     def __init__(self, name: str, read: Callable[[str], Any], like: str = "") -> None:
         self.name, self.read, self._like = name, read, like
@@ -369,7 +369,7 @@ class Features(Text):
 
 
 class TextFile(_Type):
-    """Place for a text: a new file, or standard output (``-``) where nothing follows."""
+    """Destination of a text: a new file, or standard output (``-``) if no name is given."""
 
     def __init__(self, suffix: str) -> None:
         self.suffix = suffix
@@ -491,7 +491,7 @@ NumberOfBits = partial(Text, "BITS", _read_bits, "is not a number of bits such a
 
 
 class BudgetTerms(NamedTuple):
-    """Bits, and the seconds of the period that they are for; None for all time."""
+    """A budget in bits, and its period in seconds; None for no period."""
 
     bits: float
     period_seconds: float | None

@@ -1,4 +1,4 @@
-"""Options of the page and of Home Assistant, and the sinks that they ask for."""
+"""Options of the page and of Home Assistant, and the sinks that they request."""
 
 from __future__ import annotations
 

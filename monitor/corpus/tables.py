@@ -174,7 +174,7 @@ def read_kaldi(table: Path, files: Mapping[str, Path] | None = None) -> Corpus:
             gathering.add(speakers[utterance], utterance, recording, location)
     for utterance in speakers:
         if utterance not in recordings:
-            gathering.problem(f"utt2spk {utterance}: has no line in wav.scp")
+            gathering.problem(f"utt2spk {utterance} has no line in wav.scp")
     return gathering.corpus(folder.name, "as utt2spk has them")
 
 

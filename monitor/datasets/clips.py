@@ -1,4 +1,4 @@
-"""Parts of a recording, as a recording of its own that is on no disk."""
+"""Parts of a recording, joined to a separate recording in memory."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Tables and manifests in a folder that no reader understands: refused, with what to write.
+"""Refuses a folder with tables and manifests that no reader understands, and gives the remedy.
 
-Without them a folder per speaker would be assumed, and folders of a data set are its splits.
+Otherwise each sub-folder would count as a speaker, but sub-folders of a data set are its splits.
 """
 
 from __future__ import annotations

@@ -236,11 +236,11 @@ def pack_many(people: Sequence[Speaker]) -> dict[str, AnyArray]:
 
 
 class ManyPeople(Sequence[Speaker]):
-    """People of a store, each created when asked for: a million take their names' memory.
+    """People of a store, each created on access, so that a million need only their names' memory.
 
-    Places of those with sessions that are kept apart are in ``apart``, of those with recordings in
-    ``noted``. StoreError if the arrays of `pack_many` are not of these people; of one of them,
-    when asked for.
+    ``apart`` has the indices of people with separate sessions, and ``noted`` those of people with
+    recordings. StoreError if the arrays of `pack_many` do not match these people. An error in the
+    data of one person is raised on access.
     """
 
     def __init__(self, arrays: Mapping[str, AnyArray]) -> None:

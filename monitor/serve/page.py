@@ -43,7 +43,7 @@ MOST_SOUNDS = 64
 
 
 class Outbox:
-    """Messages that wait for a browser; of each kind that is only news, the newest alone."""
+    """Messages that wait for a browser. A newer message of `NEWS` replaces the one before it."""
 
     NEWS = ("progress",)
 
@@ -390,7 +390,7 @@ def _number(wish: Mapping[str, object], key: str) -> float:
 
 
 class ListeningPage(Managed):
-    """Serves the page that listens."""
+    """Server of the page of `monitor serve`."""
 
     def __init__(
         self,

@@ -59,7 +59,7 @@ class UploadHeader:
 
 
 class Upload:
-    """A recording as it comes, and turns after it where there are any: in memory alone."""
+    """A recording as it arrives, followed by its turns, if any. Both stay in memory."""
 
     def __init__(self, recording: UploadHeader, turns: UploadHeader | None = None) -> None:
         self._announced = [header for header in (recording, turns) if header is not None]

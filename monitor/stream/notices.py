@@ -220,8 +220,8 @@ def _rank_model_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
         yield Notice(
             "evidence partial",
             f"evidence, and bits in other crowds, use {'+'.join(evidence_model.features)} alone: "
-            f"{reason} (use monitor calibrate --cohort, with people whose words are known). An "
-            "attacker who also weighs the words may learn more",
+            f"{reason} (use monitor calibrate --cohort, with transcripts). An attacker who also "
+            "weighs the words may learn more",
             fields={"features": list(evidence_model.features)},
         )
     elif reason:

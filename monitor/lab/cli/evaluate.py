@@ -50,7 +50,7 @@ MOST_SYSTEMS = 12
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """Scores of one system, to be read in their turn, and how they were chosen of their file."""
+    """Scores of one system, read on demand, and how they were chosen from their file."""
 
     name: str
     read: Callable[..., EvaluationInput]

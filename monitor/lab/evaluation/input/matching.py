@@ -40,9 +40,9 @@ needed, are left out, or are refused."""
 
 @dataclass(frozen=True, repr=False)
 class EvaluationInput(OneLine):
-    """Finite scores, and a sentence each on what is allowed and yet can mislead.
+    """Finite scores, with one note for each allowed property that can mislead.
 
-    Warnings are what makes all figures doubtful.
+    A warning is a note that makes all figures doubtful.
     """
 
     comparisons: Comparisons
