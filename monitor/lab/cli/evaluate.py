@@ -555,7 +555,8 @@ def command(options: EvaluateOptions) -> int:
     Higher SCORES must mean more alike. They are .npy (a matrix, or records of trial, speaker and
     score), .npz, CSV, TSV, or Kaldi scores with their trial list. Score and key files as in
     VoicePrivacy and ZEBRA also work, and result folders of the VoicePrivacy Challenges 2024 and
-    2026 (exp/asv_anon_X). The format is detected. .npy and lists may be as large as the disk.
+    2026 (exp/asv_anon_X). The format is detected. A .npy matrix may exceed the memory. A list may
+    not.
 
     Figures cover similarity rank disclosure, local information disclosure, ZEBRA, verification,
     linkage, ranks as anonymity, and true positives at low false positive rates. Each has a 95 %

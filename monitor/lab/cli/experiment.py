@@ -112,7 +112,7 @@ def command(options: ExperimentOptions) -> int:
     The lengths of tests (T) and templates (D) are varied for each feature and for all together,
     within and across sessions. All cells have the same people. The folder gets SRD's Tables II and
     III, and figures 4 to 8 as SVG, PNG and CSV. index.html reports methods and findings. Each
-    answer has its interval, or "cannot be decided with so few speakers". results.json has
+    answer has its interval, or "Undecided, with too few speakers". results.json has
     everything.
 
     Finished cells are reused: a second run takes seconds, and an interrupted one continues. Frames
