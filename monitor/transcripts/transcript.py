@@ -454,7 +454,10 @@ class Coverage:
             moved = f"it would fit equally well at {places} of other positions"
             return f"{line}, but {moved}. Does it belong to another recording?"
         if self.as_well is None:
-            return f"{line}. There are too few pauses to check that it belongs to this recording"
+            return (
+                f"{line}. It is too short, or has too few pauses, to check that it belongs to this "
+                "recording"
+            )
         return line
 
 
