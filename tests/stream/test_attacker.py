@@ -438,7 +438,7 @@ def test_embeddings():
     ("area", "says"),
     [
         (0.53, "ROC curve 0.53, 0.8 is needed); a speaker embedding (voice) is needed"),
-        (None, "ROC curve not measured, 0.8 is needed); it takes"),
+        (None, "ROC curve not measured, 0.8 is needed); a speaker"),
         (0.95, ""),
     ],
 )

@@ -289,7 +289,7 @@ def test_measure_gives_a_result_a_person(tmp_path):
     how["settings"] = MeasurementSettings(per_channel=True)
     by_channel = measure(tmp_path / "call.wav", **how)
     assert [each.label for each in by_channel.people] == ["channel 1", "channel 2"]
-    with pytest.raises(UsageError, match="by turns or by channel"):
+    with pytest.raises(UsageError, match="both separate people"):
         measure(tmp_path / "call.wav", turns=_TURNS, **how)
 
 
