@@ -1,4 +1,4 @@
-"""Files that are not what their name promises, by their first bytes."""
+"""Detects files that are not what their name promises, by their first bytes."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class ThresholdAdvice(NamedTuple):
 
 PURPOSES = (
     ThresholdAdvice("hide in a family of 4", 1, 4, "2 match; relatives are alike", 5),
-    ThresholdAdvice("let a product train on it", 3, None, "it stays; attackers improve", 5),
+    ThresholdAdvice("let a product train on it", 3, None, "kept; attackers improve", 5),
     ThresholdAdvice("hide among 150 colleagues", 6, 150, "2 match; the usual alert", 5),
     ThresholdAdvice("hide in a town of 10,000", 12, 10_000, "2 match", 8),
 )
@@ -73,8 +73,8 @@ def advice(*, options: bool = True) -> tuple[str, str, str]:
     watched = " (--watch NAME)" if options else " about the watched speaker"
     otherwise = "Without --watch" if options else "If no speaker is watched,"
     return (
-        "An alert comes once the bits have held for 5 s. It tells you to stop. It does not hide "
-        "you.",
+        "An alert comes once the bits have stayed at or above the threshold for 5 s. It is a cue "
+        "to stop. It does not hide you.",
         f"These bits are evidence{watched}, capped at the 13.3 that calibration supports. "
         f"{otherwise} they are capped at log2 50 = 5.6. An alert above the cap is refused.",
         "A figure near or below 0 guarantees nothing. A practised attacker may have better "

@@ -76,7 +76,7 @@ def unlike_networks(
 
     def network(mark: str | None) -> str:
         if mark is None:
-            return "no network that is noted"
+            return "an unknown network"
         return f"network {mark[:_SHOWN]}" if is_mark(mark) else "an unknown network"
 
     return (

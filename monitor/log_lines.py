@@ -1,4 +1,4 @@
-"""Lines on standard error: for people, as JSON for a collector of logs, or those that matter."""
+"""Lines on standard error: all as text, as JSON for a log collector, or warnings only."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def read_arrays(
 
 
 class Arrays(MutableMapping[str, AnyArray]):
-    """Arrays by name; some are kept compressed, and decompressed each time they are asked for."""
+    """Arrays by name; some stay compressed in memory, and are decompressed at each access."""
 
     def __init__(self, arrays: Mapping[str, AnyArray] | None = None) -> None:
         self._arrays: dict[str, AnyArray | _Deflated] = dict(arrays or {})

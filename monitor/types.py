@@ -55,9 +55,9 @@ GAP_REASONS: Mapping[str, str] = {
     "overflow": "live: lost by the audio system",
     "dropped": "live: not processed in time",
     "device lost": "live: the input device was lost",
-    "words ended": "live: the speech recogniser has ended; no audio is lost",
-    "turns ended": "live: the diariser has ended; later speech is excluded",
-    "late turns": "live: the turns arrived too late; that speech is excluded",
+    "words ended": "live: the speech recogniser has ended, but no audio is lost",
+    "turns ended": "live: the diariser has ended, so later speech is excluded",
+    "late turns": "live: the turns arrived too late, so that speech is excluded",
     "thinned": "live: one feature (see `detail`) skipped it because the machine could not keep up",
 }
 """All values of `Gap.reason` in this package, with their meanings."""

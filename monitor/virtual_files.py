@@ -1,4 +1,4 @@
-"""Files that no path leads to, which are read where a path is."""
+"""Files without a path, which can be read wherever a path is expected."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 
 class VirtualFile:
-    """A file that is opened and looked at as a `pathlib.Path` is, though no path leads to it."""
+    """A file without a path, which can be opened and inspected like a `pathlib.Path`."""
 
     __slots__ = ()
     name: str
@@ -63,7 +63,7 @@ class VirtualFile:
 
 @dataclass(frozen=True, slots=True)
 class MemoryFile(VirtualFile):
-    """A whole file that is on no disk."""
+    """A whole file in memory."""
 
     name: str
     data: bytes | memoryview = field(repr=False)

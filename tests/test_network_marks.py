@@ -92,7 +92,7 @@ def test_a_store_keeps_the_marks(tmp_path):
 @pytest.mark.parametrize("network", [None, OTHER])
 def test_templates_of_another_network_are_refused(network, tmp_path, audio):
     theirs = population(network, network)
-    by = "no network that is noted" if network is None else "network abababababab"
+    by = "an unknown network" if network is None else "network abababababab"
     block = next(iter(audio))
     others = Population([Speaker("eve")], np.array([0, 12]), theirs.features)
     voice = f"voice of this program is by network {SHA256[:12]}"

@@ -71,7 +71,7 @@ _COLUMNS = (
     ("model", "mean_bits_model", ".2f",
      "mean bits of a rank (MeanD) by the rank model, with 95 % interval"),
     ("limits", ("mean_bits_low", "mean_bits_high"), ".2f", ""),
-    ("null", ("null_low", "null_high"), ".2f", "the same without evidence but the prior's"),
+    ("null", ("null_low", "null_high"), ".2f", "the same without evidence other than the prior's"),
     ("IdR", "identification_rate", ".2f", "fraction ranked first"),
     ("StDD", "std_bits", ".2f", "spread of single ranks' bits"),
     ("MaxD", "max_bits", ".2f", "the largest, at @rank"),
@@ -225,8 +225,9 @@ class CalibrateOptions:
 def command(options: CalibrateOptions) -> int:
     """Fit the rank model to the speakers of DIR or MANIFEST.
 
-    It gives the probability of each rank of the correct person at each length of speech, and
-    that each candidate speaks. Needs at least 10 speakers. Layouts are those of `monitor enrol`.
+    At each length of speech, it gives the probability of each rank of the correct person, and
+    the probability that each candidate speaks. Needs at least 10 speakers. Layouts are those of
+    `monitor enrol`.
 
     \b
     monitor calibrate voices/ -o us.npz                    add to a population
@@ -237,10 +238,10 @@ def command(options: CalibrateOptions) -> int:
     overlap. With at least 10 speakers (30 is better) of two sessions, a cross-session rank model is
     fitted too. Otherwise the shipped one is used. A voice is easier to recognise within one
     recording. All intervals are 95 %, over resampled speakers. The shipped rank model is the prior.
-    Few speakers without it give overconfident models.
+    Without it, few speakers give overconfident models.
 
-    Evidence measures disclosure at any size of crowd. Scores are compared with a cohort of other
-    people, on speakers outside the fit. The cohort is stored in the population.
+    Evidence measures disclosure at any size of crowd. Scores are taken relative to a cohort of
+    other people, and checked on speakers outside the fit. The cohort is stored in the population.
 
     The table shows as many columns as fit; --json has all.
     """
@@ -279,7 +280,7 @@ def command(options: CalibrateOptions) -> int:
     if population is not None:
         _check_templates(options, population, specs)
     if unknown := sorted(trained.keys() - specs.keys()):
-        raise UsageError(f"--trained {unknown[0]}: calibrating {', '.join(specs)}")
+        raise UsageError(f"--trained {unknown[0]}: not calibrated here, only {', '.join(specs)}")
     cohort, excluded, cohort_problems = _choose_cohort(options, population, voices, specs, jobs)
     settings = CalibrationSettings(
         lengths=options.lengths or LENGTHS,

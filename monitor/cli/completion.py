@@ -22,7 +22,7 @@ _FILE = re.compile(r"\[?(FILE|DIR|MANIFEST|FRAMES|RECORDING|RUN|CORPUS|SCORES)\b
 
 
 class ChoiceHint(click.types.StringParamType):
-    """A text, for which something can be offered."""
+    """A text option for which the shell offers values."""
 
     def __init__(self, offer: Callable[[click.Context, str], Iterable[CompletionItem]]) -> None:
         self._offer = offer

@@ -122,7 +122,7 @@ def _defaults(path: Path, command: click.Command, table: Any, where: str) -> dic
         else:
             keys = sorted({*further, *options} - {"help-all"})
             raise UsageError(
-                f"--config {path}: [{where}] has no key {name}{_nearest(name, keys)}, only "
+                f"--config {path}: [{where}] has no key {name}{_nearest(name, keys)}. Its keys are "
                 + ", ".join(keys)
             )
     return defaults
@@ -139,7 +139,7 @@ def _given(path: Path, option: click.Option, value: Any) -> Any:
     """Return a value as the command line would have it: text, or several of them."""
     if option.is_flag:
         if not isinstance(value, bool):
-            raise UsageError(f"--config {path}: {option.opts[-1]} is true or false")
+            raise UsageError(f"--config {path}: {option.opts[-1]} must be true or false")
         return value
     if isinstance(value, list):
         texts = [str(item) for item in value]

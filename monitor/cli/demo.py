@@ -43,9 +43,9 @@ class DemoOptions:
 def command(options: DemoOptions) -> int:
     """Replay ten real minutes of a LibriVox reader and watch the bits grow.
 
-    The reader is one of the shipped population, was enrolled from another chapter, and trained none
-    of the networks. The features were computed in advance. Every install computes the same values.
-    Writes demo.jsonl and demo.png.
+    The reader belongs to the shipped population, was enrolled from another chapter, and trained
+    none of the networks. The features were computed in advance. Every install computes the same
+    values. Writes demo.jsonl and demo.png.
     """
     from monitor.alerts.early_warnings import Forecast
     from monitor.alerts.rules import Threshold

@@ -71,7 +71,7 @@ def extra(name: str) -> Extra:
             continue
         have.append(f"{needed.name} {versions}")
         if not needed.specifier.contains(versions, prereleases=True):
-            unfit.append(f"{needed.name} {versions} where {needed.specifier} is needed")
+            unfit.append(f"{needed.name} {versions}, but {needed.specifier} is needed")
     return Extra(tuple(have), tuple(missing), tuple(unfit))
 
 
@@ -180,7 +180,7 @@ def _hearing() -> tuple[str, str]:
         return "broken", f"{name} gives no sound: is it muted, or used by another program?"
     samples = np.concatenate([block.samples for block in blocks])
     level = 10 * np.log10(max(float(np.mean(np.square(samples))), 1e-12))
-    words = f"{name} at {level:.0f} dB of full scale, after {time.monotonic() - began - 1:.1f} s"
+    words = f"{name} at {level:.0f} dBFS, opened in {time.monotonic() - began - 1:.1f} s"
     if level < QUIET_DECIBELS:
         return "note", f"{words}. Silence: is it muted, or the wrong input?"
     return "ok", words
@@ -196,7 +196,7 @@ def _phones() -> tuple[str, str]:
 def _voice() -> tuple[str, str]:
     from monitor.networks.voice import shipped
 
-    return "ok", f"the networks in the package, {shipped().size} numbers every 3 s"
+    return "ok", f"networks in the package, which give {shipped().size} numbers per 3 s of speech"
 
 
 def _population() -> tuple[str, str]:
@@ -207,8 +207,8 @@ def _population() -> tuple[str, str]:
     for model in population.rank_models:
         if model.left_out and len(model.features) == 1 and model.session == "same":
             words += (
-                f"; rank models with {model.features[0]} without the tests of the "
-                f"{len(model.left_out)} who trained its network"
+                f"; rank models with {model.features[0]} exclude tests of the "
+                f"{len(model.left_out)} readers who trained its network"
             )
     return "ok", words
 

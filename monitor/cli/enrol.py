@@ -155,7 +155,9 @@ def command(options: EnrolOptions) -> int:
         if options.add:  # others may have been added while these were listened to
             base = Population.load(output)
         elif output.exists() and not options.replace:
-            raise StoreError(f"{output} has been written by another process; name another file")
+            raise StoreError(
+                f"{output} was written by another process meanwhile; name another file"
+            )
         population = enrolment.population
         if base is not None:
             base.refuse_enrolled(population)
@@ -170,7 +172,7 @@ def command(options: EnrolOptions) -> int:
     say_of_transcripts(enrolment.notes)
     _note_window()
     if excluded:
-        note(f"{output} is without {', '.join(excluded)}. Choose with --features.")
+        note(f"{output} lacks {', '.join(excluded)}. Choose with --features.")
     outliers = []
     if base is not None:
         outliers = find_outlier_sessions(enrolment.population, enrolment.sessions, base)
@@ -233,13 +235,13 @@ def _check_options(options: EnrolOptions) -> None:
     if options.microphone and options.frames is not None:
         raise UsageError("--frames keeps the frames of recordings: leave out --microphone")
     if options.microphone and options.channel is not None:
-        raise UsageError("--channel is for recordings: choose another --device of the microphone")
+        raise UsageError("--channel is for recordings: choose the microphone with --device")
     if not options.microphone and options.device:
         raise UsageError("--device needs --microphone: add it, or leave out --device")
     if not options.microphone and not options.paths:
         raise UsageError("name a DIR, a MANIFEST or recordings, or add --microphone")
     if options.add and options.base is not None:
-        raise UsageError("--add goes into -o itself; leave out --base")
+        raise UsageError("--add extends the population in -o: leave out --base")
     if options.output.exists() and not (options.add or options.replace):
         raise UsageError(
             f"{options.output} exists; use --add to add speakers or --replace to overwrite it"
@@ -300,9 +302,9 @@ def _reduce_base(base: Population, features: Sequence[str]) -> tuple[Population,
     missing = [name for name in features if name not in base.features and takes(name) == "words"]
     if missing:
         raise UsageError(
-            f"the speakers enrolled before have no {', '.join(missing)}, nor have the shipped "
-            "readers: leave it out of --features, or enrol several people with transcripts, "
-            "without --base"
+            "neither the speakers enrolled before nor the shipped readers have "
+            f"{', '.join(missing)}: leave it out of --features, or enrol several people with "
+            "transcripts and without --base"
         )
     reduced = base.only(features)
     remaining = [name for name in base.features if name not in features]
@@ -354,7 +356,7 @@ def _enrol(
     length = f"up to {seconds:g} s of speech"
     context = "" if base is None else f", beside {len(base)} enrolled before"
     if further:
-        context += f"; a further session of {format_names(further, 3)}"
+        context += f"; adds a session of {format_names(further, 3)}"
     if corpus is None:
         say(f"plan: {options.speaker}, {length} from the microphone{context}")
         load_speaker_model(features, ["-"])

@@ -31,24 +31,26 @@ def describe_enrolment(
         total, sessions = population.template_seconds[index], population.speakers[index].sessions
         if total > more:
             yield (
-                f"{name}: {more:g} s of speech more, {total:g} s in all, in "
-                f"{plural(len(sessions), 'session')} with a template each"
+                f"{name}: {more:g} s of speech added, {total:g} s in all, in "
+                f"{plural(len(sessions), 'session')} with one template each"
             )
     if not len(new):
-        yield f"all were enrolled before under other names; {output} holds {len(population)}"
+        yield (
+            f"all were already enrolled under other names; {output} has "
+            f"{plural(len(population), 'speaker')}"
+        )
         return
     ends = dict.fromkeys(
         f"{end:g}" for end in (min(new.template_seconds), max(new.template_seconds))
     )
     yield (
         f"{plural(len(new), 'speaker')} enrolled with {' to '.join(ends)} s of speech; {output} "
-        f"holds {len(population)}"
+        f"has {plural(len(population), 'speaker')}"
     )
     for session in outliers:
         yield (
             f"{NOTE} {session.session} of {session.speaker} sounds unlike the other sessions "
-            f"({session.bits:.1f} bits). Check by ear that all of it is {session.speaker}. One "
-            "person in ten reads like this."
+            f"({session.bits:.1f} bits). Check by ear that all of it is {session.speaker}."
         )
     if population.mismatched:
         yield (
@@ -97,14 +99,15 @@ def _describe_lengths(population: Population) -> Iterator[str]:
         )
     if excluded := [n for n, seconds, member in speakers if not member and seconds >= minimum]:
         yield (
-            f"{NOTE} {format_names(excluded)}: excluded from the {int(scoring.members.sum())} "
-            f"compared unless watched. Templates this short would make the others' ({usual:g} s) "
-            "uninformative. Enrol more with --add."
+            f"{NOTE} {format_names(excluded)}: excluded unless watched, and "
+            f"{int(scoring.members.sum())} are compared. To compare templates this short, the "
+            f"others ({usual:g} s) would be cut, and disclose little. Enrol more with --add."
         )
     if scoring.seconds < usual:
         short = [name for name, seconds, member in speakers if member and seconds < usual]
         yield (
             f"{NOTE} all templates are cut to {scoring.seconds:g} s, the shortest. "
             f"{format_names(short)} {'has' if len(short) == 1 else 'have'} less than the others' "
-            f"{usual:g} s. An attacker with more would learn more. Enrol more with --add."
+            f"{usual:g} s. An attacker with longer templates would learn more. Enrol more with "
+            "--add."
         )

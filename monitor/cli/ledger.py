@@ -1,4 +1,4 @@
-"""monitor ledger: see, take along and forget what the ledger holds."""
+"""monitor ledger: show, export and delete the sessions of a ledger."""
 
 from __future__ import annotations
 

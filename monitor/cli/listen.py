@@ -1,4 +1,4 @@
-"""monitor listen: a microphone in, bits against length out, as it is spoken."""
+"""monitor listen: measure the voice at the microphone, live."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class RelayOptions:
             }
             for name, value in dependent.items():
                 if value not in (None, False):
-                    raise UsageError(f"{name} is for sent sound: add --through DEVICE")
+                    raise UsageError(f"{name} applies only to sent sound: add --through DEVICE")
             return None
         from monitor.relay import DELAY_SECONDS, MUTE, OutputDevice, Relay, RelaySettings
 

@@ -266,8 +266,8 @@ class AlertOptions:
     )
     false_alarms: float | None = option(
         "--false-alarms",
-        "Set --alert FIELD by its false-alarm rate, such as 5%. At most this fraction of other "
-        "people's whole streams exceeds the threshold.",
+        "Set the --alert threshold by false-alarm rate (5%). At most this fraction of other "
+        "people's whole streams exceeds it. Give --alert only a field, such as bits.",
         type=Share(),
     )
     horizon: float | None = setting(

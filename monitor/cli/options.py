@@ -150,7 +150,7 @@ def progress_over(
 
 
 class FiniteRange(click.FloatRange):
-    """A number in a range, or any, but neither nan nor infinity, as which 400 digits are read."""
+    """A finite number, possibly in a range. A number of 400 digits counts as infinite."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """The number."""
@@ -289,7 +289,7 @@ def trained_by_feature(texts: Sequence[str], speakers: Collection[str]) -> dict[
     for text in texts:
         name, _, path = text.partition("=")
         if not (name and path):
-            raise UsageError(f"--trained {text!r} must be FEATURE=FILE, a list of names")
+            raise UsageError(f"invalid --trained {text!r}: use FEATURE=FILE, a list of names")
         if name == "speaker":
             name = feature_setup().speaker or name
         names = set(read_lines(f"--trained {path}", path))
@@ -315,7 +315,7 @@ else:
 
 
 class Text(_Type):
-    """Text option, read by ``read``; at a ValueError ``like`` is the complaint."""
+    """Text option that ``read`` parses; ``like`` is the message for a ValueError."""
 
     def __init__(self, name: str, read: Callable[[str], Any], like: str = "") -> None:
         self.name, self.read, self._like = name, read, like
@@ -370,7 +370,7 @@ class Features(Text):
 
 
 class TextFile(_Type):
-    """Place for a text: a new file, or standard output (``-``) where nothing follows."""
+    """Destination of a text: a new file, or standard output (``-``) if no name is given."""
 
     def __init__(self, suffix: str) -> None:
         self.suffix = suffix
@@ -492,7 +492,7 @@ NumberOfBits = partial(Text, "BITS", _read_bits, "is not a number of bits such a
 
 
 class BudgetTerms(NamedTuple):
-    """Bits, and the seconds of the period that they are for; None for all time."""
+    """A budget in bits, and its period in seconds; None for no period."""
 
     bits: float
     period_seconds: float | None

@@ -1,4 +1,4 @@
-"""Options of the page and of Home Assistant, and the sinks that they ask for."""
+"""Options of the page and of Home Assistant, and the sinks that they request."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class HouseOptions:
 
         lines = addresses("--mqtt", (self.mqtt,))
         if len(lines) != 1:
-            raise UsageError(f"{NEEDED}; its @FILE has one line")
+            raise UsageError(f"{NEEDED}; use an @FILE of one line")
         if not is_name(self.mqtt_name):
             raise UsageError("mqtt-name: use a name of one line")
         password = os.environ.get("MONITOR_MQTT_PASSWORD") or None

@@ -96,7 +96,7 @@ def command(options: PeopleOptions) -> int:
     monitor people us.npz --forget ann -o without-ann.npz
     monitor people us.npz --older-than 90d --forget  asks first
 
-    Two people are separable if the evidence that their templates are of one voice is less than
+    Two people are separable if the evidence that both are one voice is under -2 bits, and less than
     between two sessions of one person. The calibration is that of the file, or the shipped one. Two
     people are enough. Inseparable people's speech counts for both, and their bits read too low. One
     in twenty pairs may be judged wrongly.
@@ -161,7 +161,7 @@ def _choose(population: Population, options: PeopleOptions) -> list[int]:
     days = {index: population.speakers[index].days[1] for index in indices}
     if undated := sum(not day for day in days.values()):
         note(
-            f"{plural(undated, 'template')} without a date, shipped or made by an older version, "
+            f"{plural(undated, 'template')} without a date (shipped, or made by an older version): "
             "neither shown nor deleted. Leave out --older-than to see them."
         )
     return [index for index, day in days.items() if day and day < before]

@@ -153,8 +153,8 @@ def command(options: ProtectOptions) -> int:
     sound. For laplace, use `monitor score NOISY -p CLEAR.npz` (docs/anonymisers.md). Broken files
     are skipped and named (exit status 4).
 
-    If a folder was interrupted, run the same command again: it does the rest with the same draws.
-    Until then OUT contains the file .unfinished-protect, which is secret.
+    To continue an interrupted folder, run the same command again. It protects the rest with the
+    same draws. Until then, OUT contains the file .unfinished-protect, which is secret.
 
     --budget cuts FILE at its pauses and keeps the most speech found that stays under the budget for
     every attacker tried. `monitor replay` of the result shows the same figure. A voice discloses

@@ -1,4 +1,4 @@
-"""monitor replay: a recording in, bits against length out."""
+"""monitor replay: measure recordings."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def own_templates(
 def _select_listed(corpus: Corpus, utterances: frozenset[str], folder: Path) -> Corpus:
     recordings = tuple(recording for recording in corpus if recording.session in utterances)
     if not recordings:
-        raise CorpusError(f"enrolls of {folder.name} lists no utterance that wav.scp has")
+        raise CorpusError(f"enrolls of {folder.name} lists only utterances that wav.scp lacks")
     missing = sorted(utterances - {recording.session for recording in recordings})
     problems = [f"enrolls: {utterance} is not in wav.scp" for utterance in missing]
     return replace(

@@ -79,7 +79,7 @@ def read_manifest(path: Path, named: Columns = AS_STATED) -> Corpus:
                 plain_cell(row[column] or "") if column else "" for column in chosen
             )
             if not file.strip() or not is_printable(file) or any(row.get(None) or ()):
-                gathering.problem(f"{where}is not a path and a speaker")
+                gathering.problem(f"{where}must be a path and a speaker")
                 continue
             gathering.add(speaker, session or Path(file).stem, folder / file, where)
     except csv.Error as error:
@@ -171,7 +171,7 @@ def read_kaldi(table: Path, files: Mapping[str, Path] | None = None) -> Corpus:
             gathering.add(speakers[utterance], utterance, recording, location)
     for utterance in speakers:
         if utterance not in recordings:
-            gathering.problem(f"utt2spk {utterance}: has no line in wav.scp")
+            gathering.problem(f"utt2spk {utterance} has no line in wav.scp")
     return gathering.corpus(folder.name, "as utt2spk has them")
 
 
@@ -199,7 +199,7 @@ def _read_pairs(path: Path, gathering: Gathering) -> dict[str, str]:
             continue
         where = f"{path.name} line {number}: "
         if len(fields) < 2 or not is_printable(line.strip().replace("\t", " ")):
-            gathering.problem(f"{where}is not a name and a value")
+            gathering.problem(f"{where}must be a name and a value")
         elif fields[0] in pairs:
             gathering.problem(f"{where}{fields[0]} is listed twice")
         else:

@@ -93,7 +93,7 @@ class TrialLists:
             if recording.session in self.spoken_by
         ]
         if not trials:
-            raise CorpusError(f"{lists} names no recording that is here")
+            raise CorpusError(f"{lists} lists no recording found here")
         order = {name: i for i, name in enumerate(self.speakers)}
         trials.sort(key=lambda recording: order[recording.speaker])
         if impostors:
@@ -141,7 +141,7 @@ def read_trial_lists(folder: Path) -> TrialLists | None:
                     listed[path.name][speaker, utterance] = label == "target"
                 case _:
                     raise CorpusError(
-                        f"{path.name} line {number} is not SPEAKER UTTERANCE target|nontarget"
+                        f"{path.name} line {number} must be SPEAKER UTTERANCE target|nontarget"
                     )
             if label == "target" and spoken_by.setdefault(utterance, speaker) != speaker:
                 raise CorpusError(

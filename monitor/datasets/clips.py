@@ -1,4 +1,4 @@
-"""Parts of a recording, as a recording of its own that is on no disk."""
+"""Parts of a recording, joined to a separate recording in memory."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _cut(clip: Clip) -> bytes:
                     pieces.append(piece.copy())
             position += len(samples)
         if position >= last and not pieces:
-            raise SourceError(f"{clip.name} is shorter than a sample: leave it out")
+            raise SourceError(f"{clip.name} is shorter than one sample: leave it out")
         if position < last - TOLERATED_SECONDS * rate or not pieces:
             reason = f" ({decoder.broken})" if decoder.broken else ""
             raise SourceError(

@@ -107,7 +107,7 @@ def _partner(path: Path, kind: str) -> Path:
     partner = next((partner for partner in partners if kind_of(partner) == other), None)
     if partner is None:
         raise CorpusError(
-            f"{file_name(path)} lists {kind}: call them x_{kind}.jsonl and x_{other}.jsonl, side "
+            f"{file_name(path)} lists {kind}: name them x_{kind}.jsonl and x_{other}.jsonl, side "
             "by side, or give cuts"
         )
     return partner
@@ -200,8 +200,8 @@ class _Reader:
         kind = cut.get("type")
         if kind not in ("MonoCut", "MultiCut"):
             raise _ManifestError(
-                f"is a {kind}, which no file holds: save its audio (save_audios), and give the "
-                "cuts of that" if kind in _CUTS else "is not a cut"
+                f"is a {kind}, which has no audio file: save its audio (save_audios), and use the "
+                "resulting cuts" if kind in _CUTS else "is not a cut"
             )  # fmt: skip
         recording = cut.get("recording")
         if not isinstance(recording, dict):
@@ -223,7 +223,7 @@ class _Reader:
                 spoken_channels = _channels(supervision.get("channel", list(cut_channels)))
                 channels = tuple(channel for channel in spoken_channels if channel in cut_channels)
                 if not channels:
-                    raise _ManifestError("has a supervision of a channel that it has not")
+                    raise _ManifestError("has a supervision of a channel that it lacks")
             if max(first, begin) < min(last, end):
                 custom = cut.get("custom")
                 self._add(
@@ -282,16 +282,16 @@ def _number(
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise _ManifestError(f"{name} is not a number")
     if abs(value) > _MOST_SECONDS:
-        raise _ManifestError(f"{name} is {value:g} s, which is too much")
+        raise _ManifestError(f"{name} is {value:g} s, which is too long")
     if (value < 0 and not negative) or (value == 0 and positive):
-        raise _ManifestError(f"{name} is {value:g}, which is too little")
+        raise _ManifestError(f"{name} is {value:g}, which is too small")
     return float(value)
 
 
 def _channels(value: object) -> tuple[int, ...]:
     channels = value if isinstance(value, list) else [value]
     if not channels or not all(type(c) is int and 0 <= c < 1024 for c in channels):
-        raise _ManifestError("channel is not a channel number")
+        raise _ManifestError("a channel is invalid: use whole numbers from 0 to 1023")
     return tuple(sorted(set(channels)))
 
 
@@ -301,8 +301,8 @@ def _find_audio(
     """Find the file of these channels, and which channels of it they are."""
     if recording.get("transforms"):
         raise _ManifestError(
-            "its recording is transformed (speed, volume ...) when it is read: save its audio "
-            "(save_audios), and give the cuts of that"
+            "its recording is transformed when read (speed, volume ...): save its audio "
+            "(save_audios), and use the resulting cuts"
         )
     sources = recording.get("sources")
     if not isinstance(sources, list) or not sources:

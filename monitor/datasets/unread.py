@@ -1,6 +1,6 @@
-"""Tables and manifests in a folder that no reader understands: refused, with what to write.
+"""Refuses a folder with tables and manifests that no reader understands, and gives the remedy.
 
-Without them a folder per speaker would be assumed, and folders of a data set are its splits.
+Otherwise each sub-folder would count as a speaker, but sub-folders of a data set are its splits.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _describe(table: _Table, root: Path) -> str:
         return f"{name} {_describe_metadata(path, text)}"
     if path.parent != root:
         folder = printable(path.parent.relative_to(root.parent).as_posix())
-        return f"{name} is not read, as it is not in {root.name} itself: give {folder}, or move it"
+        return f"{name} is ignored, as it is not directly in {root.name}: give {folder}, or move it"
     if LHOTSE.fullmatch(kind):
         return f"{name} {_describe_lhotse(path)}"
     if _KALDI.fullmatch(kind):

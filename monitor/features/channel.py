@@ -25,10 +25,11 @@ _WIDTHS = np.diff(_EDGES).astype(np.float32)
 
 
 class Channel(AudioFeature):
-    """Levels of what a voice comes through, for each three seconds with speech, in bels.
+    """Levels of the channel through which a voice comes, per three seconds with speech, in bels.
 
-    The quiet and the loud level of ten bands. Another microphone, room, line or gain moves some of
-    them and leaves them there. In no template: the change detector follows it.
+    These are the quiet and the loud level of ten bands. Another microphone, room, line or gain
+    shifts some of them permanently. Templates do not contain them: only the change detector uses
+    them.
     """
 
     spec = FeatureSpec("channel", LEVELS, 2 * len(_WIDTHS), float(SECONDS), _RATE)
@@ -91,9 +92,9 @@ _TOGETHER = 8  # seconds that are described together: they stay in a processor's
 class ConditionRows:
     """One recording, as rows of counts that `monitor.maths.condition` adds up.
 
-    Not a feature: it uses the samples as decoded, since clipping and a narrow band leave their
-    traces there. Clipping is looked for in the first channels, of which a second has
-    `_MOST_SAMPLES` at most: in 21 of them at 48 kHz.
+    This is not a feature. It uses the samples as decoded, since clipping and a narrow band leave
+    their traces there. Clipping is searched for in the first channels only, with at most
+    `_MOST_SAMPLES` per second together. At 48 kHz, these are 21 channels.
     """
 
     def __init__(self, rate: int) -> None:

@@ -1,4 +1,4 @@
-"""From blocks of audio to usable frames: the one code path, live and over files."""
+"""Converts blocks of audio to usable frames, with the same code for live audio and files."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class VoiceActivity:
 class VoiceDetector:
     """WebRTC's detector over one recording, which it processes once for all users.
 
-    ``at`` is, by who asks, the decision that comes next for them.
+    ``at`` has the index of each user's next decision.
     """
 
     def __init__(self) -> None:
@@ -295,7 +295,7 @@ class Mixer:
     Two people on the two channels of a call would mix into one false voice. Stereo of opposite
     phase becomes silence. Ordinary stereo rises and falls in both channels alike, band by band
     (benchmarks/channels.py). Notices do not depend on how the recording is cut. ``first_tick`` is
-    how many ticks of the stream are before the recording.
+    the number of ticks of the stream before the recording.
     """
 
     def __init__(self, rate: int, recording: int, first_tick: int) -> None:

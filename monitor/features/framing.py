@@ -113,10 +113,10 @@ _BEYOND = 8.0  # 18 dB above full scale: floats from -1 to 1 are rarely half as 
 
 
 class BadSamples:
-    """Samples of one recording that are no numbers: silenced, and reported a second at a time.
+    """Silences invalid samples (NaN, infinite) of one recording, and reports them per second.
 
-    Samples far beyond -1 to 1 are noticed once: the recording may hold whole numbers.
-    ``first_tick`` is how many ticks of the stream are before the recording.
+    Samples far beyond -1 to 1 give one notice, since they may be whole numbers. ``first_tick`` is
+    the number of ticks of the stream before the recording.
     """
 
     def __init__(self, rate: int, recording: int, first_tick: int) -> None:

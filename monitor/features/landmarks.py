@@ -1,7 +1,7 @@
 """Landmarks: peaks of the spectrogram, by which repeated audio is recognised.
 
-They do not distinguish speakers, and are in no sketch. The same words repeated by the same voice
-have others. `monitor.maths.landmarks` compares them.
+They do not distinguish speakers, and are in no sketch. The same words spoken again by the same
+voice have other landmarks. `monitor.maths.landmarks` compares them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FADING = np.float32(0.4)  # of power, each half second
 
 
 class Landmarks:
-    """The strongest peaks of every half second: pitches in 1/60 octaves, and where they lie."""
+    """The strongest peaks of every half second: pitches in 1/60 octaves, and their times."""
 
     spec = FeatureSpec(NAME, HISTOGRAM, PITCHES, 1 / FRAMES_PER_SECOND, _PEAK_RATE)
     follow = None

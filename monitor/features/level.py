@@ -102,7 +102,7 @@ class HighPass:
 
 
 class Syllables:
-    """Finder of rises and falls as of syllables: the level of noise stays.
+    """Finder of syllables by the rise and fall of the level, which noise lacks.
 
     The recording is silent before its first tick.
 
@@ -161,10 +161,10 @@ class Syllables:
 class Leveller:
     """One recording at one loudness: its loudest syllable of the last minute is at `LEVEL_DB`.
 
-    A recording ten times as loud gives the same samples. Silence comes out until the first syllable
-    is complete, and then that from its beginning on: noise alone is never amplified. Only seconds
-    with syllables count as time, so a pause changes no gain. The gain moves from tick to tick in a
-    straight line. Any cutting into blocks gives the same.
+    A recording ten times as loud gives the same samples. The output is silent until the first
+    syllable is complete, and then contains that syllable from its beginning. So noise alone is
+    never amplified. Only seconds with syllables count as time, so a pause changes no gain. The gain
+    changes linearly from tick to tick. The output does not depend on the division into blocks.
     """
 
     def __init__(self, rate: int) -> None:

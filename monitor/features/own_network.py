@@ -197,9 +197,9 @@ def network_bytes(path: Path) -> bytes:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):  # a pipe would never end
-            raise StoreError(f"{path}: is not a plain file")
+            raise StoreError(f"{path} is not a plain file")
         if status.st_size > _MOST_BYTES:
-            raise StoreError(f"{path}: is far too large for a network, over 512 MiB")
+            raise StoreError(f"{path} is far too large for a network, over 512 MiB")
         with path.open("rb") as file:
             return file.read(_MOST_BYTES)
     except OSError as error:
@@ -302,7 +302,7 @@ class Network:
         metadata: dict[str, str] = self._session.get_modelmeta().custom_metadata_map
         rate = metadata.get("sample_rate", str(RATE))
         if rate != str(RATE):
-            raise StoreError(f"{self._label}: is for {rate!a:.20} Hz, not {RATE}")
+            raise StoreError(f"{self._label} is for {rate!a:.20} Hz, not {RATE}")
         if bands == MelBanks.bands:
             return MelBanks(normalised=metadata.get("norm_signal", "0") != "0")
         framework = metadata.get("framework", "wespeaker" if self._output == "embs" else "")

@@ -90,7 +90,7 @@ def open_database(
     if not create and not write and not (writable and is_ours(path.stat())):
         return _open_read_only(path, migrations)
     if not create and not writable:
-        raise StoreError(f"{path.name}: is read-only here. Copy it to a writable folder")
+        raise StoreError(f"{path.name} is read-only here. Copy it to a writable folder")
     with translated(path):
         if create:
             _make(path)
@@ -150,7 +150,7 @@ def _open_read_only(path: Path, migrations: Sequence[str]) -> sqlite3.Connection
             _check(connection, path.name, migrations)
             if _schema(connection) < len(migrations):
                 raise StoreError(
-                    f"{path.name}: is from an older version and read-only here. Copy it to a "
+                    f"{path.name} is from an older version and read-only here. Copy it to a "
                     "writable folder"
                 )
         except sqlite3.OperationalError as error:
@@ -219,10 +219,10 @@ def _check(connection: sqlite3.Connection, name: str, migrations: Sequence[str])
         if connection.in_transaction:  # a full disk has rolled it back already
             connection.execute("ROLLBACK")
     if application != APPLICATION and (objects or schema):
-        raise StoreError(f"{name}: is a database of another program. Use another file")
+        raise StoreError(f"{name} is a database of another program. Use another file")
     if schema > newest:
         raise SchemaError(
-            f"{name}: has schema {schema}, but this version reads at most {newest}. Upgrade "
+            f"{name} has schema {schema}, but this version reads at most {newest}. Upgrade "
             "speaker-disclosure-monitor"
         )
     unexpected = objects ^ _objects_of(migrations[: max(schema, 0)])
@@ -273,7 +273,7 @@ def translated(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         raise StoreError(f"{path.name}: {reason_of(error)}") from None
     except UnicodeDecodeError:  # SQLite's own message quotes bytes that are no text
-        raise StoreError(f"{path.name}: is damaged. Restore a copy") from None
+        raise StoreError(f"{path.name} is damaged. Restore a copy") from None
 
 
 def reason_of(error: sqlite3.Error) -> str:

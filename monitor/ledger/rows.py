@@ -204,5 +204,5 @@ def _json(text: object) -> Any:
 
 def _damaged(file: str, session: int, what: str) -> StoreError:
     return StoreError(
-        f"{file}: is damaged, since {what} of session {session} is invalid. Restore a copy"
+        f"{file} is damaged, since {what} of session {session} is invalid. Restore a copy"
     )

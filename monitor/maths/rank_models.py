@@ -309,16 +309,14 @@ def _impostors(speakers: int) -> int:
 def _parameters(alpha: ArrayLike, beta: ArrayLike) -> tuple[DoubleArray, DoubleArray]:
     a, b = np.broadcast_arrays(np.asarray(alpha, np.float64), np.asarray(beta, np.float64))
     if not ((a > 0) & (b > 0) & np.isfinite(a) & np.isfinite(b)).all():
-        raise UsageError(
-            "alpha and beta of a rank model are positive numbers: refit the rank model"
-        )
+        raise UsageError("alpha and beta of a rank model must be positive: refit the rank model")
     return a, b
 
 
 def _beaten_by(rank: ArrayLike, speakers: int) -> DoubleArray:
     ranks = np.asarray(rank)
     if ranks.dtype.kind not in "iu" or not ((ranks >= 1) & (ranks <= speakers)).all():
-        raise UsageError(f"a rank is a whole number from 1 to {speakers}")
+        raise UsageError(f"a rank must be a whole number from 1 to {speakers}")
     return ranks.astype(np.float64) - 1.0
 
 

@@ -165,8 +165,10 @@ def _weighing(weights: ArrayLike, trials: int) -> DoubleArray:
 def first_rank_bits(fraction: float, speakers: int) -> float:
     """Compute the average bits from the fraction of trials with rank 1.
 
-    This is the capacity of a symmetric channel for N >= 2: ``log2 N + p log2 p + (1 - p) log2((1 -
-    p) / (N - 1))``. See Cover and Thomas, Elements of Information Theory, section 7.2.
+    This is the capacity of a symmetric channel for N >= 2. See Cover and Thomas, Elements of
+    Information Theory, section 7.2::
+
+        log2 N + p log2 p + (1 - p) log2((1 - p) / (N - 1))
 
     Example:
         >>> first_rank_bits(1.0, 16), first_rank_bits(1 / 16, 16), first_rank_bits(0.5, 2)

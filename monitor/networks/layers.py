@@ -247,7 +247,7 @@ def log_softmax(x: FloatArray) -> FloatArray:
 class FrameBuffer:
     """Output rows of a layer, with those ``retained`` that the next layer needs again.
 
-    The first ``late`` rows are of before the first sample: silence.
+    The first ``late`` rows precede the first sample, and are silent.
     """
 
     def __init__(self, retained: int, channels: int, late: int) -> None:
@@ -345,7 +345,7 @@ _PRIOR = 50.0  # frames that the mean of many voices counts for at the beginning
 
 
 class Centre:
-    """A running mean with exponential forgetting, taken off every frame; nothing waits for it.
+    """Subtracts a running mean with exponential forgetting from each frame, without delay.
 
     ``usual``, shape (40,), is the initial mean of the bands.
     """
@@ -414,9 +414,9 @@ class SoundStream(BlockStream):
 
 
 class StoredNetwork(ABC):
-    """The weights of a network, as its recipe writes them; StoreError of another network's.
+    """Weights of a network as its recipe writes them; StoreError for those of another network.
 
-    ``sha256`` is that of their file: what two networks make cannot be compared.
+    ``sha256`` identifies the file of weights, because outputs of two networks are not comparable.
     """
 
     of: ClassVar[str]

@@ -162,10 +162,10 @@ _FRAMES = 4  # of a latent
 
 
 class UscDecoder:
-    """The codec's decoder: log mel frames, four of each latent, as the latents come.
+    """The codec's decoder, which turns each latent into four log mel frames as latents arrive.
 
-    Separable convolutions at 25, at 50 and at 100 frames a second. A frame of 10 ms comes ``late``
-    frames after its own time; besides, a stream waits for five latents together.
+    It has separable convolutions at 25, 50 and 100 frames a second. A frame of 10 ms appears
+    ``late`` frames after its own time. A stream also waits until five latents are complete.
     """
 
     def __init__(self, weights: Mapping[str, AnyArray]) -> None:

@@ -91,11 +91,13 @@ class Cohort:
             raise StoreError("invalid speech seconds of a cohort")
         named = len(self.names) in (0, len(self)) and len(set(self.names)) == len(self.names)
         if not (named and all(map(is_name, self.names))):
-            raise StoreError("a cohort's names are not of its speakers")
+            raise StoreError("a cohort's names do not match its speakers")
         for name, templates in self.features.items():
             check_templates(templates)
             if templates.slices.shape != (self.seconds.size, templates.spec.size):
-                raise StoreError(f"a cohort's {name} is not of as many speakers as its seconds")
+                raise StoreError(
+                    f"a cohort's {name} and seconds differ in their number of speakers"
+                )
             if reason := templates.spec.kind.wrong_background(templates.slices):
                 raise StoreError(f"a cohort's {name} {reason}")
 
@@ -155,7 +157,7 @@ def read_cohort_note(
     for name, spec in note["features"].items():
         enrolled = templates.get(name)
         if enrolled is None or dict(spec) != enrolled.spec.plain():
-            raise StoreError(f"its cohort's {name!a:.40} is not made as its templates are")
+            raise StoreError(f"its cohort's {name!a:.40} was made differently from its templates")
     return partial(load_cohort, path, str(note["sha256"]))
 
 

@@ -71,8 +71,8 @@ def false_alarms(
     if maxima is None:
         raise UsageError(
             Message(
-                "other people's streams were not calibrated among these: use monitor calibrate "
-                "CORPUS -o POPULATION.npz",
+                "these rank models were not calibrated on other people's streams: use monitor "
+                "calibrate CORPUS -o POPULATION.npz",
                 Argument("alarms", python=", or calibrate(..., alarms=population)"),
                 " (a separate rank model, --rank-model, has no people)",
             )
@@ -91,8 +91,7 @@ def false_alarms(
         longest = length_in_words(float(maxima.horizons[-1]))
         raise UsageError(
             f"invalid horizon {length_in_words(horizon_seconds)}: use at most {longest}, the "
-            "longest that other people's streams were calibrated for, and start a new period after "
-            "it"
+            "longest calibrated length of other people's streams, and start a new period after it"
         )
     others = maxima.select_others(own_field, horizon_seconds, needed=needed, watch=watch)
     if others.values.size < needed:
@@ -194,7 +193,7 @@ def conformal_threshold(maxima: FloatArray, rate: float) -> float:
         raise UsageError("a conformal threshold takes one maximum of each stream, shape (n,)")
     if maxima.size < needed:
         raise UsageError(
-            f"{maxima.size} maxima are too few for a share of {rate:g}: {needed} are needed"
+            f"{maxima.size} maxima are too few for a rate of {rate:g}: {needed} are needed"
         )
     above = math.floor((maxima.size + 1) * rate * (1 + _ROUNDING))  # that may be larger
     return float(np.sort(maxima)[maxima.size - above])

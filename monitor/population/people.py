@@ -208,7 +208,7 @@ def _row_ends(name: str, arrays: Mapping[str, AnyArray], count: int) -> IntArray
     fits = rows.dtype.kind in "iu" and rows.shape == (count,) and values.ndim == 1
     fits = fits and values.dtype == _TYPES.get(name, values.dtype)
     if not fits or rows.min(initial=0) < 0 or int(rows.sum()) != len(values):
-        raise StoreError(f"{name} is not of the people that are enrolled")
+        raise StoreError(f"{name} does not match the enrolled people")
     return np.concatenate(([0], np.cumsum(rows)))
 
 
@@ -236,11 +236,11 @@ def pack_many(people: Sequence[Speaker]) -> dict[str, AnyArray]:
 
 
 class ManyPeople(Sequence[Speaker]):
-    """People of a store, each created when asked for: a million take their names' memory.
+    """People of a store, each created on access, so that a million need only their names' memory.
 
-    Places of those with sessions that are kept apart are in ``apart``, of those with recordings in
-    ``noted``. StoreError if the arrays of `pack_many` are not of these people; of one of them,
-    when asked for.
+    ``apart`` has the indices of people with separate sessions, and ``noted`` those of people with
+    recordings. StoreError if the arrays of `pack_many` do not match these people. An error in the
+    data of one person is raised on access.
     """
 
     def __init__(self, arrays: Mapping[str, AnyArray]) -> None:
@@ -255,7 +255,7 @@ class ManyPeople(Sequence[Speaker]):
         count = len(self.names)
         notes = np.cumsum(arrays[_NOTES])
         if notes.shape != (count,) or arrays[_NOTES].dtype.kind not in "iu" or notes.min() < 0:
-            raise StoreError("the recordings are not of the people that are enrolled")
+            raise StoreError("the recordings do not match the enrolled people")
         self._notes = np.concatenate(([0], notes))
         counts = {_ENTRIES: count, _SESSIONS: count, _SOUND: count, _LANDMARKS: int(notes[-1])}
         self._ends = {

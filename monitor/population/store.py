@@ -78,27 +78,25 @@ def read_store(
                 large = mapped_arrays(handle)
                 arrays.update({f"{MAPPED}{name}": array for name, array in large.items()})
         if _HEADER not in arrays:
-            raise StoreError(f"{path}: is not a {_called(kind)} file of this program")
+            raise StoreError(f"{path} is not a {_called(kind)} file of this program")
         header = json.loads(bytes(arrays.pop(_HEADER)).decode())
         actual_kind, schema = header["kind"], header["schema"]
         if type(schema) is not int:
             raise ValueError("no schema")  # reported below
         if schema > SCHEMA:
             raise SchemaError(
-                f"{path}: has schema {schema}, but this version reads at most {SCHEMA}. Upgrade "
+                f"{path} has schema {schema}, but this version reads at most {SCHEMA}. Upgrade "
                 "speaker-disclosure-monitor"
             )
         if actual_kind != kind:
-            raise StoreError(
-                f"{path}: is a {_called(actual_kind)} file. Use a {_called(kind)} file"
-            )
+            raise StoreError(f"{path} is a {_called(actual_kind)} file. Use a {_called(kind)} file")
     except PermissionError as error:
         raise StoreError(f"{path}: permission denied. Check its permissions") from error
     except _DAMAGE as error:
         if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE):  # the file is well
             raise
         raise StoreError(
-            f"{path}: is damaged or not a {_called(kind)} file. Make it again or restore a copy"
+            f"{path} is damaged or not a {_called(kind)} file. Make it again or restore a copy"
         ) from error
     return header, arrays
 
@@ -111,7 +109,7 @@ def refusing_incomplete(path: Path) -> Iterator[None]:
     except (*_DAMAGE, AttributeError, StoreError) as error:
         if str(error).startswith(f"{path}: "):  # already names the file
             raise
-        raise StoreError(f"{path}: is incomplete ({printable(error)}). Make it again") from error
+        raise StoreError(f"{path} is incomplete ({printable(error)}). Make it again") from error
 
 
 def _called(kind: object) -> str:

@@ -81,13 +81,13 @@ class Templates:
             or (np.diff(self.offsets) < 0).any()
             or slices != {int(self.offsets[-1])}
         ):
-            raise StoreError("templates and speakers do not belong together")
+            raise StoreError("templates and speakers do not match")
         slice_counts = np.diff(self.offsets).tolist()
         for index, counts in self._sessions.items():
             is_sound = all(type(size) is int and size > 0 for size in counts)
             if not (is_sound and sum(counts) == slice_counts[index]):
                 raise StoreError(
-                    f"the sessions of {self.names[index]!a:.40} are not those of its slices"
+                    f"the sessions of {self.names[index]!a:.40} do not match its slices"
                 )
         for name, templates in self.features.items():
             if templates.slices.ndim != 2 or templates.slices.shape[1] != templates.spec.size:

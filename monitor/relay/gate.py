@@ -34,10 +34,10 @@ class RelayPath:
     """Path for outgoing sound, and the attackers that the budget limits."""
 
     name: str  # its name in messages and records
-    # fresh monitors that process everything sent, on earlier ways as well. They give one reading
+    # fresh monitors that process everything sent, also on earlier paths. They give one reading
     # per step of the gate.
     attackers: Sequence[Monitor]
-    alone: Sequence[Monitor] = ()  # fresh monitors that process only what is sent on this way
+    alone: Sequence[Monitor] = ()  # fresh monitors that process only what is sent on this path
     # maps blocks to protected blocks of the same length; None sends sound unchanged
     protect: Callable[[Iterable[Block]], Iterator[Block]] | None = None
 
@@ -48,7 +48,7 @@ class RelayPath:
 
 
 class Closing(NamedTuple):
-    """End of a way: its time in stream seconds, the next way, and the cause.
+    """End of a path: its time in stream seconds, the next path (``way``), and the cause.
 
     ``left_bits`` could still be sent. The refused step would have added ``requested_bits``; None if
     no step was refused.
@@ -66,13 +66,13 @@ class Gate:
     """Gate that sends sound while every attacker stays within a budget.
 
     With ``hold``, sound is sent only after its step is complete and measured, also as if the
-    recording ended there. If a step would take any attacker over the budget, the next way starts,
-    from the first unsent sample. After the last way there is silence. The gate never opens again,
+    recording ended there. If a step would take any attacker over the budget, the next path starts,
+    from the first unsent sample. After the last path there is silence. The gate never opens again,
     because a disclosure cannot be undone. The number of samples stays the same.
 
     Args:
         budget_bits: maximum headline of each monitor.
-        ways: ways in order, such as clear sound and then an anonymiser.
+        ways: paths in order, such as clear sound and then an anonymiser.
         step_seconds: sound measured at once, the step of the monitors.
         hold: False sends clear sound at once, and closes one step late.
         charge: called before a step is sent, to record the totals of all sound sent, that step
@@ -81,8 +81,8 @@ class Gate:
     Attributes:
         bits: maximum over attackers for all sound sent, including earlier sessions of a ledger.
         held_bits: maximum over attackers if the refused sound had been sent; 0 until the budget has
-            closed the last way.
-        closings: ways closed so far.
+            closed the last path.
+        closings: paths closed so far.
         muted: whether a person has muted it for now. Silence discloses nothing.
         uncharged_seconds: sound that was silenced because it could not be charged.
 

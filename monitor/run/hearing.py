@@ -182,8 +182,8 @@ def _open_people(
     if not isinstance(source, SplitSource):
         if len(monitors) > 1:
             raise UsageError(
-                "several are watched where a recording is split by person (sources.Diarised, "
-                "sources.PerChannel); give one Monitor"
+                "several speakers can be watched only in a recording split by person "
+                "(sources.Diarised, sources.PerChannel); give one Monitor"
             )
         return None
     people = source.people

@@ -317,7 +317,7 @@ def measure(
     elif not isinstance(population, Population):
         population = Population.load(Path(population))
     if turns is not None and settings.per_channel:
-        raise UsageError("people are told apart by turns or by channel: give one")
+        raise UsageError("turns and per_channel both separate people: give only one of them")
     if turns is not None or settings.per_channel:
         source = open_source(audio) if isinstance(audio, str | os.PathLike) else audio
         audio = PerChannel(source) if turns is None else Diarised(source, turns)

@@ -220,9 +220,9 @@ class DeclaredEpsilon:
         """Notice before the stream starts."""
         return Notice(
             "declared",
-            f"{declared_in_words(self.terms)} (33 bits single out one person among all alive). "
-            "It holds in exact arithmetic, and is not proved for floating-point numbers. The "
-            "measured bits cover only the attackers tried, and are no promise",
+            f"{declared_in_words(self.terms)} (33 bits single out one living person). It holds in "
+            "exact arithmetic, and is not proved for floating-point numbers. The measured bits "
+            "cover only the attackers tried, and are no promise",
             level="info",
         )
 

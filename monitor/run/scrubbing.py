@@ -313,7 +313,7 @@ def scrub(
     original = attackers.score_candidate(WHOLE, candidates.samples, source.rate)
     before = {attacker: c for attacker, c in original.items() if attacker.templates == CLEAR}
     if not any(len(curve.bits) for curve in before.values()):
-        raise UsageError(f"no figure of {watch} can be given of this recording; see monitor replay")
+        raise UsageError(f"this recording gives no figure for {watch}; see monitor replay")
     if settings.anonymiser is not None:
         _check_protection(candidates, settings.change, source.label)
     choice = _search(candidates, settings, source.label, progress)

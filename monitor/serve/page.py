@@ -43,7 +43,7 @@ MOST_SOUNDS = 64
 
 
 class Outbox:
-    """Messages that wait for a browser; of each kind that is only news, the newest alone."""
+    """Messages that wait for a browser. A newer message of `NEWS` replaces the one before it."""
 
     NEWS = ("progress",)
 
@@ -336,7 +336,7 @@ class Sessions:
             recording = UploadHeader.parse(wish, "recording")
             turns = UploadHeader.parse(wish, "turns", MOST_TURNS_BYTES)
             if recording is None:
-                raise UsageError("a recording has a name and a size")
+                raise UsageError("a recording needs a name and a size")
             session.measure(wish.get("name"), recording, turns, _number(wish, "threshold"))
         elif doing == "threshold":
             session.adjust(_number(wish, "bits"))
@@ -378,7 +378,7 @@ def _parse_object(text: str) -> dict[str, object]:
     except (ValueError, RecursionError):
         message = None
     if not isinstance(message, dict):
-        raise RefusedError("a message is a JSON object")
+        raise RefusedError("a message must be a JSON object")
     return message
 
 
@@ -390,7 +390,7 @@ def _number(wish: Mapping[str, object], key: str) -> float:
 
 
 class ListeningPage(Managed):
-    """Serves the page that listens."""
+    """Server of the page of `monitor serve`."""
 
     def __init__(
         self,

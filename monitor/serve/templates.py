@@ -62,7 +62,7 @@ def _fits(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class EnrolledPerson:
-    """Somebody who is enrolled, and when."""
+    """An enrolled person, with the date of enrolment."""
 
     name: str
     enrolled: datetime

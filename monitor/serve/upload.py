@@ -54,12 +54,12 @@ class UploadHeader:
         fields = header if isinstance(header, dict) else {}
         name, size = fields.get("name"), fields.get("size")
         if not isinstance(name, str) or type(size) is not int:
-            raise UsageError("a file has a name and a size")
+            raise UsageError("a file needs a name and a size")
         return cls(file_name(name[-LONGEST_NAME:]) or "recording", size, maximum)
 
 
 class Upload:
-    """A recording as it comes, and turns after it where there are any: in memory alone."""
+    """A recording as it arrives, followed by its turns, if any. Both stay in memory."""
 
     def __init__(self, recording: UploadHeader, turns: UploadHeader | None = None) -> None:
         self._announced = [header for header in (recording, turns) if header is not None]

@@ -11,7 +11,7 @@ from monitor.safe_text import printable
 
 
 class PlainConsole(Console):
-    r"""rich's console, which itself lets escape sequences in a text through.
+    r"""rich's console, with escape sequences removed from texts, which rich would pass through.
 
     Example:
         >>> import io

@@ -38,7 +38,7 @@ NEEDED = (
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """A broker, and as whom to speak to it.
+    """Address and credentials of a broker.
 
     Example:
         >>> broker = Broker.parse("mqtts://ann@broker.local/flat/voices", password="secret")

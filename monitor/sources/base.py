@@ -77,7 +77,9 @@ class BaseSource(Managed, Generic[Given]):
     def __iter__(self) -> Iterator[Given]:
         self._refuse_closed()
         if self.phase == "ended" and not self.repeatable:
-            raise UsageError(f"{self.label} has ended, and comes once: open another source")
+            raise UsageError(
+                f"{self.label} has ended and cannot be read again: open another source"
+            )
         self.phase = "running"
         for item in self.items():
             yield item

@@ -84,7 +84,7 @@ class SideInputSource(WrappedSource):
         if words is None and not tracks:
             raise UsageError(f"no words or frames for {source.label}: give at least one")
         if (info.words and words is not None) or info.tracks.keys() & tracks.keys():
-            raise UsageError(f"{source.label} already has the same: leave it out")
+            raise UsageError(f"{source.label} already has these words or frames: leave them out")
         self.stream_info = replace(
             info,
             words=info.words or words is not None,

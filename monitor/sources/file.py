@@ -196,7 +196,7 @@ class Decoder(Managed):
         remaining = piece.end - self._bytes.tell()
         is_short = remaining < TOLERATED_SECONDS * file.samplerate * file.channels
         is_padding = not any(self._bytes.read(_SEEN_BYTES))
-        return "" if is_short or is_padding else "more bytes follow than its header counts"
+        return "" if is_short or is_padding else "it has more bytes than its header states"
 
     def read(self, frames: int) -> FloatArray:
         """Read the next samples, (n, channels) float32, at most ``frames``; empty at the end.

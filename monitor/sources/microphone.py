@@ -346,7 +346,7 @@ def choose(available: list[Device], wanted: str | int | None, kind: str = "input
     if not matches:
         raise UsageError(f"no {kind} device is called {str(wanted)!r}; {_LIST}")
     names = ", ".join(f"{device.index} ({device.name})" for device in matches[:4])
-    raise UsageError(f"{str(wanted)!r} may be {names}; choose one by its number")
+    raise UsageError(f"{str(wanted)!r} matches several devices, {names}: choose one by its number")
 
 
 class OpenedStream:

@@ -243,7 +243,7 @@ class Pipe(BaseSource[Block | Gap]):
                 return header
             if not name.isascii() or not name.decode().isprintable():
                 if _skip(read, sys.maxsize) >= TOLERATED_SECONDS * self.rate * before.frame_bytes:
-                    raise SourceError("more bytes follow than its header counts")
+                    raise SourceError("it has more bytes than its header states")
                 return None
             _skip(read, length + length % 2)
         return None

@@ -258,5 +258,5 @@ class Assessor:
         if silent := discerning.difference(model.features):
             return reason, f"no {', '.join(sorted(silent))} frames yet"
         if not discerning:
-            return reason, "it takes a speaker embedding (voice)"
+            return reason, "a speaker embedding (voice) is needed"
         return (reason,)

@@ -131,9 +131,9 @@ def _load(population: Population, first: str | None) -> _Loaded:
 class CopyFinder:
     """Finder of copies of enrolled recordings in a stream, every ten seconds, by landmarks.
 
-    The very file is known by its fingerprint and refused; a copy at another gain, cut or compressed
-    has another one. A finding depends on nothing before the window, so that a resumed stream brings
-    the same notices.
+    The enrolled file itself is recognised by its fingerprint and refused. A copy that was cut,
+    compressed or made at another gain has another fingerprint. A finding depends on nothing before
+    the window, so that a resumed stream gives the same notices.
     """
 
     def __init__(self, enrolled: EnrolledLandmarks) -> None:

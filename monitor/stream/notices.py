@@ -113,15 +113,14 @@ def protected_recordings(source: Source) -> Iterator[Notice]:
         if protection.endswith((", cut)", ", silence)")):
             yield Notice(
                 "protected recording",
-                f"{protection}: its bits are those of the speech that was kept",
+                f"{protection}. Its bits describe the speech that was kept",
                 level="info",
             )
             continue
         yield Notice(
             "protected recording",
-            f"{protection}: against templates of clear speech its bits are those of an attacker "
-            "who does "
-            "not know that, and no measure of protection. Test it against one who does: monitor "
+            f"{protection}. With templates of clear speech, its bits describe an attacker who is "
+            "unaware of this. They do not measure protection. Test an informed attacker: monitor "
             "attack",
         )
 
@@ -220,9 +219,9 @@ def _rank_model_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
     if reason and evidence_model is not None:
         yield Notice(
             "evidence partial",
-            "evidence, and bits in other crowds, use "
-            f"{'+'.join(evidence_model.features)} alone: {reason} (monitor calibrate --cohort, of "
-            "people with words). An attacker who also weighs the words may learn more",
+            f"evidence, and bits in other crowds, use {'+'.join(evidence_model.features)} alone: "
+            f"{reason} (use monitor calibrate --cohort, with transcripts). An attacker who also "
+            "weighs the words may learn more",
             fields={"features": list(evidence_model.features)},
         )
     elif reason:

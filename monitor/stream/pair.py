@@ -28,7 +28,7 @@ INFORMED = "lazy-informed"
 
 _ONE_KIND = (
     "the clear or the protected population has no rank model of evidence. Both sides show the "
-    "closed-set figure, so that they compare (calibrate with a cohort)"
+    "closed-set figure, so that they are comparable (calibrate with a cohort)"
 )
 ProtectAudio: TypeAlias = Callable[[Iterable[Item]], Iterator[Block]]
 

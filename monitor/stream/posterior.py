@@ -117,8 +117,8 @@ def choose_crowds(requested: Sequence[float] | None, speakers: int) -> tuple[int
     crowds = sizes(requested)
     if crowds[0] < speakers:
         raise UsageError(
-            f"among {people(crowds[0])} people there is no room for the {speakers} enrolled; ask "
-            f"for {speakers} or more"
+            f"a crowd of {people(crowds[0])} people is smaller than the {speakers} enrolled: use "
+            f"{speakers} or more"
         )
     return crowds
 

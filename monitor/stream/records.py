@@ -72,7 +72,7 @@ def coverage_notices(
         if recording.coverage is not None:
             sentence = recording.coverage.sentence(name)
         else:
-            none = "no words came: the average and the plateau are still those of voices with words"
+            none = "no words arrived, but the average and the plateau still assume words"
             reason = "its recording has no speech" if recording.words else none
             sentence = f"{name}: {reason}"
         yield Notice("transcript", sentence)

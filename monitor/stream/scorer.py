@@ -56,8 +56,8 @@ class Scorer:
                 continue  # all score zero
             if not (np.isfinite(row).all() and row.any()):
                 raise StoreError(
-                    f"templates of {name} are not numbers any more: the store was changed, or "
-                    "a person was deleted, while it was in use. Start again"
+                    f"templates of {name} are no longer numbers: the store changed, or a person "
+                    "was deleted, while in use. Start again"
                 )
             near = row >= np.partition(row, row.size - count)[row.size - count] - margin
             if watched is not None:

@@ -104,8 +104,8 @@ def compare_people(
         sessions = list(_sessions_of(population, places))
         if len(sessions) > MOST_COMPARED:
             raise UsageError(
-                f"{len(sessions):,} sessions are too many to compare each with each (at most "
-                f"{MOST_COMPARED:,}): name one person with --speaker"
+                f"{len(sessions):,} sessions are too many to compare all pairs (at most "
+                f"{MOST_COMPARED:,} sessions): name one person with --speaker"
             )
         return _judge(sessions, *_choose_model(population), None, progress)
     index = population.index(name)

@@ -467,7 +467,7 @@ class ChangeDetector:
     def restore(self, plain: DetectorState, arrays: Mapping[str, AnyArray]) -> None:
         """Restore a ``state`` of a detector made with the same arguments."""
         if not set(plain["asked"]) <= set(self._voices):
-            raise StoreError("the checkpoint does not fit: it asks for features that are not there")
+            raise StoreError("the checkpoint does not fit: it uses features that this run lacks")
         self._tick, self._asked = int(plain["tick"]), tuple(plain["asked"])
         self._one_is_enough = bool(plain["one_is_enough"])
         for name, voice in self._voices.items():
@@ -475,7 +475,7 @@ class ChangeDetector:
                 voice.restore({key: arrays[f"{name}/{key}"] for key in voice.KEPT})
             except (KeyError, ValueError):
                 raise StoreError(
-                    f"the checkpoint does not fit: it has no such {name} to look for changes in"
+                    f"the checkpoint does not fit: it has no matching {name} for detecting changes"
                 ) from None
 
 

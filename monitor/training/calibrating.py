@@ -95,7 +95,7 @@ class CalibrationSettings:
             for length in seconds:
                 units_of(length)
             if not seconds:
-                raise UsageError("a grid of lengths needs at least one")
+                raise UsageError("a grid needs at least one length")
             object.__setattr__(self, grid, sorted(set(seconds)))
 
 
@@ -142,11 +142,11 @@ def calibrate(
         voices = find(voices)
     if isinstance(voices, Corpus):
         if specs is not None:
-            raise UsageError("specs are those of voices: calibrate a corpus without, by features=")
+            raise UsageError("specs belong to voices: for a corpus, use features=")
         check_speakers(len(voices.speakers))
         voices, specs, _ = collect(voices, features=features, setup=setup)
     elif specs is None or features is not None:
-        raise UsageError("voices come with their specs: calibrate(voices, specs), from collect")
+        raise UsageError("voices need their specs: use calibrate(voices, specs), both from collect")
     check_speakers(len(voices))
     calibration = _Calibrator(voices, specs, settings).calibrate(jobs, progress)
     if alarms is None:
@@ -171,7 +171,7 @@ class _Calibrator:
     ) -> None:
         similarities = settings.similarities
         if unknown := sorted(similarities.keys() - specs.keys()):
-            raise UsageError(f"no similarity for {unknown[0]!r}: calibrating {', '.join(specs)}")
+            raise UsageError(f"no similarity for {unknown[0]!r}: use {', '.join(specs)}")
         self._voices, self._specs, self._settings = voices, specs, settings
         self._scorers = {n: s.kind.similarity(similarities.get(n)) for n, s in specs.items()}
         self._sets = _sets(settings.sets, tuple(specs))
@@ -434,7 +434,7 @@ def _sets(sets: Sequence[Sequence[str]] | None, names: tuple[str, ...]) -> list[
         sizes = range(1, len(names) + 1) if len(names) <= _MOST_SETS else (1, len(names))
         return [features for size in sizes for features in combinations(names, size)]
     if unknown := sorted(set().union(*sets) - set(names)):
-        raise UsageError(f"no rank model of {unknown[0]!r}: calibrating {', '.join(names)}")
+        raise UsageError(f"no rank model of {unknown[0]!r}: use {', '.join(names)}")
     return list(dict.fromkeys(tuple(n for n in names if n in features) for features in sets))
 
 
@@ -528,8 +528,8 @@ def advice(calibration: Calibration, specs: Mapping[str, FeatureSpec]) -> list[s
         same_trainers = [model for model in learnt if model.left_out == out]
         maximum = max(model.speakers for model in same_trainers)
         lines.append(
-            f"{joined(same_trainers)}: the {len(out)} who trained a network of it have no tests. "
-            f"Its rank model is fitted to {plural(maximum, 'speaker')}."
+            f"{joined(same_trainers)}: the {len(out)} speakers who trained its network have no "
+            f"tests. Its rank model is fitted to {plural(maximum, 'speaker')}."
         )
     if silent := [model for model in learnt if model.evidence is None]:
         lines.append(

@@ -161,7 +161,7 @@ class SpeechFrames:
 
 
 class FeatureExtractor:
-    """Extractor of one set of features from recordings, which have to agree.
+    """Extractor of the same features from every recording of a corpus.
 
     Args:
         features: names, or features; None takes the defaults for audio, and whatever a frames file

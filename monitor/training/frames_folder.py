@@ -1,4 +1,4 @@
-"""Folders of frames, which can be used in place of the corpus that they are of."""
+"""Folders of frames, which can replace the corpus from which they were extracted."""
 
 from __future__ import annotations
 

@@ -260,7 +260,7 @@ def _parse_word(where: str, row: dict[str, object]) -> TimedWord:
         raise SourceError(f"{where}: begin, end and known must be seconds")
     begin, end, arrival = map(float, times)
     if not begin < end <= arrival:
-        raise SourceError(f"{where}: a word begins before it ends, and ends before it is known")
+        raise SourceError(f"{where}: a word must begin before it ends, and end before it is known")
     speaker = row.get("speaker") or ""
     if not isinstance(speaker, str):
         raise SourceError(f"{where}: speaker must be a text")

@@ -99,7 +99,7 @@ class LinePipe(Managed, Generic[Parsed]):
                 if self.malformed <= _MOST_TOLD:
                     self._report(f"{entry}; line excluded")
                 elif self.malformed == _MOST_TOLD + 1:
-                    self._report(f"{self.label}: more malformed lines are excluded")
+                    self._report(f"{self.label}: further malformed lines are excluded")
         except Empty:
             return items
 

@@ -111,7 +111,7 @@ def read_text(
     except OSError as error:
         raise SourceError(f"cannot read the {holds} of {label}: {error.strerror}") from None
     if len(data) > maximum:
-        raise SourceError(f"{label} is too large to hold {holds}: {maximum // 10**6} MB at most")
+        raise SourceError(f"{label} is too large for {holds}: use at most {maximum // 10**6} MB")
     if reason := describe_foreign(data[:HEAD_BYTES]):
         raise SourceError(f"{label} {reason}")
     encoding = next((name for mark, name in _MARKS.items() if data.startswith(mark)), "utf-8")
@@ -454,7 +454,10 @@ class Coverage:
             moved = f"it would fit equally well at {places} of other positions"
             return f"{line}, but {moved}. Does it belong to another recording?"
         if self.as_well is None:
-            return f"{line}. There are too few pauses to check that it belongs to this recording"
+            return (
+                f"{line}. It is too short, or has too few pauses, to check that it belongs to this "
+                "recording"
+            )
         return line
 
 

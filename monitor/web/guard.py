@@ -34,7 +34,7 @@ MOST_SESSIONS = 64
 
 
 class Answer(Enum):
-    """To a token that was offered."""
+    """Answer to an offered token."""
 
     RIGHT = "right"
     WRONG = "wrong"

@@ -137,7 +137,7 @@ def test_who_trained_a_network_calibrates_none_of_its_rank_models(run, people, e
     options = ["--trained", f"f0={tmp_path / 'trainers'}"]
     made = run("calibrate", people, "-o", enrolled, *options, *ONE)
     assert made.code == 0
-    told = "f0: the 2 who trained a network of it have no tests."
+    told = "f0: the 2 speakers who trained its network have no tests."
     assert told in made.err
     for each in Population.load(enrolled).rank_models:
         assert (each.speakers, each.candidates, each.left_out) == (10, 12, tuple(names[:2]))

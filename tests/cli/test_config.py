@@ -45,9 +45,12 @@ def test_options_are_those_typed_and_what_is_typed_counts_more(run, talk, popula
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[replay]\nwach = 'me'\n", "[replay] has no key wach (did you mean watch?), only alert,"),
+        (
+            "[replay]\nwach = 'me'\n",
+            "[replay] has no key wach (did you mean watch?). Its keys are alert,",
+        ),
         ("[replay]\nstop_on_alert = true\n", "no key stop_on_alert (did you mean stop-on-alert?)"),
-        ("[replay]\nqqqq = 1\n", "[replay] has no key qqqq, only alert, alert-for, all"),
+        ("[replay]\nqqqq = 1\n", "[replay] has no key qqqq. Its keys are alert, alert-for, all"),
         ("[repaly]\nwatch = 'me'\n", "'repaly' (did you mean [replay]?)"),
         ("watch = 'me'\n", "unknown command 'watch'"),
         ("replay = 3\n", "use [replay]"),
@@ -59,7 +62,7 @@ def test_options_are_those_typed_and_what_is_typed_counts_more(run, talk, popula
         ("a" + 200_000 * ".a" + " = 1", "nests"),
         ("[replay]\nstep = " + 9999 * "1", "TOML"),
         ("#" * (1 << 21), "1 MiB"),
-        ("[replay]\nstop-on-alert = [1]\n", "--stop-on-alert is true or false"),
+        ("[replay]\nstop-on-alert = [1]\n", "--stop-on-alert must be true or false"),
         (None, "No such file"),
     ],
 )

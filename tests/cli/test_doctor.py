@@ -88,6 +88,6 @@ def test_what_is_not_there_and_how_to_have_it(run, installed):
     assert training["words"].endswith(": " + install("training"))
     assert web["words"].startswith("without nosuchserver")
     assert notify["state"] == "broken"
-    assert "where >=1000 is needed" in notify["words"]
+    assert "but >=1000 is needed" in notify["words"]
     assert code == 1
     assert found["extra dev"]["state"] == "ok"

@@ -82,7 +82,7 @@ def test_among_the_shipped_readers(run, tmp_path, reference):
     assert "a.npz: no frames of phones" in without.complaint
     result = run("enrol", corpus, "--base", "reference", "--features", "f0", "-o", path)
     assert result.code == 0
-    assert f"{path} is without phones, voice" in result.err
+    assert f"{path} lacks phones, voice" in result.err
     made = Population.load(path)
     assert made.names == (*reference.names, "me", "you")
     assert made.mismatched
@@ -383,8 +383,8 @@ def test_a_further_session(run, calibrated, tmp_path):
     assert after.template_seconds[5] == before.template_seconds[5] + 15
     assert len(after.speakers[5].sources) == len(before.speakers[5].sources) + 1
     assert not after.mismatched
-    assert f"a further session of {name}" in told.err
-    assert f"{name}: 15 s of speech more, 35 s in all" in told.err
+    assert f"adds a session of {name}" in told.err
+    assert f"{name}: 15 s of speech added, 35 s in all" in told.err
     # what is there is refused, before anything is heard and without a change
     held = path.read_bytes()
     again = run("enrol", folder, "--speaker", name, "--add", "-o", path)

@@ -171,7 +171,7 @@ def test_a_new_store_that_somebody_else_has_made_stays(run, tmp_path, further, m
     meanwhile("monitor.training.enrolling.enrol", "enrol", further("ann"), "-o", path)
     result = run("enrol", further("bob"), "-o", path)
     assert result.code == 1
-    assert "has been written by another process; name another file" in result.complaint
+    assert "was written by another process meanwhile; name another file" in result.complaint
     assert Population.load(path).names == ("ann",)
 
 

@@ -152,7 +152,7 @@ def test_a_read_only_ledger_is_read_and_not_written(run, frozen, ledger, halves,
     for arguments in (["forget", ledger, "000003"], ["scrub", ledger]):
         result = frozen("ledger", *arguments)
         assert result.code == 1
-        assert "me.db: is read-only here. Copy it" in result.complaint
+        assert "me.db is read-only here. Copy it" in result.complaint
     result = frozen("replay", halves[1], "-p", population, "-w", "000003", "--ledger", ledger)
     assert (result.code, result.out) == (1, "")
     assert "me.db: cannot be opened (Read-only file system)" in result.complaint

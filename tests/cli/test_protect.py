@@ -50,7 +50,7 @@ def test_a_folder_keeps_its_names_and_lengths_and_says_what_it_is(run, voices, t
     assert "protected 3 recordings (0.0 min) with mcadams:random\n" in done.err
     made = sorted(path.relative_to(safe).as_posix() for path in safe.glob("*/*"))
     assert made == ["ann/one.wav", "ann/two.flac", "bob/three.wav"]
-    said = "was anonymised (mcadams:random): against templates of clear speech its bits are those"
+    said = "was anonymised (mcadams:random). With templates of clear speech, its bits describe"
     for name in made:
         path = safe / name
         with soundfile.SoundFile(path) as file:
@@ -324,7 +324,7 @@ def test_within_a_budget_a_replay_of_the_file_says_what_was_claimed(run, shared,
     assert found.code == 0, found.err
     assert picture.stat().st_size > 10_000
     heard = run("replay", out, "-w", reader, "--features", "phones,voice")
-    assert "note: out.wav was scrubbed (12 bits, cut): its bits are those of the" in heard.err
+    assert "note: out.wav was scrubbed (12 bits, cut). Its bits describe the" in heard.err
     peak = max(record["bits"] or 0.0 for record in heard.readings)
     assert 0 < peak <= 12
     joint = next(line for line in found.out.splitlines() if line.startswith("phones+voice"))

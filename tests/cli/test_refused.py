@@ -109,7 +109,7 @@ USAGE = {
         ("--part 3-9", "an interval needs an audio file"),
     ],
     "replay crowds.npz -p told.npz": [
-        ("--among 5", "no room for the 6 enrolled; ask for 6 or more"),
+        ("--among 5", "smaller than the 6 enrolled: use 6 or more"),
         ("--alert 'evidence_bits>3'", "needs a watched speaker: name one"),
         ("--watch s2 --alert 'among.1e5.bits>3'", "add --among 100000"),
         ("-w s1 -p plain.npz :bystanders=1%", "bystanders cannot be"),
@@ -155,7 +155,7 @@ USAGE = {
         ("people -o us.npz", "exists; use --add to add speakers or --replace to overwrite it"),
         ("talk.wav --speaker 'a\x1bb' -o new.npz", "--speaker needs a printable name"),
         ("talk.wav --speaker me --base reference --features f0,style -o new.npz",
-         "have no style, nor have the shipped readers: leave it out"),
+         "nor the shipped readers have style: leave it out"),
     ],
     "people": [
         ("us.npz --forget 00000", "no '00000' in us.npz; did you mean"),
@@ -164,7 +164,7 @@ USAGE = {
     "calibrate people": [
         ("--lengths 0.25", "positive multiple of 0.1 s"),
         ("--trained f0=letter.txt", "--trained letter.txt"),
-        ("--trained voice=names.txt", "--trained voice: calibrating f0"),
+        ("--trained voice=names.txt", "--trained voice: not calibrated here, only f0"),
         ("-o letter.txt", "letter.txt is not a population"),
         ("--lengths 1 --cohort people", "neither enrolled nor calibrated"),
         ("--lengths 1 --cohort enrolled.npz", "enrolled.npz has no cohort"),

@@ -358,7 +358,7 @@ CUT = {
         ("recording.sources.0.source", "s3://bucket/a.wav", "is a URL"),
         ("recording.sources.0.source", "gone.wav", "is missing"),
         ("recording.sources.0.source", None, "names no file"),
-        ("recording.sources.0.channels", ["x"], "not a channel number"),
+        ("recording.sources.0.channels", ["x"], "a channel is invalid"),
         ("recording.sources", [], "no source"),
         ("recording.transforms", [{"name": "Speed"}], "is transformed"),
         ("recording", None, "without its recording"),
@@ -366,8 +366,8 @@ CUT = {
         ("supervisions", [], "no supervision"),
         ("supervisions.0.speaker", 1.5, "speaker is empty, or neither text"),
         ("supervisions.0.start", "0", "start is not a number"),
-        ("duration", -1.0, "too little"),
-        ("type", "MixedCut", "which no file holds"),
+        ("duration", -1.0, "too small"),
+        ("type", "MixedCut", "which has no audio file"),
     ],
 )
 def test_cuts_that_cannot_be_used_are_named(tmp_path, path, value, words):

@@ -64,10 +64,10 @@ def test_manifest_problems_are_named_and_the_rest_goes_on(tmp_path):
         "line 3: gone.wav is missing",
         "line 4: a.wav is listed twice",
         "line 5: a.wav is listed for ann and for bob",
-        "line 6: is not a path and a speaker",
+        "line 6: must be a path and a speaker",
         "line 7: has no speaker (empty)",
         "line 8: b.wav: the speaker's name 'x\\x07y' cannot be printed",
-        "line 9: is not a path",
+        "line 9: must be a path",
     ):
         assert words in said
     assert "\x07" not in said
@@ -224,8 +224,8 @@ def test_kaldi(tmp_path, monkeypatch):
         "bob-4: is standard input",
         "ann-1 is listed twice",
         "lonely: has no speaker",
-        "line 9: is not a name",
-        "bob-9: has no line in wav.scp",
+        "line 9: must be a name",
+        "bob-9 has no line in wav.scp",
     ):
         assert words in said
     assert not (tmp_path / "owned").exists()

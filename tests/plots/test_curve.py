@@ -160,7 +160,7 @@ ENDED = [WATCHED, *(told(t, t) for t in range(1, 4))]
 ENDED += [reading(t, 1.0, features=STYLE) for t in range(4, 41)]
 WITHHELD = [{**each, "withheld": "too few people"} for each in ENDED[4:]]
 LATE = [WATCHED, reading(1.0, 2.0), reading(2.0, None, withheld="no rank model")]
-UNKNOWN = "f0 cannot tell; it takes a speaker embedding (voice)"
+UNKNOWN = "f0 cannot tell; a speaker embedding (voice) is needed"
 AGAINST = {**ALERT, "field": "evidence_bits", "threshold": 10.0}
 
 
@@ -210,7 +210,7 @@ RULE = {"rule": "bits>10", "field": "bits", "threshold": 10.0, "level": "alert",
         ([start(), reading(60.0, CEILING)],
          ["hardly doubts which of 50 people it is", "assumes that the speaker is enrolled"], []),
         ([start(), reading(60.0, 1.0, enrolled=None, enrolled_withheld=UNKNOWN)],
-         ["Is the speaker enrolled at all? Not known: it takes a speaker embedding (voice)."], []),
+         ["Is the speaker enrolled at all? Not known: a speaker embedding (voice) is needed."], []),
         ([start(), reading(9.0, 1.0, enrolled=0.97)],
          ["Is the speaker enrolled at all? 97 % likely."], []),
         ([WATCHED, reading(9.0, 1.0, declared=DECLARED)], ["Guaranteed: no attacker has more"], []),

@@ -152,7 +152,7 @@ def test_templates_that_are_none_any_more_are_refused_at_a_reading(crowd, tmp_pa
     assert len(data) == path.stat().st_size
     for second in range(2):
         monitor.push(second_of(crowd, second))
-    with pytest.raises(StoreError, match="store was changed"):
+    with pytest.raises(StoreError, match="the store changed"):
         monitor.push(second_of(crowd, 2))
 
 

@@ -246,7 +246,7 @@ def test_everything_is_on_the_screen(records, said, width, height):
 
 
 MUTE = {"f0": {**FEATURE, "rank": None, "rank_bits": None, "local_bits": None}}
-WHY = "f0 cannot tell impostors (0.52); it takes a speaker embedding (voice)"
+WHY = "f0 cannot tell impostors (0.52); a speaker embedding (voice) is needed"
 WIDE = {"people": 10**6, "bits": 8.6, "bits_low": 7.7, "bits_high": 9.9}
 BEST = [{"people": 10**6, "bits": 0.0, "favourite": ["4088", 0.0025]}]
 PROMISE = promised(0.01, 500)
@@ -264,7 +264,7 @@ RULE = {"rule": "protected.bits>3 for 5 s", "field": "protected.bits", "threshol
         ([START, reading(9.0, enrolled=0.1, top=[["me", 0.97]])],
          ["10 % likely to be one of the", "me is most similar (97 % if it is one of them)"], []),
         ([START, reading(9.0, enrolled=None, enrolled_withheld=WHY)],
-         ["enrolled at all? not known: it takes a speaker embedding (voice)"], []),
+         ["enrolled at all? not known: a speaker embedding (voice) is needed"], []),
         ([START, reading(9.0, enrolled=0.97)], ["enrolled at all? 97 % likely"], []),
         ([START, ALERT, {**ALERT, "state": "cleared"}], ["no alert"], ["ALERT"]),
         ([START, reading(9.0, features={"f0": FEATURE})], [], ["identifies its author"]),

@@ -194,7 +194,7 @@ def test_what_comes_once_is_heard_once(kind):
         source.stop()
     with source:
         assert len(list(source)) == 1
-        with pytest.raises(UsageError, match="comes once"):
+        with pytest.raises(UsageError, match="cannot be read again"):
             next(iter(source))
     with pytest.raises(UsageError, match="is closed"), source:
         pass

@@ -173,7 +173,7 @@ def test_a_wav_with_more_samples_than_its_header_counts_is_a_gap(recordings, hea
     killed = with_length(recordings["wav"].read_bytes(), 2 * RATE * 2)
     _, samples, (gap,) = hear("killed.wav", killed)
     assert (len(samples), gap.lost_seconds) == (2 * RATE, None)
-    assert "more bytes follow than its header counts" in gap.detail
+    assert "it has more bytes than its header states" in gap.detail
     end = killed.find(b"data") + 8 + 4 * RATE
     assert hear("killed.wav", killed[:end] + bytes(9000))[2] == []  # file systems fill up blocks
 

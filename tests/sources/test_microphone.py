@@ -144,7 +144,12 @@ INPUTS = [
 def test_choosing_a_device():
     wanted = {None: 3, 0: 0, "4": 4, "usb audio": 3, "alc": 0, "audio 2": 4}
     assert {name: choose(INPUTS, name).index for name in wanted} == wanted
-    for name, words in (("webcam", "no input"), ("usb", "may be 3"), ("", "no i"), ("2", "no i")):
+    for name, words in (
+        ("webcam", "no input"),
+        ("usb", "matches several devices, 3"),
+        ("", "no i"),
+        ("2", "no i"),
+    ):
         with pytest.raises(UsageError, match=words):
             choose(INPUTS, name)
     with pytest.raises(SourceError, match="plug in a microphone"):

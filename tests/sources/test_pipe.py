@@ -59,7 +59,7 @@ def test_what_follows_the_samples_is_not_heard_and_more_of_them_are_a_gap(listen
     noise = np.random.default_rng(0).integers(1000, 30_000, 3 * RATE).astype("<i2").tobytes()
     samples, (gap,) = listen(Pipe(io.BytesIO(wav(noise, length=2 * RATE))))
     assert (len(samples), gap.lost_seconds) == (RATE, None)
-    assert gap.detail == "-: more bytes follow than its header counts"
+    assert gap.detail == "-: it has more bytes than its header states"
 
 
 @pytest.mark.parametrize("length", [None, 0, 0xFFFFFFFF])

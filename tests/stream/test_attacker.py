@@ -427,8 +427,8 @@ def test_embeddings():
 @pytest.mark.parametrize(
     ("area", "says"),
     [
-        (0.53, "ROC curve 0.53, 0.8 is needed); it takes a speaker embedding (voice)"),
-        (None, "ROC curve not measured, 0.8 is needed); it takes"),
+        (0.53, "ROC curve 0.53, 0.8 is needed); a speaker embedding (voice) is needed"),
+        (None, "ROC curve not measured, 0.8 is needed); a speaker"),
         (0.95, ""),
     ],
 )

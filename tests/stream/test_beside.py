@@ -413,7 +413,7 @@ def test_each_recording_is_told_by_itself_and_one_without_words_too():
     lines = list(map(str, coverage_notices(made, ["a", "b", "c"], begun)))
     assert lines[0].startswith("a.vtt: ")
     assert lines[1:] == [
-        "b.vtt: no words came: the average and the plateau are still those of voices with words",
+        "b.vtt: no words arrived, but the average and the plateau still assume words",
         "c: its recording has no speech",
     ]
 

@@ -216,7 +216,7 @@ def test_what_does_not_go_together_is_refused(tmp_path):
         (call, monitor, {"ledger": tmp_path / "l.db"}, "a ledger needs a single voice"),
         (call, monitor, {"settings": RunSettings(protect="mcadams:0.8")}, "anonymiser needs a"),
         (call, [monitor, again], {}, "watch each person once"),
-        (one, [monitor, nobody], {}, "several are watched where"),
+        (one, [monitor, nobody], {}, "several speakers can be watched only"),
         (call, Monitor(reference(), [F0()]), {}, "built-in features"),
         (call, nobody, {"log": LogFile(log, resume=True)}, "resume=True"),
         (
@@ -289,7 +289,7 @@ def test_measure_gives_a_result_a_person(tmp_path):
     how["settings"] = MeasurementSettings(per_channel=True)
     by_channel = measure(tmp_path / "call.wav", **how)
     assert [each.label for each in by_channel.people] == ["channel 1", "channel 2"]
-    with pytest.raises(UsageError, match="by turns or by channel"):
+    with pytest.raises(UsageError, match="both separate people"):
         measure(tmp_path / "call.wav", turns=_TURNS, **how)
 
 

@@ -80,7 +80,7 @@ def test_crowds_that_make_no_sense():
     assert choose_crowds(None, 6) == (6, 1_000_000)
     assert choose_crowds(None, 2_000_000) == (2_000_000,)
     refused: list[tuple[list[float], str]] = [
-        ([20], "no room for the 50 enrolled; ask for 50 or more"),
+        ([20], "smaller than the 50 enrolled: use 50 or more"),
         ([1e4, 0], "0 is not a size of a crowd"),
         ([1e11], "1e\\+11 is not a size of a crowd"),
         ([50.5], "50.5 is not a size of a crowd"),
@@ -93,7 +93,7 @@ def test_crowds_that_make_no_sense():
     for prior in (0.0, 1.0, -1.0, float("nan")):
         with pytest.raises(UsageError, match="between 0 and 1"):
             MonitorSettings(enrolled_prior=prior)
-    with pytest.raises(UsageError, match="no room for the 6 enrolled"):
+    with pytest.raises(UsageError, match="smaller than the 6 enrolled"):
         fresh(with_evidence(), among=[5])
 
 

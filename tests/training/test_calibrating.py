@@ -245,7 +245,7 @@ def test_nor_do_they_weigh_a_prior(known, monkeypatch):
 def test_enough_must_be_left_for_the_sets_that_are_wanted(known):
     with pytest.raises(CalibrationError, match=r"only 9 of 23 speakers trained no network of"):
         small(known[:23], KNOWING, trained={"net": TRAINERS})
-    with pytest.raises(UsageError, match="no rank model of 'voice': calibrating f0, net"):
+    with pytest.raises(UsageError, match="no rank model of 'voice': use f0, net"):
         small(known, KNOWING, sets=[("voice",)])
     few = {"lengths": [1.0], "trained": {"net": TRAINERS}}
     assert small(known[:23], KNOWING, sets=[["f0"]], **few).rank_models.kinds[0][0] == ("f0",)

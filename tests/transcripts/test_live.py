@@ -56,7 +56,7 @@ def test_malformed_lines_are_named_and_left_out():
     form = '{"word": TEXT, "begin": SECONDS, "end": SECONDS}'
     assert told[0] == f"- line 2: must be {form}; line excluded"
     assert told[3].startswith("- line 5: its words have no time")
-    assert told[-1] == "-: more malformed lines are excluded"
+    assert told[-1] == "-: further malformed lines are excluded"
     assert all("\n" not in each for each in told)
 
 

@@ -373,9 +373,9 @@ def test_whether_anybody_enrolled_speaks(page, show):
             r"\(\d+ % if it is one of them\)",
             text(tab, place),
         )
-    why = "f0+phones cannot tell impostors (0.53); it takes a speaker embedding (voice)"
+    why = "f0+phones cannot tell impostors (0.53); a speaker embedding (voice) is needed"
     give(page, records.reading(10, enrolled=None, enrolled_withheld=why))
-    reads(tab, "#enrolled", "Not known: it takes a speaker embedding (voice).")
+    reads(tab, "#enrolled", "Not known: a speaker embedding (voice) is needed.")
     assert "not enrolled" not in text(tab, "#banners")
 
 

@@ -53,9 +53,9 @@ NOTES = (
     "they did not use it.",
     "Phone error: fraction of phones that our recogniser recognises differently than before, which "
     'is the program\'s cost in intelligibility. The column "6 bits after" has the speech seconds '
-    "until half of the speakers have disclosed 6 bits of voice evidence to the strongest attacker "
-    "followed. Times beyond the end of the recordings are unknown. A dash: not followed, or "
-    "calibration on few people supports less than 6 bits.",
+    "until half of the speakers have disclosed 6 bits of voice evidence. It is for the strongest "
+    "attacker followed. Times beyond the end of the recordings are unknown. A dash: not followed, "
+    "or calibration on few people supports less than 6 bits.",
     "Figures for other people, other lengths or another N are not comparable.",
 )
 

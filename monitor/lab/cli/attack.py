@@ -1,4 +1,4 @@
-"""monitor attack: test an anonymiser of voices, with attackers who know more and more of it."""
+"""monitor attack: test an anonymiser of voices with increasingly informed attackers."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ MOST_SYSTEMS = 12  # that one score file puts side by side
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """Scores of one system, to be read in their turn, and how they were chosen of their file."""
+    """Scores of one system, read on demand, and how they were chosen from their file."""
 
     name: str
     read: Callable[..., EvaluationInput]
@@ -132,7 +132,9 @@ def _list_scores(options: EvaluateOptions) -> list[System]:
     if options.data is not None and not folders:
         raise UsageError("--data needs folders of VoicePrivacy's results as SCORES")
     if folders and (options.labels or options.enrolment_labels):
-        raise UsageError("VoicePrivacy's folders have their lists (--data): leave out the labels")
+        raise UsageError(
+            "VoicePrivacy's folders have their own lists (--data): leave out the labels"
+        )
     systems: list[System] = []
     any_choice = False
     for file, name in zip(files, _distinguish(files), strict=True):
@@ -552,7 +554,8 @@ def command(options: EvaluateOptions) -> int:
     Higher SCORES must mean more alike. They are .npy (a matrix, or records of trial, speaker and
     score), .npz, CSV, TSV, or Kaldi scores with their trial list. Score and key files as in
     VoicePrivacy and ZEBRA also work, and result folders of the VoicePrivacy Challenges 2024 and
-    2026 (exp/asv_anon_X). The format is detected. .npy and lists may be as large as the disk.
+    2026 (exp/asv_anon_X). The format is detected. A .npy matrix may exceed the memory. A list may
+    not.
 
     Figures cover similarity rank disclosure, local information disclosure, ZEBRA, verification,
     linkage, ranks as anonymity, and true positives at low false positive rates. Each has a 95 %

@@ -102,7 +102,7 @@ def command(options: ExperimentOptions) -> int:
     The lengths of tests (T) and templates (D) are varied for each feature and for all together,
     within and across sessions. All cells have the same people. The folder gets SRD's Tables II and
     III, and figures 4 to 8 as SVG, PNG and CSV. index.html reports methods and findings. Each
-    answer has its interval, or "cannot be decided with so few speakers". results.json has
+    answer has its interval, or "Undecided, with too few speakers". results.json has
     everything.
 
     Finished cells are reused: a second run takes seconds, and an interrupted one continues. Frames
@@ -206,5 +206,5 @@ def _read_trainers(options: ExperimentOptions, material: Material) -> dict[str, 
     )
     if unknown := sorted(trained.keys() - set(material.systems)):
         systems = ", ".join(material.systems)
-        raise UsageError(f"--trained {unknown[0]}: this experiment is on {systems}")
+        raise UsageError(f"--trained {unknown[0]}: not in this experiment, only {systems}")
     return {name: frozenset(names) for name, names in trained.items()}

@@ -1,4 +1,4 @@
-"""monitor score: what every stretch of a corpus scores against every speaker, in one file."""
+"""monitor score: score every stretch of a corpus against every speaker, in one file."""
 
 from __future__ import annotations
 

@@ -120,8 +120,8 @@ STYLE = "paper"  # the calibration that keys do not name
 class LidCalibration:
     """Weight and bias that turn row-normalised scores into log-likelihood ratios.
 
-    Prior odds are mated over non-mated scores it was fitted on, None for balanced classes. Bounded:
-    the scores separate, and a penalty of C = 1 holds the weight.
+    Prior odds are the mated over the non-mated scores of the fit, None for balanced classes. It is
+    bounded if the scores separate, so that only a penalty of C = 1 limits the weight.
     """
 
     weight: float
@@ -175,8 +175,8 @@ AnyCalibration: TypeAlias = LidCalibration | CrossCalibration
 class RowScores:
     """Row-normalised scores of a matrix, gathered in one pass for any number of calibrations.
 
-    Up to four million scores stay in memory and calibrations are exact. More are counted into
-    131 072 bins of which each keeps its mean: the weight is then off by about 1e-7 of itself.
+    Up to four million scores stay in memory, and calibrations are exact. More are counted into
+    131 072 bins, each with its mean. The relative error of the weight is then about 1e-7.
     """
 
     def __init__(self, matrix: ScoreMatrix, folds: int = 1) -> None:

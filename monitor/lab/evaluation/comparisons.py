@@ -145,7 +145,7 @@ class ScoreMatrix(OneLine):
             array = real_numbers(getattr(self, name), f"{self.name}: {what}")
             object.__setattr__(self, name, array)
         if self.scores.ndim != 2 or self.scores.dtype.kind not in "fiu":
-            raise UsageError(f"{self.name}: scores are a matrix of numbers, trials x speakers")
+            raise UsageError(f"{self.name}: scores must be a matrix of numbers, trials x speakers")
         trials, count = self.scores.shape
         if count < 2:
             raise UsageError(

@@ -206,7 +206,7 @@ class Tempering:
 
 @dataclass(frozen=True)
 class SpeakerSums:
-    """The first K trials of every speaker who has as many: their rows, shape (S', K).
+    """Rows of the first K trials of each speaker with at least K trials, shape (S', K).
 
     `tested` is an index into `ScoreMatrix.tested`, (S',).
     """

@@ -222,9 +222,10 @@ class FittedRankModel:
 
 @dataclass(frozen=True, kw_only=True)
 class LossFit(RankFit):
-    """The model by one of the paper's losses, as in SRD's Table II; ``loss`` is what was asked for.
+    """Rank model fitted by one of the paper's losses (SRD's Table II), the requested ``loss``.
 
-    Kullback-Leibler divergence from the histogram, and ``|log2(p_1 / gamma_1)|``, in bits.
+    It has the Kullback-Leibler divergence from the histogram, and ``|log2(p_1 / gamma_1)|``, in
+    bits.
     """
 
     kl_bits: float

@@ -76,10 +76,10 @@ def _estimate(figure: Figure, speakers: int) -> Estimate | None:
 
 @dataclass(frozen=True, repr=False)
 class Row(OneLine):
-    """One figure of every system, None where a system has it not, and its differences to the first.
+    """One figure of every system, None if a system lacks it, and its differences to the first.
 
-    The most private is the index of the system nearest to no evidence; None where no floor is known
-    or several are.
+    The most private is the index of the system nearest to no evidence; None if no floor is known,
+    or if several systems are nearest.
     """
 
     key: str
@@ -277,7 +277,7 @@ _STEPS = 24
 
 @dataclass(frozen=True, repr=False)
 class Pair(OneLine):
-    """One system less the first.
+    """Difference between one system and the first.
 
     Limits hold for all pairs of a figure together in 95 % of cases (Bonferroni). So p is multiplied
     by the number of pairs; None without limits.

@@ -408,7 +408,7 @@ class VoicePrivacyResults:
             if wrong:
                 notes.append(
                     f"{vectors.label}: the vectors of {len(wrong)} of "
-                    f"{plural(len(vectors.row), 'speaker')} (first: {wrong[0]}) are not the means "
+                    f"{plural(len(vectors.row), 'speaker')} (such as {wrong[0]}) are not the means "
                     "of their utterances (the scripts of 2024 mix up speakers). They are used "
                     "unchanged. Delete spk-level to compute the means"
                 )

@@ -1,4 +1,4 @@
-"""Runs experiments on a corpus or a file of scores, and writes what they found."""
+"""Runs experiments on a corpus or a file of scores, and writes their results."""
 
 from __future__ import annotations
 

@@ -40,9 +40,9 @@ needed, are left out, or are refused."""
 
 @dataclass(frozen=True, repr=False)
 class EvaluationInput(OneLine):
-    """Finite scores, and a sentence each on what is allowed and yet can mislead.
+    """Finite scores, with one note for each allowed property that can mislead.
 
-    Warnings are what makes all figures doubtful.
+    A warning is a note that makes all figures doubtful.
     """
 
     comparisons: Comparisons
@@ -135,7 +135,7 @@ def _find_targets(
     if labels.columns is not None:
         count_labels = len(labels.columns)
     if count_labels != trials:
-        turned = f". Is {label} transposed? Its rows are trials" if count_labels == count else ""
+        turned = f". Is {label} transposed? Rows must be trials" if count_labels == count else ""
         raise UsageError(
             f"{labels.label} has {plural(count_labels, 'label')} for the {plural(trials, 'trial')} "
             f"of {label}{turned}"

@@ -183,7 +183,7 @@ CONTENT = {
     ),
     "empty labels": (NPY, "", "l is empty"),
     "few labels": (NPY, saved(np.array([0, 1])), "l has 2 labels for the 4 trials of s"),
-    "turned": (saved(SCORES.T.copy()), COLUMNS, "Is s transposed? Its rows are trials"),
+    "turned": (saved(SCORES.T.copy()), COLUMNS, "Is s transposed? Rows must be trials"),
     "label outside": (NPY, saved(np.array([0, 1, 2, 3])), "label 3 of trial 4 in l: use"),
     "label fraction": (NPY, saved(np.array([0.0, 0.5, 2, 1])), "number 2 is 0.5. Give a name or"),
     "too few names": (NPY, "ann\nann\nbob\nbob\n", "l has 2 speakers for its 3 columns"),
