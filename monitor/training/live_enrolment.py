@@ -67,7 +67,7 @@ class LiveEnrolment:
 
     def __init__(self, features: Sequence[Feature]) -> None:
         self._specs = {feature.spec.name: feature.spec for feature in features}
-        self._extractor = Extractor([*features, Landmarks()], conditions=True)
+        self._extractor = Extractor([*features, Landmarks()], conditions=True, template=np.inf)
         self._runs: list[Frames] = []
         self._recent: deque[_Stretch] = deque()
         self._recent_seconds = 0.0

@@ -64,9 +64,10 @@ class SessionFrames:
         addends_heard = self._select(start, length)
         complete = len(addends_heard)
         sums = self.spec.kind.added(addends_heard, self.spec.size)
-        if self.early is None or complete > (1 if self.span else 0):
+        remaining = count_early_units(length, complete, self.span)
+        if self.early is None or not remaining:
             return sums
-        since, remaining = start + complete * self.span, length - complete * self.span
+        since = start + complete * self.span
         next_frame = self._next_early(self.early, since % max(self.length, 1), remaining)
         addends = self.spec.kind.addends(next_frame.values)
         if complete:
@@ -133,6 +134,16 @@ class SessionFrames:
 UNITS_PER_SECOND = 10  # calibration windows begin and end on tenths of a speech second
 UNIT_TICKS = TICKS_PER_SECOND // UNITS_PER_SECOND
 _MOST_UNITS = 1e10  # thirty years: what is longer is a mistake
+
+
+def count_early_units(length: int, complete: int, span: int) -> int:
+    """Return the units, of ``length``, for an early frame beside this many whole frames.
+
+    Example:
+        >>> [count_early_units(length=45, complete=frames, span=30) for frames in (0, 1, 2)]
+        [45, 15, 0]
+    """
+    return 0 if complete > (1 if span else 0) else length - complete * span
 
 
 def units_in(session: dict[str, SessionFrames]) -> int:

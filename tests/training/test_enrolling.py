@@ -11,10 +11,12 @@ from benchmarks.simulation import SIZE, Simulation, write_corpus
 from monitor.corpus import Corpus, Recording, find
 from monitor.errors import CorpusError, UsageError
 from monitor.features.channel import CONDITION
+from monitor.features.embeddings import SpeechWindows, window_spec
 from monitor.features.extractor import Extractor
 from monitor.features.f0 import F0
 from monitor.kinds import EMBEDDING, FeatureSpec
 from monitor.population.population import Population
+from monitor.protocols import Feature
 from monitor.sources.frames import write_frames
 from monitor.sources.registry import recording_hashes
 from monitor.training.enrolling import Enrolment, enrol
@@ -22,6 +24,7 @@ from monitor.training.live_enrolment import LiveEnrolment
 from monitor.training.unlike_sessions import UNLIKE_BITS, find_outlier_sessions, unlike_additions
 from monitor.types import Block, Track
 from tests.contracts import voice as contract_voice
+from tests.features.test_embeddings import Counting
 from tests.sounds import RATE, synthetic
 
 
@@ -166,8 +169,8 @@ def test_two_features_and_embeddings(tmp_path):
 VOICE = contract_voice(8.0)
 
 
-def taken(samples: np.ndarray, cut: int = 800) -> LiveEnrolment:
-    take = LiveEnrolment([F0()])
+def taken(samples: np.ndarray, cut: int = 800, feature: Feature | None = None) -> LiveEnrolment:
+    take = LiveEnrolment([feature or F0()])
     for i in range(0, len(samples), cut):
         take.push(Block(samples[i : i + cut], RATE))
     return take
@@ -205,6 +208,14 @@ def test_the_frames_are_those_of_the_audio(cut):
     assert heard.speech.size == 800
     rows = Extractor([], conditions=True).process(Block(VOICE, RATE)).tracks[CONDITION].values
     assert np.array_equal(heard.sound, rows.sum(axis=0))  # type: ignore[arg-type]
+
+
+def test_a_take_costs_no_windows_that_templates_are_not_made_of():
+    network = Counting()
+    feature = SpeechWindows(window_spec("own", 192), network)
+    heard = taken(VOICE[: 15 * RATE // 2], feature=feature).end("take")
+    assert (heard.tracks["own"].at.tolist(), len(network.batches)) == ([300, 600], 2)
+    assert not network.early
 
 
 def test_frames_of_a_take_never_lie_on_disk(tmp_path, monkeypatch):

@@ -87,7 +87,7 @@ def choose_listed(listed: ListedTrials, corpus: Corpus) -> Readers:
         except SourceError as error:
             problems.append(str(error))
             continue
-        piece = Piece(recording.path, recording.session, recording.speaker, 0.0, end)
+        piece = Piece(recording.path, recording.session, recording.speaker, 0.0, end, whole=True)
         pieces.setdefault(recording.speaker, ([], []))[index].append(piece)
     if sum(bool(enrolment) for enrolment, _ in pieces.values()) < 2:
         raise CorpusError(f"{listed.enrolment.name} enrols fewer than two listed speakers")

@@ -23,6 +23,7 @@ import numpy as np
 from monitor.anonymisers.filters import Utterance
 from monitor.anonymisers.registry import make
 from monitor.errors import CorpusError, SourceError, UsageError
+from monitor.features.embeddings import EARLY_SECONDS, WINDOW_SECONDS
 from monitor.features.extractor import Extractor
 from monitor.features.framing import columns_of, join_runs
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
@@ -48,7 +49,14 @@ from monitor.training.feature_extraction import (
     with_transcript,
     wrap_tracks,
 )
-from monitor.training.voices import SessionFrames, session_frames, units_of
+from monitor.training.voices import (
+    UNIT_TICKS,
+    UNITS_PER_SECOND,
+    SessionFrames,
+    count_early_units,
+    session_frames,
+    units_of,
+)
 from monitor.transcripts.choice import SIDECAR, words_mark
 from monitor.types import (
     AnyArray,
@@ -67,6 +75,7 @@ from monitor.types import (
 CLEAR = "none"  # the method without protection
 _VERSION = 3  # of cached results: raise it when anonymisers, features or networks change
 _BLOCK_SECONDS = 30.0
+_SPAN = units_of(WINDOW_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +128,9 @@ def extract_protected(
             raise SourceError(f"{source.label}: {error}") from None
     protected.append(anonymiser.flush())
 
-    def extract(sounds: Sequence[FloatArray], features: Sequence[Feature]) -> Frames:
-        extractor = Extractor(features)
-        runs = [extractor.process(Block(samples, source.rate)) for samples in sounds]
-        return join_runs([*runs, extractor.flush()])
-
-    speech = extract(clear, []).speech
-    frames = align_to_clear(
-        extract(protected, [f for f in extractors if f not in word_features]), speech
-    )
+    speech = _extract(clear, source.rate, []).speech
+    audio_features = [feature for feature in extractors if feature not in word_features]
+    frames = _extract_aligned(piece, protected, source.rate, audio_features, speech)
     if word_features:  # words are on the clear clock already
         tracks = [feature.flush() for feature in word_features]
         words = join_runs([*word_frames, wrap_tracks(word_features, tracks)])
@@ -139,6 +142,33 @@ def extract_protected(
         with one_thread():
             measured = {name: get_measure(name).measure(*both, source.rate) for name in measures}
     return ExtractedPiece(frames, measured)
+
+
+def _extract(
+    sounds: Sequence[FloatArray], rate: int, features: Sequence[Feature], *, early: bool = True
+) -> Frames:
+    extractor = Extractor(features, template=None if early else np.inf)
+    runs = [extractor.process(Block(samples, rate)) for samples in sounds]
+    return join_runs([*runs, extractor.flush()])
+
+
+def _extract_aligned(
+    piece: Piece, sounds: Sequence[FloatArray], rate: int, features: Sequence[Feature],
+    clear: BoolArray,
+) -> SpeechFrames:  # fmt: skip
+    """Extract a protected piece, without early frames if it is whole and its total has none."""
+    length = int(np.count_nonzero(clear)) // UNIT_TICKS
+
+    def has_early(frames: int) -> bool:
+        units = count_early_units(length, min(frames, length // _SPAN), _SPAN)
+        return units >= EARLY_SECONDS[0] * UNITS_PER_SECOND
+
+    if piece.whole and not has_early(length):
+        aligned = align_to_clear(_extract(sounds, rate, features, early=False), clear)
+        ends = [aligned.tracks[f.spec.name].at for f in features if f.spec.kind.pointed]
+        if not any(has_early(int(np.count_nonzero(at <= length * UNIT_TICKS))) for at in ends):
+            return aligned  # otherwise the method left fewer windows of speech
+    return align_to_clear(_extract(sounds, rate, features), clear)
 
 
 def align_to_clear(frames: Frames, clear: BoolArray) -> SpeechFrames:
@@ -223,7 +253,7 @@ class ExtractionRequest:
             "method": self.method,
             "program": hash_program(self.method),
             "drawn": None if self.method == CLEAR else [piece.name, piece.speaker, self.seed],
-            "extraction": description,
+            "extraction": [*description, *(["whole"] if piece.whole else [])],
             "measures": {name: get_measure(name).version for name in self.measures},
             **{name: hash_program(name) for name in self.measures if name.startswith(PROGRAM)},
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
 
+from monitor.anonymisers.registry import ANONYMISERS
 from monitor.corpus import find
 from monitor.errors import CorpusError, SourceError
+from monitor.features.embeddings import SpeechWindows, window_spec
 from monitor.features.extractor import Extractor
 from monitor.features.framing import join_runs
 from monitor.features.registry import make
@@ -176,23 +179,66 @@ def test_draws_are_those_of_the_seed_and_the_piece(pieces):
     assert not same(first, other)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seconds", [3.0, 4.7, 7.5])
-def test_a_short_utterance_has_the_embedding_of_a_clear_evaluation(tmp_path, seconds):
+class Loudness:
+    """A network that embeds loudness, and counts the windows that are not whole."""
+
+    size = 2
+
+    def __init__(self) -> None:
+        self.parts = 0
+
+    def embed(self, windows: np.ndarray) -> np.ndarray:
+        self.parts += windows.shape[1] in (RATE, 2 * RATE)
+        return np.stack([np.abs(windows).mean(axis=1), np.ones(len(windows))], 1).astype(np.float32)
+
+
+class Cut:
+    """Leaves the first seconds."""
+
+    latency_samples = 0
+
+    def __init__(self, setting: str, rate: int) -> None:
+        self.rate, self._remaining = rate, round(float(setting) * rate)
+
+    def process(self, samples):
+        count = min(self._remaining, len(samples))
+        self._remaining -= count
+        return np.concatenate([samples[:count], np.zeros(len(samples) - count, np.float32)])
+
+    def flush(self):
+        return np.empty(0, np.float32)
+
+
+@pytest.mark.parametrize("seconds", [0.9, 2.0, 3.4, 4.4, 5.3, 6.5, 7.5, 9.0, 14.0])
+def test_an_utterance_has_the_embedding_of_a_clear_evaluation(tmp_path, seconds, monkeypatch):
     """The network's first frame is complete after 3 s of speech: shorter ones have early frames."""
+    monkeypatch.setitem(ANONYMISERS, "cut", lambda at, utterance: Cut(at, utterance.rate))
     path = tmp_path / "ann" / "a.wav"
     path.parent.mkdir()
     soundfile.write(path, synthetic(seconds, 120.0), RATE)
-    (voice,), specs, _ = collect(find(tmp_path), features=["voice"])
-    piece = Piece(path, "a", "ann", 0.0, seconds)
+    network = Loudness()
+    feature = SpeechWindows(window_spec("loudness", 2), network)
+    (voice,), specs, _ = collect(find(tmp_path), features=[feature])
+    clear = voice.sessions[0]["loudness"]
+    part = Piece(path, "a", "ann", 0.0, seconds)
     extractor = PieceExtractor(ResultCache(tmp_path / "heard"))
-    extracted = extractor.extract([piece], CLEAR, 0, ["voice"])
-    session = join_speech([piece], extracted, specs)
-    assert session is not None
-    expected, frames = voice.sessions[0]["voice"], session["voice"]
-    total = frames.total(0, frames.length)
-    assert total.any()
-    assert total == pytest.approx(expected.total(0, expected.length), abs=1e-6)
+    for method in (CLEAR, "cut:1.5", "cut:4.5", "cut:6"):
+        totals, parts = [], []
+        for piece in (part, replace(part, whole=True)):
+            network.parts = 0
+            extracted = extractor.extract([piece], method, 0, [feature])
+            parts.append(network.parts)
+            session = join_speech([piece], extracted, specs)
+            assert session is not None
+            totals.append(session["loudness"].total(0, clear.length))
+        assert np.array_equal(totals[0], totals[1])
+        if method == CLEAR:
+            assert totals[0].any() == (clear.length >= 10)
+            assert totals[0] == pytest.approx(clear.total(0, clear.length), abs=1e-6)
+            # three and some seconds are one window, and twice as many are two
+            assert (parts[1] == 0) == (clear.length < 10 or 30 <= clear.length < 40
+                                       or clear.length >= 60)  # fmt: skip
+    assert len(list((tmp_path / "heard").iterdir())) == 8
 
 
 def said(path: Path, word: str) -> None:
