@@ -18,9 +18,9 @@ from monitor.virtual_files import Readable
 _SAMPLE_SECONDS = 10.0
 
 
-def measure_seconds(work: Callable[[], object]) -> float:
-    """Return the wall seconds of the second of two calls, because the first one loads networks."""
-    work()
+def measure_seconds(work: Callable[[], object], load: Callable[[], object] | None = None) -> float:
+    """Return the wall seconds of work after ``load``, or the same work, has loaded networks."""
+    (load or work)()
     began = time.monotonic()
     work()
     return time.monotonic() - began

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+
 from monitor.errors import SourceError
 from monitor.jobs import threads_here
 from monitor.lab.attacks.attacking import Preparation, list_enrolments
-from monitor.lab.attacks.readers import PARTS
+from monitor.lab.attacks.readers import PARTS, Piece
 from monitor.lab.attacks.speech import extract_protected
 from monitor.lab.durations import measure_evaluation, measure_seconds
 from monitor.lab.evaluation.family import EvaluationSettings
+
+_LOADING_SECONDS = 1.0  # enough to load networks and programs
 
 
 def predict_seconds(prepared: Preparation) -> float:
@@ -49,15 +55,21 @@ def _predict_extraction(prepared: Preparation) -> float:
     """Return the seconds of one core."""
     config, context = prepared.config, prepared.context
     sample = context.judged.pieces("trials")[0]
+    end_seconds = min(sample.start_seconds + _LOADING_SECONDS, sample.end_seconds)
     rates: dict[tuple[str, tuple[str, ...]], float] = {}
+
+    def extract(piece: Piece, method: str, measures: tuple[str, ...]) -> None:
+        extract_protected(piece, method, config.seed, context.features, measures, config.setup)
+
+    def load(method: str, measures: tuple[str, ...]) -> None:
+        with suppress(SourceError):
+            extract(replace(sample, end_seconds=end_seconds), method, measures)
 
     def rate(method: str, measures: tuple[str, ...] = ()) -> float:
         if (method, measures) not in rates:
             try:
                 wall = measure_seconds(
-                    lambda: extract_protected(
-                        sample, method, config.seed, context.features, measures, config.setup
-                    )
+                    partial(extract, sample, method, measures), partial(load, method, measures)
                 )
             except SourceError:  # reported with the reason by the test itself
                 wall = 0.0
