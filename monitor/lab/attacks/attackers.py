@@ -316,11 +316,13 @@ def _choose_network(context: AttackContext, background: Background, method: str)
     for problem in problems:
         context.notes.append(f"{method}: excluded from training ({problem})")
     if choice != "shipped":
-        trained, ours = (  # separately: the shipped network's bits are the same for every method
-            _measure_candidates(context, CLEAR, readers, {name: candidates[name]})[0][name]
-            for name in (choice, "shipped")
-        )
-        context.clear_bits[method] = trained, ours
+        # the shipped network's speech is the same for every method, unless it is in both
+        parts = [("shipped", choice)] if choice == _BOTH else [("shipped",), (choice,)]
+        bits = {}
+        for part in parts:
+            compared = {name: candidates[name] for name in part}
+            bits |= _measure_candidates(context, CLEAR, readers, compared)[0]
+        context.clear_bits[method] = bits[choice], bits["shipped"]
     return candidates[choice]
 
 

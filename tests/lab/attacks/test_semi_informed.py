@@ -34,7 +34,7 @@ from monitor.networks.layers import RATE
 from monitor.networks.voice import VoiceNetwork, shipped
 from tests.lab.adapting.conftest import played, voice
 
-AMOUNTS = Amounts(seconds=4.0, trials=2, least_segments=1, most_segments=1)
+AMOUNTS = Amounts(seconds=3.0, trials=1, least_segments=1, most_segments=1)
 ATTACKER = ATTACKERS["semi-informed"]
 LONG, SHORT, JUDGED = 10, 10, 4
 
@@ -82,7 +82,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     for number in range(JUDGED + LONG + SHORT):
         folder = (judged if number < JUDGED else others) / f"r{number:02}"
         folder.mkdir()
-        seconds = 17.0 if number < JUDGED + LONG else 5.0
+        seconds = 16.0 if number < JUDGED + LONG else 5.0
         soundfile.write(folder / "a.wav", voice(number, seconds), RATE)
     return judged, others
 
