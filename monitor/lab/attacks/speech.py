@@ -94,13 +94,13 @@ class ExtractedPiece:
 def extract_protected(
     piece: Piece, method: str, seed: int,
     features: Sequence[str | Feature], measures: Sequence[str] = (),
-    setup: FeatureSetup = AS_ENVIRONMENT,
+    setup: FeatureSetup = AS_ENVIRONMENT, speech: BoolArray | None = None,
 ) -> ExtractedPiece:  # fmt: skip
     """Protect one piece and extract its features, in memory.
 
-    Channels are averaged first, so the anonymiser gets the same channel as the attacker. Raises
-    SourceError if it cannot be read or protected, and UsageError if the method or a feature is
-    invalid.
+    Channels are averaged first, so the anonymiser gets the same channel as the attacker. ``speech``
+    is the clear piece's, if it is known from another method. Raises SourceError if it cannot be
+    read or protected, and UsageError if the method or a feature is invalid.
     """
     source = File(
         piece.path,
@@ -128,7 +128,8 @@ def extract_protected(
             raise SourceError(f"{source.label}: {error}") from None
     protected.append(anonymiser.flush())
 
-    speech = _extract(clear, source.rate, []).speech
+    if speech is None:
+        speech = _extract(clear, source.rate, []).speech
     audio_features = [feature for feature in extractors if feature not in word_features]
     frames = _extract_aligned(piece, protected, source.rate, audio_features, speech)
     if word_features:  # words are on the clear clock already
@@ -369,9 +370,13 @@ def _extract_task(
 ) -> list[_Extracted]:
     """Return key, request, content or failure reason, and success of measures, by result."""
     outcomes: list[_Extracted] = []
+    speech: BoolArray | None = None
     for key, r in task:
         try:
-            piece = extract_protected(r.piece, r.method, r.seed, features, r.measures, setup)
+            piece = extract_protected(
+                r.piece, r.method, r.seed, features, r.measures, setup, speech
+            )
+            speech = piece.frames.speech
             outcomes.append((key, r, pack(piece), piece.is_measured))
         except SourceError as error:
             outcomes.append((key, r, str(error), False))

@@ -155,7 +155,7 @@ WISHES = AttackConfig(
 def test_each_method_is_tried_once_and_rank_models_are_learnt_as_the_attacker_hears(
     corpora, tmp_path
 ):
-    apart = corpora(readers=10, first=20)
+    apart = corpora(readers=10, sessions=1, first=20)
     learnt: Any = attack(
         corpora(), WISHES.methods, folder=tmp_path, background=[apart], config=WISHES
     )

@@ -32,6 +32,7 @@ from monitor.lab.attacks.readers import (
 from monitor.lab.attacks.speech import (
     CLEAR,
     ExtractedPiece,
+    ExtractionRequest,
     PieceExtractor,
     align_to_clear,
     extract_protected,
@@ -177,6 +178,17 @@ def test_draws_are_those_of_the_seed_and_the_piece(pieces):
     )
     assert same(first, again)
     assert not same(first, other)
+
+
+def test_methods_that_share_the_clear_speech_of_a_piece_change_nothing(pieces, tmp_path):
+    extractor, methods = PieceExtractor(ResultCache(tmp_path / "heard")), ("noise:0", CLEAR)
+    requests = [ExtractionRequest(pieces[0], method, 1) for method in methods]
+    extractor.prefetch(requests, ["f0"])
+    for method in methods:
+        (found,) = extractor.extract(pieces[:1], method, 1, ["f0"]).values()
+        alone = extract_protected(pieces[0], method, 1, ["f0"])
+        assert same(found, alone)
+        assert np.array_equal(found.frames.speech, alone.frames.speech)
 
 
 class Loudness:
