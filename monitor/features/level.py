@@ -105,13 +105,10 @@ class Syllables:
     """Finder of syllables by the rise and fall of the level, which noise lacks.
 
     The recording is silent before its first tick.
-
-    Attributes:
-        loudest_db: peak level of the current syllable, or of the last one.
     """
 
     def __init__(self) -> None:
-        self.loudest_db = -np.inf
+        self.loudest_db = -np.inf  # peak level of the current syllable, or of the last one
         self._levels: deque[float] = deque(maxlen=HELD_TICKS)
         self._tick = self._risen = self._peak = 0
         self._rises = True  # whether one is in progress

@@ -24,12 +24,6 @@ class Codebooks:
     Args:
         weights: for each book i, ``book.i.in``, shape (d, channels), and its bias, ``book.i.codes``
             (size, d), ``book.i.out`` (channels, d) and its bias. Also ``clip``.
-
-    Attributes:
-        size: number of codes in a book.
-        dimensions: d, the dimensions of a projection.
-        channels: channels of a latent.
-        clip: C, the maximum L1 norm of projections of length 1 when noise is added.
     """
 
     def __init__(self, weights: Mapping[str, AnyArray]) -> None:
@@ -41,8 +35,10 @@ class Codebooks:
             self._into.append(nn.dense(weights, f"book.{i}.in"))
             self._directions.append(np.ascontiguousarray(_unit(codes).T))
             self._tables.append(np.asarray(codes @ matrix + bias, np.float32))
+        # channels of a latent, and dimensions d of a projection
         self.channels, self.dimensions = self._into[0][0].shape
-        self.size = len(self._tables[0])
+        self.size = len(self._tables[0])  # number of codes in a book
+        # C, the maximum L1 norm of projections of length 1 when noise is added
         self.clip = float(weights["clip"])
         shapes = {table.shape for table in self._tables}
         if shapes != {(self.size, self.channels)} or not self.clip > 0:

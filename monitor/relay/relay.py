@@ -86,17 +86,14 @@ class Relay(BaseRule):
     Args:
         outlet: the opened output, which the relay closes.
         settings: budget, delay and anonymiser.
-
-    Attributes:
-        gate: the gate; None before `begin`, and without a budget.
-        muted: whether the relay is muted for now, by a person or because the input was moved.
-        report: called at once with a line of text when the input is moved, in another thread.
     """
 
     def __init__(self, outlet: OutputDevice, settings: RelaySettings) -> None:
         self.outlet, self.settings = outlet, settings
-        self.gate: Gate | None = None
+        self.gate: Gate | None = None  # the gate; None before `begin`, and without a budget
+        # whether the relay is muted for now, by a person or because the input was moved
         self.muted = False
+        # called at once with a line of text when the input is moved, in another thread
         self.report: Callable[[str], object] = lambda _line: None
         self._closed = False
         self._told = 0

@@ -30,9 +30,6 @@ class AskedRules:
         rules: the rules in their initial state.
         split: the people's monitors; None for one stream.
         labels: labels of the people to whom the rules apply; empty for all.
-
-    Attributes:
-        raised: seconds of alerts by label, if the source is split.
     """
 
     def __init__(
@@ -43,6 +40,7 @@ class AskedRules:
     ) -> None:
         self._rules, self._split, self._labels = rules, split, labels
         self._rules_of: dict[tuple[str, str | None], list[ExplainedRule]] = {}
+        # seconds of alerts by label, if the source is split
         self.raised: dict[str, list[float]] = {}
 
     def begin(self, standing: Reading) -> Iterator[Alert]:

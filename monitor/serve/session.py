@@ -142,11 +142,6 @@ class Session:
         settings: settings shared by all sessions.
         tell: called with every message to the browser, from any thread; must not wait.
         send: called with protected audio, likewise.
-
-    Attributes:
-        id: a secret with which the browser reconnects.
-        hub: hub of the newest run; None before the first.
-        kept: records of that run, for downloads.
     """
 
     def __init__(
@@ -155,9 +150,9 @@ class Session:
         tell: Callable[[Message], None],
         send: Callable[[bytes], object] | None = None,
     ) -> None:
-        self.id = secrets.token_urlsafe(16)
-        self.hub: Hub | None = None
-        self.kept: KeptRun | None = None
+        self.id = secrets.token_urlsafe(16)  # a secret with which the browser reconnects
+        self.hub: Hub | None = None  # hub of the newest run; None before the first
+        self.kept: KeptRun | None = None  # records of that run, for downloads
         self._settings = settings
         self._tell, self._send = tell, send or (lambda _: None)
         self._source: BrowserMicrophone | None = None

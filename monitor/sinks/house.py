@@ -249,15 +249,11 @@ class PageDevice(HouseDevice):
 
 
 class PageVisitor:
-    """An action of a visitor's run, which is shown in the house while they agree.
-
-    Attributes:
-        raised: whether their alert is.
-    """
+    """An action of a visitor's run, which is shown in the house while they agree."""
 
     def __init__(self, device: PageDevice) -> None:
         self._device = device
-        self._agrees = self._over = self.raised = False
+        self._agrees = self._over = self.raised = False  # raised: whether their alert is
 
     def agree(self, agrees: bool) -> None:
         """Note whether they agree, from any thread."""

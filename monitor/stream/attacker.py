@@ -86,9 +86,6 @@ class Attacker(AttackerModel):
     Raises:
         UsageError: an unknown feature or speaker, or an invalid crowd.
         StoreError: there is no rank model for these features.
-
-    Attributes:
-        sharing_key: equal for attackers that differ only in the watched speaker.
     """
 
     def __init__(
@@ -111,6 +108,7 @@ class Attacker(AttackerModel):
         models = id(rank_models), self.features, self.session
         figures = self.watched, self.among, self.enrolled_prior, self.top
         self._made_of = population, rank_models  # kept: no other ones may get their identity
+        # equal for attackers that differ only in the watched speaker
         self.sharing_key: Hashable = (templates, models, figures)
         self._weigher, self._assessor = Weigher(self, self.scorer), Assessor(self)
 

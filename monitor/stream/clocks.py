@@ -24,9 +24,6 @@ class BlocksToTicks:
         skip: frames complete by this tick need not be computed.
         levels, conditions: whether to compute sound levels, and sound conditions.
         landmarks: whether to compute landmarks and waveform, by which audio is recognised again.
-
-    Attributes:
-        key: current recording and sample rate; None between recordings.
     """
 
     def __init__(
@@ -51,7 +48,8 @@ class BlocksToTicks:
         self._extractor = Extractor(extracted, index, conditions=conditions, windows=True)
         self._extractor.skip_to(skip)
         self._ticks = 0  # that came out
-        self.key: tuple[int, int] | None = None  # the recording and its rate
+        # current recording and sample rate; None between recordings
+        self.key: tuple[int, int] | None = None
         self._began, self._samples = 0, 0  # ticks before it, samples of it
 
     @property

@@ -53,20 +53,13 @@ class FrameChange:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """Change of weights, applied after a tick.
+    """Change of weights, applied after a tick."""
 
-    Attributes:
-        tick: tick after which it applies.
-        speech: shape (k,), ticks of speech that count from now on, or no longer count.
-        counts: shape (k,), whether each of them counts.
-        frames: changed frames by feature.
-        early: early frame that counts from now on by feature, or None.
-    """
-
-    tick: int
-    speech: IntArray
-    counts: BoolArray
-    frames: Mapping[str, FrameChange]
+    tick: int  # tick after which it applies
+    speech: IntArray  # shape (k,), ticks of speech that count from now on, or no longer count
+    counts: BoolArray  # shape (k,), whether each of them counts
+    frames: Mapping[str, FrameChange]  # changed frames by feature
+    # early frame that counts from now on by feature, or None
     early: Mapping[str, EarlyFrames | None]
 
     @property

@@ -50,18 +50,12 @@ speech in a row, since background talk lowers the figure of the whole only for a
 
 
 class Turns(NamedTuple):
-    """Most probable turns of two voices that end with one of them.
+    """Most probable turns of two voices that end with one of them."""
 
-    Attributes:
-        bits: log2 of their probability, relative to turns without the watched voice.
-        watched, other: totals of each voice's stretches.
-        others: number of turns of the other voice.
-    """
-
-    bits: float
-    watched: FeatureTotals
+    bits: float  # log2 of their probability, relative to turns without the watched voice
+    watched: FeatureTotals  # watched, other: totals of each voice's stretches
     other: FeatureTotals
-    others: int
+    others: int  # number of turns of the other voice
 
 
 class Mixture(NamedTuple):

@@ -147,17 +147,13 @@ class Recordings:
     Args:
         is_mismatch: function that decides whether two voices sound like two people; None for no
             check.
-
-    Attributes:
-        number: index of the current recording.
-        silent: earlier recordings without speech.
-        mismatches: earlier recordings that sound like another person than all before them.
     """
 
     def __init__(self, is_mismatch: Callable[[FeatureTotals, FeatureTotals], bool] | None) -> None:
         self._is_mismatch = is_mismatch
-        self.number = 0
-        self.silent: list[int] = []
+        self.number = 0  # index of the current recording
+        self.silent: list[int] = []  # earlier recordings without speech
+        # earlier recordings that sound like another person than all before them
         self.mismatches: list[int] = []
         self._speech = 0  # ticks of this one
         self._begun = self._judged = 0

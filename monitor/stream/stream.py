@@ -92,11 +92,6 @@ class Stream:
         builder: of its readings.
         observers: what looks at it besides.
         step_ticks: from one reading to the next.
-
-    Attributes:
-        info: contents of its source (`expect`).
-        noticed: notices so far, in order.
-        is_over: whether it has ended.
     """
 
     def __init__(
@@ -112,8 +107,8 @@ class Stream:
         self._pitch = find_pitch(evidence.sketches)
         self._read = 0  # tick of the last reading
         self._order = EventOrder()
-        self.info = StreamInfo()
-        self.noticed: list[Notice] = []
+        self.info = StreamInfo()  # contents of its source (`expect`)
+        self.noticed: list[Notice] = []  # notices so far, in order
         self.is_over = self._of_source = False
         self._in_use = Lock()
 

@@ -228,19 +228,12 @@ class Hub:
         thresholds: fields and bits for which to forecast the time left. Alerts on `SHOWN` fields
             add theirs.
         recorded: whether the run is over and was read from a file.
-
-    Attributes:
-        run: a name for this run; ids are valid only within it.
-        recorded: as given.
-        heard: arrival of the newest reading on the monotonic clock; None before the first.
-        closed: whether the run has ended.
-        relayed: whether audio is sent through a relay (`monitor.web.relay`).
     """
 
     def __init__(
         self, thresholds: Sequence[tuple[str, float]] = (), *, recorded: bool = False
     ) -> None:
-        self.run = secrets.token_hex(4)
+        self.run = secrets.token_hex(4)  # a name for this run; ids are valid only within it
         self.recorded = recorded
         self._lock = threading.Lock()
         self._entries: list[NumberedRecord] = []
@@ -249,8 +242,10 @@ class Hub:
         self._forecasts = _forecasts(thresholds)
         self._now = HubState()
         self._state: HubState | None = None  # a copy of it for readers, with the time left
+        # arrival of the newest reading on the monotonic clock; None before the first
         self.heard: float | None = None
-        self.closed = self.relayed = False
+        # relayed: whether audio is sent through a relay (`monitor.web.relay`)
+        self.closed = self.relayed = False  # closed: whether the run has ended
 
     def write(self, event: Event) -> None:
         """Store one event and notify the readers."""
