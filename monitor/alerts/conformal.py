@@ -70,9 +70,6 @@ class Conformal(Threshold):
             text: ``FIELD``, optionally with ``for SECONDS s`` and ``after SECONDS s``, as in
                 `Threshold.parse`.
 
-        Returns:
-            None if the text has another form.
-
         Raises:
             UsageError: an unknown field.
         """

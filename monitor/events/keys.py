@@ -69,13 +69,7 @@ def list_of(items: Schema) -> Schema:
 def misfit(value: Any, schema: Schema, name: str = "") -> str | None:
     """Return the first key that does not fit its schema, or None; missing keys do not matter.
 
-    Args:
-        value: as JSON gives it.
-        schema: of types, ranges, lists and objects.
-        name: of the value itself.
-
-    Returns:
-        the name of the first key that does not fit.
+    ``value`` is as JSON gives it, and ``name`` is its own name.
 
     Examples:
         >>> schema = {"properties": {"bits": {"type": ["number", "null"], "maximum": 64}}}

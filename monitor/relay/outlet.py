@@ -47,9 +47,6 @@ class SoundQueue:
     sound, and changes its speed until this is `LEAST_SECONDS`. After an underrun, it returns
     silence until more sound is buffered, and later sound is played completely. After a stall, sound
     that is too old is dropped.
-
-    Args:
-        rate: output samples per second.
     """
 
     def __init__(self, rate: int) -> None:
@@ -170,8 +167,7 @@ _SINK = Lock()
 def open_output(wanted: str) -> OpenedOutput:
     """Open an output by number, name or part of it; or a sink of PulseAudio or PipeWire by name.
 
-    Raises:
-        UsageError, SourceError: it is missing or cannot be opened.
+    UsageError or SourceError if it is missing or cannot be opened.
     """
     outputs = devices("output")
     if wanted in list_sinks():

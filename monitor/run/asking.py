@@ -26,10 +26,7 @@ RunEvent: TypeAlias = "RunStart | Event | Alert | LevelReached | RunEnd"
 class AskedRules:
     """Rules of a run. If its source is split by person, each person has a copy of each rule.
 
-    Args:
-        rules: the rules in their initial state.
-        split: the people's monitors; None for one stream.
-        labels: labels of the people to whom the rules apply; empty for all.
+    The rules apply to the people with these ``labels``; empty for all.
     """
 
     def __init__(
@@ -88,13 +85,7 @@ class AskedRules:
 class EventOutput:
     """Writes events, and the alerts and crossings that they trigger, to all receivers of a run.
 
-    Args:
-        rules: alert rules of the run.
-        crossings: finder of reached levels; None without an anonymiser.
-        labels: names of the recordings.
-        totals: counts of the run.
-        log: JSON lines; None without a log.
-        sinks, actions: further receivers; both lists may grow.
+    The lists of sinks and actions may grow.
     """
 
     def __init__(

@@ -138,10 +138,8 @@ class ServeSettings:
 class Session:
     """Session of one browser, with at most one microphone or recording at a time.
 
-    Args:
-        settings: settings shared by all sessions.
-        tell: called with every message to the browser, from any thread; must not wait.
-        send: called with protected audio, likewise.
+    ``tell`` gets every message to the browser, and ``send`` the protected audio. Both are called
+    from any thread, and must not wait.
     """
 
     def __init__(

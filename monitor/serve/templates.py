@@ -170,18 +170,10 @@ class TemplateFolder:
         )
 
     def save(self, name: str, enrolment: Population, *, replace: bool = False) -> Population:
-        """Keep a new template (0600), beside the base.
+        """Keep a new template (0600), beside the base; return the population that was written.
 
-        Args:
-            name: of the person, in one of its spellings.
-            enrolment: the person alone.
-            replace: overwrite the bytes of an older template of that name.
-
-        Returns:
-            the population that was written.
-
-        Raises:
-            UsageError: without ``replace``, if the name has been enrolled meanwhile.
+        UsageError if the name has been enrolled meanwhile, unless ``replace`` overwrites that
+        template.
         """
         population = self.base.only(enrolment.features).joined(enrolment)
         make_folder(self.folder)

@@ -32,13 +32,8 @@ class Intake:
     """Converter of items to frames. Either audio or ready-made frames determine the time.
 
     Words and other frames are placed on this clock. Short blocks are collected, up to 1.2 s, until
-    the next reading is due.
-
-    Args:
-        front_end: the features.
-        specs: specs of the features' frames, by name.
-        channel: as in `BlocksToTicks`.
-        levels: whether to compute sound levels, by which changes of channel are detected.
+    the next reading is due. ``levels`` asks for sound levels, by which changes of channel are
+    detected.
     """
 
     def __init__(

@@ -98,18 +98,9 @@ class SecondVoiceState(TypedDict):
 class SecondVoice:
     """Finder of another voice that takes turns with the watched one.
 
-    Each slot of speech belongs to one of two voices. Its evidence comes from the looks that
-    contain it. Viterbi's search over two states finds the likeliest turns and keeps their totals.
-
-    Args:
-        attacker: attacker with a watched speaker and evidence.
-        specs: specs of its features.
-        embedded: name of the embedding feature.
-        embed: function that embeds part of a window of speech, shape (n, s), to (1, d).
-
-    Attributes:
-        now: both voices up to the last reading.
-        is_chosen: whether the last reading uses only the watched voice's stretches.
+    Each slot of speech belongs to one of two voices. Its evidence comes from the looks that contain
+    it. Viterbi's search over two states finds the likeliest turns and keeps their totals. ``embed``
+    embeds part of a window of speech, shape (n, s), to (1, d).
     """
 
     def __init__(

@@ -87,10 +87,7 @@ def compare_people(
 ) -> list[Separability]:
     """Compare all enrolled people with each other; with a name, that person with the others.
 
-    Args:
-        population: two people or more.
-        name: one person, of any number.
-        progress: called with a label and the fraction of the work done since the last call.
+    ``progress`` is called with a label and the fraction of the work done since the last call.
 
     Raises:
         UsageError: the name is unknown; or there are more sessions than `MOST_COMPARED` and no

@@ -144,9 +144,7 @@ class RecordingsState(TypedDict):
 class Recordings:
     """Recordings of a stream, with checks for missing speech and for another person.
 
-    Args:
-        is_mismatch: function that decides whether two voices sound like two people; None for no
-            check.
+    ``is_mismatch`` decides whether two voices sound like two people; None for no check.
     """
 
     def __init__(self, is_mismatch: Callable[[FeatureTotals, FeatureTotals], bool] | None) -> None:
@@ -348,9 +346,6 @@ class ChangeDetector:
     the previous voice is remembered, and reported when it is ``back``. An embedding decides this;
     without one, all features that had noticed must agree. If those were levels alone, any other
     feature may report that the voice has stayed the same.
-
-    Args:
-        followed: by name; others are not followed.
 
     Example:
         >>> low, high = np.array([9, 1, 0]), np.array([0, 1, 9])

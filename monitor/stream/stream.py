@@ -84,15 +84,7 @@ class StreamState(AccumulatorState):
 
 
 class Stream:
-    """A stream that is measured: items in, events out, each in its time.
-
-    Args:
-        intake: its way in.
-        evidence: its sums.
-        builder: of its readings.
-        observers: what looks at it besides.
-        step_ticks: from one reading to the next.
-    """
+    """A stream that is measured: items in, events out, each in its time."""
 
     def __init__(
         self,

@@ -220,8 +220,7 @@ class _Sound:
 class WindowEvidence:
     """Evidence of every part of a recording that ends now, foreseen to its end.
 
-    Args:
-        monitor: of the same voice, fed with the same audio; its headline is computed.
+    The ``monitor``, fed with the same audio, is of the same voice. Its headline is computed.
     """
 
     def __init__(self, monitor: Monitor) -> None:
