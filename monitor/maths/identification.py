@@ -176,7 +176,7 @@ def fit_rates(form: Form, sizes: ArrayLike, rates: ArrayLike, near: ArrayLike = 
     point = np.tile(starts, (len(flat), 1))
     targets = np.repeat(flat, len(starts), axis=0)
     parameters, loss = descend(
-        lambda x: _misfit(form, x, crowd_sizes, targets), point, low, high, _STEPS
+        lambda x, rows: _misfit(form, x, crowd_sizes, targets[rows]), point, low, high, _STEPS
     )
     best = loss.reshape(-1, len(starts)).argmin(axis=1) + len(starts) * np.arange(len(flat))
     return np.asarray(parameters[best].reshape(*measured.shape[:-1], 2))
