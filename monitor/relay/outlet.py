@@ -211,13 +211,7 @@ _SOON = ProcessSetting(_switch_soon)
 
 
 class OutputDevice:
-    """Opened output, at the rate of its device; silent before and after.
-
-    Args:
-        device: number or name, as in `open_output`.
-        opens: function that opens a device, by default with PortAudio.
-        clock: function that returns wall-clock seconds.
-    """
+    """Opened output, at the rate of its device; silent before and after."""
 
     def __init__(
         self,

@@ -82,10 +82,6 @@ class Relay(BaseRule):
 
     It is a rule of a run, which raises an alert when a way is closed. It is also an action, which
     closes a way if another rule raises an alert.
-
-    Args:
-        outlet: the opened output, which the relay closes.
-        settings: budget, delay and anonymiser.
     """
 
     def __init__(self, outlet: OutputDevice, settings: RelaySettings) -> None:
@@ -180,7 +176,8 @@ class Relay(BaseRule):
         """
         settings = self.settings
         if settings.budget_bits is not None:
-            check_reach(settings.budget_bits, monitor.headline, monitor.attacker)
+            attacker, bits = monitor.attacker, settings.budget_bits
+            check_reach(bits, monitor.headline, attacker.support_bits, attacker.ceiling)
             fresh = partial(monitor.fresh, step_seconds=settings.step_seconds)
             ways = [RelayPath(CLEAR, [fresh()])]
             if attackers is not None:

@@ -71,9 +71,7 @@ class EnrolledPerson:
 class TemplateFolder:
     """Templates of people, each beside those of a base population, in a folder of one user.
 
-    Args:
-        folder: made (0700) with the first template.
-        base: a population file; None for the shipped readers.
+    It is made (0700) with the first template. Without ``base``, the base are the shipped readers.
     """
 
     def __init__(self, folder: Path, base: str | None = None) -> None:

@@ -300,7 +300,6 @@ class _PosteriorModels:
     length: CommonLength
 
     def create(self, rank_model: RankModel) -> PosteriorModel:
-        """Create the posterior model of a rank model, with likelihood ratios if it has any."""
         ratios, population, scoring = None, self.population, self.length.scoring
         evidence_model = choose_evidence_model(population, self.rank_models, rank_model)
         if evidence_model is not None and not self.length.withheld:

@@ -52,9 +52,6 @@ class StreamConditions:
         matching: mean bits if templates sounded so, as far as known.
         voiced: share of the templates' speech with pitch, or of several sessions'; empty where
             pitch is not looked for.
-
-    Attributes:
-        now: of all seconds so far; None until one was described.
     """
 
     def __init__(
@@ -77,7 +74,7 @@ class StreamConditions:
         self._seconds = self._due = 0
         self._times: dict[str, int] = {}
         self._estimates: dict[int, Condition] = {}
-        self.now: Condition | None = None
+        self.now: Condition | None = None  # of all seconds so far, once one was described
         self._is_voiced_otherwise = False
 
     @property

@@ -199,7 +199,6 @@ class MultiSpeakerMonitor:
         return people
 
     def _match_voices(self, indices: Sequence[int]) -> list[tuple[str | None, float]]:
-        """Match these voices to people, one to one."""
         readings = [self._voices[index].last[0] for index in indices]
         lasts = [reading for reading in readings if reading is not None]
         if not lasts:
@@ -296,7 +295,6 @@ class _Voice:
         self.changes = 0
 
     def take(self, stretches: Sequence[Stretch]) -> list[Event]:
-        """Process further stretches of it, of one block."""
         for stretch in stretches:
             begin = self._samples / stretch.block.rate
             if not self._pieces or abs(self._clock(begin) - stretch.seconds) > 1e-3:
@@ -314,7 +312,6 @@ class _Voice:
         return events
 
     def end(self) -> list[Event]:
-        """End the voice."""
         if not self._hearing.ticks:
             return []
         last = self._hearing.flush()
@@ -338,12 +335,10 @@ class _Voice:
 
     @property
     def speech(self) -> float:
-        """Seconds of speech."""
         return self.stretches.latest.speech_seconds if self.last[0] is None else self.last[0].speech
 
     @property
     def two_voices(self) -> bool:
-        """True if its first half and its second sound like two people."""
         halves = self.stretches.halves()
         if min(half.speech_seconds for half in halves) < _HALF_SECONDS:
             return False
@@ -413,7 +408,6 @@ class _Stretches:
         return len(self._stretches)
 
     def limit(self, maximum: int) -> None:
-        """Keep fewer than this many."""
         self._maximum = maximum
         self._thin()
 
@@ -440,7 +434,6 @@ class _Stretches:
         )
 
     def halves(self) -> tuple[FeatureTotals, FeatureTotals]:
-        """Return the totals in two halves."""
         half = len(self._stretches) // 2
         nothing = self.latest - self.latest
         first = sum(self._stretches[:half], start=nothing)

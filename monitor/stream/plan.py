@@ -306,7 +306,6 @@ class Plan:
         return SecondVoice(self.attacker, specs, embedded[0], embed)
 
     def _create_changes(self, front_end: FrontEnd) -> SpeakerChanges:
-        """Create what looks for changes of speaker."""
         if self.copied_changes is not None:
             return self.copied_changes
         detector = None
@@ -337,7 +336,6 @@ def _create_attacker(
 
 
 def _hash_models(rank_model: RankModel, evidence_model: RankModel | None) -> str:
-    """Hash everything that a reading depends on."""
     digest = hashlib.sha256(
         repr((rank_model.features, rank_model.session, rank_model.similarities)).encode()
     )

@@ -329,7 +329,6 @@ class LikelihoodRatioScorer:
         return _Effect(shift * intercept_bits(point)[:, None], slope, support)
 
     def _effect_of(self, condition: Condition | None) -> _Effect:
-        """Compute the effect on all people at one moment."""
         assert self.rank_model.conditions is not None
         is_new = condition is not None and condition.snr_db is None
         q = unlike(degradation(condition)[None], self._sounds, is_new=is_new)[0]

@@ -255,7 +255,6 @@ class RepeatGate:
         return counts, values
 
     def _embed_new(self, name: str, window: SpeechWindow, is_new: BoolArray) -> AnyArray:
-        """Embed what is new of a window, once."""
         parts, key = self._logs[name].parts, (int(window.ticks[-1]), is_new.tobytes())
         if key not in parts:
             parts[key] = self._embed_part(name, window.samples[is_new])
@@ -312,7 +311,6 @@ class RepeatGate:
         )
 
     def _judge(self, decision: Decision) -> None:
-        """Set the status of every tick that is remembered."""
         ticks = self._first + 1 + np.arange(self._status.size)
         for begin, end in decision.intervals:
             inside = (ticks > begin) & (ticks <= end)
@@ -357,7 +355,6 @@ class RepeatGate:
         return replace(log.early.some(new[-1:]), ticks=np.array([tick + 1]))
 
     def _forget(self) -> None:
-        """Forget what is too old to be corrected."""
         if (over := self._end - _REMEMBERED_TICKS - self._first) > 0:
             self._status, self._speech = self._status[over:].copy(), self._speech[over:].copy()
             self._first += over

@@ -157,7 +157,6 @@ class SecondVoice:
         self._tracks = {n: track.within(self.now.tick, _FAR) for n, track in self._tracks.items()}
 
     def _describe(self) -> Notice:
-        """Describe both voices: what each reads."""
         turns = self.now.likeliest
         watched_bits, whole_bits = self.bits([turns.watched, turns.watched + turns.other])
         alone = stretches_in_words("the watched voice", turns.watched.speech_seconds, watched_bits)
@@ -347,7 +346,6 @@ class _Slots:
 
     @property
     def end(self) -> int:
-        """Tick of the last speech."""
         return int(self.window.ticks[-1])
 
     def sum(self, slots: Sequence[int]) -> FeatureTotals:

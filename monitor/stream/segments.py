@@ -69,11 +69,6 @@ class SpeakerSegments:
         self._whole = True  # whether the kept sum leaves nothing out
         self.chosen = 0  # index into `parts` that the last reading used, 0 for the whole stream
 
-    @property
-    def cut(self) -> bool:
-        """True after the first change."""
-        return self._begun is not None
-
     def parts(self, moments: Moments) -> list[SegmentSelection]:
         """List the selections at these moments: the whole stream, then closed and open segments."""
         selections = [SegmentSelection.whole(moments)]
@@ -158,5 +153,5 @@ class SpeakerSegments:
             raise ValueError
         self._kept, self._begun = (ends[0] if ends else None for ends in (closed, begun))
         self._whole, self.chosen = bool(plain["whole"]), int(plain["chosen"])
-        if not 0 <= self.chosen < (4 - self._whole if self.cut else 1):
+        if not 0 <= self.chosen < (4 - self._whole if self._begun else 1):
             raise ValueError

@@ -123,7 +123,6 @@ def compare_people(
 
 
 def _merge(parts: Sequence[Separability]) -> Separability:
-    """Merge one person's comparisons with parts of the others."""
     every = sorted(
         (neighbour for separability in parts for neighbour in separability.nearest),
         key=lambda neighbour: -neighbour.bits,

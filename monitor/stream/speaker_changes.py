@@ -420,16 +420,9 @@ class ChangeDetector:
             back=True,
         )
         for voice in self._voices.values():
-            voice.forget(take_up=True)
+            voice.take_up()
         self._asked = ()
         return change
-
-    def reset(self) -> None:
-        """Reset to the beginning of a stream."""
-        self._tick, self._asked = 0, ()
-        for voice in self._voices.values():
-            voice.forget(take_up=False)
-            voice.reset()
 
     def state(self) -> tuple[DetectorState, dict[str, AnyArray]]:
         """Return everything needed to resume as if never stopped: plain values and arrays."""

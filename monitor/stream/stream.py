@@ -255,7 +255,6 @@ class Stream:
         return counted
 
     def _settle_repeats(self) -> None:
-        """Settle at the end of the stream what repeats."""
         decision = self.observers.repeats.finish(self.evidence.arrived)
         number = self.observers.recordings.number
         self._let_in(Frames(np.empty(0, np.bool_), {}, recording=number), [decision], last=True)
@@ -269,7 +268,6 @@ class Stream:
                 self.observers.conditions.correct(change.values, change.counts)
 
     def _assess(self, moments: Moments) -> Steps:
-        """Assess these moments together, then learn and yield them one by one."""
         observers, builder, segments = self.observers, self.builder, self.observers.segments
         sounds = observers.conditions.look_ahead(moments.ticks)
         watched = None
@@ -325,7 +323,6 @@ class Stream:
         self._order.add(tick, placed, again=False)
 
     def _read_out(self, assessed: Assessment) -> Reading:
-        """Make the reading of the newest moment."""
         self._read = self.evidence.tick
         self.evidence.mark()
         if self.observers.segments is not None:
