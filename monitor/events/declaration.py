@@ -213,9 +213,7 @@ def to_json(value: Any) -> dict[str, Any]:
 def from_json(kind: type[Declared], record: Mapping[str, Any]) -> Declared:
     """Decode the output of `to_json`.
 
-    Raises:
-        KeyError: a required key is missing.
-        ValueError: a value does not fit its key's declaration.
+    KeyError for a required key that is missing, ValueError for a value that does not fit its key.
     """
     any_class: Any = kind  # mypy does not find its hash
     schema = schema_of(any_class)

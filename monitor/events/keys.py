@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import repeat
 from typing import Annotated, Any, Literal, TypeAlias, TypedDict, Union
 
@@ -55,10 +55,9 @@ DIFFERS = {
 }  # fmt: skip
 
 
-def object_of(optional: Sequence[str] = (), **properties: Any) -> Schema:
-    """Return the schema of an object; all of its keys are there but the optional ones."""
-    required = [name for name in properties if name not in optional]
-    return {"type": "object", "properties": properties, "required": required}
+def object_of(**properties: Any) -> Schema:
+    """Return the schema of an object that has all of these keys."""
+    return {"type": "object", "properties": properties, "required": list(properties)}
 
 
 def list_of(items: Schema) -> Schema:

@@ -132,12 +132,7 @@ class Syllables:
         return self._rises and self._tick - self._risen >= _LEAST_TICKS
 
     def add(self, contrast_db: float, loudness_db: float) -> bool:
-        """Add a tick; return whether it completes a syllable.
-
-        Args:
-            contrast_db: level of its surroundings in the band of formants.
-            loudness_db: level of its surroundings.
-        """
+        """Add a tick by its levels, of formants and of all; True if it completes a syllable."""
         tick, self._tick = self._tick, self._tick + 1
         self._levels.append(contrast_db)
         self._lowest = min(self._lowest, contrast_db)

@@ -238,7 +238,6 @@ def _objects(connection: sqlite3.Connection) -> set[tuple[object, ...]]:
 
 
 def _objects_of(migrations: Sequence[str]) -> set[tuple[object, ...]]:
-    """List the objects of a ledger of that schema."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         for migration in migrations:
             for statement in migration.split(";"):

@@ -234,7 +234,6 @@ class Gate:
         return monitor.push(block)
 
     def _silence(self, sent: list[Block]) -> None:
-        """Send silence in place of the sound held back."""
         if self._held.size:
             self._put_out(Block(np.zeros_like(self._held), *self._key), sent)
 

@@ -100,7 +100,6 @@ class SoundQueue:
         return np.concatenate([*parts, np.zeros(missing, np.float32)])
 
     def _pop(self, count: int) -> list[FloatArray]:
-        """Take at most this many of the oldest samples."""
         parts = []
         while count > 0 and self._parts:
             chunk = self._parts.popleft()

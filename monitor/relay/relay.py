@@ -333,7 +333,6 @@ class _Relayed(WrappedLiveSource):
         self._relay = relay
 
     def items(self) -> Iterator[Item]:
-        """Yield what goes out, after it did."""
         for item in self.source:
             if isinstance(item, Block):
                 yield from self._relay.send(item)
@@ -351,7 +350,6 @@ class _RelayedAudio:
         self.name, self.rate, self.channels = device.name, device.rate, device.channels
 
     def close(self) -> None:
-        """Release the device."""
         self._capture.close()
         self._device.close()
 

@@ -57,7 +57,6 @@ class AskedRules:
     def _select(
         self, label: str | None, watch: str | None
     ) -> list[tuple[str | None, ExplainedRule]]:
-        """Return the rules of one stream."""
         if self._split is None:
             return [(None, rule) for rule in self._rules]
         if label is None or (self._labels and not find_name(label, self._labels)):

@@ -149,7 +149,6 @@ class _FarStream(KeyedStream):
 
     @property
     def snapshot_seconds(self) -> float:
-        """Seconds of audio in the snapshot."""
         return 0.0 if self.snapshot is None else read_seconds(self.snapshot)
 
     @property
@@ -185,7 +184,6 @@ class _FarStream(KeyedStream):
         drop_oldest_readings(self.events)
 
     def fail(self, error: Exception) -> None:
-        """End the stream by an error."""
         self.error, self.ends, self.is_over = error, True, True
 
 
@@ -332,7 +330,6 @@ class FarPool(KeyedStreams[str, _FarStream]):
         return due
 
     def _fail(self, error: Exception) -> None:
-        """End all streams by an error."""
         with self._changed:
             for stream in self._streams.values():
                 if not stream.is_over:

@@ -72,10 +72,8 @@ class VoiceDevice:
 
     With several people, the one with the most bits is shown. The alert entity is on while any alert
     is raised. It exists only with a rule, since it could never be on otherwise. With a relay there
-    is a switch, which is on while nothing is sent.
-
-    Raises:
-        UsageError: the broker refuses user or password, or its certificate is not trusted.
+    is a switch, which is on while nothing is sent. UsageError if the broker refuses user or
+    password, or its certificate is not trusted.
     """
 
     def __init__(

@@ -114,8 +114,7 @@ def _silenced_stderr() -> Iterator[None]:
 class Decoder(Managed):
     """Read a recording once, from its beginning to its end or to the first break.
 
-    Raises:
-        SourceError: the file is missing, not a recording, or has an absurd format.
+    SourceError if the file is missing, not a recording, or has an absurd format.
     """
 
     def __init__(self, path: Readable) -> None:

@@ -16,24 +16,17 @@ from monitor.types import TICKS_PER_SECOND, Block, Frames, Track, Tracks, Words
 
 
 class BlocksToTicks:
-    """Converter of audio blocks to frames at ticks of the stream.
-
-    Args:
-        features: features of audio.
-        channel: the channel to process, counted from 1; None mixes all channels.
-        skip: frames complete by this tick need not be computed.
-        levels, conditions: whether to compute sound levels, and sound conditions.
-        landmarks: whether to compute landmarks and waveform, by which audio is recognised again.
-    """
+    """Converter of audio blocks to frames at ticks of the stream."""
 
     def __init__(
         self,
         features: Sequence[Feature],
-        channel: int | None,
-        skip: int,
+        channel: int | None,  # counted from 1; None mixes all channels
+        skip: int,  # frames complete by this tick need not be computed
         *,
-        levels: bool = False,
+        levels: bool = False,  # whether to compute sound levels, and sound conditions
         conditions: bool = False,
+        # whether to compute landmarks and waveform, by which audio is recognised again
         landmarks: bool = False,
     ) -> None:
         # resampling and voice activity need libraries that ready-made frames do not

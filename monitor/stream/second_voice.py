@@ -371,7 +371,6 @@ class _Slots:
 
 
 def _runs(slots: Sequence[int]) -> list[tuple[int, int]]:
-    """Return runs of successive slots as (begin, end)."""
     begins = [k for k in slots if k - 1 not in slots]
     return [(k, next(n for n in count(k) if n not in slots)) for k in begins]
 

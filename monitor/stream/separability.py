@@ -89,10 +89,8 @@ def compare_people(
 
     ``progress`` is called with a label and the fraction of the work done since the last call.
 
-    Raises:
-        UsageError: the name is unknown; or there are more sessions than `MOST_COMPARED` and no
-            name, or fewer than two people.
-        StoreError: there is no calibration for these features, not even the shipped one.
+    UsageError for an unknown name, fewer than two people, or more sessions than `MOST_COMPARED`
+    without a name. StoreError where these features have no calibration, not even the shipped one.
     """
     if len(population) < 2:
         raise UsageError("fewer than two people are enrolled: there is no one to compare with")
