@@ -234,11 +234,11 @@ def shipped_codec() -> UscNetwork:
 class TokenStream:
     """Stream of samples to tokens of C0, one per 40 ms, however the samples are divided.
 
-    With ``epsilon``, nats above 0, the codebook's input is clipped to an L1 norm of C, and Laplace
-    noise of scale 2 C / epsilon is added. A token is then (epsilon, 0)-private in the local sense:
-    at most exp(epsilon) times as likely for one voice as for any other (USC section 2.5). There,
-    noise and guarantee end with training. ``whose`` is the seed of the noise, from a secret and the
-    recording. Anyone who knows it can remove the noise.
+    With ``epsilon``, nats above 0, the codebook's input is clipped to an L1 norm of C. Laplace
+    noise of scale 2 C / epsilon is added. A token is then (epsilon, 0)-private in the local sense.
+    It is at most exp(epsilon) times as likely for one voice as for any other (USC section 2.5).
+    There, noise and guarantee end with training. ``whose`` is the seed of the noise, from a secret
+    and the recording. Anyone who knows it can remove the noise.
     """
 
     def __init__(self, network: UscNetwork, epsilon: float | None = None, *whose: object) -> None:

@@ -97,9 +97,9 @@ class Gate:
                 "kept back because other recordings may read more"
             )
         self.budget_bits, self.step_seconds, self.hold = budget_bits, step_seconds, hold
-        # bits: maximum over attackers for all sound sent, including earlier sessions of a ledger
-        # held_bits: the same if the refused sound had been sent; 0 until the last path has closed
-        self.bits = self.held_bits = 0.0
+        # maximum over attackers for all sound sent, including earlier sessions of a ledger
+        self.bits = 0.0
+        self.held_bits = 0.0  # with the refused sound; 0 until the last path has closed
         self.closings: list[Closing] = []  # paths closed so far
         self.muted = False  # whether a person has muted it for now. Silence discloses nothing
         self.uncharged_seconds = 0.0  # sound that was silenced because it could not be charged

@@ -95,7 +95,7 @@ class PoolStatistics:
 
 @dataclass(eq=False)
 class KeyedStream:
-    """What a pool reports of one stream: events, the error that ended it, and its end."""
+    """A stream as a pool reports it: events, the error that ended it, and its end."""
 
     events: deque[Event | Alert] = field(default_factory=deque, init=False)
     error: Exception | None = field(default=None, init=False)

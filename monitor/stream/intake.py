@@ -49,9 +49,9 @@ class Intake:
         self.reader: BlocksToTicks | None = None
         self.beside = BesideClock(front_end)
         self._recording = 0  # of the frames that came out last
-        # skip: frames complete by this tick need not be computed
-        # due: tick of the next reading, which ends the collection of short blocks
-        self.ticks = self.skip = self.due = 0  # ticks: ticks of frames returned so far
+        self.ticks = 0  # of frames returned so far
+        self.skip = 0  # frames complete by this tick need not be computed
+        self.due = 0  # tick of the next reading, which ends the collection of short blocks
         self._collected: list[Block] = []  # of one recording, rate and number of channels
         self._samples = 0  # of each channel of these
         self._late = 0  # ticks by which the frames came after the audio, last time

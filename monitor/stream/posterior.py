@@ -500,9 +500,8 @@ class Weighed(NamedTuple):
     rows: IntArray  # which of the moments, (R,)
     seconds: FloatArray  # T at each, (R,)
     posterior: FloatArray  # probability of each speaker, shape (R, N)
-    # local, gain: bits with limits, shape (R, 3); local is NaN without a watched speaker. Limits
-    # that were not asked for are NaN
-    local: FloatArray
+    # bits with limits, (R, 3). Limits that were not asked for are NaN
+    local: FloatArray  # NaN without a watched speaker
     gain: FloatArray
     scores: FloatArray  # raw scores of the best session of each, shape (R, F, N)
     # of one feature, how many are better than the watched speaker, and as good, (R,) each
