@@ -29,14 +29,9 @@ def real_numbers(
     It reads arrays of any library, tensors of any precision and device, series and data frames,
     lists, and buffers. A missing value becomes NaN.
 
-    Args:
-        values: any shape.
-        what: their name in messages, a plural.
-        dtype: of the array; None keeps what there is.
-        error: what to raise.
-
-    Raises:
-        UsageError: values are masked, sparse, records, or something other than real numbers.
+    ``what`` is their name in messages, a plural. UsageError, or ``error``, for values that are
+    masked, sparse, records, or something other than real numbers. ``dtype`` None keeps what there
+    is.
 
     Example:
         >>> real_numbers([1, 2.5], "scores"), real_numbers(memoryview(b"ab"), "samples")
@@ -60,10 +55,8 @@ def names_or_numbers(values: object, what: str) -> _Array:
     """Return whole numbers or names, one for each item, as an array of integers or of text.
 
     It reads arrays, series, categories and lists of either. Bytes are UTF-8, and names are spelled
-    as `monitor.safe_text.spelled` spells them.
-
-    Raises:
-        UsageError: a label is missing or masked, or something other than a name or a whole number.
+    as `monitor.safe_text.spelled` spells them. UsageError for a label that is missing or masked, or
+    something other than a name or a whole number.
 
     Example:
         >>> names_or_numbers([b"ann", b"bob"], "labels").tolist()

@@ -155,7 +155,6 @@ class Cluster(Managed, Workers):
         return self._stack.enter_context(client)
 
     def _result(self, future: Any, meanwhile: Callable[[], None]) -> Any:
-        """Wait for the result of a task; ``meanwhile`` is called repeatedly."""
         from distributed import KilledWorker
 
         is_waiting = False

@@ -316,7 +316,6 @@ def in_order(
 
 
 def _serve(end: Connection, stopped: Connection) -> None:
-    """Do tasks as they come, until no more can."""
     _begin(stopped)
     with suppress(EOFError, OSError):
         while True:
@@ -503,7 +502,6 @@ class GeneratorProcesses(Managed, Generic[_Task, _Result]):
 
 
 def _work(end: Connection, payload: bytes) -> None:
-    """Do the tasks of a process, from its start to its end."""
     lazy.take_process()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.update(dict.fromkeys(THREADS, "1"))

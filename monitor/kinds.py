@@ -212,10 +212,10 @@ class FollowedVoice(ABC):
             index = 0
         return ScoreDrop(earlier.recent[index][1], earlier.level, float(margins[index:].mean()))
 
-    def forget(self, *, take_up: bool) -> None:
-        """Forget the earlier voice, or make it the current voice again (``take_up``)."""
+    def take_up(self) -> None:
+        """Make the earlier voice the current voice again."""
         earlier, self._left = self._left, None
-        if take_up and earlier is not None:
+        if earlier is not None:
             self.reset()
             self._own, self._frames = np.asarray(earlier.sketch), earlier.frames
 

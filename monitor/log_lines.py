@@ -16,10 +16,8 @@ form = "text"
 def format_line(text: str, level: str = "info") -> str | None:
     """Format a message, in which no name can steer the terminal; None where it is not wanted.
 
-    Args:
-        text: one line or more.
-        level: ``"info"``, ``"warning"``, ``"alert"`` or ``"error"``. Only the last three are
-            written in the form ``"quiet"``.
+    ``level`` is ``"info"``, ``"warning"``, ``"alert"`` or ``"error"``. The form ``"quiet"`` has
+    only the last three.
     """
     if form == "quiet" and level == "info":
         return None

@@ -49,15 +49,12 @@ class Column:
     @property
     def unit(self) -> str:
         """``"bits"``, ``"s"``, or empty for fractions, ranks, counts and text."""
-        return "" if self.kind in ("boolean", "text") else unit_of(self.name)
-
-
-def unit_of(name: str) -> str:
-    """Return the unit of a figure from its name."""
-    first, last = name.partition(".")[0], name.rpartition(".")[2]
-    if "bits" in last.split("_") or first in _BITS or first.startswith("spread_"):
-        return "bits"
-    return "s" if last in _SECONDS or last.endswith("_seconds") else ""
+        if self.kind in ("boolean", "text"):
+            return ""
+        first, last = self.name.partition(".")[0], self.name.rpartition(".")[2]
+        if "bits" in last.split("_") or first in _BITS or first.startswith("spread_"):
+            return "bits"
+        return "s" if last in _SECONDS or last.endswith("_seconds") else ""
 
 
 SUFFIXES = (".csv", ".parquet")

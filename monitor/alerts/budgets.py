@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Protocol
 
 from monitor.alerts.figures import figure
 from monitor.alerts.rules import Threshold
@@ -71,29 +70,21 @@ def budget(bits: float) -> list[Threshold]:
     return [Budget(bits, min(NEAR_BITS, bits / 4)), Budget(bits)]
 
 
-class SupportsBudget(Protocol):
-    """Bounds of an attacker's figures, from which `check_reach` judges a budget."""
+def check_reach(
+    budget_bits: float, headline: str, support_bits: float | None, ceiling: float
+) -> None:
+    """Raise UsageError for a budget at or above the largest measurable figure.
 
-    @property
-    def support_bits(self) -> float | None:
-        """Maximum evidence that calibration supports."""
-
-    @property
-    def ceiling(self) -> float:
-        """Maximum of the closed-set figure, log2 N."""
-
-
-def check_reach(budget_bits: float, headline: str, attacker: SupportsBudget) -> None:
-    """Raise UsageError for a budget at or above the largest measurable figure."""
-    support = attacker.support_bits
-    if headline == "evidence" and support is not None and budget_bits >= support:
+    That is the calibration's support for evidence, and log2 N for the closed-set figure.
+    """
+    if headline == "evidence" and support_bits is not None and budget_bits >= support_bits:
         raise UsageError(
-            f"invalid budget {budget_bits:g} bits: use less than {support:.1f}, the maximum that "
-            "this population's calibration supports"
+            f"invalid budget {budget_bits:g} bits: use less than {support_bits:.1f}, the maximum "
+            "that this population's calibration supports"
         )
-    if headline != "evidence" and budget_bits >= attacker.ceiling:
+    if headline != "evidence" and budget_bits >= ceiling:
         raise UsageError(
             f"invalid budget {budget_bits:g} bits: without a rank model of evidence, bits are "
-            f"capped at log2 N = {attacker.ceiling:.1f}. Calibrate with a cohort, or use a smaller "
+            f"capped at log2 N = {ceiling:.1f}. Calibrate with a cohort, or use a smaller "
             "budget"
         )

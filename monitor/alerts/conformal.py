@@ -64,17 +64,9 @@ class Conformal(Threshold):
 
     @staticmethod
     def parse_field(text: str) -> tuple[str, float, float | None] | None:
-        """Parse field, hold and minimum speech of a rule without a threshold; None if omitted.
+        """Parse ``FIELD``, hold and minimum speech, as of `Threshold.parse`, without a threshold.
 
-        Args:
-            text: ``FIELD``, optionally with ``for SECONDS s`` and ``after SECONDS s``, as in
-                `Threshold.parse`.
-
-        Returns:
-            None if the text has another form.
-
-        Raises:
-            UsageError: an unknown field.
+        None if the text has another form. UsageError for an unknown field.
         """
         match = OPEN.fullmatch(text)
         if match is None:

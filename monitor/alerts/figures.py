@@ -89,8 +89,7 @@ def among(field: str) -> float | None:
 def most_bits(field: str, start: RunStart) -> tuple[float | None, str]:
     """Compute the maximum bits of a field in a run, and the reason for this maximum.
 
-    Returns:
-        None and an empty text if there is no maximum, or if it is unknown.
+    None and an empty text if there is no maximum, or if it is unknown.
     """
     if field == "sum_bits":
         if start.ceiling is None or start.features is None:

@@ -55,7 +55,6 @@ class _Plain(BaseRule):
 
     @property
     def rule(self) -> str:
-        """Name of the user's class."""
         return type(self._rule).__name__
 
 
@@ -81,19 +80,11 @@ class HoldRule(BaseRule):
     is raised while a change is open (``change`` in the readings), because the evidence may be
     another speaker's. Nor is an alert raised if the figure assumes an enrolled speaker and the
     speaker is probably not enrolled (`assumes_too_much`). A stream that ends in that state has an
-    `inconclusive_reason`. Memory use is constant.
-
-    Args:
-        field: the figure of a reading.
-        bits: the threshold in bits.
-        least_speech_seconds: minimum speech of readings that count; None counts all readings.
-
-    Attributes:
-        level: ``"alert"``, which sets exit status 3, or ``"warning"``.
-        raised: whether the alert is raised now.
+    `inconclusive_reason`. Memory use is constant. With ``least_speech_seconds`` of None all
+    readings count.
     """
 
-    level = "alert"
+    level = "alert"  # sets exit status 3; ``"warning"`` does not
     kind = "threshold"
 
     def __init__(self, field: str, bits: float, least_speech_seconds: float | None = None) -> None:
@@ -121,7 +112,6 @@ class HoldRule(BaseRule):
         raise NotImplementedError
 
     def _hold(self) -> float:
-        """Return the stream seconds for which readings must count."""
         raise NotImplementedError
 
     def _complete(self, alert: Alert) -> Alert:
@@ -174,7 +164,6 @@ class HoldRule(BaseRule):
         return [self._flip(reading, value)]
 
     def _flip(self, reading: Reading, value: float | None) -> Alert:
-        """Raise what is cleared, clear what is raised; return the alert."""
         self.raised, self._since = not self.raised, None
         self._was_raised = True
         alert = Alert(
@@ -382,10 +371,9 @@ class AdjustableThreshold(Threshold):
     maximum = math.inf  # a higher threshold is lowered to this
 
     def adjust(self, bits: float) -> float:
-        """Set the threshold from the next reading on; thread-safe.
+        """Set the threshold, at most `maximum`, from the next reading on; thread-safe.
 
-        Returns:
-            the threshold, at most `most`.
+        Returns the threshold that was set.
         """
         if not math.isfinite(bits):
             raise UsageError(f"bits={bits} must be a finite number of bits")

@@ -7,7 +7,7 @@ fields.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from functools import cache, partial
 from itertools import groupby
 from operator import attrgetter
@@ -16,7 +16,6 @@ from typing import (
     Any,
     ClassVar,
     Literal,
-    NamedTuple,
     Self,
     TypeAlias,
     TypeVar,
@@ -83,20 +82,6 @@ class Key:
     decode: _Convert | None
 
 
-class _Declaration(NamedTuple):
-    """Arguments of `key`."""
-
-    unit: str
-    meaning: str
-    sparse: bool
-    required: bool
-    only: Callable[[Any], bool] | None
-    schema: Schema | None
-    encode: _Convert | None
-    decode: _Convert | None
-    words: Schema
-
-
 def key(
     unit: str | Schema = "",
     meaning: str = "",
@@ -115,12 +100,9 @@ def key(
     schema. ``sparse`` may be a function that selects the events with this key.
     """
     only = sparse if callable(sparse) else None
-    name, schema = (unit, None) if isinstance(unit, str) else ("", unit)
     required = required and not sparse
-    declaration = _Declaration(
-        name, meaning, sparse is True, required, only, schema, encode, decode, words
-    )
-    return field(default=default, kw_only=kw_only, metadata={"key": declaration})
+    declaration = Key("", words, meaning, required, sparse is True, only, encode, decode)
+    return field(default=default, kw_only=kw_only, metadata={"unit": unit, "key": declaration})
 
 
 def text_key(meaning: str, schema: Schema | None = None, **options: Any) -> Any:
@@ -231,9 +213,7 @@ def to_json(value: Any) -> dict[str, Any]:
 def from_json(kind: type[Declared], record: Mapping[str, Any]) -> Declared:
     """Decode the output of `to_json`.
 
-    Raises:
-        KeyError: a required key is missing.
-        ValueError: a value does not fit its key's declaration.
+    KeyError for a required key that is missing, ValueError for a value that does not fit its key.
     """
     any_class: Any = kind  # mypy does not find its hash
     schema = schema_of(any_class)
@@ -250,15 +230,13 @@ def _keys(kind: Any) -> tuple[Key, ...]:
     hints = get_type_hints(kind)
     keys = []
     for attribute in fields(kind):
-        declared, hint = attribute.metadata.get("key"), hints[attribute.name]
+        name, declared = attribute.name, attribute.metadata.get("key")
         if declared is not None:
-            keys.append(
-                Key(
-                    attribute.name, _schema(hint, declared), declared.meaning, declared.required,
-                    declared.sparse, declared.only, declared.encode or _encoding(hint),
-                    declared.decode or _decoding(hint),
-                )
-            )  # fmt: skip
+            hint, unit = hints[name], attribute.metadata["unit"]
+            schema = _schema(hint, unit, declared.schema, sparse=declared.sparse)
+            encode = declared.encode or _encoding(hint)
+            decode = declared.decode or _decoding(hint)
+            keys.append(replace(declared, name=name, schema=schema, encode=encode, decode=decode))
     return tuple(keys)
 
 
@@ -280,14 +258,15 @@ def _is_named_tuple(hint: Any) -> bool:
     return isinstance(hint, type) and issubclass(hint, tuple) and hasattr(hint, "_fields")
 
 
-def _schema(hint: Any, declared: _Declaration) -> dict[str, Any]:
-    if declared.schema is not None:
-        return {**declared.schema, **declared.words}
-    if "enum" in declared.words:
-        return dict(declared.words)
+def _schema(
+    hint: Any, unit: str | Schema, words: Schema = _UNITS[""], *, sparse: bool = False
+) -> dict[str, Any]:
+    if not isinstance(unit, str):
+        return {**unit, **words}
+    if "enum" in words:
+        return dict(words)
     alternatives = _alternatives(hint)
-    unit = _UNITS[declared.unit]
-    inner = partial(_schema, declared=declared._replace(sparse=False, words={}))
+    inner = partial(_schema, unit=unit)
     first = alternatives[0]
     origin, arguments = get_origin(first), get_args(first)
     if origin is Literal:
@@ -310,12 +289,14 @@ def _schema(hint: Any, declared: _Declaration) -> dict[str, Any]:
         schema = {"type": "array", "items": inner(arguments[0])}
     else:
         schema = (
-            {**unit, "type": _TYPES[first]} if first in (int, float) else {"type": _TYPES[first]}
+            {**_UNITS[unit], "type": _TYPES[first]}
+            if first in (int, float)
+            else {"type": _TYPES[first]}
         )
-    is_figure = first is float and declared.unit == "bits"
-    if is_figure or (NoneType in alternatives and not declared.sparse):
+    is_figure = first is float and unit == "bits"
+    if is_figure or (NoneType in alternatives and not sparse):
         schema["type"] = [schema["type"], "null"]
-    return {**schema, **declared.words}
+    return {**schema, **words}
 
 
 def _optional(convert: _Convert) -> _Convert:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import repeat
 from typing import Annotated, Any, Literal, TypeAlias, TypedDict, Union
 
@@ -55,10 +55,9 @@ DIFFERS = {
 }  # fmt: skip
 
 
-def object_of(optional: Sequence[str] = (), **properties: Any) -> Schema:
-    """Return the schema of an object; all of its keys are there but the optional ones."""
-    required = [name for name in properties if name not in optional]
-    return {"type": "object", "properties": properties, "required": required}
+def object_of(**properties: Any) -> Schema:
+    """Return the schema of an object that has all of these keys."""
+    return {"type": "object", "properties": properties, "required": list(properties)}
 
 
 def list_of(items: Schema) -> Schema:
@@ -69,13 +68,7 @@ def list_of(items: Schema) -> Schema:
 def misfit(value: Any, schema: Schema, name: str = "") -> str | None:
     """Return the first key that does not fit its schema, or None; missing keys do not matter.
 
-    Args:
-        value: as JSON gives it.
-        schema: of types, ranges, lists and objects.
-        name: of the value itself.
-
-    Returns:
-        the name of the first key that does not fit.
+    ``value`` is as JSON gives it, and ``name`` is its own name.
 
     Examples:
         >>> schema = {"properties": {"bits": {"type": ["number", "null"], "maximum": 64}}}

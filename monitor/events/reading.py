@@ -196,12 +196,7 @@ class ProtectedReading:
 
     @classmethod
     def from_readings(cls, readings: Mapping[str, Reading], headline: str) -> ProtectedReading:
-        """Select the strongest of several attackers' readings.
-
-        Args:
-            readings: readings by attacker, such as ``"ignorant"``.
-            headline: kind of the clear side's headline, ``"evidence"`` or ``"closed-set"``.
-        """
+        """Select the strongest of the readings of several attackers, by name."""
         attackers = {
             name: AttackerReading.from_reading(r, headline) for name, r in readings.items()
         }

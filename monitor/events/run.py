@@ -444,11 +444,9 @@ class GapEvent(Event):
     number: int = 0
 
     @classmethod
-    def from_gap(cls, seconds: float, gap: Gap, recording: str = "") -> GapEvent:
-        """Return a source's gap at a position of the stream."""
-        return cls(
-            seconds, gap.reason, gap.lost_seconds, recording, gap.detail, None, gap.recording
-        )
+    def from_gap(cls, seconds: float, gap: Gap, name: str = "") -> GapEvent:
+        """Return a source's gap at a position of the stream, in the recording of that name."""
+        return cls(seconds, gap.reason, gap.lost_seconds, name, gap.detail, number=gap.recording)
 
     @property
     def code(self) -> str:
@@ -483,10 +481,8 @@ class NoticeEvent(Event):
     @classmethod
     def from_notice(cls, seconds: float, notice: Notice) -> NoticeEvent:
         """Return a notice at a position of the stream."""
-        return cls(
-            seconds, notice.kind, notice.text, "", notice.level, notice.fields, None,
-            notice.recording,
-        )  # fmt: skip
+        shared = {name: getattr(notice, name) for name in ("kind", "text", "level", "fields")}
+        return cls(seconds, **shared, number=notice.recording)
 
     @property
     def code(self) -> str:

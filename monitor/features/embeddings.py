@@ -90,11 +90,7 @@ class SpeechWindows(AudioFeature):
         return join_tracks(track, Track(ticks, values, windows=windows))
 
     def embed_part(self, speech: FloatArray) -> AnyArray:
-        """Embed part of a window of speech, shape (n, 160), by its length.
-
-        Returns:
-            Shape (1, d); (0, d) for less than a second.
-        """
+        """Embed part of a window, (n, 160), by its length: (1, d), or (0, d) under a second."""
         if speech.size < SHORTEST:
             return self._no_windows().values
         return np.float32(speech.size / _WINDOW) * self._encoder.embed(speech.reshape(1, -1))

@@ -105,13 +105,10 @@ class Syllables:
     """Finder of syllables by the rise and fall of the level, which noise lacks.
 
     The recording is silent before its first tick.
-
-    Attributes:
-        loudest_db: peak level of the current syllable, or of the last one.
     """
 
     def __init__(self) -> None:
-        self.loudest_db = -np.inf
+        self.loudest_db = -np.inf  # peak level of the current syllable, or of the last one
         self._levels: deque[float] = deque(maxlen=HELD_TICKS)
         self._tick = self._risen = self._peak = 0
         self._rises = True  # whether one is in progress
@@ -135,12 +132,7 @@ class Syllables:
         return self._rises and self._tick - self._risen >= _LEAST_TICKS
 
     def add(self, contrast_db: float, loudness_db: float) -> bool:
-        """Add a tick; return whether it completes a syllable.
-
-        Args:
-            contrast_db: level of its surroundings in the band of formants.
-            loudness_db: level of its surroundings.
-        """
+        """Add a tick by its levels, of formants and of all; True if it completes a syllable."""
         tick, self._tick = self._tick, self._tick + 1
         self._levels.append(contrast_db)
         self._lowest = min(self._lowest, contrast_db)

@@ -43,17 +43,16 @@ class Kaldi:
     mean is subtracted, and pre-emphasis 0.97 is applied. The transform has 512 points. Powers are
     weighted by 80 triangles in mel from 20 to 8000 Hz, and the natural logarithm is taken. The
     result equals ``torchaudio.compliance.kaldi.fbank`` to 1e-3.
-
-    Args:
-        hamming: Hamming's window, which WeSpeaker uses, instead of Povey's.
-        whole_numbers: scale samples to 32768, as in a 16-bit file, instead of 1.
-        centred: subtract from each band its mean over the window.
     """
 
     bands = 80
 
     def __init__(
-        self, *, hamming: bool = False, whole_numbers: bool = True, centred: bool = True
+        self,
+        *,
+        hamming: bool = False,  # Hamming's window, which WeSpeaker uses, instead of Povey's
+        whole_numbers: bool = True,  # scale samples to 32768, as in a 16-bit file, instead of 1
+        centred: bool = True,  # subtract from each band its mean over the window
     ) -> None:
         phase = 2 * np.pi * np.arange(_FRAME) / (_FRAME - 1)
         self._window = 0.54 - 0.46 * np.cos(phase)

@@ -133,10 +133,6 @@ class StyleWords:
             a comment.
         label: name of the list in messages.
 
-    Attributes:
-        bins: names of the bins, in order.
-        mark: sha256 of everything that changes the result.
-
     Example:
         >>> words = StyleWords("the\nbe is are\n's\nain't = is not\nnot")
         >>> words.bins
@@ -159,12 +155,13 @@ class StyleWords:
             raise UsageError(
                 f"{label} has more than {_MOST_WORDS} words: it is not a list of classes"
             )
-        self.bins = tuple(bins)
+        self.bins = tuple(bins)  # names of the bins, in order
         self._number = bins.get(NUMBERS)
         words = sorted(self._places, key=len, reverse=True)
         self._ends = dict.fromkeys(w for w in words if w[0] == "'" or w == "n't")
         self._begins = [w for w in words if w[-1] == "'"]
         plain = [self.bins, sorted(self._places.items()), sorted(self._variants.items())]
+        # sha256 of everything that changes the result
         self.mark = hashlib.sha256(repr(plain).encode()).hexdigest()
 
     def _add_line(self, line: str, bins: dict[str, int], where: str) -> None:

@@ -116,7 +116,6 @@ def open_database(
 
 
 def _make(path: Path) -> None:
-    """Create an empty file if it is missing."""
     try:
         with suppress(FileExistsError):  # EXCL: do not follow a planted link
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE))
@@ -235,12 +234,10 @@ def _check(connection: sqlite3.Connection, name: str, migrations: Sequence[str])
 
 
 def _objects(connection: sqlite3.Connection) -> set[tuple[object, ...]]:
-    """List every table, index, view and trigger, with its definition."""
     return set(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"))
 
 
 def _objects_of(migrations: Sequence[str]) -> set[tuple[object, ...]]:
-    """List the objects of a ledger of that schema."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         for migration in migrations:
             for statement in migration.split(";"):

@@ -363,7 +363,6 @@ class Ledger(Managed):
         return [session_of_row(self.path.name, row) for row in rows]
 
     def _figures_of(self, session: int) -> Record:
-        """Return the figures of a session's last reading that is kept."""
         row = self.connection.execute(
             "SELECT record FROM readings WHERE session = ? "
             "ORDER BY seconds DESC, rowid DESC LIMIT 1",

@@ -193,7 +193,6 @@ def event_of_row(file: str, session: int, text: object) -> KeptReading | Alert:
 
 
 def _json(text: object) -> Any:
-    """Parse JSON; None if invalid."""
     if not isinstance(text, str):
         return None
     try:

@@ -118,11 +118,7 @@ class LedgerSession:
             raise
 
     def begin(self, start: RunStart) -> RunStart:
-        """Begin the session, or resume it.
-
-        Returns:
-            the start with the earlier evidence, which `notices` report.
-        """
+        """Begin the session, or resume it; return the start with the earlier evidence."""
         self._ledger.refuse_twice(self._speaker, self._heard, self._id, self._of_account)
         recordings = [[h.label, h.hashes, h.start_seconds, h.end_seconds] for h in self._heard]
         settings = SessionStart(

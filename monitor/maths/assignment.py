@@ -15,13 +15,9 @@ def one_to_one(shares: FloatArray) -> list[tuple[int | None, float]]:
     The product of the probabilities is the largest (the assignment problem; H. W. Kuhn, Naval
     Research Logistics Quarterly 1955). Any number of voices may match no person.
 
-    Args:
-        shares: shape (L, N), the probability that voice l is person j. The rest of a row to
-            1 is the probability that the voice is another person.
-
-    Returns:
-        for each voice its person, or None for no match, and the probability that this is right,
-        given that the other matches are.
+    ``shares``, (L, N), are the probabilities that voice l is person j; the rest of a row to 1, that
+    it is another person. Returns for each voice its person, or None for no match, and the
+    probability that this is right, given that the other matches are.
 
     Example:
         >>> matches = one_to_one(np.array([[0.8, 0.1], [0.7, 0.2], [0.1, 0.0]]))

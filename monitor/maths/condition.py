@@ -112,11 +112,9 @@ _KEPT_TOP = 0.8  # of the largest sample so far: fainter ones are no tops of the
 def hide_second(columns: FloatArray, mono: FloatArray, rate: int) -> tuple[FloatArray, FloatArray]:
     """Replace the sound of an unfinished second, so that `describe_seconds` finds the same.
 
-    Args:
-        columns: shape (n, channels). They are sorted, and those far from the extremes are averaged.
-        mono: shape (n,). Frames of 20 ms are replaced by the power in their bands, scaled beyond
-            all samples. Only the samples of the last frame remain, which is not complete.
-        rate: samples per second.
+    Columns, (n, channels), are sorted, and those far from the extremes averaged. Frames of 20 ms of
+    ``mono``, (n,), are replaced by the power in their bands, scaled beyond all samples. Only the
+    samples of the last frame remain, which is not complete.
     """
     window, edges, _ = _analysis(rate)
     columns, mono = np.sort(columns, axis=0), np.array(mono, np.float32)

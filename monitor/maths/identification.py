@@ -153,11 +153,9 @@ FORMS: Mapping[str, Form] = {
 def fit_rates(form: Form, sizes: ArrayLike, rates: ArrayLike, near: ArrayLike = ()) -> DoubleArray:
     """Fit a form to rates by quasi-likelihood: they are shares, surest near 0 and 1.
 
-    Args:
-        form: of `FORMS`.
-        sizes: shape (K,), at least two different ones, each 2 or more.
-        rates: shape (..., K), 0 to 1, of any number of curves; the result is parameters, (..., 2).
-        near: start of the search, shape (2,); several starts if not given.
+    ``sizes``, (K,), are 2 or more, at least two of them different. ``rates``, (..., K), are those
+    of any number of curves; the result has shape (..., 2). The search starts from ``near``, (2,),
+    or from several points.
 
     Example:
         >>> sizes = np.array([2.0, 5.0, 20.0])
@@ -176,7 +174,7 @@ def fit_rates(form: Form, sizes: ArrayLike, rates: ArrayLike, near: ArrayLike = 
     point = np.tile(starts, (len(flat), 1))
     targets = np.repeat(flat, len(starts), axis=0)
     parameters, loss = descend(
-        lambda x: _misfit(form, x, crowd_sizes, targets), point, low, high, _STEPS
+        lambda x, rows: _misfit(form, x, crowd_sizes, targets[rows]), point, low, high, _STEPS
     )
     best = loss.reshape(-1, len(starts)).argmin(axis=1) + len(starts) * np.arange(len(flat))
     return np.asarray(parameters[best].reshape(*measured.shape[:-1], 2))

@@ -37,13 +37,10 @@ class ScorePairs:
     """Test and template speaker of each comparison, and what follows from them alone.
 
     Several sets of features share it if all have the same streams.
-
-    Attributes:
-        test_speaker: speaker of the stream, shape (n,), 0..V-1.
-        template_speaker: speaker of the template, shape (n,), 0..V-1.
     """
 
     def __init__(self, test_speaker: IntArray, template_speaker: IntArray) -> None:
+        # speakers of the streams and of the templates, shape (n,), 0..V-1
         self.test_speaker, self.template_speaker = test_speaker, template_speaker
         self._subsamples: dict[tuple[int, int], tuple[IntArray, ScorePairs]] = {}
         self._draws: tuple[FloatArray, IntArray, FloatArray] | None = None

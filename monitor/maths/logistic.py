@@ -29,7 +29,9 @@ def logistic(log_odds: FloatArray) -> FloatArray:
     return np.asarray(1.0 / (1.0 + np.exp(-np.clip(log_odds, -_FAR, _FAR))))
 
 
-_Objective: TypeAlias = Callable[[DoubleArray], tuple[DoubleArray, DoubleArray, DoubleArray]]
+_Objective: TypeAlias = Callable[
+    [DoubleArray, IntArray], tuple[DoubleArray, DoubleArray, DoubleArray]
+]
 _STEPS = 200
 _LONGEST = 2.0  # longest step of either unknown
 _ARRIVED = 1e-9
@@ -45,24 +47,27 @@ def descend(
 ) -> tuple[DoubleArray, DoubleArray]:
     """Walk downhill from every start, (B, 2), by damped Newton steps: points and losses.
 
-    The objective gives the loss (B,), its slope (B, 2) and its Hessian (B, 2, 2) at B points. A
-    loss far below 1 is to be scaled up. Neither unknown goes below `low` or above `high`.
+    The objective gives the loss (R,), its slope (R, 2) and its Hessian (R, 2, 2) at R points, those
+    of these rows of ``start``. A loss far below 1 is to be scaled up. Neither unknown goes below
+    `low` or above `high`.
     """
     point = np.clip(start, low, high)
-    loss, gradient, hessian = objective(point)
-    pace = np.ones(loss.size)  # 1 a full Newton step, less after a step uphill, 0 once arrived
+    rows = np.arange(len(point))  # that have not arrived
+    loss, gradient, hessian = objective(point, rows)
+    pace = np.ones(loss.size)  # 1 a full Newton step, less after a step uphill
     for _ in range(steps):
-        is_bound = ((point <= low) & (gradient > 0)) | ((point >= high) & (gradient < 0))
-        trial = np.clip(point + pace[:, None] * _newton(gradient, hessian, is_bound), low, high)
-        distance = np.abs(trial - point).max(axis=1)
-        values = objective(trial)
-        is_lower = values[0] <= loss + _NOISE * np.maximum(np.abs(loss), 1.0)
-        point = np.where(is_lower[:, None], trial, point)
-        loss = np.where(is_lower, values[0], loss)
-        gradient = np.where(is_lower[:, None], values[1], gradient)
-        hessian = np.where(is_lower[:, None, None], values[2], hessian)
-        pace = np.where(distance < _ARRIVED, 0.0, np.where(is_lower, 1.0, pace / 4))
-        if not pace.any():
+        here, slope = point[rows], gradient[rows]
+        is_bound = ((here <= low) & (slope > 0)) | ((here >= high) & (slope < 0))
+        step = pace[rows, None] * _newton(slope, hessian[rows], is_bound)
+        trial = np.clip(here + step, low, high)
+        values = objective(trial, rows)
+        is_lower = values[0] <= loss[rows] + _NOISE * np.maximum(np.abs(loss[rows]), 1.0)
+        lower = rows[is_lower]
+        point[lower] = trial[is_lower]
+        loss[lower], gradient[lower], hessian[lower] = (value[is_lower] for value in values)
+        pace[rows] = np.where(is_lower, 1.0, pace[rows] / 4)
+        rows = rows[~(np.abs(trial - here).max(axis=1) < _ARRIVED)]
+        if not rows.size:
             break
     return point, loss
 

@@ -275,8 +275,6 @@ _AT_ONCE = 16  # probabilities of which a product does not vanish: each is 1e-18
 
 
 class _Losses:
-    """Mean of -log p of some trials, with its derivatives."""
-
     def __init__(self, trials: Trials) -> None:
         count, features, self._candidates = trials.margins.shape
         # candidates first: reductions then run along the trials

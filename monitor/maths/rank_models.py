@@ -455,24 +455,27 @@ class _Tails:
         last = above.shape[1]
         return cls(gather(above), gather(below), gather(np.ones(last)), nodes(last))
 
-    def __call__(self, logs: DoubleArray) -> tuple[DoubleArray, DoubleArray, DoubleArray]:
+    def __call__(
+        self, logs: DoubleArray, rows: IntArray
+    ) -> tuple[DoubleArray, DoubleArray, DoubleArray]:
         """Compute loss (up to a constant), gradient and Hessian at (log alpha, log beta)."""
         a, b = np.exp(logs).T
+        above, below = self.above[rows], self.below[rows]
         x, y, z = (value[:, None] + self.at for value in (a, b, a + b))
         # Each logarithm against that of the uniform rank model: small numbers, little to cancel.
         unit = self.at + 1.0
         loss = (
             np.log(z / unit) @ self.every
-            - _dot(self.above, np.log(x / unit))
-            - _dot(self.below, np.log(y / unit))
+            - _dot(above, np.log(x / unit))
+            - _dot(below, np.log(y / unit))
         )
         x, y, z = 1.0 / x, 1.0 / y, 1.0 / z
         sums, curvature = z @ self.every, (z * z) @ self.every
-        gradient_a = a * (sums - _dot(self.above, x))
-        gradient_b = b * (sums - _dot(self.below, y))
+        gradient_a = a * (sums - _dot(above, x))
+        gradient_b = b * (sums - _dot(below, y))
         hessian = np.empty((a.size, 2, 2))
-        hessian[:, 0, 0] = gradient_a + a * a * (_dot(self.above, x * x) - curvature)
-        hessian[:, 1, 1] = gradient_b + b * b * (_dot(self.below, y * y) - curvature)
+        hessian[:, 0, 0] = gradient_a + a * a * (_dot(above, x * x) - curvature)
+        hessian[:, 1, 1] = gradient_b + b * b * (_dot(below, y * y) - curvature)
         hessian[:, 0, 1] = hessian[:, 1, 0] = -a * b * curvature
         return loss, np.stack([gradient_a, gradient_b], axis=1), hessian
 
@@ -507,7 +510,7 @@ def _weights(shares: DoubleArray, loss: str) -> DoubleArray:
 
 @dataclass(frozen=True, slots=True)
 class RankLoss:
-    """A loss but LL at (log alpha, log beta), divided by a unit: an objective of `descend`."""
+    """A loss but LL at (log alpha, log beta), divided by a unit."""
 
     shares: DoubleArray
     loss: str
@@ -738,7 +741,13 @@ def _search(shares: DoubleArray, loss: str, likeliest: DoubleArray) -> DoubleArr
     dips = np.flatnonzero(surface <= neighbourhoods.min(axis=(2, 3)))
     dips = dips[np.argsort(values[dips], kind="stable")][:_DIPS]
     starts = np.concatenate([np.log(likeliest)[None], _GRID[dips]])
-    objective = RankLoss(shares, loss, unit)
+    rank_loss = RankLoss(shares, loss, unit)
+
+    def objective(
+        points: DoubleArray, _rows: IntArray
+    ) -> tuple[DoubleArray, DoubleArray, DoubleArray]:
+        return rank_loss(points)
+
     optima, value = descend(objective, starts, *_ENDS, _TRIED)
     best, _ = descend(objective, optima[[np.argmin(value)]], *_ENDS)
     return np.asarray(np.exp(best[0]))

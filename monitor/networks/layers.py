@@ -192,17 +192,14 @@ def linear(x: FloatArray, weights: tuple[FloatArray, FloatArray]) -> FloatArray:
     return np.asarray(y)
 
 
-def over_time(rows: FloatArray, taps: FloatArray, dilation: int = 1) -> FloatArray:
-    """Convolve each channel over time by itself, with taps of its own, to shape (n, channels).
+def over_time(rows: FloatArray, taps: FloatArray) -> FloatArray:
+    """Convolve each channel over time by itself, with taps, (k, channels), of its own.
 
-    Args:
-        rows: shape (n + dilation (k - 1), channels), those beyond both ends among them.
-        taps: shape (k, channels).
-        dilation: rows from tap to tap.
+    Rows, (n + k - 1, channels), have those beyond both ends; the result has n.
     """
     k, (row, channel) = len(taps), rows.strides
-    shape = k, len(rows) - dilation * (k - 1), rows.shape[1]
-    windows = as_strided(rows, shape, (dilation * row, row, channel), writeable=False)
+    shape = k, len(rows) - (k - 1), rows.shape[1]
+    windows = as_strided(rows, shape, (row, row, channel), writeable=False)
     # one pass over memory a tap, where a product and a sum are two
     return np.asarray(np.einsum("ktc,kc->tc", windows, taps))
 
@@ -292,15 +289,9 @@ FLOOR = 1e-6  # energy of a band in silence, above the rounding of 16 bits
 def log_mel(sound: FloatArray, bands: int = BANDS, floor: float = FLOOR) -> FloatArray:
     """Compute the natural logarithm of the energy in mel bands, 20 to 7600 Hz, without padding.
 
-    A frame depends on its own 400 samples; UsageError where there are fewer.
-
-    Args:
-        sound: shape (..., n), samples in -1 to 1 at 16 kHz.
-        bands: how many.
-        floor: energy that every band has besides, so that fainter sound makes no difference.
-
-    Returns:
-        shape (..., 1 + (n - 400) // 160, bands), float32.
+    A frame depends on its own 400 samples; UsageError where there are fewer. Samples, (..., n), are
+    in -1 to 1 at 16 kHz; the result has shape (..., 1 + (n - 400) // 160, bands), float32. Every
+    band has the energy ``floor`` besides, so that fainter sound makes no difference.
     """
     if sound.shape[-1] < WIDTH:
         raise UsageError(f"a frame has {WIDTH} samples, not {sound.shape[-1]}")

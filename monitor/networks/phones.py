@@ -39,11 +39,8 @@ def likeliest(log_posteriors: FloatArray, trigram: Trigram) -> list[tuple[int, i
     A trigram of phones beside the posteriors (shallow fusion, as in A. Graves, N. Jaitly, "Towards
     end-to-end speech recognition with recurrent neural networks", ICML 2014), by Viterbi's search,
     with the last two phones as states. The score of a way is its log posteriors summed, and for
-    each of its phones `Trigram.weight` times the trigram's logarithm and `Trigram.bonus`.
-
-    Args:
-        log_posteriors: shape (k, n), class 0 the blank of CTC (Graves et al., ICML 2006).
-        trigram: of n classes.
+    each of its phones `Trigram.weight` times the trigram's logarithm and `Trigram.bonus`. Of
+    ``log_posteriors``, (k, n), class 0 is the blank of CTC (Graves et al., ICML 2006).
     """
     classes = log_posteriors.shape[1]
     steps = np.float32(trigram.weight) * trigram.logs.astype(np.float32)

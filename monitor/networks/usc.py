@@ -21,15 +21,8 @@ class Codebooks:
     direction is taken. Its projection back is subtracted, and the next codebook encodes the
     remainder (Zeghidour et al., "SoundStream", TASLP 2021).
 
-    Args:
-        weights: for each book i, ``book.i.in``, shape (d, channels), and its bias, ``book.i.codes``
-            (size, d), ``book.i.out`` (channels, d) and its bias. Also ``clip``.
-
-    Attributes:
-        size: number of codes in a book.
-        dimensions: d, the dimensions of a projection.
-        channels: channels of a latent.
-        clip: C, the maximum L1 norm of projections of length 1 when noise is added.
+    ``weights`` has for each book i ``book.i.in``, shape (d, channels), and its bias,
+    ``book.i.codes`` (size, d), ``book.i.out`` (channels, d) and its bias. Also ``clip``.
     """
 
     def __init__(self, weights: Mapping[str, AnyArray]) -> None:
@@ -41,8 +34,10 @@ class Codebooks:
             self._into.append(nn.dense(weights, f"book.{i}.in"))
             self._directions.append(np.ascontiguousarray(_unit(codes).T))
             self._tables.append(np.asarray(codes @ matrix + bias, np.float32))
+        # channels of a latent, and dimensions d of a projection
         self.channels, self.dimensions = self._into[0][0].shape
-        self.size = len(self._tables[0])
+        self.size = len(self._tables[0])  # number of codes in a book
+        # C, the maximum L1 norm of projections of length 1 when noise is added
         self.clip = float(weights["clip"])
         shapes = {table.shape for table in self._tables}
         if shapes != {(self.size, self.channels)} or not self.clip > 0:
@@ -56,13 +51,10 @@ class Codebooks:
     ) -> IntArray:
         """Encode each latent, (k, channels), in each of the first books: (k, books), int64, from 0.
 
-        Args:
-            latents: each is encoded independently of the others in a call.
-            books: number of books, from C0 on; all by default.
-            noise: shape (k, d), added to C0's projections after they are scaled to length 1 and
-                clipped to the L1 norm `clip`. Laplace noise of scale ``2 C / epsilon``
-                (`monitor.maths.composition`) makes C0 (epsilon, 0)-private in the local sense, per
-                latent. The other books are not private.
+        Each latent is encoded by itself. ``noise``, (k, d), is added to C0's projections after they
+        are scaled to length 1 and clipped to the L1 norm `clip`. Laplace noise of scale ``2 C /
+        epsilon`` (`monitor.maths.composition`) makes C0 (epsilon, 0)-private in the local sense,
+        per latent. The other books are not private.
         """
         books = len(self) if books is None else books
         if latents.ndim != 2 or latents.shape[1] != self.channels:
@@ -242,14 +234,11 @@ def shipped_codec() -> UscNetwork:
 class TokenStream:
     """Stream of samples to tokens of C0, one per 40 ms, however the samples are divided.
 
-    Args:
-        network: network with the codebook.
-        epsilon: nats, above 0; None for no noise. The codebook's input is clipped to an L1 norm of
-            C, and Laplace noise of scale 2 C / epsilon is added. A token is then (epsilon,
-            0)-private in the local sense. It is at most exp(epsilon) times as likely for one voice
-            as for any other (USC section 2.5). There, noise and guarantee end with training.
-        whose: seed of the noise, from a secret and the recording. Anyone who knows it can remove
-            the noise.
+    With ``epsilon``, nats above 0, the codebook's input is clipped to an L1 norm of C. Laplace
+    noise of scale 2 C / epsilon is added. A token is then (epsilon, 0)-private in the local sense.
+    It is at most exp(epsilon) times as likely for one voice as for any other (USC section 2.5).
+    There, noise and guarantee end with training. ``whose`` is the seed of the noise, from a secret
+    and the recording. Anyone who knows it can remove the noise.
     """
 
     def __init__(self, network: UscNetwork, epsilon: float | None = None, *whose: object) -> None:

@@ -153,10 +153,8 @@ class VoiceNetwork(StoredNetwork):
     def embed_runs(self, windows: FloatArray, slots: int) -> tuple[FloatArray, FloatArray]:
         """Embed windows as `embed`, and runs of their equal slots, in the order of `list_runs`.
 
-        The frames of a run are those of its window, so that runs cost next to nothing.
-
-        Returns:
-            Shape (b, size), and (b, r, size).
+        The frames of a run are those of its window, so that runs cost next to nothing. Their shapes
+        are (b, size) and (b, r, size).
         """
         attended = self._attend([mel_decibels(window) for window in windows])
         values, runs = zip(*(self._weigh_runs(*layers, slots) for layers in attended), strict=True)

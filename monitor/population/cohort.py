@@ -192,7 +192,6 @@ def unpack_cohort(
 
 
 def _digest(arrays: Mapping[str, AnyArray]) -> str:
-    """Compute a hash over all arrays."""
     digest = hashlib.sha256()
     for name, array in sorted(arrays.items()):
         digest.update(f"{name} {array.dtype} {array.shape}\n".encode())

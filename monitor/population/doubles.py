@@ -46,10 +46,8 @@ def find_doubles(population: Population, new: Iterable[str] | None = None) -> li
     are nearly all of different people. If all people share a room and a microphone, they
     sound alike, and no pair stands out.
 
-    Args:
-        population: templates with the feature voice; without it none is found, nor among more than
-            20,000 people.
-        new: speakers of whom each pair needs one; None for all.
+    Without the feature voice none is found, nor among more than 20,000 people. ``new`` are speakers
+    of whom each pair needs one; None for all.
     """
     if FEATURE not in population.features or len(population) > _MOST_PEOPLE:
         return []

@@ -118,10 +118,8 @@ class EvidenceModel:
     def holding(self, rows: Iterable[Record]) -> EvidenceModel:
         """Keep a shorter length's a and b if those of a longer one show less on average.
 
-        Fewer people speak for long, and a fit to fewer people claims less.
-
-        Args:
-            rows: cells of the calibration table, with the mean evidence of people left out.
+        Fewer people speak for long, and a fit to fewer people claims less. ``rows`` are cells of
+        the calibration table, with the mean evidence of people left out.
         """
         means = np.full(self.support.shape, np.nan)
         for row in rows:

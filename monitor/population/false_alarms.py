@@ -38,29 +38,18 @@ class FalseAlarms:
 
 
 def false_alarms(
-    rank_models: RankModels,
-    features: tuple[str, ...],
-    session: str,
+    rank_models: RankModels,  # with their maxima
+    features: tuple[str, ...],  # in use, in any order
+    session: str,  # the kind of rank model in use
+    # as for an alert; a feature's (``f0.local_bits``) refers to a stream with this feature alone
     field: str,
-    rate: float,
-    horizon_seconds: float,
+    rate: float,  # q, over 0 and under 1
+    horizon_seconds: float,  # H; between two lengths of the grid, the longer one is used
     *,
     watch: str | None = None,
-    headline: str = "closed-set",
+    headline: str = "closed-set",  # what ``bits`` are
 ) -> FalseAlarms:
-    """Return the threshold that at most a fraction of other people's streams exceeds.
-
-    Args:
-        rank_models: with their maxima.
-        features: features in use, in any order.
-        session: the kind of rank model in use.
-        field: as for an alert; a feature's field (``f0.local_bits``) refers to a stream with this
-            feature alone.
-        rate: q, over 0 and under 1.
-        horizon_seconds: H; between two lengths of the grid, the longer one is used.
-        watch: the watched speaker, or None.
-        headline: what ``bits`` are, ``"evidence"`` or ``"closed-set"``.
-    """
+    """Return the threshold that at most a fraction of other people's streams exceeds."""
     needed = fewest_maxima(rate)
     if not (math.isfinite(horizon_seconds) and horizon_seconds > 0):
         raise UsageError(
@@ -178,9 +167,7 @@ def conformal_threshold(maxima: FloatArray, rate: float) -> float:
     draw of all. Equal values do *not* count, because maxima that stop at a common bound are ties. A
     stream without a value counts as -inf.
 
-    Raises:
-        UsageError: the share is not between 0 and 1, or the maxima are too few for it or not
-            numbers.
+    UsageError for a share that is not between 0 and 1, or maxima too few for it or not numbers.
 
     Example:
         >>> maxima = np.arange(1.0, 20.0)

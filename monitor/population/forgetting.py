@@ -63,9 +63,8 @@ class Forgotten:
 def forget(path: Path, name: str, output: Path | None = None) -> Forgotten:
     """Remove a person from a population, or from a file of rank models.
 
-    Raises:
-        UsageError: the name is unknown, or is the only one.
-        StoreError: the file cannot be read or written, and is unchanged.
+    UsageError for a name that is unknown or the only one. StoreError where the file cannot be read
+    or written; it is then unchanged.
     """
     return forget_people(path, [name], output)[spelled(name)]
 

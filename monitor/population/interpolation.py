@@ -373,10 +373,8 @@ class EnrolledProbability:
     def evaluate_at(self, seconds: FloatArray, favourite: FloatArray) -> FloatArray:
         """Compute the probability at R moments, in (0, 1); NaN if impostors cannot be detected.
 
-        Args:
-            seconds: T, speech seconds, shape (R,).
-            favourite: absolute scores of the most probable candidate, shape (R, F), in the rank
-                model's order of features; additive ones divided by their frames.
+        By the absolute scores of the most probable candidate, (R, F), in the rank model's order of
+        features; additive ones divided by their frames.
         """
         from scipy.special import expit
 

@@ -50,20 +50,14 @@ def share(templates: Templates, key: Hashable, make: Callable[[], _Table]) -> _T
 
 
 class Templates:
-    """Templates of N speakers by feature, each a number of slices.
-
-    Args:
-        names: of the speakers, unique.
-        offsets: shape (N + 1,): speaker j owns slices ``offsets[j]:offsets[j + 1]``.
-        features: slices by feature name.
-        sessions: by place, how many slices each session has, of speakers with sessions apart.
-    """
+    """Templates of N speakers by feature, each a number of slices."""
 
     def __init__(
         self,
-        names: Sequence[str],
-        offsets: IntArray,
+        names: Sequence[str],  # of the speakers, unique
+        offsets: IntArray,  # (N + 1,): speaker j owns slices ``offsets[j]:offsets[j + 1]``
         features: Mapping[str, FeatureTemplates],
+        # by place, how many slices each session has, of speakers with sessions apart
         sessions: Mapping[int, tuple[int, ...]],
     ) -> None:
         self.names = tuple(names)

@@ -20,8 +20,7 @@ class CaptureWatch:
     If a source vanishes, the server moves its recordings to another source, possibly the sound of
     the meeting itself. Without ``pactl``, nothing is watched.
 
-    Args:
-        moved: called once, in another thread, with the name of the source that took over.
+    ``moved`` is called once, in another thread, with the name of the source that took over.
     """
 
     def __init__(self, moved: Callable[[str], object]) -> None:

@@ -78,14 +78,6 @@ class Gate:
         charge: called before a step is sent, to record the totals of all sound sent, that step
             included. If it returns False, the step is silent.
 
-    Attributes:
-        bits: maximum over attackers for all sound sent, including earlier sessions of a ledger.
-        held_bits: maximum over attackers if the refused sound had been sent; 0 until the budget has
-            closed the last path.
-        closings: paths closed so far.
-        muted: whether a person has muted it for now. Silence discloses nothing.
-        uncharged_seconds: sound that was silenced because it could not be charged.
-
     Raises:
         UsageError: the budget is at most `MARGIN_BITS`.
     """
@@ -105,10 +97,12 @@ class Gate:
                 "kept back because other recordings may read more"
             )
         self.budget_bits, self.step_seconds, self.hold = budget_bits, step_seconds, hold
-        self.bits = self.held_bits = 0.0
-        self.closings: list[Closing] = []
-        self.muted = False
-        self.uncharged_seconds = 0.0
+        # maximum over attackers for all sound sent, including earlier sessions of a ledger
+        self.bits = 0.0
+        self.held_bits = 0.0  # with the refused sound; 0 until the last path has closed
+        self.closings: list[Closing] = []  # paths closed so far
+        self.muted = False  # whether a person has muted it for now. Silence discloses nothing
+        self.uncharged_seconds = 0.0  # sound that was silenced because it could not be charged
         self._charge = charge
         self._ways = list(ways)
         self._windows = {m: WindowEvidence(m) for way in ways for m in way.monitors}
@@ -240,7 +234,6 @@ class Gate:
         return monitor.push(block)
 
     def _silence(self, sent: list[Block]) -> None:
-        """Send silence in place of the sound held back."""
         if self._held.size:
             self._put_out(Block(np.zeros_like(self._held), *self._key), sent)
 

@@ -47,9 +47,6 @@ class SoundQueue:
     sound, and changes its speed until this is `LEAST_SECONDS`. After an underrun, it returns
     silence until more sound is buffered, and later sound is played completely. After a stall, sound
     that is too old is dropped.
-
-    Args:
-        rate: output samples per second.
     """
 
     def __init__(self, rate: int) -> None:
@@ -103,7 +100,6 @@ class SoundQueue:
         return np.concatenate([*parts, np.zeros(missing, np.float32)])
 
     def _pop(self, count: int) -> list[FloatArray]:
-        """Take at most this many of the oldest samples."""
         parts = []
         while count > 0 and self._parts:
             chunk = self._parts.popleft()
@@ -170,8 +166,7 @@ _SINK = Lock()
 def open_output(wanted: str) -> OpenedOutput:
     """Open an output by number, name or part of it; or a sink of PulseAudio or PipeWire by name.
 
-    Raises:
-        UsageError, SourceError: it is missing or cannot be opened.
+    UsageError or SourceError if it is missing or cannot be opened.
     """
     outputs = devices("output")
     if wanted in list_sinks():
@@ -215,13 +210,7 @@ _SOON = ProcessSetting(_switch_soon)
 
 
 class OutputDevice:
-    """Opened output, at the rate of its device; silent before and after.
-
-    Args:
-        device: number or name, as in `open_output`.
-        opens: function that opens a device, by default with PortAudio.
-        clock: function that returns wall-clock seconds.
-    """
+    """Opened output, at the rate of its device; silent before and after."""
 
     def __init__(
         self,

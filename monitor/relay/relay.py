@@ -82,21 +82,14 @@ class Relay(BaseRule):
 
     It is a rule of a run, which raises an alert when a way is closed. It is also an action, which
     closes a way if another rule raises an alert.
-
-    Args:
-        outlet: the opened output, which the relay closes.
-        settings: budget, delay and anonymiser.
-
-    Attributes:
-        gate: the gate; None before `begin`, and without a budget.
-        muted: whether the relay is muted for now, by a person or because the input was moved.
-        report: called at once with a line of text when the input is moved, in another thread.
     """
 
     def __init__(self, outlet: OutputDevice, settings: RelaySettings) -> None:
         self.outlet, self.settings = outlet, settings
-        self.gate: Gate | None = None
+        self.gate: Gate | None = None  # the gate; None before `begin`, and without a budget
+        # whether the relay is muted for now, by a person or because the input was moved
         self.muted = False
+        # called at once with a line of text when the input is moved, in another thread
         self.report: Callable[[str], object] = lambda _line: None
         self._closed = False
         self._told = 0
@@ -183,7 +176,8 @@ class Relay(BaseRule):
         """
         settings = self.settings
         if settings.budget_bits is not None:
-            check_reach(settings.budget_bits, monitor.headline, monitor.attacker)
+            attacker, bits = monitor.attacker, settings.budget_bits
+            check_reach(bits, monitor.headline, attacker.support_bits, attacker.ceiling)
             fresh = partial(monitor.fresh, step_seconds=settings.step_seconds)
             ways = [RelayPath(CLEAR, [fresh()])]
             if attackers is not None:
@@ -339,7 +333,6 @@ class _Relayed(WrappedLiveSource):
         self._relay = relay
 
     def items(self) -> Iterator[Item]:
-        """Yield what goes out, after it did."""
         for item in self.source:
             if isinstance(item, Block):
                 yield from self._relay.send(item)
@@ -357,7 +350,6 @@ class _RelayedAudio:
         self.name, self.rate, self.channels = device.name, device.rate, device.channels
 
     def close(self) -> None:
-        """Release the device."""
         self._capture.close()
         self._device.close()
 

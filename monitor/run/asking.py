@@ -26,13 +26,7 @@ RunEvent: TypeAlias = "RunStart | Event | Alert | LevelReached | RunEnd"
 class AskedRules:
     """Rules of a run. If its source is split by person, each person has a copy of each rule.
 
-    Args:
-        rules: the rules in their initial state.
-        split: the people's monitors; None for one stream.
-        labels: labels of the people to whom the rules apply; empty for all.
-
-    Attributes:
-        raised: seconds of alerts by label, if the source is split.
+    The rules apply to the people with these ``labels``; empty for all.
     """
 
     def __init__(
@@ -43,6 +37,7 @@ class AskedRules:
     ) -> None:
         self._rules, self._split, self._labels = rules, split, labels
         self._rules_of: dict[tuple[str, str | None], list[ExplainedRule]] = {}
+        # seconds of alerts by label, if the source is split
         self.raised: dict[str, list[float]] = {}
 
     def begin(self, standing: Reading) -> Iterator[Alert]:
@@ -62,7 +57,6 @@ class AskedRules:
     def _select(
         self, label: str | None, watch: str | None
     ) -> list[tuple[str | None, ExplainedRule]]:
-        """Return the rules of one stream."""
         if self._split is None:
             return [(None, rule) for rule in self._rules]
         if label is None or (self._labels and not find_name(label, self._labels)):
@@ -90,13 +84,7 @@ class AskedRules:
 class EventOutput:
     """Writes events, and the alerts and crossings that they trigger, to all receivers of a run.
 
-    Args:
-        rules: alert rules of the run.
-        crossings: finder of reached levels; None without an anonymiser.
-        labels: names of the recordings.
-        totals: counts of the run.
-        log: JSON lines; None without a log.
-        sinks, actions: further receivers; both lists may grow.
+    The lists of sinks and actions may grow.
     """
 
     def __init__(

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from threading import Condition, Lock, RLock, Thread
+from threading import Lock, Thread
 from typing import Any, TypeAlias
 
 from numpy.typing import ArrayLike
@@ -19,6 +19,7 @@ from monitor.events.reading import Reading
 from monitor.events.run import Alert
 from monitor.population.population import Population
 from monitor.run.pool import (
+    KeyedStream,
     KeyedStreams,
     Pool,
     PoolLimits,
@@ -133,7 +134,7 @@ def _portable(error: Exception) -> Exception:
 
 
 @dataclass(eq=False)
-class _FarStream:
+class _FarStream(KeyedStream):
     """One stream as its sender knows it."""
 
     key: str
@@ -142,17 +143,12 @@ class _FarStream:
     snapshot: bytes | None = None
     items: deque[Item] = field(default_factory=deque)  # since the snapshot
     sent: int = 0  # of these, to the present worker; -1 before it has begun the stream
-    events: deque[Event | Alert] = field(default_factory=deque)
     last_seconds: float = -1.0  # of the newest event
     known_seconds: float = -1.0  # of the newest event from earlier workers
     has_spoken: bool = False  # before, a snapshot would lose sound held for the first syllable
-    ends: bool = False
-    is_over: bool = False
-    error: Exception | None = None
 
     @property
     def snapshot_seconds(self) -> float:
-        """Seconds of audio in the snapshot."""
         return 0.0 if self.snapshot is None else read_seconds(self.snapshot)
 
     @property
@@ -188,7 +184,6 @@ class _FarStream:
         drop_oldest_readings(self.events)
 
     def fail(self, error: Exception) -> None:
-        """End the stream by an error."""
         self.error, self.ends, self.is_over = error, True, True
 
 
@@ -236,8 +231,7 @@ class FarPool(KeyedStreams[str, _FarStream]):
         self._making: dict[str, Any] = {}
         self._dead: set[str] = set()
         self._forgotten: list[tuple[str, str]] = []  # worker and key
-        self._lock, self._storing = RLock(), Lock()
-        self._changed = Condition(self._lock)
+        self._storing = Lock()
         self._looks = 0.0
         self.hop_seconds: deque[float] = deque(maxlen=1000)
         self._thread = Thread(target=self._work, daemon=True)
@@ -280,29 +274,6 @@ class FarPool(KeyedStreams[str, _FarStream]):
                     "Push a Gap for dropped audio, or start workers"
                 )
             stream.items.append(item)
-
-    def poll(self, key: str) -> Events:
-        """Return a stream's events since the last call; after the last, raise its error, once."""
-        with self._lock:
-            stream = self._find(key)
-            events = list(stream.events)
-            stream.events.clear()
-            if not events and stream.is_over and stream.error is not None:
-                error, stream.error = stream.error, None
-                raise error
-            return events
-
-    def finish(self, key: str) -> Events:
-        """End a stream, wait until its audio is processed, and return its last events."""
-        self.end(key)
-        with self._changed:
-            self._changed.wait_for(lambda: self._find(key).is_over)
-        return self.poll(key)
-
-    def end(self, key: str) -> None:
-        """End a stream after its waiting audio; returns at once."""
-        with self._lock:
-            self._find(key).ends = True
 
     def forget(self, key: str) -> None:
         """Drop a stream and its snapshot."""
@@ -359,7 +330,6 @@ class FarPool(KeyedStreams[str, _FarStream]):
         return due
 
     def _fail(self, error: Exception) -> None:
-        """End all streams by an error."""
         with self._changed:
             for stream in self._streams.values():
                 if not stream.is_over:

@@ -201,7 +201,6 @@ def _open_people(
 
 
 def _describe_words(source: Source, monitor: Monitor) -> Iterator[Notice]:
-    """Yield notices of the transcripts, and of words in another language than the templates'."""
     features = monitor.front_end.word_features()
     checked = [feature for feature in features if isinstance(feature, WordFeature)]
     for note in source.transcripts:

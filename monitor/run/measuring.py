@@ -231,7 +231,6 @@ class Measurement:
         return f"<div><p>{escape(str(self))}</p>{self._repr_svg_() or ''}</div>"
 
     def _repr_svg_(self) -> str | None:
-        """Return the picture as SVG; None without readings."""
         if not self.readings:
             return None
         text = _to_bytes(self.plot(), ".svg").decode()

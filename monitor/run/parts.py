@@ -139,8 +139,7 @@ def fit_rules(
 ) -> tuple[RunStart, list[Notice]]:
     """Pass the start to the rules; return it with their terms, and notices about the rules.
 
-    Raises:
-        UsageError: a rule can never be raised, unless ``allow_idle``.
+    UsageError for a rule that can never be raised, unless ``allow_idle``.
     """
     thresholds = tuple(rule.alert_terms() for rule in rules if isinstance(rule, Threshold))
     alarms = tuple(terms for rule in rules if (terms := rule.terms()) is not None)

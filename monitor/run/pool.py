@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -48,7 +48,7 @@ MOST_BLOCK_SECONDS = 30.0
 
 Key = Hashable
 _Key = TypeVar("_Key", bound=Hashable)
-_Stream = TypeVar("_Stream")
+_Stream = TypeVar("_Stream", bound="KeyedStream")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +93,26 @@ class PoolStatistics:
     alerts: int
 
 
-class PooledStream:
+@dataclass(eq=False)
+class KeyedStream:
+    """A stream as a pool reports it: events, the error that ended it, and its end."""
+
+    events: deque[Event | Alert] = field(default_factory=deque, init=False)
+    error: Exception | None = field(default=None, init=False)
+    ends: bool = field(default=False, init=False)  # after the waiting audio
+    is_over: bool = field(default=False, init=False)
+
+
+class PooledStream(KeyedStream):
     """One stream of a pool, with its monitor, waiting audio and events."""
 
     def __init__(self, monitor: Monitor, rules: Sequence[AlertRule]) -> None:
+        super().__init__()
         self.monitor, self.rules = monitor, tuple(rules)
         self.stream = monitor.core
         self.waiting: deque[Item] = deque()
         self.waiting_seconds = self.came_seconds = 0.0
-        self.events: deque[Event | Alert] = deque()
-        self.ends = self.is_ending = self.is_busy = self.is_over = False
-        self.error: Exception | None = None
+        self.is_ending = self.is_busy = False
         self.lag: float | None = None
         self.requests: list[Future[bytes]] = []  # snapshots for the next round
         self.settling: list[Future[bytes]] = []  # and for this one
@@ -192,6 +201,42 @@ class KeyedStreams(Managed, Generic[_Key, _Stream]):
     def __init__(self) -> None:
         self._streams: dict[_Key, _Stream] = {}
         self._closed = False
+        self._lock = RLock()
+        self._changed = Condition(self._lock)
+
+    def poll(self, key: _Key) -> list[Event | Alert]:
+        """Return the events of a stream since the last call. Readings have their ``lag``.
+
+        If an error ended the stream, the call after its last event raises that error, once.
+        """
+        with self._lock:
+            stream = self._find(key)
+            events = list(stream.events)
+            stream.events.clear()
+            if not events and stream.is_over and stream.error is not None:
+                error, stream.error = stream.error, None
+                raise error
+            return events
+
+    def finish(self, key: _Key) -> list[Event | Alert]:
+        """End a stream, wait until its audio is processed, and return its last events."""
+        self.end(key)
+        self._wait(lambda: self._find(key).is_over)
+        return self.poll(key)
+
+    def end(self, key: _Key) -> None:
+        """End a stream after its waiting audio; returns at once."""
+        with self._lock:
+            self._find(key).ends = True
+            self._wake()
+
+    def _wake(self) -> None:
+        """Process soon what has arrived; the lock is held."""
+
+    def _wait(self, done: Callable[[], bool]) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or done())
+            self._check()
 
     def _check(self) -> None:
         if self._closed:
@@ -249,8 +294,7 @@ class Pool(KeyedStreams[Key, PooledStream]):
         self._features: Sequence[str | Feature | FeatureSpec] | None = features
         self._setup = setup
         self._plans: dict[tuple[object, ...], Plan] = {}
-        self._lock = RLock()
-        self._arrived, self._hurried, self._done = (Condition(self._lock) for _ in range(3))
+        self._arrived, self._hurried = Condition(self._lock), Condition(self._lock)
         self._process, self._thread = os.getpid(), Thread(target=self._work, daemon=True)
         self._has_arrived = False
         self._urgent = 0  # callers that wait for results
@@ -348,20 +392,6 @@ class Pool(KeyedStreams[Key, PooledStream]):
             stream.put(item, seconds, time.monotonic())
             self._wake()
 
-    def poll(self, key: Key) -> list[Event | Alert]:
-        """Return the events of a stream since the last call. Readings have their ``lag``.
-
-        If an error ended the stream, the call after its last event raises that error, once.
-        """
-        with self._lock:
-            stream = self._find(key)
-            events = list(stream.events)
-            stream.events.clear()
-            if not events and stream.error is not None:
-                error, stream.error = stream.error, None
-                raise error
-            return events
-
     async def events(self, key: Key) -> AsyncIterator[Event | Alert]:
         """Yield the events of a stream as they arrive, until the stream ends."""
         loop, woken = asyncio.get_running_loop(), asyncio.Event()
@@ -385,18 +415,6 @@ class Pool(KeyedStreams[Key, PooledStream]):
         finally:
             with self._lock:
                 stream.wakers.discard(wake)
-
-    def finish(self, key: Key) -> list[Event | Alert]:
-        """End a stream, wait until its audio is processed, and return its last events."""
-        self.end(key)
-        self._wait(lambda: self._find(key).is_over)
-        return self.poll(key)
-
-    def end(self, key: Key) -> None:
-        """End a stream after its waiting audio; returns at once."""
-        with self._lock:
-            self._find(key).ends = True
-            self._wake()
 
     def snapshot(self, key: Key) -> bytes:
         """Return a stream as bytes without audio; `restore` continues it in another process.
@@ -422,7 +440,7 @@ class Pool(KeyedStreams[Key, PooledStream]):
             stream = self._find(key)
             del self._streams[key]
             stream.is_over = True  # for those that wait for it
-            self._done.notify_all()
+            self._changed.notify_all()
             stream.wake()
 
     def drain(self) -> None:
@@ -455,14 +473,12 @@ class Pool(KeyedStreams[Key, PooledStream]):
 
     def exposition(self) -> str:
         """Return `measure` as Prometheus metrics, for your own ``/metrics``."""
-        state = self.measure()
         lines = []
-        for field in fields(state):
-            value = getattr(state, field.name)
+        for figure, value in asdict(self.measure()).items():
             if value is None:
                 continue
-            is_counter = field.name in ("skipped_seconds", "readings", "alerts")
-            name = f"monitor_pool_{field.name}{'_total' if is_counter else ''}"
+            is_counter = figure in ("skipped_seconds", "readings", "alerts")
+            name = f"monitor_pool_{figure}{'_total' if is_counter else ''}"
             kind = "counter" if is_counter else "gauge"
             lines += [f"# TYPE {name} {kind}", f"{name} {value:g}"]
         return "\n".join([*lines, ""])
@@ -471,7 +487,7 @@ class Pool(KeyedStreams[Key, PooledStream]):
         """Stop at once and drop all streams. First `finish` each stream that you still need."""
         with self._lock:
             self._closed = True
-            for condition in (self._arrived, self._hurried, self._done):
+            for condition in (self._arrived, self._hurried, self._changed):
                 condition.notify_all()
             for stream in self._streams.values():
                 stream.wake()
@@ -498,10 +514,9 @@ class Pool(KeyedStreams[Key, PooledStream]):
             self._urgent += 1
             try:
                 self._hurried.notify()
-                self._done.wait_for(lambda: self._closed or done())
+                super()._wait(done)
             finally:
                 self._urgent -= 1
-            self._check()
 
     # ------------------------------------------------------------------------- the pool's thread
 
@@ -527,7 +542,7 @@ class Pool(KeyedStreams[Key, PooledStream]):
                     self._readings += sum(isinstance(event, Reading) for event in events)
                     self._alerts += sum(event.code == "alert.raised" for event in events)
                     stream.wake()
-                self._done.notify_all()
+                self._changed.notify_all()
             del due, batch, outcomes  # with the audio of the round
 
     def _shed(self, due: Sequence[PooledStream]) -> list[Gap | None]:

@@ -27,15 +27,9 @@ CHECKPOINT_SECONDS = 1.0
 class Saves:
     """Checkpoints of a run, to resume it while its source is read again from the start.
 
-    Args:
-        log, file: the run's opened log, and its description.
-        source: source of the run, which is resumable if its provenance is known.
-        configure: function that composes the settings which a resumed run must share.
-        clock: function that returns wall-clock seconds.
-        state: what a checkpoint saves: the monitor or pair, the counts, and rules with others.
-
-    Raises:
-        UsageError: the run should be resumed, but its source cannot be read again.
+    ``configure`` composes the settings that a resumed run must share. ``state`` is what a
+    checkpoint saves: the monitor or pair, the counts, and rules with others. UsageError if the run
+    should be resumed, but its source cannot be read again.
     """
 
     def __init__(

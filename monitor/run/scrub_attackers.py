@@ -100,7 +100,8 @@ class TriedAttackers:
         first = Monitor.for_source(
             source, population, settings.features, watch, on_change="note", setup=settings.setup
         )
-        check_reach(budget, first.headline, first.attacker)
+        attacker = first.attacker
+        check_reach(budget, first.headline, attacker.support_bits, attacker.ceiling)
         first.fit_to(source)
         if first.session == "same":
             raise UsageError(

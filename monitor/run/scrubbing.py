@@ -233,14 +233,12 @@ class _Candidates:
         return self.curves[choice, portion]
 
     def score_all(self, choice: frozenset[int]) -> dict[TriedAttacker, DisclosureCurve]:
-        """Measure the bits of all attackers."""
         curves: dict[TriedAttacker, DisclosureCurve] = {}
         for portion in self.parts:
             curves |= self.score(choice, portion)
         return curves
 
     def is_within_budget(self, choice: frozenset[int]) -> bool:
-        """Return whether no attacker has more than the budget."""
         curves = (curve for portion in self.parts for curve in self.score(choice, portion).values())
         return all(curve.peak <= self.attackers.budget for curve in curves)
 

@@ -28,10 +28,6 @@ class BrowserMicrophone(AudioQueue):
 
     A message starts with the number of samples before it, as an unsigned 64-bit integer. The
     samples follow. Both are little-endian. Samples missing between two messages are a gap.
-
-    Args:
-        rate: samples per second, of the browser's audio context.
-        seconds: maximum length of the stream.
     """
 
     def __init__(
@@ -51,11 +47,7 @@ class BrowserMicrophone(AudioQueue):
         self._began = clock()
 
     def receive_audio(self, message: bytes) -> None:
-        """Take the samples of a message.
-
-        Raises:
-            RefusedError: it is malformed, out of order, or faster than real time.
-        """
+        """Take the samples of a message; RefusedError if malformed, out of order or too fast."""
         samples, odd = divmod(len(message) - _HEADER.size, 2)
         if odd or not SHORTEST_SECONDS * self.rate <= samples <= self.rate:
             raise RefusedError("an audio message must have 5 ms to 1 s of 16-bit samples")

@@ -360,7 +360,6 @@ class _BrowserSlot:
         self._leaving: asyncio.TimerHandle | None = None
 
     def attach(self) -> None:
-        """Note that its browser is here."""
         self.attached = True
         if self._leaving is not None:
             self._leaving.cancel()

@@ -135,18 +135,26 @@ class ServeSettings:
         )
 
 
+class _Shown:
+    """All that a measurement shows: its records, also for downloads, and alerts at a threshold."""
+
+    def __init__(self, bits: float) -> None:
+        self.rule = AdjustableThreshold("bits", _checked_bits(bits))
+        self.hub, self.records = Hub([("bits", self.rule.bits)]), KeptRun()
+
+    def rules_within_reach(self, monitor: Monitor) -> list[AdjustableThreshold]:
+        """Lower the threshold to what the figures of a run can reach."""
+        maximum, _ = most_bits("bits", start_event(monitor, ()))
+        self.rule.limit(BITS[1] if maximum is None else math.floor(maximum / STEP_BITS) * STEP_BITS)
+        self.hub.stand_on([("bits", self.rule.bits)])
+        return [self.rule]
+
+
 class Session:
     """Session of one browser, with at most one microphone or recording at a time.
 
-    Args:
-        settings: settings shared by all sessions.
-        tell: called with every message to the browser, from any thread; must not wait.
-        send: called with protected audio, likewise.
-
-    Attributes:
-        id: a secret with which the browser reconnects.
-        hub: hub of the newest run; None before the first.
-        kept: records of that run, for downloads.
+    ``tell`` gets every message to the browser, and ``send`` the protected audio. Both are called
+    from any thread, and must not wait.
     """
 
     def __init__(
@@ -155,9 +163,9 @@ class Session:
         tell: Callable[[Message], None],
         send: Callable[[bytes], object] | None = None,
     ) -> None:
-        self.id = secrets.token_urlsafe(16)
-        self.hub: Hub | None = None
-        self.kept: KeptRun | None = None
+        self.id = secrets.token_urlsafe(16)  # a secret with which the browser reconnects
+        self.hub: Hub | None = None  # hub of the newest run; None before the first
+        self.kept: KeptRun | None = None  # records of that run, for downloads
         self._settings = settings
         self._tell, self._send = tell, send or (lambda _: None)
         self._source: BrowserMicrophone | None = None
@@ -192,13 +200,12 @@ class Session:
         if not self._settings.templates.has(called):
             raise UsageError(f"{called} is not enrolled")
         source = BrowserMicrophone(rate, seconds=self._settings.longest_seconds)
-        rule = AdjustableThreshold("bits", _checked_bits(bits))
-        hub, run = Hub([("bits", rule.bits)]), KeptRun()
+        shown = _Shown(bits)
         side = protection(protect, self._send)
         house = self._settings.house
         visitor = None if house is None else PageVisitor(house)
-        work = partial(self._listen, called, source, rule, hub, run, side, visitor)
-        self._begin(called, source, work, rule, hub, run)
+        work = partial(self._listen, called, source, shown, side, visitor)
+        self._begin(called, source, work, shown)
         self._visitor = visitor  # who has not agreed to anything yet
 
     def measure(
@@ -208,16 +215,14 @@ class Session:
         called = checked_name(name) if name else ""
         if called and not self._settings.templates.has(called):
             raise UsageError(f"{called} is not enrolled")
-        rule = AdjustableThreshold("bits", _checked_bits(bits))
+        shown = _Shown(bits)
         if self.busy:
             raise UsageError("end the current measurement or enrolment first")
         if not self._settings.room.acquire(blocking=False):
             raise UsageError("another recording is measured here now: try again in a minute")
 
         def begin(upload: Upload) -> None:
-            hub, run = Hub([("bits", rule.bits)]), KeptRun()
-            work = partial(self._measure, called, upload, rule, hub, run)
-            self._begin(called, None, work, rule, hub, run)
+            self._begin(called, None, partial(self._measure, called, upload, shown), shown)
 
         self._upload = Upload(recording, turns), begin
 
@@ -276,16 +281,16 @@ class Session:
         name: str,
         source: BrowserMicrophone | None,
         work: Callable[[], None],
-        rule: AdjustableThreshold | None = None,
-        hub: Hub | None = None,
-        run: KeptRun | None = None,
+        shown: _Shown | None = None,
     ) -> None:
         if self.busy:
             raise UsageError(
                 "the microphone is in use: end the current measurement or enrolment first"
             )
         self._source, self.name, self._cancelled, self._stopped = source, name, False, False
-        self._rule, self.hub, self.kept = rule, hub, run
+        self._rule = self.hub = self.kept = None
+        if shown is not None:
+            self._rule, self.hub, self.kept = shown.rule, shown.hub, shown.records
         self._thread = threading.Thread(
             target=self._guarded, args=(work,), name="monitor session", daemon=True
         )
@@ -343,38 +348,33 @@ class Session:
         self,
         name: str,
         source: BrowserMicrophone,
-        rule: AdjustableThreshold,
-        hub: Hub,
-        records: KeptRun,
+        shown: _Shown,
         protect: Protection | None,
         visitor: PageVisitor | None,
     ) -> None:
-        monitor = partial(self._settings.monitor, name=name)
-        rules = partial(_within_reach, rule, hub)
         with Run(
             source,
-            monitor,
+            partial(self._settings.monitor, name=name),
             settings=RunSettings(protect=protect),
-            rules=rules,
+            rules=shown.rules_within_reach,
             actions=[] if visitor is None else [visitor],
-            sinks=[hub, records],
+            sinks=[shown.hub, shown.records],
         ) as run:
-            self._tell({"type": "listening", "name": name, "most": rule.maximum})
+            self._tell({"type": "listening", "name": name, "most": shown.rule.maximum})
             run.to_end()
 
-    def _measure(
-        self, name: str, upload: Upload, rule: AdjustableThreshold, hub: Hub, records: KeptRun
-    ) -> None:
+    def _measure(self, name: str, upload: Upload, shown: _Shown) -> None:
         settings = self._settings
         try:
             source = opened(*upload.take(), longest_seconds=settings.longest_seconds)
             monitor = partial(settings.monitor, name=name, population=settings.population(name))
-            rules = partial(_within_reach, rule, hub)
-            with Run(source, monitor, rules=rules, sinks=[hub, records]) as run:
+            with Run(
+                source, monitor, rules=shown.rules_within_reach, sinks=[shown.hub, shown.records]
+            ) as run:
                 self._run = run
                 if self._stopped:
                     run.stop()
-                details = {"name": name, "seconds": source.seconds, "most": rule.maximum,
+                details = {"name": name, "seconds": source.seconds, "most": shown.rule.maximum,
                         "people": run.start.people is not None}  # fmt: skip
                 self._tell({"type": "measuring", "recording": source.label, **details})
                 run.to_end()
@@ -393,16 +393,6 @@ def _progress(take: LiveEnrolment, seconds: float) -> Message:
         "clipped": recent.clipped_share,
         "trouble": recent.trouble,
     }
-
-
-def _within_reach(
-    rule: AdjustableThreshold, hub: Hub, monitor: Monitor
-) -> list[AdjustableThreshold]:
-    """Lower the threshold of a run to what its figures can reach."""
-    maximum, _ = most_bits("bits", start_event(monitor, ()))
-    rule.limit(BITS[1] if maximum is None else math.floor(maximum / STEP_BITS) * STEP_BITS)
-    hub.stand_on([("bits", rule.bits)])
-    return [rule]
 
 
 def _checked_bits(bits: float) -> float:

@@ -71,9 +71,7 @@ class EnrolledPerson:
 class TemplateFolder:
     """Templates of people, each beside those of a base population, in a folder of one user.
 
-    Args:
-        folder: made (0700) with the first template.
-        base: a population file; None for the shipped readers.
+    It is made (0700) with the first template. Without ``base``, the base are the shipped readers.
     """
 
     def __init__(self, folder: Path, base: str | None = None) -> None:
@@ -170,18 +168,10 @@ class TemplateFolder:
         )
 
     def save(self, name: str, enrolment: Population, *, replace: bool = False) -> Population:
-        """Keep a new template (0600), beside the base.
+        """Keep a new template (0600), beside the base; return the population that was written.
 
-        Args:
-            name: of the person, in one of its spellings.
-            enrolment: the person alone.
-            replace: overwrite the bytes of an older template of that name.
-
-        Returns:
-            the population that was written.
-
-        Raises:
-            UsageError: without ``replace``, if the name has been enrolled meanwhile.
+        UsageError if the name has been enrolled meanwhile, unless ``replace`` overwrites that
+        template.
         """
         population = self.base.only(enrolment.features).joined(enrolment)
         make_folder(self.folder)

@@ -72,10 +72,8 @@ class VoiceDevice:
 
     With several people, the one with the most bits is shown. The alert entity is on while any alert
     is raised. It exists only with a rule, since it could never be on otherwise. With a relay there
-    is a switch, which is on while nothing is sent.
-
-    Raises:
-        UsageError: the broker refuses user or password, or its certificate is not trusted.
+    is a switch, which is on while nothing is sent. UsageError if the broker refuses user or
+    password, or its certificate is not trusted.
     """
 
     def __init__(
@@ -249,15 +247,11 @@ class PageDevice(HouseDevice):
 
 
 class PageVisitor:
-    """An action of a visitor's run, which is shown in the house while they agree.
-
-    Attributes:
-        raised: whether their alert is.
-    """
+    """An action of a visitor's run, which is shown in the house while they agree."""
 
     def __init__(self, device: PageDevice) -> None:
         self._device = device
-        self._agrees = self._over = self.raised = False
+        self._agrees = self._over = self.raised = False  # raised: whether their alert is
 
     def agree(self, agrees: bool) -> None:
         """Note whether they agree, from any thread."""

@@ -34,11 +34,9 @@ def refuse_overwrite(
 
 
 def standing(path: str | os.PathLike[str]) -> str | None:
-    r"""Name the content that a new run would overwrite in this file.
+    r"""Name what a new run would overwrite: a finished run, an unfinished run, or something else.
 
-    Returns:
-        ``"a finished run"``, ``"an unfinished run"`` or ``"something else"``. None if the file is
-            missing, empty, a pipe or a device.
+    None if the file is missing, empty, a pipe or a device.
     """
     path = Path(path)
     if not path.is_file() or not path.stat().st_size:
@@ -169,7 +167,6 @@ class JsonLines:
                 raise self._failure(error) from None
 
     def _open(self) -> BinaryIO:
-        """Open the file with its content, locked."""
         flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0)
         if _is_pipe_of_another(self._name):
             raise StoreError(

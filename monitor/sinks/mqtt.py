@@ -146,27 +146,19 @@ class HouseDevice:
     Everything is published from separate threads, and only `drain` and `close` wait for the broker.
     A continuous state waits with its newest value only, while all events wait in order. After an
     interruption the device is announced again and all states are repeated. A last will marks it as
-    offline.
-
-    Args:
-        broker: the broker, tried immediately for at most `FIRST_SECONDS`.
-        name: displayed name; `identifier` derives topics and ids from it.
-        commands: functions by topic below the device's, called from a thread; retained commands are
-            ignored.
-        look: called a few times per second from a thread; it may publish events.
-        report: called with a line if the broker is not available yet.
-
-    Raises:
-        UsageError: the broker refuses user or password, or its certificate is not trusted.
+    offline. UsageError if the broker refuses user or password, or its certificate is not trusted.
     """
 
     def __init__(
         self,
-        broker: Broker,
-        name: str,
+        broker: Broker,  # tried immediately for at most `FIRST_SECONDS`
+        name: str,  # displayed; `identifier` derives topics and ids from it
         *,
+        # by topic below the device's, called from a thread; retained commands are ignored
         commands: Commands | None = None,
+        # called a few times per second from a thread; it may publish events
         look: Callable[[], None] = lambda: None,
+        # called with a line if the broker is not available yet
         report: Callable[[str], None] = lambda _: None,
     ) -> None:
         try:
@@ -241,9 +233,8 @@ class HouseDevice:
     def announce(self, entities: Entities) -> None:
         """Announce the device, which is online from now on, with entities by their keys.
 
-        Args:
-            entities: as Home Assistant's discovery has them; topics are those below the device's.
-                One with its platform alone is removed where an earlier run had it.
+        Entities are as Home Assistant's discovery has them; topics are those below the device's.
+        One with its platform alone is removed where an earlier run had it.
         """
         components = {key: self._component(key, entity) for key, entity in entities.items()}
         config = {
@@ -313,7 +304,6 @@ class HouseDevice:
 
     @property
     def _left(self) -> int:
-        """Number of events that the broker has not acknowledged yet."""
         with self._changed:
             return len(self._waiting) + sum(not message.is_published() for message in self._handed)
 

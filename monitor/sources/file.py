@@ -114,14 +114,7 @@ def _silenced_stderr() -> Iterator[None]:
 class Decoder(Managed):
     """Read a recording once, from its beginning to its end or to the first break.
 
-    Attributes:
-        promised: number of frames in the header, or None.
-        unfinished: whether the file was truncated by an unknown amount.
-        unread: description of further data that cannot be read with it; otherwise empty.
-        broken: short reason why decoding stopped early, or None.
-
-    Raises:
-        SourceError: the file is missing, not a recording, or has an absurd format.
+    SourceError if the file is missing, not a recording, or has an absurd format.
     """
 
     def __init__(self, path: Readable) -> None:
@@ -130,6 +123,7 @@ class Decoder(Managed):
         mp3 = path.suffix.lower() == ".mp3" or head.startswith((b"ID3", b"\xff"))
         self._quiet = _silenced_stderr if mp3 else nullcontext
         try:
+            # promised: number of frames in the header, or None
             self._file, self.promised = self._open(pieces[0])
         except _REFUSALS as error:
             self._bytes.close()
@@ -138,17 +132,19 @@ class Decoder(Managed):
         self.channels: int = self._file.channels
         self.subtype: str = self._file.subtype
         self.comment: str = self._file.comment
-        self.broken: str | None = None
+        self.broken: str | None = None  # short reason why decoding stopped early, or None
         try:
             check_format(file_name(path.name), self.rate, self.channels)
         except SourceError:
             self.close()
             raise
+        # description of further data that cannot be read with it; otherwise empty
         self.unread = self._uncounted(self._file, pieces[0])
         self._waiting = deque[SoundPiece]()
         for piece in pieces[1:]:
             if not self.unread:
                 self._add(piece)
+        # whether the file was truncated by an unknown amount
         self.unfinished = head.startswith(b"OggS") and not all(
             _ogg_is_finished(self._bytes, piece) for piece in (pieces[0], *self._waiting)
         )

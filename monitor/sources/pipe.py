@@ -228,8 +228,7 @@ class Pipe(BaseSource[Block | Gap]):
     def _next_header(self, before: WavHeader) -> WavHeader | None:
         """Read the header of a WAV that follows another in the pipe; None if none does.
 
-        Raises:
-            SourceError: what follows cannot be read with what came before.
+        SourceError if it cannot be read with what came before.
         """
         read = self._read_exactly
         read((before.data_bytes or 0) % 2)

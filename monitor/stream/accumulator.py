@@ -70,10 +70,6 @@ class FrameAccumulator:
 
     `moments` computes totals at coming readings, and `learn` adds the frames up to one of them. The
     sketches at a reading do not depend on how many readings are computed together.
-
-    Attributes:
-        arrived, tick: ticks received, and ticks added to the sketches.
-        carried: totals of earlier streams at the start.
     """
 
     def __init__(self, features: Mapping[str, FeatureSpec], followed: Collection[str] = ()) -> None:
@@ -82,6 +78,7 @@ class FrameAccumulator:
         self.sketches: dict[str, AnySketch] = {
             name: spec.sketch() for name, spec in self._features.items()
         }
+        # arrived, tick: ticks received, and ticks added to the sketches
         self.arrived = self.tick = 0
         self._ahead: BoolArray = np.empty(0, np.bool_)  # decisions on the ticks between the two
         self._waiting: dict[str, Track] = {}  # frames that came before their tick
@@ -89,7 +86,7 @@ class FrameAccumulator:
         self._begins = True  # whether the sketches hold the stream from its first tick
         self._speech = 0
         self._usable: dict[str, int] = {}
-        self.carried: FeatureTotals | None = None
+        self.carried: FeatureTotals | None = None  # totals of earlier streams at the start
         self._corrections: list[Correction] = []
         self.uncorrected = 0  # ticks before which nothing is corrected any more
 

@@ -26,42 +26,34 @@ class Assessment:
 
     Fields have the names of a `Reading`. Figures of evidence are None without evidence. A
     `ReadingBuilder` adds the fields after ``waits``.
-
-    Attributes:
-        posterior: probability of each speaker, (N,).
-        ratios: log2 of each speaker's likelihood ratio, (N,).
-        waits: whether speech is too short for a speaker embedding, so there is no figure yet.
-        speech: seconds of all speech.
-        excluded_seconds: seconds of speech in segments that were not chosen; None without segments.
-        chosen: index of the chosen part of `SpeakerSegments.parts`.
-        stretches: seconds and evidence of the watched voice's stretches, once another voice is
-            mixed in.
-        is_of_stretches: whether the figures are of these stretches.
     """
 
     features: Mapping[str, FeatureReading]
     local: Bits | None
     gain: Bits
     expected: Bits
-    posterior: FloatArray
+    posterior: FloatArray  # probability of each speaker, (N,)
     top: Sequence[tuple[str, float]]
     evidence: Bits | None = None
     support_bits: float | None = None
     at_least: bool | None = None
     among: tuple[CrowdReading, ...] | None = None
-    ratios: FloatArray | None = None
+    ratios: FloatArray | None = None  # log2 of each speaker's likelihood ratio, (N,)
     enrolled: float | None = None
     enrolled_withheld: tuple[str, ...] = ()
     beyond_grid: bool = False
+    # whether speech is too short for a speaker embedding, so there is no figure yet
     waits: bool = False
-    speech: float = 0.0
+    speech: float = 0.0  # seconds of all speech
+    # seconds of speech in segments that were not chosen; None without segments
     excluded_seconds: float | None = None
-    chosen: int = 0
+    chosen: int = 0  # index of the chosen part of `SpeakerSegments.parts`
     guides: Guides = _NO_GUIDES
     evidence_guides: Guides | None = None
     bystanders: tuple[Bystander, ...] | None = None
+    # seconds and evidence of the watched voice's stretches, once another voice is mixed in
     stretches: tuple[float, float | None] | None = None
-    is_of_stretches: bool = False
+    is_of_stretches: bool = False  # whether the figures are of these stretches
 
 
 def most_probable(

@@ -75,30 +75,20 @@ def assess_together(questions: Sequence[Question]) -> list[list[Assessment]]:
 class Attacker(AttackerModel):
     """Attacker that scores a stream against N templates and turns scores into bits.
 
-    Args:
-        population: templates, and rank models unless ``rank_models`` are given.
-        features: names in any order. The rank model determines the order used.
-        watch: the watched speaker, or None.
-        session: ``"cross"`` or ``"same"``, to select the rank model. Without a cross-session rank
-            model, the same-session one is used, and ``same_session_biased`` is True.
-        rank_models, template_seconds: as in `MonitorSettings`.
-
-    Raises:
-        UsageError: an unknown feature or speaker, or an invalid crowd.
-        StoreError: there is no rank model for these features.
-
-    Attributes:
-        sharing_key: equal for attackers that differ only in the watched speaker.
+    UsageError for an unknown feature or speaker, or an invalid crowd; StoreError without a rank
+    model for these features.
     """
 
     def __init__(
         self,
-        population: Population,
-        features: Sequence[str],
+        population: Population,  # templates, and rank models unless they are given
+        features: Sequence[str],  # in any order; the rank model determines the order used
         watch: str | None = None,
         *,
+        # ``"cross"`` or ``"same"``, to select the rank model. Without one across sessions, that of
+        # the same session is used, and ``same_session_biased`` is True
         session: str = "cross",
-        rank_models: RankModels | None = None,
+        rank_models: RankModels | None = None,  # as in `MonitorSettings`
         template_seconds: float | None = None,
         settings: AttackerSettings = _DEFAULTS,
     ) -> None:
@@ -111,6 +101,7 @@ class Attacker(AttackerModel):
         models = id(rank_models), self.features, self.session
         figures = self.watched, self.among, self.enrolled_prior, self.top
         self._made_of = population, rank_models  # kept: no other ones may get their identity
+        # equal for attackers that differ only in the watched speaker
         self.sharing_key: Hashable = (templates, models, figures)
         self._weigher, self._assessor = Weigher(self, self.scorer), Assessor(self)
 
@@ -175,8 +166,7 @@ class Attacker(AttackerModel):
     ) -> dict[str, FloatArray]:
         """Score R stretches of speech against every template, by totals (R, M) and T, (R,).
 
-        Returns:
-            raw scores of each feature, shape (R, N). With several features, ``"joint"`` is their
-                sum with the rank model's weights at T, which determines the posterior's order.
+        Returns raw scores of each feature, (R, N). With several features, ``"joint"`` is their sum
+        with the rank model's weights at T, which determines the posterior's order.
         """
         return self._weigher.scores(totals, speech_seconds)

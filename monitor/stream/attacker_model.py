@@ -67,43 +67,29 @@ class AttackerSettings:
 
 @dataclass(frozen=True, eq=False)
 class AttackerModel:
-    """Model of the attacker: rank models at one template length, and the candidates' names.
+    """Model of the attacker: rank models at one template length, and the candidates' names."""
 
-    Attributes:
-        rank_model: rank model of all features.
-        session: session of the rank model in use.
-        same_session_biased: whether a same-session rank model replaces a cross-session one.
-        length: common length of the templates.
-        names, left_out: the N candidates, and speakers with too short templates.
-        watched_index: the watched speaker's index in ``names``; None if local bits are not
-            measured.
-        evidence_model: rank model with the likelihood ratios. It excludes features of words without
-            ratios. None without ratios.
-        no_evidence_reason: reason why the rank model of all features has no ratios; empty if it
-            has.
-        models: posterior models by set of features.
-        frame_seconds: seconds of a frame of each feature.
-        discerning: features that separate impostors from enrolled speakers.
-        among: crowd sizes.
-        enrolled_prior: probability, before any speech, that one of the N speaks.
-        top: number of most probable speakers to name.
-    """
-
-    rank_model: RankModel
-    session: str
-    same_session_biased: bool
-    length: CommonLength
+    rank_model: RankModel  # rank model of all features
+    session: str  # session of the rank model in use
+    same_session_biased: bool  # whether a same-session rank model replaces a cross-session one
+    length: CommonLength  # common length of the templates
+    # names, left_out: the N candidates, and speakers with too short templates
     names: tuple[str, ...]
     left_out: tuple[str, ...]
+    # the watched speaker's index in ``names``; None if local bits are not measured
     watched_index: int | None
+    # rank model with the likelihood ratios. It excludes features of words without ratios. None
+    # without ratios
     evidence_model: RankModel | None
+    # reason why the rank model of all features has no ratios; empty if it has
     no_evidence_reason: str
+    # posterior models by set of features
     models: Mapping[frozenset[str], PosteriorModel] = field(repr=False)
-    frame_seconds: Mapping[str, float]
-    discerning: frozenset[str]
-    among: tuple[int, ...]
-    enrolled_prior: float
-    top: int
+    frame_seconds: Mapping[str, float]  # seconds of a frame of each feature
+    discerning: frozenset[str]  # features that separate impostors from enrolled speakers
+    among: tuple[int, ...]  # crowd sizes
+    enrolled_prior: float  # probability, before any speech, that one of the N speaks
+    top: int  # number of most probable speakers to name
 
     @classmethod
     def choose(
@@ -314,7 +300,6 @@ class _PosteriorModels:
     length: CommonLength
 
     def create(self, rank_model: RankModel) -> PosteriorModel:
-        """Create the posterior model of a rank model, with likelihood ratios if it has any."""
         ratios, population, scoring = None, self.population, self.length.scoring
         evidence_model = choose_evidence_model(population, self.rank_models, rank_model)
         if evidence_model is not None and not self.length.withheld:

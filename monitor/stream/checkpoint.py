@@ -253,8 +253,7 @@ class Checkpoint:
     ) -> int:
         """Restore the run, and return the byte offset to cut its JSON lines back to.
 
-        Raises:
-            StoreError: there is no checkpoint, it is damaged, of another run or another user's.
+        StoreError if there is no checkpoint, or it is damaged, of another run or of another user.
         """
         if not self.path.exists():
             resume, run = Argument("resume", "True"), self.path.with_suffix("").name

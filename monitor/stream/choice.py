@@ -41,9 +41,7 @@ def choose_features(
 
     If two are as large, take the one without a feature that another does better. ``available`` are
     features of ready-made frames, None for audio; with ``words`` timed words come with the audio.
-
-    Raises:
-        StoreError: there is no rank model, or none for the available features.
+    StoreError if there is no rank model for them.
 
     Example:
         >>> rank_models = Population.reference().rank_models
@@ -82,9 +80,8 @@ def choose_features_of(
 ) -> tuple[Sequence[str | Feature | FeatureSpec] | None, Collection[str] | None]:
     """Choose features by what a source brings, where none were named.
 
-    Returns:
-        the features, None where those of any audio do; and what there was to choose from, None
-        where that is as of any audio.
+    Returns the features, and what there was to choose from. Both are None where those of any audio
+    do.
     """
     info = source.stream_info
     if not features and not info.audio:

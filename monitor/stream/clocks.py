@@ -16,27 +16,17 @@ from monitor.types import TICKS_PER_SECOND, Block, Frames, Track, Tracks, Words
 
 
 class BlocksToTicks:
-    """Converter of audio blocks to frames at ticks of the stream.
-
-    Args:
-        features: features of audio.
-        channel: the channel to process, counted from 1; None mixes all channels.
-        skip: frames complete by this tick need not be computed.
-        levels, conditions: whether to compute sound levels, and sound conditions.
-        landmarks: whether to compute landmarks and waveform, by which audio is recognised again.
-
-    Attributes:
-        key: current recording and sample rate; None between recordings.
-    """
+    """Converter of audio blocks to frames at ticks of the stream."""
 
     def __init__(
         self,
         features: Sequence[Feature],
-        channel: int | None,
-        skip: int,
+        channel: int | None,  # counted from 1; None mixes all channels
+        skip: int,  # frames complete by this tick need not be computed
         *,
-        levels: bool = False,
+        levels: bool = False,  # whether to compute sound levels, and sound conditions
         conditions: bool = False,
+        # whether to compute landmarks and waveform, by which audio is recognised again
         landmarks: bool = False,
     ) -> None:
         # resampling and voice activity need libraries that ready-made frames do not
@@ -51,7 +41,8 @@ class BlocksToTicks:
         self._extractor = Extractor(extracted, index, conditions=conditions, windows=True)
         self._extractor.skip_to(skip)
         self._ticks = 0  # that came out
-        self.key: tuple[int, int] | None = None  # the recording and its rate
+        # current recording and sample rate; None between recordings
+        self.key: tuple[int, int] | None = None
         self._began, self._samples = 0, 0  # ticks before it, samples of it
 
     @property

@@ -45,22 +45,14 @@ class ConditionsState(TypedDict):
 
 
 class StreamConditions:
-    """Sound of a stream, second by second, compared with the templates'.
-
-    Args:
-        templates: their conditions, or those of several sessions; None where unknown.
-        matching: mean bits if templates sounded so, as far as known.
-        voiced: share of the templates' speech with pitch, or of several sessions'; empty where
-            pitch is not looked for.
-
-    Attributes:
-        now: of all seconds so far; None until one was described.
-    """
+    """Sound of a stream, second by second, compared with the templates'."""
 
     def __init__(
         self,
-        templates: Sequence[Condition | None],
+        templates: Sequence[Condition | None],  # their conditions, or those of several sessions
+        # mean bits if templates sounded so, as far as known
         matching: Callable[[Condition], float | None] = lambda _: None,
+        # share of the templates' speech with pitch; empty where pitch is not looked for
         voiced: Sequence[float] = (),
     ) -> None:
         self._sessions = [condition for condition in templates if condition is not None]
@@ -77,7 +69,7 @@ class StreamConditions:
         self._seconds = self._due = 0
         self._times: dict[str, int] = {}
         self._estimates: dict[int, Condition] = {}
-        self.now: Condition | None = None
+        self.now: Condition | None = None  # of all seconds so far, once one was described
         self._is_voiced_otherwise = False
 
     @property

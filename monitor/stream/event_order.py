@@ -12,14 +12,10 @@ MOST_NOTICES = 100
 
 
 class EventOrder:
-    """Queue that emits every loss and notice once, in order, for any cutting of the stream.
-
-    Attributes:
-        emitted_count: events emitted before the stop that the stream is resumed from.
-    """
+    """Queue that emits every loss and notice once, in order, for any cutting of the stream."""
 
     def __init__(self) -> None:
-        self.emitted_count = 0
+        self.emitted_count = 0  # events emitted before the stop that the stream is resumed from
         self._passed = self._notices = 0
         self._waiting: list[tuple[int, Gap | Notice, bool]] = []
 

@@ -55,15 +55,11 @@ class PrefixSums:
 
 
 class Evidence(FrameAccumulator):
-    """Totals of one stream: now, at coming readings, and at earlier ones.
-
-    Attributes:
-        past: totals up to earlier readings.
-    """
+    """Totals of one stream: now, at coming readings, and at earlier ones."""
 
     def __init__(self, features: Mapping[str, FeatureSpec], followed: Collection[str] = ()) -> None:
         super().__init__(features, followed)
-        self.past = PrefixSums()
+        self.past = PrefixSums()  # totals up to earlier readings
 
     def mark(self) -> None:
         """Store the totals up to now in ``past``."""

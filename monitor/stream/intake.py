@@ -32,19 +32,8 @@ class Intake:
     """Converter of items to frames. Either audio or ready-made frames determine the time.
 
     Words and other frames are placed on this clock. Short blocks are collected, up to 1.2 s, until
-    the next reading is due.
-
-    Args:
-        front_end: the features.
-        specs: specs of the features' frames, by name.
-        channel: as in `BlocksToTicks`.
-        levels: whether to compute sound levels, by which changes of channel are detected.
-
-    Attributes:
-        ticks: ticks of frames returned so far.
-        due: tick of the next reading, which ends the collection of short blocks.
-        skip: frames complete by this tick need not be computed.
-        coverage: coverage of speech by words; None without words.
+    the next reading is due. ``levels`` asks for sound levels, by which changes of channel are
+    detected.
     """
 
     def __init__(
@@ -60,11 +49,13 @@ class Intake:
         self.reader: BlocksToTicks | None = None
         self.beside = BesideClock(front_end)
         self._recording = 0  # of the frames that came out last
-        self.ticks = self.skip = self.due = 0
+        self.ticks = 0  # of frames returned so far
+        self.skip = 0  # frames complete by this tick need not be computed
+        self.due = 0  # tick of the next reading, which ends the collection of short blocks
         self._collected: list[Block] = []  # of one recording, rate and number of channels
         self._samples = 0  # of each channel of these
         self._late = 0  # ticks by which the frames came after the audio, last time
-        self.coverage: WordCoverage | None = None
+        self.coverage: WordCoverage | None = None  # coverage of speech by words; None without words
 
     def create_block_reader(self) -> BlocksToTicks:
         """Create a converter of the stream's audio to frames."""

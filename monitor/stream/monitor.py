@@ -117,7 +117,6 @@ class Monitor:
         return cls(plan if candidates is None else plan.skipping(candidates))
 
     def _begin(self, plan: Plan, front_end: FrontEnd) -> None:
-        """Begin a stream by a plan."""
         self._stream = stream = plan.begin(front_end)
         self.plan, self.front_end, self.headline = plan, front_end, plan.headline
         self.population, self.watch, self.settings = plan.population, plan.watch, plan.settings
@@ -131,7 +130,6 @@ class Monitor:
         self._expect(StreamInfo())
 
     def _expect(self, info: StreamInfo) -> None:
-        """Prepare the stream for what a source brings."""
         self._stream.expect(info)
         self.noise, self.coverage = info.noise, self._stream.intake.coverage
 
@@ -318,7 +316,6 @@ class Monitor:
         return readings
 
     def _collect(self, events: Iterator[Event]) -> list[Reading]:
-        """Return the readings among events; log the notices."""
         self._log_setup()
         completed, self._held = self._held, []
         return completed + [event for event in _log_events(events) if isinstance(event, Reading)]
@@ -361,7 +358,6 @@ class Monitor:
 
 
 def _log_events(events: Iterable[Event]) -> Iterator[Event]:
-    """Yield the same events; log the notices among them."""
     for event in events:
         if isinstance(event, NoticeEvent):
             log_notices([event.notice])

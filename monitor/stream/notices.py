@@ -199,7 +199,6 @@ def _feature_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
 
 
 def _rank_model_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
-    """Report the rank model's origin, and by how much it may favour the attacker."""
     attacker, rank_model = monitor.attacker, monitor.attacker.rank_model
     specs = {name: monitor.population.specs[name] for name in attacker.features}
     bias = partial(same_session_bias, specs, attacker.speakers, attacker.scoring.seconds)
@@ -265,7 +264,6 @@ def _session_notices(monitor: NoticedMonitor, bias: Callable[[], str]) -> Iterat
 
 
 def _twin_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
-    """Report people who cannot be told apart from the watched speaker."""
     if monitor.watch is None:
         return
     try:

@@ -43,7 +43,6 @@ class Observers:
     second: SecondVoice | None = None
 
     def _kept(self) -> dict[str, Observer]:
-        """Return the observers that a replay would not restore, by name."""
         observers: dict[str, Observer | None] = {
             "conditions": self.conditions,
             "recordings": self.recordings,

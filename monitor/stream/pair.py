@@ -59,9 +59,6 @@ class MonitorPair:
         population: templates and rank models of the same people's protected speech, for an attacker
             who knows the anonymiser. Without it, the figures understate what such attackers learn.
 
-    Attributes:
-        attackers: monitors of the protected side, by attacker.
-
     Raises:
         UsageError: the population has other people or lacks a feature, or features are custom
             objects.
@@ -91,6 +88,7 @@ class MonitorPair:
                 twins[INFORMED] = create_twin(clear, population)
             except UsageError as error:
                 raise UsageError(f"the protected population does not fit: {error}") from None
+        # monitors of the protected side, by attacker
         self.attackers: Mapping[str, Monitor] = {
             name: monitor for name, (monitor, _) in twins.items()
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 
 import numpy as np
@@ -29,7 +29,7 @@ from monitor.stream.monitor import Monitor
 from monitor.stream.speaker_changes import are_different_people
 from monitor.stream.stream import Event
 from monitor.stream.totals import FeatureTotals
-from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Gap, Notice
+from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Gap, Notice, Record
 
 LEAST_SECONDS = 1.0
 """Minimum seconds in which a person speaks alone. A person with less is not measured."""
@@ -80,18 +80,14 @@ class Person:
         """Return this person's row of the ``end`` record; ``alerts`` has their seconds."""
         last = self.reading
         figures = ("bits", "bits_low", "bits_high", "headline", "at_least", "peak_bits")
+        own_names = [field.name for field in fields(self) if field.name != "reading"]
+        copied: Record = {
+            **{name: getattr(self, name) for name in own_names},
+            **{name: getattr(last, name, None) for name in figures},
+        }
         return PersonEnd(
-            label=self.label,
-            person=self.person,
-            probability=self.probability,
-            enrolled=self.enrolled,
-            seconds=self.seconds,
-            overlap_seconds=self.overlap_seconds,
+            **copied,
             speech=0.0 if last is None else last.speech,
-            watch=self.watch,
-            **{name: None if last is None else getattr(last, name) for name in figures},
-            purity=self.purity,
-            changes=self.changes,
             differs=() if last is None else last.differs,
             alerts=len(alerts),
             first_alert_seconds=alerts[0] if alerts else None,
@@ -109,10 +105,6 @@ class MultiSpeakerMonitor:
         source: the recording, split by person.
         monitors: unused monitors, after `Monitor.fit_to` with this source. They serve as models for
             each voice's monitors.
-
-    Attributes:
-        seconds: processed seconds of the recording.
-        watched: the watched people; empty unless there are several.
 
     Raises:
         UsageError: two monitors watch the same person, or one of several monitors watches no one.
@@ -132,9 +124,10 @@ class MultiSpeakerMonitor:
             raise UsageError("watch each person once")
         self._plans = [monitor.plan.for_another_voice() for monitor in monitors]
         self._source = source
+        # the watched people; empty unless there are several
         self.watched = [name for name in watched if name is not None] if watched[1:] else []
         self._voices: dict[int, _Voice] = {}
-        self.seconds = 0.0
+        self.seconds = 0.0  # processed seconds of the recording
         self._earlier_notices = source.notices
         self._silent = [  # places with too little speech
             index
@@ -206,7 +199,6 @@ class MultiSpeakerMonitor:
         return people
 
     def _match_voices(self, indices: Sequence[int]) -> list[tuple[str | None, float]]:
-        """Match these voices to people, one to one."""
         readings = [self._voices[index].last[0] for index in indices]
         lasts = [reading for reading in readings if reading is not None]
         if not lasts:
@@ -303,7 +295,6 @@ class _Voice:
         self.changes = 0
 
     def take(self, stretches: Sequence[Stretch]) -> list[Event]:
-        """Process further stretches of it, of one block."""
         for stretch in stretches:
             begin = self._samples / stretch.block.rate
             if not self._pieces or abs(self._clock(begin) - stretch.seconds) > 1e-3:
@@ -321,7 +312,6 @@ class _Voice:
         return events
 
     def end(self) -> list[Event]:
-        """End the voice."""
         if not self._hearing.ticks:
             return []
         last = self._hearing.flush()
@@ -345,12 +335,10 @@ class _Voice:
 
     @property
     def speech(self) -> float:
-        """Seconds of speech."""
         return self.stretches.latest.speech_seconds if self.last[0] is None else self.last[0].speech
 
     @property
     def two_voices(self) -> bool:
-        """True if its first half and its second sound like two people."""
         halves = self.stretches.halves()
         if min(half.speech_seconds for half in halves) < _HALF_SECONDS:
             return False
@@ -420,7 +408,6 @@ class _Stretches:
         return len(self._stretches)
 
     def limit(self, maximum: int) -> None:
-        """Keep fewer than this many."""
         self._maximum = maximum
         self._thin()
 
@@ -447,7 +434,6 @@ class _Stretches:
         )
 
     def halves(self) -> tuple[FeatureTotals, FeatureTotals]:
-        """Return the totals in two halves."""
         half = len(self._stretches) // 2
         nothing = self.latest - self.latest
         first = sum(self._stretches[:half], start=nothing)

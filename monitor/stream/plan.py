@@ -92,36 +92,28 @@ class Plan:
 
     `dataclasses.replace` makes a plan for another stream, which shares the attacker and its
     prepared templates.
-
-    Attributes:
-        population, watch, step_seconds, on_change, setup, settings: as in `Monitor`.
-        attacker: the modelled attacker.
-        landmarks: landmarks of the enrolled recordings.
-        session: requested session of the rank model, ``"same"`` or ``"cross"``.
-        by_source: whether the source may change ``session``.
-        own_features: custom features.
-        skipped_features: unused features of the population, except superseded ones.
-        closed_set: whether the headline is the closed-set figure even if there is evidence.
-        carried, peak_bits: totals and peak of earlier streams of the same voice.
-        copied_changes: speaker changes from another monitor of the same voice, which replace
-            detection.
     """
 
+    # population, watch, step_seconds, on_change, setup, settings: as in `Monitor`
     population: Population
     attacker: Attacker
-    landmarks: EnrolledLandmarks
+    landmarks: EnrolledLandmarks  # landmarks of the enrolled recordings
     watch: str | None
     step_seconds: float
     on_change: str
-    session: str
-    by_source: bool
+    session: str  # requested session of the rank model, ``"same"`` or ``"cross"``
+    by_source: bool  # whether the source may change ``session``
     setup: FeatureSetup
     settings: MonitorSettings
     own_features: tuple[Feature | FeatureSpec, ...] = ()
+    # unused features of the population, except superseded ones
     skipped_features: tuple[str, ...] = ()
+    # whether the headline is the closed-set figure even if there is evidence
     closed_set: bool = False
+    # carried, peak_bits: totals and peak of earlier streams of the same voice
     carried: FeatureTotals | None = None
     peak_bits: float = 0.0
+    # speaker changes from another monitor of the same voice, which replace detection
     copied_changes: CopiedChanges | None = None
 
     @classmethod
@@ -314,7 +306,6 @@ class Plan:
         return SecondVoice(self.attacker, specs, embedded[0], embed)
 
     def _create_changes(self, front_end: FrontEnd) -> SpeakerChanges:
-        """Create what looks for changes of speaker."""
         if self.copied_changes is not None:
             return self.copied_changes
         detector = None
@@ -345,7 +336,6 @@ def _create_attacker(
 
 
 def _hash_models(rank_model: RankModel, evidence_model: RankModel | None) -> str:
-    """Hash everything that a reading depends on."""
     digest = hashlib.sha256(
         repr((rank_model.features, rank_model.session, rank_model.similarities)).encode()
     )

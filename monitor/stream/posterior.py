@@ -178,25 +178,20 @@ Levels: TypeAlias = tuple[FloatArray, FloatArray]
 
 
 class RatioBits(NamedTuple):
-    """Evidence of R moments of a stream about all enrolled people.
+    """Evidence of R moments of a stream about all enrolled people."""
 
-    Attributes:
-        bits: log2 of the likelihood ratios, shape (R, N). All ratios of a moment are lowered alike:
-            the mean of all but the best becomes at most 1, the best at most ``support``. So odds
-            among the enrolled are as the scores have them.
-        watched: evidence of the watched speaker with its limits, shape (R, 3), held to the support;
-            NaN without a watched speaker.
-        support: the most bits that the calibration can support, shape (R,).
-        at_least: where the figure (the best candidate's without a watched speaker) was cut, shape
-            (R,).
-        area: of ``enrolled_share``, area under the ROC curve between impostors and enrolled
-            speakers in calibration, shape (R,).
-    """
-
+    # log2 of the likelihood ratios, shape (R, N). All ratios of a moment are lowered alike: the
+    # mean of all but the best becomes at most 1, the best at most ``support``. So odds among the
+    # enrolled are as the scores have them
     bits: FloatArray
+    # evidence of the watched speaker with its limits, shape (R, 3), held to the support; NaN
+    # without a watched speaker
     watched: FloatArray
-    support: FloatArray
+    support: FloatArray  # the most bits that the calibration can support, shape (R,)
+    # where the figure (the best candidate's without a watched speaker) was cut, shape (R,)
     at_least: BoolArray
+    # of ``enrolled_share``, area under the ROC curve between impostors and enrolled speakers in
+    # calibration, shape (R,)
     area: FloatArray
 
 
@@ -334,7 +329,6 @@ class LikelihoodRatioScorer:
         return _Effect(shift * intercept_bits(point)[:, None], slope, support)
 
     def _effect_of(self, condition: Condition | None) -> _Effect:
-        """Compute the effect on all people at one moment."""
         assert self.rank_model.conditions is not None
         is_new = condition is not None and condition.snr_db is None
         q = unlike(degradation(condition)[None], self._sounds, is_new=is_new)[0]
@@ -499,28 +493,20 @@ def _choose_nodes(rank_model: LengthModel) -> FloatArray:
 
 
 class Weighed(NamedTuple):
-    """Scores of some moments (rows), weighed by one rank model.
+    """Scores of some moments (rows), weighed by one rank model."""
 
-    Attributes:
-        model: the rank model. Every moment has frames of all its features, or it is the joint one.
-        rows: which of the moments, (R,).
-        seconds: T at each, (R,).
-        posterior: probability of each speaker, shape (R, N).
-        local, gain: bits with limits, shape (R, 3); local is NaN without a watched speaker. Limits
-            that were not asked for are NaN.
-        scores: raw scores of the best session of each, shape (R, F, N).
-        ranks: of one feature, how many are better than the watched speaker, and as good, (R,) each.
-        ratios: evidence; None where the rank model has none, or a moment lacks a feature.
-    """
-
+    # the rank model. Every moment has frames of all its features, or it is the joint one
     model: PosteriorModel
-    rows: IntArray
-    seconds: FloatArray
-    posterior: FloatArray
-    local: FloatArray
+    rows: IntArray  # which of the moments, (R,)
+    seconds: FloatArray  # T at each, (R,)
+    posterior: FloatArray  # probability of each speaker, shape (R, N)
+    # bits with limits, (R, 3). Limits that were not asked for are NaN
+    local: FloatArray  # NaN without a watched speaker
     gain: FloatArray
-    scores: FloatArray
+    scores: FloatArray  # raw scores of the best session of each, shape (R, F, N)
+    # of one feature, how many are better than the watched speaker, and as good, (R,) each
     ranks: tuple[IntArray, IntArray] | None = None
+    # evidence; None where the rank model has none, or a moment lacks a feature
     ratios: RatioBits | None = None
 
 

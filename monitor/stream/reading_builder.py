@@ -41,19 +41,14 @@ def _guides(
 
 
 class Asked(NamedTuple):
-    """Moments that an attacker must assess, with one question per choice of segments.
-
-    Attributes:
-        moments: the moments.
-        parts: the choices. The first ``segments`` are segments, and ``watched`` follows, if any.
-        questions: the attacker's question about each choice.
-    """
+    """Moments that an attacker must assess, with one question per choice of segments."""
 
     moments: Moments
+    # the choices. The first ``segments`` are segments, and ``watched`` follows, if any
     parts: list[SegmentSelection]
     segments: int
     watched: SegmentSelection | None
-    questions: list[Question]
+    questions: list[Question]  # the attacker's question about each choice
 
 
 def answer(questions: Sequence[Question]) -> list[list[Assessment]]:

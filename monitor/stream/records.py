@@ -129,30 +129,21 @@ def start_event(monitor: Monitor, recordings: Sequence[str]) -> RunStart:
 
 
 class RunTotals:
-    """Totals of a run, for its end; they survive a checkpoint.
-
-    Attributes:
-        failures: what could not be done with the run, one line each.
-        lost: why audio was lost, the first few of these lines.
-        silent: names of the recordings without speech.
-        noticed, notices: notices in the middle of the stream, and about its recordings.
-        undecided: alert rules that need a longer stream, one line each.
-        bystanders: the most that each of them came to, by name.
-        last: figures of the last reading.
-        against: the last reading's bits where they are strong evidence against the watched speaker.
-    """
+    """Totals of a run, for its end; they survive a checkpoint."""
 
     def __init__(self) -> None:
         self.readings = self.gaps = self.changes = self.alerts = self.warnings = 0
         self.lost_seconds = 0.0
-        self.failures: list[str] = []
-        self.lost: list[str] = []
-        self.silent: list[str] = []
+        self.failures: list[str] = []  # what could not be done with the run, one line each
+        self.lost: list[str] = []  # why audio was lost, the first few of these lines
+        self.silent: list[str] = []  # names of the recordings without speech
         self.notices: list[str] = []
+        # noticed, notices: notices in the middle of the stream, and about its recordings
         self.noticed: list[str] = []
-        self.undecided: list[str] = []
-        self.bystanders: dict[str, Bystander] = {}
-        self.last: Record = {}
+        self.undecided: list[str] = []  # alert rules that need a longer stream, one line each
+        self.bystanders: dict[str, Bystander] = {}  # the most that each of them came to, by name
+        self.last: Record = {}  # figures of the last reading
+        # the last reading's bits where they are strong evidence against the watched speaker
         self.against: float | None = None
 
     def count(self, event: declaration.Event) -> None:

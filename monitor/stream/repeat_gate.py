@@ -53,20 +53,13 @@ class FrameChange:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """Change of weights, applied after a tick.
+    """Change of weights, applied after a tick."""
 
-    Attributes:
-        tick: tick after which it applies.
-        speech: shape (k,), ticks of speech that count from now on, or no longer count.
-        counts: shape (k,), whether each of them counts.
-        frames: changed frames by feature.
-        early: early frame that counts from now on by feature, or None.
-    """
-
-    tick: int
-    speech: IntArray
-    counts: BoolArray
-    frames: Mapping[str, FrameChange]
+    tick: int  # tick after which it applies
+    speech: IntArray  # shape (k,), ticks of speech that count from now on, or no longer count
+    counts: BoolArray  # shape (k,), whether each of them counts
+    frames: Mapping[str, FrameChange]  # changed frames by feature
+    # early frame that counts from now on by feature, or None
     early: Mapping[str, EarlyFrames | None]
 
     @property
@@ -262,7 +255,6 @@ class RepeatGate:
         return counts, values
 
     def _embed_new(self, name: str, window: SpeechWindow, is_new: BoolArray) -> AnyArray:
-        """Embed what is new of a window, once."""
         parts, key = self._logs[name].parts, (int(window.ticks[-1]), is_new.tobytes())
         if key not in parts:
             parts[key] = self._embed_part(name, window.samples[is_new])
@@ -319,7 +311,6 @@ class RepeatGate:
         )
 
     def _judge(self, decision: Decision) -> None:
-        """Set the status of every tick that is remembered."""
         ticks = self._first + 1 + np.arange(self._status.size)
         for begin, end in decision.intervals:
             inside = (ticks > begin) & (ticks <= end)
@@ -364,7 +355,6 @@ class RepeatGate:
         return replace(log.early.some(new[-1:]), ticks=np.array([tick + 1]))
 
     def _forget(self) -> None:
-        """Forget what is too old to be corrected."""
         if (over := self._end - _REMEMBERED_TICKS - self._first) > 0:
             self._status, self._speech = self._status[over:].copy(), self._speech[over:].copy()
             self._first += over

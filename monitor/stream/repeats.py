@@ -113,9 +113,8 @@ class RepeatFinder:
 def is_repetition(times: IntArray, before: BoolArray) -> bool:
     """Return whether most of a window, and its end, repeats earlier audio.
 
-    Args:
-        times: frames of the window's landmarks, non-decreasing.
-        before: whether each landmark occurred before.
+    ``times`` are frames of the window's landmarks, non-decreasing. ``before`` marks those that
+    occurred before.
     """
     if not before.any():  # as nearly always
         return False

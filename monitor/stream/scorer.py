@@ -18,19 +18,16 @@ _EXACT_BATCH = 4096
 
 
 class Scorer:
-    """Scorer of the totals of each feature against all templates.
-
-    Attributes:
-        sessions: owners of further sessions, which follow the first sessions in ``templates``;
-            None without further sessions.
-        templates: of each feature, prepared for its similarity, shape (N + K, M).
-    """
+    """Scorer of the totals of each feature against all templates."""
 
     def __init__(self, model: AttackerModel, population: Population) -> None:
         scoring = model.scoring
+        # owners of further sessions, which follow the first sessions in ``templates``; None without
+        # further sessions
         self.sessions = population.sessions_apart(scoring)
         self._most, self._speakers = model.top, model.speakers
         self._similarities = population.scorers(model.rank_model)
+        # of each feature, prepared for its similarity, shape (N + K, M)
         self.templates: dict[str, FloatArray] = {}
         for name, similarity in self._similarities.items():
             key = "prepared", name, scoring.seconds, similarity.name

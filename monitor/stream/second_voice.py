@@ -50,18 +50,12 @@ speech in a row, since background talk lowers the figure of the whole only for a
 
 
 class Turns(NamedTuple):
-    """Most probable turns of two voices that end with one of them.
+    """Most probable turns of two voices that end with one of them."""
 
-    Attributes:
-        bits: log2 of their probability, relative to turns without the watched voice.
-        watched, other: totals of each voice's stretches.
-        others: number of turns of the other voice.
-    """
-
-    bits: float
-    watched: FeatureTotals
+    bits: float  # log2 of their probability, relative to turns without the watched voice
+    watched: FeatureTotals  # watched, other: totals of each voice's stretches
     other: FeatureTotals
-    others: int
+    others: int  # number of turns of the other voice
 
 
 class Mixture(NamedTuple):
@@ -104,18 +98,9 @@ class SecondVoiceState(TypedDict):
 class SecondVoice:
     """Finder of another voice that takes turns with the watched one.
 
-    Each slot of speech belongs to one of two voices. Its evidence comes from the looks that
-    contain it. Viterbi's search over two states finds the likeliest turns and keeps their totals.
-
-    Args:
-        attacker: attacker with a watched speaker and evidence.
-        specs: specs of its features.
-        embedded: name of the embedding feature.
-        embed: function that embeds part of a window of speech, shape (n, s), to (1, d).
-
-    Attributes:
-        now: both voices up to the last reading.
-        is_chosen: whether the last reading uses only the watched voice's stretches.
+    Each slot of speech belongs to one of two voices. Its evidence comes from the looks that contain
+    it. Viterbi's search over two states finds the likeliest turns and keeps their totals. ``embed``
+    embeds part of a window of speech, shape (n, s), to (1, d).
     """
 
     def __init__(
@@ -172,7 +157,6 @@ class SecondVoice:
         self._tracks = {n: track.within(self.now.tick, _FAR) for n, track in self._tracks.items()}
 
     def _describe(self) -> Notice:
-        """Describe both voices: what each reads."""
         turns = self.now.likeliest
         watched_bits, whole_bits = self.bits([turns.watched, turns.watched + turns.other])
         alone = stretches_in_words("the watched voice", turns.watched.speech_seconds, watched_bits)
@@ -362,7 +346,6 @@ class _Slots:
 
     @property
     def end(self) -> int:
-        """Tick of the last speech."""
         return int(self.window.ticks[-1])
 
     def sum(self, slots: Sequence[int]) -> FeatureTotals:
@@ -388,7 +371,6 @@ class _Slots:
 
 
 def _runs(slots: Sequence[int]) -> list[tuple[int, int]]:
-    """Return runs of successive slots as (begin, end)."""
     begins = [k for k in slots if k - 1 not in slots]
     return [(k, next(n for n in count(k) if n not in slots)) for k in begins]
 

@@ -59,23 +59,15 @@ class SpeakerSegments:
     watched speaker is used. Neither another voice nor a false change lowers the figure. The best
     sum of closed segments is stored. When a segment ends, it is omitted, added to this sum, or
     replaces it.
-
-    Attributes:
-        before: totals of earlier streams of the watched voice, which are part of every selection.
-        chosen: index into `parts` that the last reading used, 0 for the whole stream.
     """
 
     def __init__(self, nothing: FeatureTotals) -> None:
+        # before: totals of earlier streams of the watched voice, which are part of every selection
         self._nothing = self.before = nothing
         self._kept: Mark | None = None  # the best sum of those that are over
         self._begun: Mark | None = None  # where the open one began
         self._whole = True  # whether the kept sum leaves nothing out
-        self.chosen = 0
-
-    @property
-    def cut(self) -> bool:
-        """True after the first change."""
-        return self._begun is not None
+        self.chosen = 0  # index into `parts` that the last reading used, 0 for the whole stream
 
     def parts(self, moments: Moments) -> list[SegmentSelection]:
         """List the selections at these moments: the whole stream, then closed and open segments."""
@@ -161,5 +153,5 @@ class SpeakerSegments:
             raise ValueError
         self._kept, self._begun = (ends[0] if ends else None for ends in (closed, begun))
         self._whole, self.chosen = bool(plain["whole"]), int(plain["chosen"])
-        if not 0 <= self.chosen < (4 - self._whole if self.cut else 1):
+        if not 0 <= self.chosen < (4 - self._whole if self._begun else 1):
             raise ValueError

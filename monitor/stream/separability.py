@@ -87,15 +87,10 @@ def compare_people(
 ) -> list[Separability]:
     """Compare all enrolled people with each other; with a name, that person with the others.
 
-    Args:
-        population: two people or more.
-        name: one person, of any number.
-        progress: called with a label and the fraction of the work done since the last call.
+    ``progress`` is called with a label and the fraction of the work done since the last call.
 
-    Raises:
-        UsageError: the name is unknown; or there are more sessions than `MOST_COMPARED` and no
-            name, or fewer than two people.
-        StoreError: there is no calibration for these features, not even the shipped one.
+    UsageError for an unknown name, fewer than two people, or more sessions than `MOST_COMPARED`
+    without a name. StoreError where these features have no calibration, not even the shipped one.
     """
     if len(population) < 2:
         raise UsageError("fewer than two people are enrolled: there is no one to compare with")
@@ -126,7 +121,6 @@ def compare_people(
 
 
 def _merge(parts: Sequence[Separability]) -> Separability:
-    """Merge one person's comparisons with parts of the others."""
     every = sorted(
         (neighbour for separability in parts for neighbour in separability.nearest),
         key=lambda neighbour: -neighbour.bits,

@@ -144,20 +144,14 @@ class RecordingsState(TypedDict):
 class Recordings:
     """Recordings of a stream, with checks for missing speech and for another person.
 
-    Args:
-        is_mismatch: function that decides whether two voices sound like two people; None for no
-            check.
-
-    Attributes:
-        number: index of the current recording.
-        silent: earlier recordings without speech.
-        mismatches: earlier recordings that sound like another person than all before them.
+    ``is_mismatch`` decides whether two voices sound like two people; None for no check.
     """
 
     def __init__(self, is_mismatch: Callable[[FeatureTotals, FeatureTotals], bool] | None) -> None:
         self._is_mismatch = is_mismatch
-        self.number = 0
-        self.silent: list[int] = []
+        self.number = 0  # index of the current recording
+        self.silent: list[int] = []  # earlier recordings without speech
+        # earlier recordings that sound like another person than all before them
         self.mismatches: list[int] = []
         self._speech = 0  # ticks of this one
         self._begun = self._judged = 0
@@ -353,9 +347,6 @@ class ChangeDetector:
     without one, all features that had noticed must agree. If those were levels alone, any other
     feature may report that the voice has stayed the same.
 
-    Args:
-        followed: by name; others are not followed.
-
     Example:
         >>> low, high = np.array([9, 1, 0]), np.array([0, 1, 9])
         >>> from monitor.features.f0 import F0
@@ -429,16 +420,9 @@ class ChangeDetector:
             back=True,
         )
         for voice in self._voices.values():
-            voice.forget(take_up=True)
+            voice.take_up()
         self._asked = ()
         return change
-
-    def reset(self) -> None:
-        """Reset to the beginning of a stream."""
-        self._tick, self._asked = 0, ()
-        for voice in self._voices.values():
-            voice.forget(take_up=False)
-            voice.reset()
 
     def state(self) -> tuple[DetectorState, dict[str, AnyArray]]:
         """Return everything needed to resume as if never stopped: plain values and arrays."""

@@ -84,20 +84,7 @@ class StreamState(AccumulatorState):
 
 
 class Stream:
-    """A stream that is measured: items in, events out, each in its time.
-
-    Args:
-        intake: its way in.
-        evidence: its sums.
-        builder: of its readings.
-        observers: what looks at it besides.
-        step_ticks: from one reading to the next.
-
-    Attributes:
-        info: contents of its source (`expect`).
-        noticed: notices so far, in order.
-        is_over: whether it has ended.
-    """
+    """A stream that is measured: items in, events out, each in its time."""
 
     def __init__(
         self,
@@ -112,8 +99,8 @@ class Stream:
         self._pitch = find_pitch(evidence.sketches)
         self._read = 0  # tick of the last reading
         self._order = EventOrder()
-        self.info = StreamInfo()
-        self.noticed: list[Notice] = []
+        self.info = StreamInfo()  # contents of its source (`expect`)
+        self.noticed: list[Notice] = []  # notices so far, in order
         self.is_over = self._of_source = False
         self._in_use = Lock()
 
@@ -268,7 +255,6 @@ class Stream:
         return counted
 
     def _settle_repeats(self) -> None:
-        """Settle at the end of the stream what repeats."""
         decision = self.observers.repeats.finish(self.evidence.arrived)
         number = self.observers.recordings.number
         self._let_in(Frames(np.empty(0, np.bool_), {}, recording=number), [decision], last=True)
@@ -282,7 +268,6 @@ class Stream:
                 self.observers.conditions.correct(change.values, change.counts)
 
     def _assess(self, moments: Moments) -> Steps:
-        """Assess these moments together, then learn and yield them one by one."""
         observers, builder, segments = self.observers, self.builder, self.observers.segments
         sounds = observers.conditions.look_ahead(moments.ticks)
         watched = None
@@ -338,7 +323,6 @@ class Stream:
         self._order.add(tick, placed, again=False)
 
     def _read_out(self, assessed: Assessment) -> Reading:
-        """Make the reading of the newest moment."""
         self._read = self.evidence.tick
         self.evidence.mark()
         if self.observers.segments is not None:

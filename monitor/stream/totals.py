@@ -21,19 +21,13 @@ class TotalsState(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class FeatureTotals:
-    """Sums of a voice that all its bits are computed from, never audio; a commutative monoid.
+    """Sums of a voice that all its bits are computed from, never audio; a commutative monoid."""
 
-    Attributes:
-        speech: ticks of speech: T.
-        totals: by feature the sketch's total, shape (M,): counts, or a sum of embeddings.
-        frames: by feature, the frames behind it.
-        usable: by feature, the ticks of audio behind these.
-    """
-
-    speech: int
+    speech: int  # ticks of speech: T
+    # by feature the sketch's total, shape (M,): counts, or a sum of embeddings
     totals: Mapping[str, AnyArray]
-    frames: Mapping[str, int]
-    usable: Mapping[str, int]
+    frames: Mapping[str, int]  # by feature, the frames behind it
+    usable: Mapping[str, int]  # by feature, the ticks of audio behind these
 
     @property
     def speech_seconds(self) -> float:
@@ -76,20 +70,15 @@ class FeatureTotals:
 
 @dataclass(frozen=True, slots=True)
 class RunningTotals:
-    """Totals of one feature by each of R moments.
+    """Totals of one feature by each of R moments."""
 
-    Attributes:
-        totals: shape (R, M), of its sketch.
-        frames, usable_seconds: shape (R,), behind them.
-        early: shape (R, M), what an early frame adds to the totals where there is one frame at
-            most; None where none ever does.
-        early_seconds: shape (R,), of speech behind both; 0 without an early frame.
-    """
-
-    totals: AnyArray
-    frames: IntArray
+    totals: AnyArray  # shape (R, M), of its sketch
+    frames: IntArray  # frames, usable_seconds: shape (R,), behind them
     usable_seconds: FloatArray
+    # shape (R, M), what an early frame adds to the totals where there is one frame at most; None
+    # where none ever does
     early: AnyArray | None = None
+    # shape (R,), of speech behind both; 0 without an early frame
     early_seconds: IntArray | None = None
 
     def with_early(self, first_seconds: float) -> RunningTotals:
@@ -136,20 +125,15 @@ class RunningTotals:
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Totals by each of R ticks.
+    """Totals by each of R ticks."""
 
-    Attributes:
-        ticks, speech: shape (R,), where, and ticks of speech by then.
-        totals: by feature.
-        usable: shape (R,), ticks behind the frames, of the features that give spans.
-        fresh: by feature the frames that are not in the totals yet, and how many of them each
-            moment will include, shape (R,).
-    """
-
-    ticks: list[int]
+    ticks: list[int]  # ticks, speech: shape (R,), where, and ticks of speech by then
     speech: IntArray
-    totals: dict[str, RunningTotals]
+    totals: dict[str, RunningTotals]  # by feature
+    # shape (R,), ticks behind the frames, of the features that give spans
     usable: dict[str, IntArray]
+    # by feature the frames that are not in the totals yet, and how many of them each moment will
+    # include, shape (R,)
     fresh: dict[str, tuple[AnyArray, IntArray]]
 
     def only(self, r: int) -> Moments:

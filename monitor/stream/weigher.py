@@ -122,7 +122,6 @@ class Weigher:
         return bits
 
     def _score(self, moments: WatchedMoments, cache: _Cache) -> FloatArray:
-        """Score each feature against every template, shape (R, F, N + K)."""
         columns = []
         for name in self._model.features:
             score = partial(self._scorer.score, name, watched=moments.watched)

@@ -26,7 +26,7 @@ from monitor.protocols import Feature
 from monitor.stream.accumulator import FrameAccumulator
 from monitor.stream.clocks import BlocksToTicks
 from monitor.stream.monitor import Monitor
-from monitor.stream.totals import FeatureTotals, RunningTotals
+from monitor.stream.totals import FeatureTotals, RunningTotals, stack_totals
 from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, IntArray, Track
 
 BACK_SECONDS = 20.0
@@ -77,7 +77,6 @@ class _Ticks(AudioFeature):
         return self.process(np.zeros(-self._rest.size % _TICK, np.float32))
 
     def reset(self) -> None:
-        """Restart: the next sample is the first of a recording."""
         super().reset()
         self.activity.reset()
         self._rest = self._rest[:0]
@@ -142,7 +141,6 @@ class _Sound:
 
     @property
     def spoken(self) -> int:
-        """Ticks of speech so far."""
         return self.first + len(self._speech)
 
     @property
@@ -160,7 +158,6 @@ class _Sound:
         return self.tick < most and self.spoken < _FRESH_SPEECH
 
     def take(self, block: Block) -> None:
-        """Process further sound, one channel."""
         if self._silent_ticks:
             silence = np.zeros(round(self._silent_ticks / TICKS_PER_SECOND * block.rate))
             samples = np.concatenate((silence, block.samples), dtype=np.float32)
@@ -169,7 +166,6 @@ class _Sound:
             self._learn(frames)
 
     def ended(self, silence: Block) -> _Sound:
-        """Return the same as if it ended after this silence."""
         end = copy(self)
         end._reader, end._accumulator = deepcopy(self._reader), self._accumulator.fork()
         end.take(silence)
@@ -193,7 +189,6 @@ class _Sound:
         return begin + length <= self.spoken
 
     def speech(self, begin: int, length: int) -> FloatArray:
-        """Return speech from a tick of it on, shape (n,)."""
         begin -= self.first
         return self._ticks[self._speech[begin : begin + length]].reshape(-1)
 
@@ -220,8 +215,7 @@ class _Sound:
 class WindowEvidence:
     """Evidence of every part of a recording that ends now, foreseen to its end.
 
-    Args:
-        monitor: of the same voice, fed with the same audio; its headline is computed.
+    The ``monitor``, fed with the same audio, is of the same voice. Its headline is computed.
     """
 
     def __init__(self, monitor: Monitor) -> None:
@@ -467,18 +461,12 @@ class WindowEvidence:
         quiet = replace(now, snr_db=_QUIET_DB)
         sounds = [now] * len(rows) + [unknown] * len(short) + [quiet] * len(long)
         rows = rows + short + long
-        running = {}
-        for name in self._monitor.features:
+        running, _ = stack_totals([part_totals for _, part_totals, _ in rows])
+        for name in self._embedders:
             seconds = self._monitor.population.features[name].spec.frame_seconds
-            if name in self._embedders:
-                totals = np.array([windows[name].total for _, _, windows in rows])
-                frames: IntArray = np.array([windows[name].whole for _, _, windows in rows])
-                running[name] = RunningTotals(totals, frames, frames * seconds)
-            else:
-                totals = np.array([part_totals.totals[name] for _, part_totals, _ in rows])
-                frames = np.array([part_totals.frames[name] for _, part_totals, _ in rows])
-                usable = np.array([part_totals.usable[name] for _, part_totals, _ in rows])
-                running[name] = RunningTotals(totals, frames, usable / TICKS_PER_SECOND)
+            totals = np.array([windows[name].total for _, _, windows in rows])
+            frames: IntArray = np.array([windows[name].whole for _, _, windows in rows])
+            running[name] = RunningTotals(totals, frames, frames * seconds)
         speech = np.array([speech for speech, _, _ in rows]) / TICKS_PER_SECOND
         attacker = self._monitor.attacker
         figures = attacker.figures(running, speech, {}, sounds)

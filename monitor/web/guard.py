@@ -47,10 +47,6 @@ class Access:
     A browser exchanges it once for a session. That is a random number in a cookie, independent of
     the token, which can be ended. An address may try `TRIES` wrong tokens in `TRIES_SECONDS`. The
     right token is always accepted, so that an attacker cannot lock out readers by guessing.
-
-    Args:
-        secret: the token.
-        clock: monotonic seconds.
     """
 
     def __init__(self, secret: str, clock: Callable[[], float] = time.monotonic) -> None:

@@ -185,6 +185,11 @@ class NumberedRecord(NamedTuple):
     words: bytes = b"{}"
     whose: tuple[str, str] = ("", "")  # label, and who is watched, of several people
 
+    @property
+    def size(self) -> int:
+        """Bytes of the record and its text."""
+        return len(self.data) + len(self.words)
+
 
 class TimeLeft(NamedTuple):
     """Time until a threshold at this rate; None if it is not in sight."""
@@ -223,34 +228,28 @@ class Hub:
 
     A record's id is its number from 1. The newest `RECENT` records are complete. Older readings are
     thinned evenly on a log axis. The newest `MOST_OTHERS` other records remain.
-
-    Args:
-        thresholds: fields and bits for which to forecast the time left. Alerts on `SHOWN` fields
-            add theirs.
-        recorded: whether the run is over and was read from a file.
-
-    Attributes:
-        run: a name for this run; ids are valid only within it.
-        recorded: as given.
-        heard: arrival of the newest reading on the monotonic clock; None before the first.
-        closed: whether the run has ended.
-        relayed: whether audio is sent through a relay (`monitor.web.relay`).
     """
 
     def __init__(
-        self, thresholds: Sequence[tuple[str, float]] = (), *, recorded: bool = False
+        self,
+        # fields and bits for which to forecast the time left; alerts on `SHOWN` add theirs
+        thresholds: Sequence[tuple[str, float]] = (),
+        *,
+        recorded: bool = False,  # whether the run is over and was read from a file
     ) -> None:
-        self.run = secrets.token_hex(4)
+        self.run = secrets.token_hex(4)  # a name for this run; ids are valid only within it
         self.recorded = recorded
         self._lock = threading.Lock()
         self._entries: list[NumberedRecord] = []
-        self._last = self._bytes = 0
+        self.last = self._bytes = 0  # last: the newest id
         self._bells: list[Callable[[], None]] = []
         self._forecasts = _forecasts(thresholds)
         self._now = HubState()
         self._state: HubState | None = None  # a copy of it for readers, with the time left
+        # arrival of the newest reading on the monotonic clock; None before the first
         self.heard: float | None = None
-        self.closed = self.relayed = False
+        # relayed: whether audio is sent through a relay (`monitor.web.relay`)
+        self.closed = self.relayed = False  # closed: whether the run has ended
 
     def write(self, event: Event) -> None:
         """Store one event and notify the readers."""
@@ -259,33 +258,32 @@ class Hub:
         seconds = float(getattr(event, "seconds", None) or 0.0)
         whose = str(getattr(event, "label", None) or ""), str(getattr(event, "watch", None) or "")
         with self._lock:
-            self._last += 1
-            self._entries.append(
-                NumberedRecord(self._last, event.type, seconds, data, sentences, whose)
-            )
-            self._bytes += len(data) + len(sentences)
+            self.last += 1
+            entry = NumberedRecord(self.last, event.type, seconds, data, sentences, whose)
+            self._entries.append(entry)
+            self._bytes += entry.size
             if len(self._entries) > MOST:
                 self._entries = thinned(self._entries)
-                self._bytes = sum(len(entry.data) + len(entry.words) for entry in self._entries)
+                self._bytes = sum(entry.size for entry in self._entries)
             while self._bytes > MOST_BYTES and len(self._entries) > 2 * NEWEST:
                 self._entries = [
                     entry
                     for i, entry in enumerate(self._entries)
                     if i % 2 or entry.kind == "start" or i >= len(self._entries) - NEWEST
                 ]
-                self._bytes = sum(len(entry.data) + len(entry.words) for entry in self._entries)
+                self._bytes = sum(entry.size for entry in self._entries)
             self._note(event)
-            bells = tuple(self._bells)
-        for bell in bells:
+        self._ring()
+
+    def _ring(self) -> None:
+        for bell in tuple(self._bells):
             bell()
 
     def close(self) -> None:
         """End it: readers that have seen everything may go."""
         with self._lock:
             self.closed = True
-            bells = tuple(self._bells)
-        for bell in bells:
-            bell()
+        self._ring()
 
     def subscribe(self, bell: Callable[[], None]) -> None:
         """Have a function called, on the writer's thread, after each record. It must not wait."""
@@ -301,14 +299,7 @@ class Hub:
                     for forecast in self._forecasts.values():
                         forecast.update(event)
             self._state = None
-            bells = tuple(self._bells)
-        for bell in bells:
-            bell()
-
-    @property
-    def last(self) -> int:
-        """Newest id, or 0."""
-        return self._last
+        self._ring()
 
     def records_since(self, since: int, maximum: int | None = None) -> list[NumberedRecord]:
         """Return the records kept that are newer than an id, in order."""
@@ -326,7 +317,7 @@ class Hub:
     def batch(self, since: int, maximum: int | None = None) -> list[NumberedRecord]:
         """Return the first of what `after` gives, as much as is written to a client at one go."""
         entries = self.records_since(since, maximum)[:BATCH]
-        size = list(accumulate(len(entry.data) + len(entry.words) for entry in entries))
+        size = list(accumulate(entry.size for entry in entries))
         return entries[: max(1, bisect_right(size, BATCH_BYTES))]
 
     def state(self) -> HubState:

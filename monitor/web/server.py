@@ -31,12 +31,7 @@ MOST_MESSAGE_BYTES = 64 * 1024
 
 
 class Server:
-    """Answers browsers from a separate thread.
-
-    Attributes:
-        port, url: where it is.
-        connections: of all browsers.
-    """
+    """Answers browsers from a separate thread."""
 
     def __init__(
         self,
@@ -48,10 +43,10 @@ class Server:
         websockets: bool = False,  # let the app have them
     ) -> None:
         self._socket = _listening(host, port)
-        self.port: int = self._socket.getsockname()[1]
+        self.port: int = self._socket.getsockname()[1]  # port, url: where it is
         scheme = "http" if certificate is None else "https"
         self.url = f"{scheme}://{_reachable(host)}:{self.port}/"
-        self.connections = Connections(most_connections())
+        self.connections = Connections(most_connections())  # of all browsers
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app, access_log=False, log_config=None, log_level="critical", lifespan="off",

@@ -68,11 +68,7 @@ class BackgroundDelivery:
             self._thread.start()
 
     def drain(self) -> list[str]:
-        """Wait briefly for pending alerts.
-
-        Returns:
-            one line about undelivered alerts with the reason, or an empty list.
-        """
+        """Wait briefly for pending alerts; report the undelivered ones in a line."""
         with self._changed:
             if not self._changed.wait_for(self._idle, self._patience):
                 self._cancel.set()  # no more retries

@@ -137,7 +137,9 @@ def fit_growing_temperature(
     target_ratios = np.take_along_axis(ratios, columns, axis=1)[:, 0]
     deficits = ratios - ratios.max(axis=1, keepdims=True)
 
-    def objective(points: DoubleArray) -> tuple[DoubleArray, DoubleArray, DoubleArray]:
+    def objective(
+        points: DoubleArray, _rows: IntArray
+    ) -> tuple[DoubleArray, DoubleArray, DoubleArray]:
         results = (evaluate_at(float(u), float(v)) for u, v in points)
         losses, gradients, hessians = zip(*results, strict=True)
         return np.array(losses), np.stack(gradients), np.stack(hessians)
