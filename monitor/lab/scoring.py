@@ -185,8 +185,7 @@ def embed_utterances(
     embeddings, speakers = dict[str, FloatArray](), dict[str, str]()
     for voice in voices:
         for i, session in enumerate(voice.sessions):
-            total = session[feature].total(0, session[feature].length)
-            if np.any(total):
+            if np.any(total := session[feature].whole()):
                 embeddings[voice.session_name(i)] = unit_vectors(total)
                 speakers[voice.session_name(i)] = voice.name
     if not embeddings:
@@ -225,8 +224,8 @@ def stretches(
 ) -> Stretches:
     """Cut each session into stretches of ``seconds`` speech seconds, without the remainder.
 
-    Raises UsageError if the length is invalid, and CorpusError if no enrolled speaker has enough
-    speech.
+    None takes each session as a whole. Raises UsageError if the length is invalid, and CorpusError
+    if no enrolled speaker has enough speech.
     """
     fixed = None if seconds is None else units_of(seconds)
     index = {name: i for i, name in enumerate(enrolled)}
@@ -242,7 +241,10 @@ def stretches(
             units = fixed or max(voice.length(session_number), 1)
             count = voice.length(session_number) // units
             for name, rows in totals.items():
-                rows += [session[name].total(i * units, units) for i in range(count)]
+                rows += (
+                    [session[name].total(i * units, units) for i in range(count)]
+                    if fixed else [session[name].whole()] * count
+                )  # fmt: skip
             for i in range(count):
                 names_of_trial = (
                     f"{voice.name} {session_number + 1} {i + 1}",

@@ -46,6 +46,7 @@ class SessionFrames:
     span: int = 0  # units of one frame if longer than one, so that this many give at most one
     early: EarlyFrames | None = None  # ticks are units of speech
     starts: Mapping[int, HeardStart] = field(default_factory=dict)  # by unit; frames beside these
+    rest: AnyArray | None = None  # values of frames complete after the last unit, as of a last part
     _addends: list[AnyArray] = field(default_factory=list, init=False, repr=False, compare=False)
     _heard: dict[tuple[int, int], AnyArray] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -64,15 +65,19 @@ class SessionFrames:
         addends_heard = self._select(start, length)
         complete = len(addends_heard)
         sums = self.spec.kind.added(addends_heard, self.spec.size)
-        remaining = count_early_units(length, complete, self.span)
-        if self.early is None or not remaining:
+        if self.early is None or complete > (1 if self.span else 0):
             return sums
-        since = start + complete * self.span
+        since, remaining = start + complete * self.span, length - complete * self.span
         next_frame = self._next_early(self.early, since % max(self.length, 1), remaining)
         addends = self.spec.kind.addends(next_frame.values)
         if complete:
             addends = addends * next_frame.shares(self.span / UNITS_PER_SECOND)[:, None]
         return np.asarray(sums + self.spec.kind.added(addends, self.spec.size))
+
+    def whole(self) -> AnyArray:
+        """Compute counts (or a sum of embeddings) over all frames, the last part included."""
+        values = self.values if self.rest is None else np.concatenate([self.values, self.rest])
+        return self.spec.kind.total(values, self.spec.size)
 
     def heard(self, start: int, length: int) -> AnyArray:
         """Compute the total of a listener who begins at ``start``, after ``length`` units.
@@ -134,16 +139,6 @@ class SessionFrames:
 UNITS_PER_SECOND = 10  # calibration windows begin and end on tenths of a speech second
 UNIT_TICKS = TICKS_PER_SECOND // UNITS_PER_SECOND
 _MOST_UNITS = 1e10  # thirty years: what is longer is a mistake
-
-
-def count_early_units(length: int, complete: int, span: int) -> int:
-    """Return the units, of ``length``, for an early frame beside this many whole frames.
-
-    Example:
-        >>> [count_early_units(length=45, complete=frames, span=30) for frames in (0, 1, 2)]
-        [45, 15, 0]
-    """
-    return 0 if complete > (1 if span else 0) else length - complete * span
 
 
 def units_in(session: dict[str, SessionFrames]) -> int:
@@ -315,10 +310,10 @@ def session_frames(recordings: Sequence[SpeechFrames], spec: FeatureSpec) -> Ses
     length = ticks // UNIT_TICKS
     if not values:
         return SessionFrames(spec.kind.none(spec.size), np.zeros(0, dtype=np.int64), 0, spec)
-    all_units = np.concatenate(units)
+    all_units, all_values = np.concatenate(units), np.concatenate(values)
     keep = slice(0, int(np.searchsorted(all_units, length)))
     return SessionFrames(
-        spec.kind.narrow(np.concatenate(values)[keep], spec.size),
+        spec.kind.narrow(all_values[keep], spec.size),
         all_units[keep].astype(np.int32),
         length,
         spec,
@@ -326,6 +321,7 @@ def session_frames(recordings: Sequence[SpeechFrames], spec: FeatureSpec) -> Ses
         span,
         early,
         {unit: begun for unit, begun in starts.items() if unit < length},
+        spec.kind.narrow(all_values[keep.stop :], spec.size),
     )
 
 

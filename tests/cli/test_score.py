@@ -191,7 +191,7 @@ def test_the_lists_of_the_challenge(run, challenge, tmp_path):
 def nearest(challenge: Path) -> Callable[[str], float]:
     """EERs of the mixed list in percent, from embeddings put together here, by the kit's rule."""
     sums = {
-        name: session["voice"].total(0, session["voice"].length)
+        name: session["voice"].whole()
         for folder in ("libri_dev_enrolls", "libri_dev_trials_mixed")
         for voice in collect(find(challenge / folder), features=["voice"])[0]
         for name, session in zip(voice.session_names, voice.sessions, strict=True)

@@ -209,8 +209,6 @@ def _embed(
     vectors = {}
     for piece in pieces:
         session = join_speech([piece], extracted, {spec.name: spec})
-        if session is not None and (frames := session[spec.name]).length:
-            total = frames.total(0, frames.length)
-            if np.any(total):
-                vectors[piece.name] = unit_vectors(total)
+        if session is not None and np.any(total := session[spec.name].whole()):
+            vectors[piece.name] = unit_vectors(total)
     return vectors

@@ -52,7 +52,7 @@ class Piece:
     speaker: str
     start_seconds: float
     end_seconds: float
-    whole: bool = False  # used only as a whole: early frames may be left out if nothing reads them
+    whole: bool = False  # an utterance, compared by all of its frames; it needs no early ones
 
     @property
     def seconds(self) -> float:

@@ -23,7 +23,6 @@ import numpy as np
 from monitor.anonymisers.filters import Utterance
 from monitor.anonymisers.registry import make
 from monitor.errors import CorpusError, SourceError, UsageError
-from monitor.features.embeddings import EARLY_SECONDS, WINDOW_SECONDS
 from monitor.features.extractor import Extractor
 from monitor.features.framing import columns_of, join_runs
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
@@ -49,14 +48,7 @@ from monitor.training.feature_extraction import (
     with_transcript,
     wrap_tracks,
 )
-from monitor.training.voices import (
-    UNIT_TICKS,
-    UNITS_PER_SECOND,
-    SessionFrames,
-    count_early_units,
-    session_frames,
-    units_of,
-)
+from monitor.training.voices import SessionFrames, session_frames, units_of
 from monitor.transcripts.choice import SIDECAR, words_mark
 from monitor.types import (
     AnyArray,
@@ -75,7 +67,6 @@ from monitor.types import (
 CLEAR = "none"  # the method without protection
 _VERSION = 3  # of cached results: raise it when anonymisers, features or networks change
 _BLOCK_SECONDS = 30.0
-_SPAN = units_of(WINDOW_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +120,10 @@ def extract_protected(
     protected.append(anonymiser.flush())
 
     if speech is None:
-        speech = _extract(clear, source.rate, []).speech
+        speech = _extract(clear, source.rate, [], whole=True).speech
     audio_features = [feature for feature in extractors if feature not in word_features]
-    frames = _extract_aligned(piece, protected, source.rate, audio_features, speech)
+    sound = _extract(protected, source.rate, audio_features, whole=piece.whole)
+    frames = align_to_clear(sound, speech)
     if word_features:  # words are on the clear clock already
         tracks = [feature.flush() for feature in word_features]
         words = join_runs([*word_frames, wrap_tracks(word_features, tracks)])
@@ -146,30 +138,12 @@ def extract_protected(
 
 
 def _extract(
-    sounds: Sequence[FloatArray], rate: int, features: Sequence[Feature], *, early: bool = True
+    sounds: Sequence[FloatArray], rate: int, features: Sequence[Feature], *, whole: bool
 ) -> Frames:
-    extractor = Extractor(features, template=None if early else np.inf)
+    """Extract the frames of consecutive sounds, without early frames of a whole recording."""
+    extractor = Extractor(features, template=np.inf if whole else None)
     runs = [extractor.process(Block(samples, rate)) for samples in sounds]
     return join_runs([*runs, extractor.flush()])
-
-
-def _extract_aligned(
-    piece: Piece, sounds: Sequence[FloatArray], rate: int, features: Sequence[Feature],
-    clear: BoolArray,
-) -> SpeechFrames:  # fmt: skip
-    """Extract a protected piece, without early frames if it is whole and its total has none."""
-    length = int(np.count_nonzero(clear)) // UNIT_TICKS
-
-    def has_early(frames: int) -> bool:
-        units = count_early_units(length, min(frames, length // _SPAN), _SPAN)
-        return units >= EARLY_SECONDS[0] * UNITS_PER_SECOND
-
-    if piece.whole and not has_early(length):
-        aligned = align_to_clear(_extract(sounds, rate, features, early=False), clear)
-        ends = [aligned.tracks[f.spec.name].at for f in features if f.spec.kind.pointed]
-        if not any(has_early(int(np.count_nonzero(at <= length * UNIT_TICKS))) for at in ends):
-            return aligned  # otherwise the method left fewer windows of speech
-    return align_to_clear(_extract(sounds, rate, features), clear)
 
 
 def align_to_clear(frames: Frames, clear: BoolArray) -> SpeechFrames:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.anonymisers.registry import ANONYMISERS
 from monitor.corpus import find
 from monitor.errors import CorpusError, SourceError
 from monitor.features.embeddings import SpeechWindows, window_spec
@@ -191,66 +189,39 @@ def test_methods_that_share_the_clear_speech_of_a_piece_change_nothing(pieces, t
         assert np.array_equal(found.frames.speech, alone.frames.speech)
 
 
-class Loudness:
-    """A network that embeds loudness, and counts the windows that are not whole."""
+class Counting:
+    """A network that embeds a window as itself, and notes its length."""
 
-    size = 2
+    size = 1
 
     def __init__(self) -> None:
-        self.parts = 0
+        self.seconds: list[float] = []
 
     def embed(self, windows: np.ndarray) -> np.ndarray:
-        self.parts += windows.shape[1] in (RATE, 2 * RATE)
-        return np.stack([np.abs(windows).mean(axis=1), np.ones(len(windows))], 1).astype(np.float32)
+        self.seconds += [windows.shape[1] / RATE] * len(windows)
+        return np.ones((len(windows), 1), np.float32)
 
 
-class Cut:
-    """Leaves the first seconds."""
-
-    latency_samples = 0
-
-    def __init__(self, setting: str, rate: int) -> None:
-        self.rate, self._remaining = rate, round(float(setting) * rate)
-
-    def process(self, samples):
-        count = min(self._remaining, len(samples))
-        self._remaining -= count
-        return np.concatenate([samples[:count], np.zeros(len(samples) - count, np.float32)])
-
-    def flush(self):
-        return np.empty(0, np.float32)
-
-
-@pytest.mark.parametrize("seconds", [0.9, 2.0, 3.4, 4.4, 5.3, 6.5, 7.5, 9.0, 14.0])
-def test_an_utterance_has_the_embedding_of_a_clear_evaluation(tmp_path, seconds, monkeypatch):
-    """The network's first frame is complete after 3 s of speech: shorter ones have early frames."""
-    monkeypatch.setitem(ANONYMISERS, "cut", lambda at, utterance: Cut(at, utterance.rate))
+@pytest.mark.parametrize("seconds", [0.9, 1.6, 3.4, 4.4, 5.3, 6.5, 8.8, 9.2, 14.0])
+def test_an_utterance_is_compared_by_all_of_its_speech_and_embeds_none_twice(tmp_path, seconds):
     path = tmp_path / "ann" / "a.wav"
     path.parent.mkdir()
     soundfile.write(path, synthetic(seconds, 120.0), RATE)
-    network = Loudness()
-    feature = SpeechWindows(window_spec("loudness", 2), network)
-    (voice,), specs, _ = collect(find(tmp_path), features=[feature])
-    clear = voice.sessions[0]["loudness"]
-    part = Piece(path, "a", "ann", 0.0, seconds)
+    network = Counting()
+    feature = SpeechWindows(window_spec("counting", 1), network)
+    piece = Piece(path, "a", "ann", 0.0, seconds, whole=True)
     extractor = PieceExtractor(ResultCache(tmp_path / "heard"))
-    for method in (CLEAR, "cut:1.5", "cut:4.5", "cut:6"):
-        totals, parts = [], []
-        for piece in (part, replace(part, whole=True)):
-            network.parts = 0
-            extracted = extractor.extract([piece], method, 0, [feature])
-            parts.append(network.parts)
-            session = join_speech([piece], extracted, specs)
-            assert session is not None
-            totals.append(session["loudness"].total(0, clear.length))
-        assert np.array_equal(totals[0], totals[1])
-        if method == CLEAR:
-            assert totals[0].any() == (clear.length >= 10)
-            assert totals[0] == pytest.approx(clear.total(0, clear.length), abs=1e-6)
-            # three and some seconds are one window, and twice as many are two
-            assert (parts[1] == 0) == (clear.length < 10 or 30 <= clear.length < 40
-                                       or clear.length >= 60)  # fmt: skip
-    assert len(list((tmp_path / "heard").iterdir())) == 8
+    extracted = extractor.extract([piece], CLEAR, 0, [feature])
+    session = join_speech([piece], extracted, {"counting": feature.spec})
+    assert session is not None
+    spoken_seconds = np.count_nonzero(extracted[piece].frames.speech) / 100
+    whole, rest = divmod(float(spoken_seconds), 3.0)
+    expected = [3.0] * round(whole) + [rest] * int(rest >= 1)
+    assert network.seconds == pytest.approx(expected)
+    assert 3 * session["counting"].whole() == pytest.approx(sum(expected))
+    # as an evaluation hears the same clear speech
+    (voice,), *_ = collect(find(tmp_path), features=[feature])
+    assert voice.sessions[0]["counting"].whole() == pytest.approx(session["counting"].whole())
 
 
 def said(path: Path, word: str) -> None:
