@@ -47,10 +47,10 @@ def eer(mated: ArrayLike, non_mated: ArrayLike, rule: str = "nearest") -> float:
     Args:
         mated: scores of the same speaker, any shape. Higher scores mean more alike.
         non_mated: scores of different speakers, any shape.
-        rule: ``"nearest"`` is the mean of both rates at the threshold where they differ least, as
-            in VoicePrivacy. ``"rocch"`` is the equal rate on the convex hull of the ROC, at most
-            one half (Brummer and du Preez, 2013). With four scores each, one rule can read 50 % and
-            the other 37.5 %.
+        rule: ``"nearest"`` is the mean of both rates at the threshold where they differ least, the
+            lower of two, as in VoicePrivacy. ``"rocch"`` is the equal rate on the convex hull of
+            the ROC, at most one half (Brummer and du Preez, 2013). With four scores each, one rule
+            can read 50 % and the other 37.5 %.
 
     Example:
         >>> own, others = [0.3, 0.5, 0.7, 0.9], [0.2, 0.4, 0.6, 0.8]
@@ -132,7 +132,7 @@ def nearest_of_replicates(counts: Counts) -> DoubleArray:
     rejects = rejected / counts.mated_total[..., None]
     accepts = accepted / counts.non_mated_total[..., None]
     gaps = np.abs(rejects - accepts)
-    best = np.where(gaps[..., 0] < gaps[..., 1], 0, 1)[..., None]
+    best = np.where(gaps[..., 0] <= gaps[..., 1], 0, 1)[..., None]
     middle = (np.take_along_axis(rejects, best, -1) + np.take_along_axis(accepts, best, -1)) / 2
     in_gap = np.take_along_axis(counts.mated, at[..., None], -1) == 0
     return np.asarray(np.where(in_gap, rejects[..., :1], middle)[..., 0])
@@ -149,8 +149,8 @@ def nearest_of_counts(counts: Counts, non_mated: FloatArray | ScoredComparisons)
         below = np.unique(_between(non_mated, low, high), return_counts=True)[1]
         accepted = accepted[0] - np.concatenate([[0.0], np.cumsum(below)])
         rejected = np.full(len(accepted), rejected[0])
-    gaps = np.abs(rejected * others - accepted * total)[::-1]  # of two as near, the higher
-    best = len(gaps) - 1 - int(np.argmin(gaps))
+    # of two as near, the lower threshold, as SpeechBrain and VoicePrivacy take it
+    best = int(np.argmin(np.abs(rejected * others - accepted * total)))
     return float(rejected[best] / total + accepted[best] / others) / 2
 
 

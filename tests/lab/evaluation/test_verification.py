@@ -33,11 +33,14 @@ SCORES = st.lists(st.integers(-8, 8), min_size=1, max_size=30)
 
 
 def nearest_by_hand(mated, non_mated):
-    """Every threshold that the scores offer and the one above all, in whole numbers."""
+    """Every threshold that the scores offer, and the one above all, in whole numbers.
+
+    The lowest comes first, so of two as near it is the lower, as SpeechBrain's EER has it.
+    """
     total, others = len(mated), len(non_mated)
     rates = [
         (sum(s < t for s in mated) * others, sum(s >= t for s in non_mated) * total)
-        for t in [np.inf, *sorted({*mated, *non_mated}, reverse=True)]
+        for t in [*sorted({*mated, *non_mated}), np.inf]
     ]
     nearest = int(np.argmin([abs(rejects - accepts) for rejects, accepts in rates]))
     return sum(rates[nearest]) / (2 * total * others)
