@@ -148,7 +148,7 @@ def _numbers(array: _Array) -> _Array:
         missing = [kind for kind in types if kind.__name__ in _MISSING]
         wrong = [t for t in types if t not in missing and not issubclass(t, Real | Decimal)]
         if wrong:
-            raise ValueError(f"are {wrong[0].__name__} objects in part. Give real numbers only")
+            raise ValueError(f"are {wrong[0].__name__} objects in part: give real numbers only")
         plain = [float("nan") if type(v) in missing else float(v) for v in array.flat]
         return np.array(plain, np.float64).reshape(array.shape)
     if kind == "V":  # a precision that NumPy does not have, such as bfloat16

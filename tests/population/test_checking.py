@@ -206,7 +206,7 @@ def test_what_no_voices_give_is_refused_in_one_line(tmp_path, whole, where, valu
     write_store(path, "population", header, arrays)
     with pytest.raises(StoreError, match=words) as caught, np.errstate(all="ignore"):
         read(path)
-    assert str(caught.value).startswith(f"{path}")
+    assert str(caught.value).startswith((f"{path}: ", f"{path} is "))
     assert str(caught.value).isprintable()
 
 
@@ -258,7 +258,7 @@ def test_rank_models_in_a_file_of_their_own_are_checked_as_well(tmp_path):
         write_store(path, "rank_model", content, kept if less else arrays)
         with pytest.raises(StoreError, match="is incomplete") as caught:
             list(load_rank_models(path)[0])
-        assert str(caught.value).startswith(f"{path}")
+        assert str(caught.value).startswith(f"{path} is incomplete")
     with pytest.raises(StoreError, match="at least one resample"):
         some_rank_model(replicates=0)
     with pytest.raises(StoreError, match="another grid"):
