@@ -244,7 +244,7 @@ def test_two_people_on_two_channels_are_not_mixed_without_a_word(run, shared, tm
 @pytest.mark.slow
 def test_interrupted_it_ends_every_process_and_goes_on(command, run, tmp_path):
     for name in ("a.wav", "b.wav"):
-        soundfile.write(tmp_path / name, np.tile(synthetic(60.0), 30), RATE)
+        soundfile.write(tmp_path / name, np.tile(synthetic(60.0), 12), RATE)
     path = tmp_path / "run.jsonl"
     shell = ["replay", tmp_path / "a.wav", tmp_path / "b.wav", "--features", "f0", {"step": "5"},
              "--jsonl", path, "--jobs", "2"]  # fmt: skip
