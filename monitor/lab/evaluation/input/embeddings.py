@@ -140,6 +140,7 @@ def _read_table(rows: Rows) -> Vectors:
 
 
 _BLOCK = 1 << 20
+_DECIMALS = 12  # so that equal templates tie, whatever the order of summation
 _COSINE = OF_VECTORS["embedding-cosine"]
 _Scorer: TypeAlias = Callable[[FloatArray], FloatArray]
 
@@ -170,7 +171,7 @@ def read_embeddings(
         cohort: embeddings of the cohort's speakers, who must be neither trials nor enrolled.
 
     Returns:
-        float32 scores, on disk if large, and notes. Columns are sorted by name.
+        Scores, on disk if large, and notes. Columns are sorted by name.
 
     Example:
         >>> import tempfile
@@ -206,10 +207,11 @@ def read_embeddings(
         scorer = _normaliser(normalise, enrolled, background)
     else:
         background, scorer = enrolled.values, _scorer(enrolled, scoring)
-    scores = scratch((len(tested.values), len(speakers)), np.float32)
+    scores = scratch((len(tested.values), len(speakers)))
     step = max(1, _BLOCK // max(len(enrolled.values), len(background)))
     for first in range(0, len(scores), step):
-        scores[first : first + step] = scorer(near_one(tested.values[first : first + step]))
+        cosines = scorer(near_one(tested.values[first : first + step]))
+        scores[first : first + step] = cosines.round(_DECIMALS)
         if progress is not None:
             progress(min(first + step, len(scores)), len(scores))
     return check_matrix(

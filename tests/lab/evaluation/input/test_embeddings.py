@@ -81,7 +81,6 @@ def test_scores_are_cosines(files, scoring):
     read = read_embeddings(trials, enrolment, scoring)
     assert read.matrix.speakers == ("ann", "bob", "cid")
     assert read.matrix.target.tolist() == [0, 1, 2, 0]
-    assert read.matrix.scores.dtype == np.float32
     assert read.matrix.name == "t"
     np.testing.assert_allclose(read.matrix.scores, expected(scoring), atol=1e-7)
     assert read.notes == ()
@@ -91,6 +90,19 @@ def test_scores_are_cosines(files, scoring):
     as_npz(enrolment.with_name("e.npz"), (ENROLMENT * scale)[order], [OWNERS[i] for i in order])
     read = read_embeddings(trials.with_name("t.npz"), enrolment.with_name("e.npz"), scoring)
     np.testing.assert_allclose(read.matrix.scores, expected(scoring), atol=1e-7)
+
+
+def test_nearly_equal_voices_differ_and_equal_ones_tie(tmp_path):
+    """An anonymiser may move all voices to one place: cosines then differ by 1e-9 and less."""
+    generator = np.random.default_rng(8)
+    voices = 1.0 + 3e-5 * generator.normal(size=(9, 64))
+    voices = np.concatenate([voices, voices[:1]])
+    as_npz(tmp_path / "e.npz", voices, list("abcdefghij"))
+    as_npz(tmp_path / "t.npz", voices[:9] * 3 + 1e-6 * generator.normal(size=(9, 64)),
+           list("abcdefghi"))  # fmt: skip
+    matrix = read_embeddings(tmp_path / "t.npz", tmp_path / "e.npz").matrix
+    assert matrix.better.tolist() == [0] * 9
+    assert matrix.tied.tolist() == [2] + [1] * 8  # j has the voice of a
 
 
 def planted(offset_of_trials):
