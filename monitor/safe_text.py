@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import unicodedata
 from collections.abc import Callable, Collection, Iterable
@@ -129,24 +130,36 @@ def is_number(text: str) -> bool:
         float(text)
     except ValueError:
         return False
-    return True
+    return "_" not in text
 
 
-def find_decimal_twin(names: Collection[str]) -> str | None:
-    """Find a name such as 1272.0 beside 1272: a table with empty cells wrote one of them.
+def _fold(name: str) -> str:
+    """Return a name without case, invisible characters and leading zeros."""
+    text = unicodedata.normalize("NFKC", name).casefold()
+    text = " ".join("".join(c for c in text if c.isprintable()).split())
+    whole = text.removesuffix(".0")
+    return re.sub(r"(?<![\d.])0+(?=\d)", "", whole if whole.isdecimal() else text)
+
+
+def find_twin(names: Collection[str], strange: Collection[str]) -> str:
+    """Describe a strange name that looks like another spelling of a name; empty without one.
+
+    A table with empty cells writes 1272.0 for 1272, and a spreadsheet 19 for 0019.
 
     Examples:
-        >>> find_decimal_twin(["1272.0", "1272"]), find_decimal_twin(["1272.0", "ann"])
-        ('1272.0', None)
+        >>> find_twin(["1272.0", "1272", "ann"], ["1272.0"])
+        '1272.0 is also written 1272: use one spelling, or rename one of both'
+        >>> find_twin(["ann", "ann 2", "10"], ["ann", "10"])
+        ''
     """
-    every = set(names)
-    decimals = (name for name in names if name.endswith(".0") and name[:-2].isdecimal())
-    return next((name for name in decimals if name[:-2] in every), None)
-
-
-def describe_twin(name: str, role: str = "speaker") -> str:
-    """Say that one name is written in two ways, and what to do."""
-    return f"{role} {name} is also written {name[:-2]}: write the whole number everywhere"
+    if not strange:
+        return ""
+    others: dict[str, str] = {}
+    for name in sorted(names):
+        if (other := others.setdefault(_fold(name), name)) != name and {name, other} & {*strange}:
+            shown, known = (n if n.isprintable() else ascii(n)[1:-1] for n in (name, other))
+            return f"{shown} is also written {known}: use one spelling, or rename one of both"
+    return ""
 
 
 def file_name(path: str | os.PathLike[str]) -> str:

@@ -14,9 +14,8 @@ from monitor.errors import CorpusError, UsageError
 from monitor.safe_text import (
     LONGEST_NAME,
     as_wav,
-    describe_twin,
     file_name,
-    find_decimal_twin,
+    find_twin,
     is_empty_cell,
     is_name,
     is_printable,
@@ -173,8 +172,8 @@ class Gathering:
             reason = f": {problems[0]}" if problems else ""
             raise CorpusError(f"{layout} names no recording that can be used{reason}")
         names = dict.fromkeys(recording.speaker for recording in self._recordings)
-        if twin := find_decimal_twin(names):
-            raise CorpusError(f"{layout}: {describe_twin(twin)}")
+        if twin := find_twin(names, names):
+            raise CorpusError(f"{layout}: speaker {twin}")
         order = sorted(
             self._recordings,
             key=lambda r: (natural(r.speaker), natural(r.session), natural(_sorting_name(r.path))),

@@ -16,7 +16,14 @@ from monitor.contents import ARCHIVES
 from monitor.errors import UsageError
 from monitor.lab.evaluation.comparisons import natural
 from monitor.lab.evaluation.input.enrolments import SCORINGS
-from monitor.lab.evaluation.input.files import Progress, Rows, arrays_at, kind_of, text_lines
+from monitor.lab.evaluation.input.files import (
+    Progress,
+    Rows,
+    arrays_at,
+    check_names,
+    kind_of,
+    text_lines,
+)
 from monitor.lab.evaluation.input.kaldi import read_archive
 from monitor.lab.evaluation.input.lists import SPEAKER, RawScores, role_of
 from monitor.lab.evaluation.input.matching import EvaluationInput, check_matrix
@@ -192,6 +199,8 @@ def read_embeddings(
         raise UsageError("normalise needs scoring=average")
     tested, enrolled = read_vectors(Path(trials)), read_vectors(Path(enrolment))
     _check_comparable(tested, enrolled)
+    everybody = {*tested.speakers, *enrolled.speakers}
+    check_names(f"{tested.label} and {enrolled.label}", {"speaker": everybody})
     speakers = tuple(sorted(set(enrolled.speakers), key=natural))
     if len(speakers) < 2:
         raise UsageError(f"{enrolled.label} has one speaker; a comparison needs at least two")

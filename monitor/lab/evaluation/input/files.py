@@ -20,7 +20,7 @@ from monitor.errors import StoreError, UsageError
 from monitor.lab.evaluation.memory import count_lines, scratch
 from monitor.npz import read_arrays
 from monitor.phrases import plural
-from monitor.safe_text import describe_twin, find_decimal_twin, is_empty_cell, is_number, printable
+from monitor.safe_text import find_twin, is_empty_cell, is_number, printable
 from monitor.types import AnyArray, FloatArray
 
 _FOREIGN = {
@@ -281,8 +281,14 @@ def check_names(label: str, names: Mapping[str, Collection[str]]) -> None:
                 f"{label} has a {role} called {empty!r}, which usually marks an empty cell: "
                 "write the name, or remove the line"
             )
-        if twin := find_decimal_twin(of_role):
-            raise UsageError(f"{label}: {describe_twin(twin, role)}")
+        decimals = [name for name in of_role if name.endswith(".0")]
+        check_spelling(label, role, of_role, of_role if role == "speaker" else decimals)
+
+
+def check_spelling(label: str, role: str, names: Collection[str], strange: Collection[str]) -> None:
+    """Refuse (UsageError) a strange name that other names have in another spelling."""
+    if twin := find_twin(names, strange):
+        raise UsageError(f"{label}: {role} {twin}")
 
 
 def read_map(path: Path) -> dict[str, str]:

@@ -32,6 +32,11 @@ SPEAKER = frozenset(
 )
 SCORE = frozenset({"score", "scores", "similarity", "llr"})
 TARGET = frozenset({"target", "label", "labels", "key", "targettype", "true_speaker"})
+_OTHERS = frozenset(
+    {"seconds", "length", "duration", "start", "start_seconds", "end", "end_seconds", "snr"}
+    | {"session", "session_id", "chapter", "gender", "sex", "age", "index", "unnamed: 0"}
+)
+"""Names of columns of numbers in tables that are not speakers."""
 ROLES = (TRIAL, SPEAKER, SCORE, TARGET)
 WORDS = {
     **dict.fromkeys(("target", "tgt", "true", "1", "mated"), True),
@@ -43,6 +48,12 @@ WORDS = {
 def role_of(names: Sequence[str], role: Collection[str]) -> int | None:
     """Find the first column with a name of this role."""
     return next((i for i, name in enumerate(names) if name.lower() in role), None)
+
+
+def check_columns(label: str, names: Sequence[str]) -> None:
+    """Refuse (UsageError) a column beside those of speakers, as another candidate changes ranks."""
+    if (other := role_of(names, _OTHERS)) is not None:
+        raise UsageError(f"{label} has a column {names[other]}, which is not a speaker: remove it")
 
 
 @dataclass(frozen=True)
@@ -116,7 +127,8 @@ def read_pairs(layout: Layout, progress: Progress | None = None) -> Pairs:
             if target_at is not None:
                 target.append(WORDS[row[target_at].lower()])
         except ValueError:
-            raise rows.refuse_number(number, [row[score_at or 0]], "score", _ORDER) from None
+            hint = _HEADED if layout.header else _ORDER
+            raise rows.refuse_number(number, [row[score_at or 0]], "score", hint) from None
         except KeyError:
             raise rows.refuse(
                 number,
@@ -147,6 +159,7 @@ def read_pairs(layout: Layout, progress: Progress | None = None) -> Pairs:
     return pairs
 
 
+_HEADED = "a list has one score per line"
 _ORDER = "without a header, columns are speaker, trial and score"
 
 
@@ -311,6 +324,7 @@ def _read_table(layout: Layout, progress: Progress | None) -> RawScores:
             f"{label} has {plural(len(columns), 'column')} of scores: a table needs one per "
             "speaker, and at least two"
         )
+    check_columns(label, layout.speakers)
     named = {"trial": layout.trial, "speaker": layout.target}
     scores, names = rows.read_matrix(
         columns, {role: i for role, i in named.items() if i is not None},

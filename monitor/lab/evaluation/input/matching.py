@@ -18,7 +18,7 @@ from monitor.lab.evaluation.comparisons import (
     natural,
 )
 from monitor.lab.evaluation.input.enrolments import describe_merge, find_owners, with_speakers
-from monitor.lab.evaluation.input.files import check_names
+from monitor.lab.evaluation.input.files import check_names, check_spelling
 from monitor.lab.evaluation.input.lists import Labels, RawScores, labels_of_pairs, numbered
 from monitor.lab.evaluation.input.pairs import (
     Pairs,
@@ -173,7 +173,9 @@ def _order_speakers(raw: RawScores, labels: Labels, label: str, notes: list[str]
         return labels.names
     speakers = labels.by_trial()
     listed_trials = labels.listed or speakers.keys()
-    check_names(f"{label} and {labels.label}", {"trial": {*raw.trials, *listed_trials}})
+    both, every = f"{label} and {labels.label}", {*raw.trials, *listed_trials}
+    check_names(both, {"trial": every})
+    check_spelling(both, "trial", every, {*raw.trials} ^ {*listed_trials})
     missing = [name for name in raw.trials if name not in listed_trials]
     if missing:
         raise UsageError(

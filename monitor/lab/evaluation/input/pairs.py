@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.lab.evaluation.input.files import check_names
+from monitor.lab.evaluation.input.files import check_names, check_spelling
 from monitor.lab.evaluation.memory import JOIN_BYTES, refuse_beyond_memory
 from monitor.phrases import plural
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
@@ -104,7 +104,9 @@ def select_listed(pairs: Pairs, key: Pairs, notes: list[str]) -> Pairs:
         tuple(dict.fromkeys((*ours, *key_names)))  # names of the list alone come last
         for ours, key_names in ((pairs.trials, key.trials), (pairs.speakers, key.speakers))
     )
-    check_names(f"{pairs.label} and {key.label}", {"trial": trials, "speaker": speakers})
+    both = f"{pairs.label} and {key.label}"
+    check_names(both, {"trial": trials, "speaker": speakers})
+    check_spelling(both, "trial", trials, {*pairs.trials} ^ {*key.trials})
     key = replace(
         key, trials=trials, trial=places(key.trials, trials)[key.trial],
         speakers=speakers, speaker=places(key.speakers, speakers)[key.speaker],

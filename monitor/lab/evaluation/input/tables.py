@@ -12,6 +12,7 @@ import numpy as np
 from monitor.arrays import name_of, names_or_numbers, real_numbers
 from monitor.datasets.parquet_pages import declared_bytes
 from monitor.errors import StoreError, UsageError
+from monitor.lab.evaluation.input.files import check_names
 from monitor.lab.evaluation.input.lists import (
     ROLES,
     SPEAKER,
@@ -20,6 +21,7 @@ from monitor.lab.evaluation.input.lists import (
     WORDS,
     Labels,
     RawScores,
+    check_columns,
     labels_of_array,
     labels_of_pairs,
     role_of,
@@ -81,6 +83,7 @@ def read_frame(frame: Any, label: str) -> RawScores | Pairs:
         target, apart = spoken, [*apart, spoken]
     columns = [column for column in range(len(names)) if column not in apart]
     speakers = tuple(names[column] for column in columns)
+    check_columns(label, speakers)
     scores = _matrix(frame, columns, names, label)
     spoken_by = _column(frame, target) if target is not None else _index(frame)
     labels = None if spoken_by is None else labels_of_array(label, spoken_by)
@@ -132,6 +135,7 @@ def _read_pairs(frame: Any, label: str, at: tuple[int, int, int | None, int | No
         raise UsageError(f"{label} has no rows")
     hits = None if target is None else _targets(_column(frame, target), label)
     trials, speakers = (tuple(dict.fromkeys(names)) for names in (trial_names, speaker_names))
+    check_names(label, {"trial": trials, "speaker": speakers})
     index = places(trial_names, trials), places(speaker_names, speakers)
     return Pairs(label, trials, speakers, *index, scores, hits)
 

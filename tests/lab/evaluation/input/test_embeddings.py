@@ -105,6 +105,13 @@ def test_nearly_equal_voices_differ_and_equal_ones_tie(tmp_path):
     assert matrix.tied.tolist() == [2] + [1] * 8  # j has the voice of a
 
 
+def test_a_speaker_in_two_spellings_is_refused(tmp_path):
+    as_npz(tmp_path / "t.npz", TRIALS, ["Ann", *SPOKEN[1:]])
+    as_npz(tmp_path / "e.npz", ENROLMENT, OWNERS)
+    with pytest.raises(UsageError, match=r"t\.npz and e\.npz: speaker ann is also written Ann"):
+        read_embeddings(tmp_path / "t.npz", tmp_path / "e.npz")
+
+
 def planted(offset_of_trials):
     """Trials, enrolments and a cohort; one side has its own amount of a direction of all voices."""
     generator = np.random.default_rng(8)

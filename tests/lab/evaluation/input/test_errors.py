@@ -150,6 +150,42 @@ CONTENT = {
         UTT2SPK.replace("b-1", "7"),
         "s and l: trial 7.0 is also written 7",
     ),
+    "empty score below a header": (
+        FORMS["list.csv"].replace("0.9", ""),
+        None,
+        "s line 2: the score '' is not a number; a list has one score per line",
+    ),
+    "column of seconds": (
+        table().replace("\n", ",3.5\n").replace("3.5", "Seconds", 1),
+        UTT2SPK,
+        "s has a column Seconds, which is not a speaker: remove it",
+    ),
+    "case": (LISTED, UTT2SPK.replace("bob", "Bob"), "s and l: speaker bob is also written Bob"),
+    "case of one label": (
+        table(),
+        UTT2SPK.replace("a-1 ann", "a-1 Ann"),
+        "s and l: speaker ann is also written Ann",
+    ),
+    "zeros in front": (
+        table().replace("bob", "0019"),
+        UTT2SPK.replace("bob", "19"),
+        "s and l: speaker 19 is also written 0019",
+    ),
+    "a space that does not break": (
+        table().replace("bob", "bob lee"),
+        UTT2SPK.replace(" ", "\t").replace("bob", "bob\N{NO-BREAK SPACE}lee"),
+        r"s and l: speaker bob\xa0lee is also written bob lee",
+    ),
+    "a mark within": (
+        "\ufeff".join((LISTED[: LISTED.index("ann a-2")], LISTED[LISTED.index("ann a-2") :])),
+        KEY,
+        r"s: speaker \ufeffann is also written ann",
+    ),
+    "case of a trial": (
+        LISTED.replace("b-1", "B-1"),
+        KEY,
+        "s and l: trial b-1 is also written B-1",
+    ),
     "endless field": ('"' + "x" * 200_000 + '",b\n', UTT2SPK, "is not a line of a table"),
     "short line": (LISTED + "ann d-1\n", KEY, "s line 13: has 2 columns"),
     "hardly a pair": (
@@ -243,7 +279,7 @@ WIDE, LIST = table("\t"), FORMS["list.csv"]
     [
         (WIDE.replace("\t", ";"), UTT2SPK, "has semicolons between columns"),
         (WIDE.replace(".", ","), UTT2SPK, "use a decimal point; a table has one row"),
-        (LIST.replace(",", " ").replace(".", ","), UTT2SPK, POINT),
+        (LIST.replace(",", " ").replace(".", ","), UTT2SPK, "use a decimal point; a list has one"),
         (LIST.replace(".", "!").replace(",", ";").replace("!", ","), UTT2SPK, "has semicolons"),
         (without(LIST, 0), UTT2SPK, WHICH),
         ("ann bob cid\n0.1 0.2 0.3\n", UTT2SPK, POINT),

@@ -70,6 +70,12 @@ def test_a_frame_gives_the_scores_of_each_speaker(scores, labels):
         (LIST.drop(columns="target"), None, "has no speakers"),
         (MATRIX.astype("Float64").mask(MATRIX > 3), SPOKEN, "trial .* is not finite"),
         (MATRIX.assign(who=SPOKEN, where="x"), None, "who and where are text"),
+        (TABLE.assign(Age=30), None, "scores has a column Age, which is not a speaker"),
+        (
+            LIST.assign(speaker=LIST.speaker.where(LIST.trial != "u0", LIST.speaker.str.title())),
+            None,
+            "scores: speaker ann is also written Ann",
+        ),
         (TABLE.astype({"bob": str}), None, "column bob contain text"),
         (TABLE.assign(target=[None, *SPOKEN[1:]]), None, "number 1 is"),
         (LIST.assign(target="x"), None, "'x' is neither target nor nontarget"),
