@@ -10,7 +10,7 @@ import orjson
 
 from monitor.errors import CorpusError
 from monitor.phrases import plural
-from monitor.safe_text import escaped, is_printable, printable, spelled
+from monitor.safe_text import escaped, is_empty_cell, is_printable, printable, spelled
 from monitor.virtual_files import Readable
 
 MOST_ROWS = 10_000_000  # a table with more rows is probably a mistake
@@ -89,7 +89,7 @@ class SpeakerCells:
         """Take the cells of a row, by column; empty ones are left out."""
         speaker = spelled(speaker)  # as a corpus has it
         for name, value in cells.items():
-            if not value or name in self._unprintable:
+            if is_empty_cell(value) or name in self._unprintable:
                 continue
             if len(value) > _LONGEST or not is_printable(f"{name} {value}"):
                 self._unprintable.add(name)

@@ -275,10 +275,11 @@ def _prepare_background(
         if shared:
             problems.append(
                 f"{folder.name}: {plural(len(shared), 'background reader')} excluded because they "
-                f"are judged ({', '.join(sorted(shared)[:5])})"
+                f"are judged, or in another background ({', '.join(sorted(shared)[:5])})"
             )
         recordings = tuple(r for r in corpus.recordings if r.speaker not in shared)
         corpora.append((replace(corpus, recordings=recordings), folder))
+        names.update(corpora[-1][0].speakers)
         try:
             chosen = choose_readers(
                 corpora[-1][0], folder, amounts, jobs=config.jobs, progress=progress

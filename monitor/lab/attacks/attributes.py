@@ -33,7 +33,7 @@ from monitor.maths.logistic import fit_ridge
 from monitor.maths.scores import unit_vectors
 from monitor.maths.statistics import REPLICATES, Estimate, speaker_weights
 from monitor.phrases import plural
-from monitor.safe_text import file_name, printable
+from monitor.safe_text import file_name, fold_name, printable
 from monitor.sources.base import hash_of_whole
 from monitor.types import FloatArray, IntArray, Record
 
@@ -65,7 +65,9 @@ def find_attribute(
             f"{printable(column)} to manifest.csv{known_columns}"
         )
     by_speaker = by_column[column.lower()]
-    values = {who: by_speaker[who] for who in speakers if who in by_speaker}
+    spellings = dict[str, str]()  # F and f are one value
+    values = {who: spellings.setdefault(fold_name(by_speaker[who]), by_speaker[who])
+              for who in speakers if who in by_speaker}  # fmt: skip
     try:
         if parts:
             edge = float(parts.group(2))
@@ -424,7 +426,7 @@ def prepare_attributes(
     table: Path | None = None,
 ) -> AttributeTest:
     """Find the attributes of readers, before anything is extracted."""
-    attributes = _read_attributes(((corpus, root), *background), table)
+    attributes = read_attributes(((corpus, root), *background), table)
     corpora = (corpus, *(others for others, _ in background))
     speakers = [name for group in corpora for name in group.speakers]
     requests = tuple(find_attribute(name, attributes, speakers) for name in names)
@@ -432,15 +434,16 @@ def prepare_attributes(
     judged = choose_readers(corpus, root, amounts, session="same")
     hashes = {hash_of_whole(piece.path) for piece in judged.pieces("trials")}
     readers: list[Reader] = []
+    known = set(corpus.speakers)
     for others, folder in background:
         apart = tuple(
             recording
             for recording in others
-            if recording.speaker not in corpus.speakers
-            and hash_of_whole(recording.path) not in hashes
+            if recording.speaker not in known and hash_of_whole(recording.path) not in hashes
         )
         with suppress(CorpusError):  # no reader has enough speech
             readers += choose_readers(Corpus(apart, ()), folder, _LEARNT, session="same").everybody
+        known.update(others.speakers)
     learnt = Readers(tuple(readers), "same") if readers else None
     return AttributeTest(requests, judged, learnt, amounts)
 
@@ -450,21 +453,28 @@ def check_attributes(
 ) -> None:
     """Check that the judged readers' attributes are known, before anything is extracted."""
     corpora = ((corpus, root), *((None, folder) for folder in background))
-    attributes = _read_attributes(corpora, table) if names else {}
+    attributes = read_attributes(corpora, table) if names else {}
     for name in names:
         find_attribute(name, attributes, corpus.speakers)
 
 
-def _read_attributes(
+def read_attributes(
     corpora: Sequence[tuple[Corpus | None, Path]], table: Path | None
 ) -> dict[str, dict[str, str]]:
+    """Read attributes of the speakers of corpora, or from a table, by column and speaker.
+
+    If corpora name different people the same, the first one applies.
+    """
     if table is not None and not table.is_file():
         raise UsageError(f"{file_name(table)} does not exist; check the name")
     attributes: dict[str, dict[str, str]] = {}
+    known = set[str]()
     for corpus, path in [(None, table)] if table else corpora:
-        stated = corpus.attributes if corpus is not None else {}
-        for column, by_speaker in (stated or read_speaker_attributes(path)).items():
-            attributes.setdefault(column.lower(), {}).update(by_speaker)
+        stated = (corpus.attributes if corpus is not None else {}) or read_speaker_attributes(path)
+        for column, by_speaker in stated.items():
+            others = {who: value for who, value in by_speaker.items() if who not in known}
+            attributes.setdefault(column.lower(), {}).update(others)
+        known.update(*stated.values(), corpus.speakers if corpus is not None else ())
     return attributes
 
 

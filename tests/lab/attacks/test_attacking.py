@@ -187,12 +187,17 @@ def test_whoever_is_judged_is_left_out_of_the_background(corpora, tmp_path):
     root = corpora()
     shutil.copytree(root, tmp_path / "apart")
     (tmp_path / "apart" / "r0").rename(tmp_path / "apart" / "somebody")  # the same recordings
-    prepared = prepare(root, WISHES, folder=tmp_path / "kept", background=[tmp_path / "apart"])
+    others = corpora(first=6)
+    folders = [tmp_path / "apart", others, others]  # the second time they are in the first
+    prepared = prepare(root, WISHES, folder=tmp_path / "kept", background=folders)
     background = prepared.context.background
     assert background is not None
-    assert background.readers is None
-    assert any("6 background readers excluded because they are judged" in p
-               for p in prepared.problems)  # fmt: skip
+    assert background.readers is not None
+    assert sorted(reader.name for reader in background.readers.everybody) == [
+        "r10", "r11", "r6", "r7", "r8", "r9",
+    ]  # fmt: skip
+    excluded = "6 background readers excluded because they are judged, or in another background"
+    assert sum(excluded in problem for problem in prepared.problems) == 2
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from monitor.lab.attacks.attributes import (
     judge_attribute,
     match_speakers,
     prepare_attributes,
+    read_attributes,
 )
 from monitor.lab.attacks.readers import Amounts
 from monitor.maths.composition import epsilon_lower_nats
@@ -162,6 +163,23 @@ def test_attributes_are_asked_for_by_name_or_by_a_number():
     ages = {"age": {str(i): str(i) for i in range(30)}}
     with pytest.raises(UsageError, match=r"30 values, more than 20; .* age<16"):
         find_attribute("age", ages, map(str, range(30)))
+
+
+def test_people_of_the_same_name_keep_the_judged_ones_attributes(tmp_path):
+    corpora = []
+    for folder, rows in (("judged", "1,f,nan\n2,M,12\n3,F,30\n"), ("others", "1,m,40\n9,f,50\n")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "manifest.csv").write_text(
+            "path,speaker,gender,age\n" + "".join(f"a.wav,{row}\n" for row in rows.splitlines())
+        )
+        corpora.append((None, tmp_path / folder))
+    stated = read_attributes(corpora, None)
+    attribute = find_attribute("gender", stated, "1239")
+    assert attribute.of == {"1": "f", "2": "M", "3": "f", "9": "f"}  # one spelling of each
+    assert find_attribute("age<16", stated, "239").of == {
+        "2": "age<16", "3": "age>=16", "9": "age>=16",
+    }  # fmt: skip
+    assert read_attributes(corpora[:1], None)["age"] == {"2": "12", "3": "30"}  # nan is no age
 
 
 EXCERPTS = Amounts(4.0, 3)

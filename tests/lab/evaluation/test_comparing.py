@@ -309,6 +309,7 @@ def test_files_of_groups(tmp_path, text, column):
     ("text", "column", "words"),
     [
         ("id,a,b\nann,1,2\n", None, "has a, b: choose one with --group-by"),
+        ("ann f\nbob F\n", None, "g: group f is also written F"),
         ("ann f\nann m\n", None, "ann is f on one line and m on another"),
         ("".join(f"s{i} {i}\n" for i in range(21)), None, "has 21 groups, more than 20"),
     ],

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from monitor.errors import UsageError
-from monitor.lab.evaluation.input.files import Rows
+from monitor.lab.evaluation.input.files import Rows, check_spelling
 from monitor.lab.evaluation.input.lists import SPEAKER, TRIAL, role_of
 from monitor.safe_text import is_empty_cell, is_number, printable
 
@@ -74,6 +74,7 @@ def _read_column(
             )
     label = rows.path.name
     attribute = Attribute(label, rows.head[value] if header else "", groups)
+    check_spelling(label, "group", attribute.values, attribute.values)
     if len(attribute.values) > _ATTRIBUTES_MOST:
         raise UsageError(
             f"{label} has {len(attribute.values)} groups, more than {_ATTRIBUTES_MOST}: give "
