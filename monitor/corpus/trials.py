@@ -138,7 +138,12 @@ def read_trial_lists(folder: Path) -> TrialLists | None:
                 case [speaker, utterance, "target" | "nontarget" as label] if is_printable(
                     f"{speaker} {utterance}"
                 ):
-                    listed[path.name][speaker, utterance] = label == "target"
+                    pair, target = (speaker, utterance), label == "target"
+                    if listed[path.name].setdefault(pair, target) != target:
+                        raise CorpusError(
+                            f"{path.name} line {number}: {speaker} {utterance} is both target and "
+                            "nontarget. Correct it"
+                        )
                 case _:
                     raise CorpusError(
                         f"{path.name} line {number} must be SPEAKER UTTERANCE target|nontarget"

@@ -90,6 +90,9 @@ def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path):
     assert read_speaker_attributes(tmp_path) == {"gender": {"ann": "f", "bob": "m"}}
     lists = read_trial_lists(tmp_path)
     assert (lists.enrolment, lists.speakers) == (frozenset({"u1"}), ("ann", "bob"))
+    (tmp_path / "trials_f").write_text("bob u2 target\nann u2 nontarget\nbob u2 nontarget\n")
+    with pytest.raises(CorpusError, match="trials_f line 3: bob u2 is both target and nontarget"):
+        read_trial_lists(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import perm
 from typing import TYPE_CHECKING
 
@@ -277,12 +277,22 @@ def loss_fits(histogram: FloatArray) -> tuple[LossFit, ...]:
     return tuple(fitted)
 
 
+def _is_misfit(model_bits: float, counted_bits: float) -> bool:
+    """Return whether MeanD, counted less the most by chance, is well above the rank model's."""
+    return counted_bits > 1.1 * model_bits + 0.05
+
+
 def meaning(figures: Mapping[str, Figure], speakers: int) -> Iterator[str]:
     """Write a paragraph on MeanD, and one on first ranks and the most revealing trial."""
     means = (figures.get(f"srd.{key}") for key in ("mean_bits_model", "mean_bits"))
     measured = [figure for figure in means if figure is not None and figure.value is not None]
     if measured:
-        yield _crowd(figures, measured[0], speakers)
+        figure, counted = measured[0], finite_value(figures.get("srd.mean_bits"))
+        band = figures.get("srd.null_mean_bits")
+        least = 0.0 if counted is None or band is None else counted - (band.high or counted)
+        if _is_misfit(figure.value or 0.0, least):
+            figure = replace(figure, value=least, low=None, high=None)
+        yield _crowd(figures, figure, speakers)
     rank1 = finite_value(figures.get("srd.idr"))
     if rank1 is None:
         return
@@ -367,6 +377,12 @@ def figures(
         floors["mean_bits"] = null["null_mean_bits"]
         values |= null
         notes |= dict.fromkeys(null, band.dealt)
+        least = ranked.statistics.mean_bits - ends["null_mean_bits"][1]
+        if _is_misfit(ranked.mean_bits, least):
+            text = "too low, as the ranks do not follow the rank model: the count shows at least "
+            notes["mean_bits_model"] = "; ".join(
+                filter(None, [notes["mean_bits_model"], f"{text}{least:.2f} bits"])
+            )
     if by_speaker is None:
         by_speaker = mean_bits_by_speaker(matrix, ties)
     for key, level in (("speaker_bits_median", 0.5), ("speaker_bits_95", 0.95)):

@@ -167,6 +167,32 @@ def test_a_speaker_who_is_always_second_is_disclosed():
     assert "may read too low" in report["srd.mean_bits_model"].note
 
 
+def ranked_second(share, speakers=30, trials=8):
+    """Make scores that rank this share of the trials second, and the others anywhere."""
+    generator = np.random.default_rng(0)
+    target = np.repeat(np.arange(speakers), trials)
+    rank = generator.integers(0, speakers, target.size)
+    rank[generator.random(target.size) < share] = 1
+    scores = generator.random((target.size, speakers))
+    for row, own, place in zip(scores, target, rank, strict=True):
+        other = np.argsort(-row)[place]
+        row[[own, other]] = row[[other, own]]
+    return ScoreMatrix(scores, target)
+
+
+def test_ranks_that_the_model_does_not_fit_are_not_understated():
+    second = report_of(ranked_second(0.5), replicates=40)
+    model, counted, band = (
+        second[f"srd.{key}"] for key in ("mean_bits_model", "mean_bits", "null_mean_bits")
+    )
+    least = counted.value - band.high
+    assert least > 2 * model.value
+    assert f"the count shows at least {least:.2f} bits" in model.note
+    assert f"a trial discloses {least:.2f} bits" in meaning(second)[0]
+    for matrix in (ranked_second(0.0), perfect(10, 3)):
+        assert "the count shows" not in report_of(matrix, replicates=40)[model.key].note
+
+
 def test_few_tested_speakers_are_dealt_as_few_speakers_are():
     scores = np.eye(4)[np.repeat([0, 1], 8)]
     two_of_four = null_band(ScoreMatrix(scores, np.repeat([0, 1], 8)))
