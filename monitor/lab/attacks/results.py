@@ -16,7 +16,7 @@ from monitor.lab.attacks.attackers import ATTACKERS, BITS, get_attacker
 from monitor.lab.attacks.attributes import AttributeRow
 from monitor.lab.attacks.control import CONTROL
 from monitor.lab.attacks.speech import CLEAR
-from monitor.lab.evaluation.srd import is_undertrained
+from monitor.lab.evaluation.srd import MISFIT, is_undertrained
 from monitor.lab.evaluation.verification import EER
 from monitor.lab.report.model import Cell, Figure, Table
 from monitor.lab.report.renderers import figure_json, render_csv
@@ -328,8 +328,12 @@ def list_caveats(results: AttackResults) -> list[str]:
     ]
     sentences += _list_weaker_informed(results)
     sentences += _list_weaker_joints(results)
-    denied = [row for row in rows if _is_alid_contradicted(row)]
-    if denied:
+    for row in rows:
+        _, misfit, counted = row.figures[BITS].note.partition(MISFIT)
+        if misfit:
+            attack = f"{method_name(row.method)}, {_format_attack(row)}"
+            sentences.append(f"{attack}: {row.bits:.2f} bits are {misfit}{counted}.")
+    if denied := [row for row in rows if _is_alid_contradicted(row)]:
         attacks = [f"{method_name(r.method)}, {r.attacker}, {r.feature}" for r in denied]
         attacks = list(dict.fromkeys(attacks))
         names = "; ".join(attacks[:_MOST_NAMED]) + "; ..." * (len(attacks) > _MOST_NAMED)

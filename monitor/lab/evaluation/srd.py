@@ -277,6 +277,9 @@ def loss_fits(histogram: FloatArray) -> tuple[LossFit, ...]:
     return tuple(fitted)
 
 
+MISFIT = "too low, as the ranks do not follow the rank model"
+
+
 def _is_misfit(model_bits: float, counted_bits: float) -> bool:
     """Return whether MeanD, counted less the most by chance, is well above the rank model's."""
     return counted_bits > 1.1 * model_bits + 0.05
@@ -379,10 +382,8 @@ def figures(
         notes |= dict.fromkeys(null, band.dealt)
         least = ranked.statistics.mean_bits - ends["null_mean_bits"][1]
         if _is_misfit(ranked.mean_bits, least):
-            text = "too low, as the ranks do not follow the rank model: the count shows at least "
-            notes["mean_bits_model"] = "; ".join(
-                filter(None, [notes["mean_bits_model"], f"{text}{least:.2f} bits"])
-            )
+            text = f"{MISFIT}: the count shows at least {least:.2f} bits"
+            notes["mean_bits_model"] = "; ".join(filter(None, [notes["mean_bits_model"], text]))
     if by_speaker is None:
         by_speaker = mean_bits_by_speaker(matrix, ties)
     for key, level in (("speaker_bits_median", 0.5), ("speaker_bits_95", 0.95)):

@@ -21,8 +21,10 @@ from monitor.lab.attacks.results import (
     results_json,
 )
 from monitor.lab.attacks.scoreboard import Scoreboard, ScoreRow, describe_comparison
+from monitor.lab.evaluation.srd import figures
 from monitor.lab.report.renderers import render_html
 from tests.lab.attacks.made import METHODS, results, row
+from tests.lab.evaluation.matrices import ranked_second
 from tests.lab.reading import read_alone
 
 
@@ -74,6 +76,17 @@ def test_what_a_reader_has_to_know_is_said_and_nothing_that_is_not_so(changes, m
     if changes or more:
         every = ("ignorant", "lazy-informed", "semi-informed")
         assert told not in " ".join(list_caveats(results(attackers=every)))
+
+
+def test_bits_that_are_too_low_are_said_to_be():
+    matrix = ranked_second(0.5)
+    found = {figure.key: figure for figure in figures(matrix, permutations=40)}
+    low = replace(row("mcadams:0.8", "ignorant", 0.3), figures=found)
+    told = "mcadams:0.8, ignorant, voice, 5 segments enrolled: 0.36 bits are too low"
+    (line,) = [line for line in list_caveats(results([low])) if "too low" in line]
+    assert line.startswith(told)
+    assert line.endswith(" bits.")
+    assert "too low" not in " ".join(list_caveats(results()))
 
 
 def test_an_attacker_who_does_not_even_know_clear_voices_is_undertrained():

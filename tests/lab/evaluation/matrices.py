@@ -34,6 +34,19 @@ def matrices(draw, largest: int = 8) -> ScoreMatrix:
     return ScoreMatrix(scores, target)
 
 
+def ranked_second(share: float, speakers: int = 30, trials: int = 8) -> ScoreMatrix:
+    """Make scores that rank this share of the trials second, and the others anywhere."""
+    generator = np.random.default_rng(0)
+    target = np.repeat(np.arange(speakers), trials)
+    rank = generator.integers(0, speakers, target.size)
+    rank[generator.random(target.size) < share] = 1
+    scores = generator.random((target.size, speakers))
+    for row, own, place in zip(scores, target, rank, strict=True):
+        other = np.argsort(-row)[place]
+        row[[own, other]] = row[[other, own]]
+    return ScoreMatrix(scores, target)
+
+
 def linkage_figures(matrix: ScoreMatrix, weights: FloatArray | None = None) -> tuple[Figure, ...]:
     """D_sys, pi_link among 2, 10 (from N = 11) and all speakers, and pi_sing."""
     ranked = *linkage.link_figures(matrix, weights), linkage.sing_figure(matrix, weights)

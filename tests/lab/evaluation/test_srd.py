@@ -10,7 +10,7 @@ from monitor.lab.evaluation.srd import figures, fitted_rank_model, loss_fits, nu
 from monitor.maths.rank_models import LOSSES
 from monitor.maths.ranks import null_bias_bits
 from monitor.maths.statistics import limits
-from tests.lab.evaluation.matrices import by_key, perfect, report_of
+from tests.lab.evaluation.matrices import by_key, perfect, ranked_second, report_of
 
 
 def rank_model_of(matrix, ties="spread"):
@@ -165,19 +165,6 @@ def test_a_speaker_who_is_always_second_is_disclosed():
     assert report["srd.null_chance"].value <= 0.05
     assert "a trial discloses" in meaning(report)[0]
     assert "may read too low" in report["srd.mean_bits_model"].note
-
-
-def ranked_second(share, speakers=30, trials=8):
-    """Make scores that rank this share of the trials second, and the others anywhere."""
-    generator = np.random.default_rng(0)
-    target = np.repeat(np.arange(speakers), trials)
-    rank = generator.integers(0, speakers, target.size)
-    rank[generator.random(target.size) < share] = 1
-    scores = generator.random((target.size, speakers))
-    for row, own, place in zip(scores, target, rank, strict=True):
-        other = np.argsort(-row)[place]
-        row[[own, other]] = row[[other, own]]
-    return ScoreMatrix(scores, target)
 
 
 def test_ranks_that_the_model_does_not_fit_are_not_understated():
