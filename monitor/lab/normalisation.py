@@ -14,6 +14,7 @@ from monitor.maths.scores import Similarity
 from monitor.phrases import format_names
 from monitor.population.cohort import FeatureTemplates, normalise
 from monitor.population.population import Population
+from monitor.safe_text import fold_name
 from monitor.types import AnyArray, FloatArray
 
 METHODS = ("z", "t", "s", "as")
@@ -50,10 +51,10 @@ class ScoreNormalisation:
         """
         population = Population.reference() if path is None else Population.load(path)
         cohort: Mapping[str, FeatureTemplates] = population.features
-        starts = population.offsets[:-1]
+        starts, scored = population.offsets[:-1], set(map(fold_name, speakers))
         if path is None and population.cohort is not None:
             cohort, starts = population.cohort.features, np.arange(len(population.cohort))
-        elif doubles := sorted(set(population.names) & set(speakers)):
+        elif doubles := [name for name in sorted(population.names) if fold_name(name) in scored]:
             raise UsageError(
                 f"{format_names(doubles)} of the cohort would be scored against themselves: use "
                 "other people"

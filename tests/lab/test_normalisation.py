@@ -70,6 +70,8 @@ def test_the_shipped_cohort_has_embeddings_of_the_shipped_network(tmp_path):
     assert of_people.cohort["voice"].shape == (len(reference), 192)
     with pytest.raises(UsageError, match="scored against themselves"):
         ScoreNormalisation.load("as", path, reference.specs, set(reference.names[:3]))
+    with pytest.raises(UsageError, match="scored against themselves"):
+        ScoreNormalisation.load("as", path, reference.specs, {f"0{reference.names[0]}"})
 
 
 def test_a_cohort_of_another_network_is_refused():

@@ -254,6 +254,7 @@ def _cohort_templates(tested: Vectors, enrolled: Vectors, cohort: Vectors) -> Fl
             f"{format_names(sorted(doubles))} of {cohort.label} would be scored against "
             "themselves: use other people"
         )
+    check_names(cohort.label, {"speaker": {*cohort.speakers, *tested.speakers, *enrolled.speakers}})
     rows, starts = _unit_rows(cohort)
     if len(starts) < 2:
         raise UsageError(f"{cohort.label} has one speaker; normalisation needs at least two")

@@ -110,6 +110,12 @@ def test_a_speaker_in_two_spellings_is_refused(tmp_path):
     as_npz(tmp_path / "e.npz", ENROLMENT, OWNERS)
     with pytest.raises(UsageError, match=r"t\.npz and e\.npz: speaker ann is also written Ann"):
         read_embeddings(tmp_path / "t.npz", tmp_path / "e.npz")
+    as_npz(tmp_path / "t.npz", TRIALS, SPOKEN)
+    as_npz(tmp_path / "c.npz", ENROLMENT, ["Bob", *"abcdef"])
+    with pytest.raises(UsageError, match=r"c\.npz: speaker bob is also written Bob"):
+        read_embeddings(
+            tmp_path / "t.npz", tmp_path / "e.npz", normalise="t", cohort=tmp_path / "c.npz"
+        )
 
 
 def planted(offset_of_trials):
