@@ -287,6 +287,15 @@ def _list_weaker_informed(results: AttackResults) -> Iterator[str]:
                 )
 
 
+def _list_misfits(rows: Sequence[AttackRow]) -> Iterator[str]:
+    """Yield a sentence for each row with ranks that the rank model understates."""
+    for row in rows:
+        _, misfit, counted = row.figures[BITS].note.partition(MISFIT)
+        if misfit:
+            attack = f"{method_name(row.method)}, {_format_attack(row)}"
+            yield f"{attack}: {row.bits:.2f} bits are {misfit}{counted}."
+
+
 def _is_alid_contradicted(row: AttackRow) -> bool:
     """Return whether ALID is below half of the bits of first ranks."""
     alid, first = row.figures.get("lid.alid_bits"), row.figures.get("srd.idr")
@@ -328,11 +337,7 @@ def list_caveats(results: AttackResults) -> list[str]:
     ]
     sentences += _list_weaker_informed(results)
     sentences += _list_weaker_joints(results)
-    for row in rows:
-        _, misfit, counted = row.figures[BITS].note.partition(MISFIT)
-        if misfit:
-            attack = f"{method_name(row.method)}, {_format_attack(row)}"
-            sentences.append(f"{attack}: {row.bits:.2f} bits are {misfit}{counted}.")
+    sentences += _list_misfits(rows)
     if denied := [row for row in rows if _is_alid_contradicted(row)]:
         attacks = [f"{method_name(r.method)}, {r.attacker}, {r.feature}" for r in denied]
         attacks = list(dict.fromkeys(attacks))
