@@ -26,11 +26,10 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from monitor.errors import MonitorError, UsageError
 from monitor.lazy import Managed
+from monitor.serve.browser_audio import MOST_TURNS_BYTES, RefusedError, UploadHeader
 from monitor.serve.downloads import DOWNLOADS
-from monitor.serve.microphone import RefusedError
 from monitor.serve.session import Message, ServeSettings, Session, choices
 from monitor.serve.templates import checked_name
-from monitor.serve.upload import MOST_TURNS_BYTES, UploadHeader
 from monitor.web.connections import Certificate
 from monitor.web.guard import Access, Guard, guarded, is_loopback, not_ours
 from monitor.web.hub import Wakeup

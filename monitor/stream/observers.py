@@ -8,8 +8,7 @@ from typing import Any, Protocol
 
 from monitor.stream.conditions import StreamConditions
 from monitor.stream.copies import CopyFinder
-from monitor.stream.repeat_gate import RepeatGate
-from monitor.stream.repeats import RepeatFinder
+from monitor.stream.repeat_gate import RepeatFinder, RepeatGate
 from monitor.stream.second_voice import SecondVoice
 from monitor.stream.segments import SpeakerSegments
 from monitor.stream.speaker_changes import Recordings, SpeakerChanges

@@ -28,8 +28,7 @@ from monitor.stream.intake import Intake
 from monitor.stream.observers import Observers
 from monitor.stream.posterior import Bystanders
 from monitor.stream.reading_builder import ReadingBuilder
-from monitor.stream.repeat_gate import RepeatGate
-from monitor.stream.repeats import RepeatFinder
+from monitor.stream.repeat_gate import RepeatFinder, RepeatGate
 from monitor.stream.second_voice import SecondVoice
 from monitor.stream.segments import SpeakerSegments
 from monitor.stream.speaker_changes import (

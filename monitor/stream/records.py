@@ -25,10 +25,10 @@ from monitor.events.run import (
 )
 from monitor.phrases import plural
 from monitor.protocols import Source
+from monitor.stream.intake import RecordingCoverage
 from monitor.stream.monitor import Monitor
 from monitor.stream.notices import setup_notices
 from monitor.stream.stream import Event
-from monitor.stream.word_coverage import RecordingCoverage
 from monitor.types import Notice, Record
 from monitor.version import __version__
 
