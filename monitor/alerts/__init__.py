@@ -13,11 +13,5 @@ if TYPE_CHECKING:
 
 __all__ = ["BaseRule", "Conformal", "EarlyWarning", "Forecast", "Threshold", "budget"]
 
-_HOMES = {
-    "budgets": "budget",
-    "early_warnings": "EarlyWarning Forecast",
-    "rules": "BaseRule Conformal Threshold",
-}
-
 # help of a command needs the options of actions alone
-__getattr__, __dir__ = lazily(__name__, _HOMES, ("actions",))
+__getattr__, __dir__ = lazily(__name__, rooms=("actions",))

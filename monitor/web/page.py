@@ -14,6 +14,7 @@ from urllib.parse import parse_qs
 
 import orjson
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import (
     FileResponse,
@@ -100,6 +101,16 @@ def make_app(
     return Guard(Starlette(routes=routes), bound, access, plotly_styles())
 
 
+async def read_body(request: Request) -> bytes:
+    """Read the body of a request, of at most `MOST_FORM_BYTES`."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MOST_FORM_BYTES:
+            raise HTTPException(413, "too long\n")
+    return bytes(body)
+
+
 def static_routes() -> list[BaseRoute]:
     """Make routes of the page's own files, and plotly's script."""
     plotly = plotly_js()
@@ -134,11 +145,7 @@ class LoginPage:
 
     async def login(self, request: Request) -> Response:
         """Begin a session if the token is right."""
-        body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > MOST_FORM_BYTES:
-                return PlainTextResponse("too long\n", 413)
+        body = await read_body(request)
         try:
             offered = parse_qs(body.decode(), max_num_fields=4).get("token", [""])[0]
         except ValueError:

@@ -282,7 +282,7 @@ def test_what_is_no_ledger_or_a_newer_one_is_left_alone(path, tmp_path):
     connection.close()
     for each, error, words in (
         (path, SchemaError, f" has schema {newest + 1}, but this version reads at most {newest}"),
-        (text, StoreError, ": is not a ledger"),
+        (text, StoreError, " is not a ledger"),
         (other, StoreError, " is a database of another program"),
     ):
         each.chmod(0o644)
