@@ -304,7 +304,7 @@ def test_a_damaged_ledger_says_so(path):
     data = bytearray(path.read_bytes())
     data[200:-1] = bytes(len(data) - 201)
     path.write_bytes(data)
-    with pytest.raises(StoreError, match=r"^ledger\.db: "), Ledger(path) as ledger:
+    with pytest.raises(StoreError, match=r"^ledger\.db is damaged"), Ledger(path) as ledger:
         list(ledger.export())
 
 
