@@ -19,7 +19,7 @@ from monitor.features.waveform import Waveform
 from monitor.maths.landmarks import LandmarkIndex, frames_of, pack
 from monitor.networks.layers import RATE
 from monitor.stream.copies import SLOW_OR_FAST, WINDOW_TICKS, is_same_audio
-from monitor.stream.repeats import RepeatFinder
+from monitor.stream.repeat_gate import RepeatFinder
 from monitor.types import Block, FloatArray, IntArray
 
 ENROLLED_SECONDS = 120.0

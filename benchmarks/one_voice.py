@@ -21,7 +21,7 @@ from benchmarks.readers import read
 from monitor.features.registry import make
 from monitor.networks.layers import RATE
 from monitor.training.live_enrolment import LiveEnrolment
-from monitor.training.one_voice import Unity, measure_unity
+from monitor.training.session_checks import Unity, measure_unity
 from monitor.types import Block, FloatArray
 
 LATE = 0.55  # of an enrolment: where the speaker changes, 11 s of 20

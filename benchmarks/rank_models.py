@@ -32,7 +32,7 @@ from monitor.training import find_outlier_sessions as home
 from monitor.training.calibrating import CalibrationSettings, calibrate
 from monitor.training.frames_folder import ExtractionOptions, extract_features
 from monitor.training.grid import Cell
-from monitor.training.unlike_sessions import find_outlier_sessions
+from monitor.training.session_checks import find_outlier_sessions
 from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech, collect
 from monitor.types import FloatArray
 from recipes.frames import CORPORA, MOST_SECONDS, chapters, trainers

@@ -1,4 +1,4 @@
-"""Does the same work on many items with several processes, and gives the results in order."""
+"""Does the same work on many items with several processes, in order, and estimates its end."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import time
 import traceback
 from _thread import interrupt_main
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager, nullcontext, suppress
@@ -22,10 +23,26 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 from monitor import lazy
 from monitor.errors import MonitorError
 from monitor.lazy import Managed, ProcessSetting, once
+from monitor.phrases import clock_time
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
     from multiprocessing.connection import Connection
+ITEMS_AHEAD = 4  # results that wait for an earlier one, and work handed out, for each process
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_LOOK_SECONDS = 0.1
+_GRACE_SECONDS = 2.0
+_Task = TypeVar("_Task")
+_Result = TypeVar("_Result")
+_Future = TypeVar("_Future", bound=Any)
+_busy = _stopping = False
+"""State of a worker: whether it may be interrupted (not while it sends results), and whether it
+shall be.
+"""
+AHEAD = 120  # results of one process that may wait to be taken
+_RESOLUTION_SECONDS = 0.1
+_FEWEST_STEPS = 6
+_STEADY = 1.5
 
 
 @contextmanager
@@ -78,17 +95,6 @@ def _set_threads(libraries: Sequence[Any], counts: Sequence[int]) -> None:
 _ONE_THREAD = ProcessSetting(_limit_process)
 
 
-ITEMS_AHEAD = 4  # results that wait for an earlier one, and work handed out, for each process
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-_LOOK_SECONDS = 0.1
-_GRACE_SECONDS = 2.0
-
-
-_Task = TypeVar("_Task")
-_Result = TypeVar("_Result")
-_Future = TypeVar("_Future", bound=Any)
-
-
 class Workers(ABC):
     """Workers elsewhere than in this process and its children: `monitor.cluster`."""
 
@@ -105,11 +111,6 @@ class Workers(ABC):
 
 
 Jobs: TypeAlias = int | Workers  # number of processes on this machine, or workers elsewhere
-
-_busy = _stopping = False
-"""State of a worker: whether it may be interrupted (not while it sends results), and whether it
-shall be.
-"""
 
 
 def cores() -> int:
@@ -426,9 +427,6 @@ def ignored_interrupt() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-AHEAD = 120  # results of one process that may wait to be taken
-
-
 class GeneratorProcesses(Managed, Generic[_Task, _Result]):
     """``work(task)``, a generator, for every task, dealt out to several processes.
 
@@ -521,3 +519,51 @@ def _work(end: Connection, payload: bytes) -> None:
             tell(index, "failed", error)
         else:
             tell(index, "ended", None)
+
+
+class RemainingTime:
+    """Estimate of the time that a job will still take, from the amount done at each step.
+
+    The rate is that of the second half of the elapsed time. It excludes the start of workers,
+    networks being loaded and finished work that is skipped. There is no estimate before that half
+    has 6 steps, and before the rates of its two parts agree within a factor of 1.5.
+
+    Args:
+        total: amount of the whole job, in any unit.
+        now: seconds of the clock at its beginning.
+
+    Example:
+        >>> remaining = RemainingTime(100, now=0)
+        >>> for second in range(20, 70):
+        ...     remaining.add(1, now=second)
+        >>> remaining.describe()
+        'about 0:49 left'
+    """
+
+    def __init__(self, total: float, now: float) -> None:
+        self._total = total
+        self._times, self._done = [now], [0.0]
+
+    def add(self, amount: float, now: float) -> None:
+        """Count what a step did."""
+        done = self._done[-1] + amount
+        if len(self._times) > 1 and now - self._times[-2] < _RESOLUTION_SECONDS:
+            self._times[-1], self._done[-1] = now, done
+        else:
+            self._times.append(now)
+            self._done.append(done)
+
+    def estimate_seconds(self) -> float | None:
+        """Estimate the remaining seconds after the latest step; None if there is no trend yet."""
+        began, now = self._times[0], self._times[-1]
+        half, later = (bisect_right(self._times, began + (now - began) * x) for x in (0.5, 0.75))
+        before, between, done = self._done[half - 1], self._done[later - 1], self._done[-1]
+        slower, faster = sorted((between - before, done - between))
+        if len(self._times) - half < _FEWEST_STEPS or slower * _STEADY <= faster:
+            return None
+        return max(self._total - done, 0.0) * (now - began) / 2 / (done - before)
+
+    def describe(self) -> str:
+        """Describe the estimate for people; empty without one."""
+        seconds = self.estimate_seconds()
+        return "" if seconds is None else f"about {clock_time(seconds)} left"

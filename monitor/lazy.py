@@ -38,26 +38,44 @@ def once(make: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
 
 
 def lazily(
-    package: str, homes: Mapping[str, str], rooms: Collection[str] = ()
+    package: str, homes: Mapping[str, str] | None = None, rooms: Collection[str] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Make a ``__getattr__`` and a ``__dir__`` for a package, so that importing it loads nothing.
 
-    ``homes`` maps each submodule to the names in it, separated by spaces. ``rooms`` are submodules
-    that are attributes themselves.
+    ``homes`` maps each submodule to the names in it, separated by spaces. By default, names are
+    those that the package imports under ``if TYPE_CHECKING:``. ``rooms`` are submodules that are
+    attributes themselves.
     """
-    modules = {name: module for module, names in homes.items() for name in names.split()}
+
+    @cache
+    def modules() -> dict[str, str]:
+        if homes is None:
+            return _typing_imports(package)
+        return {name: f"{package}.{home}" for home in homes for name in homes[home].split()}
 
     def find(name: str) -> Any:
-        if name in modules:
-            return getattr(import_module(f"{package}.{modules[name]}"), name)
-        if name in rooms:
+        if name in rooms or modules().get(name) == package:
             return import_module(f"{package}.{name}")
+        if name in modules():
+            return getattr(import_module(modules()[name]), name)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *modules, *rooms})
+        return sorted({*vars(sys.modules[package]), *modules(), *rooms})
 
     return find, names
+
+
+def _typing_imports(package: str) -> dict[str, str]:
+    """Map each name that a package imports only for types to its module."""
+    import ast  # which is slow to load
+
+    loader: Any = sys.modules[package].__spec__.loader  # type: ignore[union-attr]
+    blocks = [
+        node for node in ast.parse(loader.get_source(package)).body if isinstance(node, ast.If)
+    ]
+    imports = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom)]
+    return {alias.name: str(node.module) for node in imports for alias in node.names}
 
 
 class ProcessSetting:

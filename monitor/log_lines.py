@@ -13,6 +13,11 @@ form = "text"
 """Form of this process; ``monitor --log`` sets it."""
 
 
+def utc_time(precision: str = "seconds") -> str:
+    """Return the time of day as text such as 2026-05-04T12:00:00Z."""
+    return datetime.now(UTC).isoformat(timespec=precision).replace("+00:00", "Z")
+
+
 def format_line(text: str, level: str = "info") -> str | None:
     """Format a message, in which no name can steer the terminal; None where it is not wanted.
 
@@ -24,7 +29,6 @@ def format_line(text: str, level: str = "info") -> str | None:
     lines = [printable(line) for line in text.split("\n")]
     if form != "json":
         return "\n".join(lines)
-    time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     message = "\n".join(lines).strip().removeprefix("monitor: ")
-    record = {"time": time, "level": level, "message": message}
+    record = {"time": utc_time("milliseconds"), "level": level, "message": message}
     return json.dumps(record, ensure_ascii=False)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from monitor.anonymisers.journal import NAME, Journal
+from monitor.anonymisers.recording import JOURNAL, Journal
 from monitor.errors import StoreError
 from monitor.lab.result_cache import ResultCache, result_key
 from monitor.ledger import Ledger
@@ -60,11 +60,11 @@ def write_run(folder: Path) -> None:
 
 
 def write_journal(folder: Path) -> None:
-    (folder / "file").rename(folder / NAME)
+    (folder / "file").rename(folder / JOURNAL)
     try:
         Journal(folder, ("noise:10",), None).close()
     finally:
-        (folder / NAME).rename(folder / "file")
+        (folder / JOURNAL).rename(folder / "file")
 
 
 WRITES = pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from monitor.corpus import Columns, Recording, find
 from monitor.errors import SourceError, UsageError
 from monitor.lab.evaluation import read_scores
 from monitor.ledger import Ledger
-from monitor.population.forgetting import forget
+from monitor.population.forgetting import forget_people
 from monitor.population.people import ManyPeople, Speaker, pack_many
 from monitor.population.store import read_store, write_store
 from monitor.safe_text import escaped, is_name, printable, spelled
@@ -159,7 +159,8 @@ def test_a_stored_name_is_found_in_every_spelling(stored, name):
     assert len(population.without(name)) == 5
     with pytest.raises(UsageError, match="enrolled already"):
         population.joined(population.chosen([name]))
-    assert forget(stored, name).remaining == 5
+    (forgotten,) = forget_people(stored, [name]).values()
+    assert forgotten.remaining == 5
     assert Population.load(stored).names == ("bob", "cem", "dan", "eva", "fay")
 
 

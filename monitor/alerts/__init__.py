@@ -8,18 +8,10 @@ from monitor.lazy import lazily
 
 if TYPE_CHECKING:
     from monitor.alerts.budgets import budget
-    from monitor.alerts.conformal import Conformal
     from monitor.alerts.early_warnings import EarlyWarning, Forecast
-    from monitor.alerts.rules import BaseRule, Threshold
+    from monitor.alerts.rules import BaseRule, Conformal, Threshold
 
 __all__ = ["BaseRule", "Conformal", "EarlyWarning", "Forecast", "Threshold", "budget"]
 
-_HOMES = {
-    "budgets": "budget",
-    "conformal": "Conformal",
-    "early_warnings": "EarlyWarning Forecast",
-    "rules": "BaseRule Threshold",
-}
-
 # help of a command needs the options of actions alone
-__getattr__, __dir__ = lazily(__name__, _HOMES, ("actions",))
+__getattr__, __dir__ = lazily(__name__, rooms=("actions",))

@@ -29,16 +29,5 @@ __all__ = [
     "register",
 ]
 
-_HOMES = {
-    "filters": "McAdams Noise Unchanged Utterance",
-    "laplace": "Laplace",
-    "program": "Program",
-    "recording": "protect",
-    "registry": "make register",
-    "usc": "Usc",
-    "vocoder": "Vocoder",
-}
-
-
 # scipy and soundfile are slow to load
-__getattr__, __dir__ = lazily(__name__, _HOMES)
+__getattr__, __dir__ = lazily(__name__)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
+import json
 import os
 import secrets
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -16,24 +19,28 @@ import numpy as np
 import soundfile
 
 from monitor.anonymisers.filters import Utterance
-from monitor.anonymisers.journal import note
 from monitor.anonymisers.laplace import DeclaredGuarantee
 from monitor.anonymisers.registry import make
 from monitor.corpus.folders import find, recordings_below
 from monitor.corpus.recordings import describe_unusable
 from monitor.errors import CorpusError, SourceError, StoreError, UsageError
 from monitor.features.framing import BadSamples, columns_of
-from monitor.files import atomic_write, make_folder, sweep, writing
+from monitor.files import atomic_write, lock, make_folder, open_private, sweep, writing
 from monitor.jobs import Jobs, each_in_order
+from monitor.lazy import Managed
 from monitor.phrases import plural
 from monitor.safe_text import file_name
 from monitor.sources.base import file_hash, protection_tag
 from monitor.sources.file import File
 from monitor.sources.registry import is_frames
 from monitor.types import Block, FloatArray, Record
+from monitor.version import __version__
 
 _ANY_RATE = 16_000
 _LONGER_SECONDS = 0.1  # a program's output may be longer by this; the excess is cut
+FORMATS = {".wav": "WAV", ".flac": "FLAC"}  # supported output formats by suffix
+_KEPT = ("PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE")
+JOURNAL = ".unfinished-protect"  # in the output folder
 
 
 class ProtectedBlocks:
@@ -158,10 +165,6 @@ class _Recording:
     def _block(self, samples: FloatArray) -> Block:
         self._made += len(samples)
         return Block(samples.astype(np.float32), self.key[1], self.key[0])
-
-
-FORMATS = {".wav": "WAV", ".flac": "FLAC"}  # supported output formats by suffix
-_KEPT = ("PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,7 +413,86 @@ def _protected(
             seed=settings.seed, timeout_seconds=settings.timeout_seconds,
         )  # fmt: skip
         if settings.journal is not None:
-            note(settings.journal, order.name, (source, file_hash(order.target)))
+            note_target(settings.journal, order.name, (source, file_hash(order.target)))
         return ProtectionOutcome(order, seconds=protected.seconds, clipped=protected.clipped)
     except SourceError as error:
         return ProtectionOutcome(order, problem=describe_unusable(order.source, error))
+
+
+class Journal(Managed):
+    """Record of an unfinished run of many recordings, in a private file in the output folder.
+
+    It contains the seed, because a resumed run must draw the same random numbers. An attacker with
+    the seed could draw them too, so the file is removed at the end. Only one run at a time writes
+    into a folder. ``made`` maps each target's name in the folder to the hashes of source and
+    target.
+
+    Raises:
+        UsageError: if the folder has an unfinished run with other settings.
+        StoreError: if another run is active, the folder is not writable, the file is damaged, or
+            it belongs to another user, who would know the seed.
+    """
+
+    def __init__(self, folder: Path, what: tuple[object, ...], seed: int | None) -> None:
+        self.path = folder / JOURNAL
+        settings = hashlib.sha256(repr((__version__, what, seed)).encode("utf-8", "replace"))
+        with writing(self.path):
+            make_folder(folder)
+            handle = open_private(self.path, os.O_RDWR | os.O_CREAT)
+            self._file = os.fdopen(handle, "r+", encoding="utf-8")
+        try:
+            self._begin(settings.hexdigest(), seed)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _begin(self, settings: str, seed: int | None) -> None:
+        folder = file_name(self.path.parent)
+        try:
+            lock(self._file.fileno())
+        except BlockingIOError:
+            raise StoreError(f"another run is writing into {folder}; wait for it") from None
+        try:
+            text = self._file.read()
+            complete = text[: text.rfind("\n") + 1]  # a kill may have torn the last line
+            os.ftruncate(self._file.fileno(), len(complete.encode()))
+            lines = [json.loads(line) for line in complete.splitlines()]
+            self.made = {line["target"]: (line["source"], line["made"]) for line in lines[1:]}
+            header = (lines[0]["asked"], int(lines[0]["seed"], 16)) if lines else None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise StoreError(f"{folder}/{JOURNAL} is damaged; remove it to start over") from None
+        if header is None:
+            self.seed = secrets.randbits(128) if seed is None else seed
+            _append(self.path, {"asked": settings, "seed": f"{self.seed:x}"})
+        elif header[0] != settings:
+            raise UsageError(
+                f"{folder} contains an unfinished run with other settings: finish it with those, "
+                f"or remove {folder}/{JOURNAL} to start over"
+            )
+        else:
+            self.seed = header[1]
+
+    def finish(self) -> None:
+        """Remove the journal of a complete run."""
+        self.path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Unlock the folder for the next run."""
+        self._file.close()
+
+
+def note_target(journal: Path, target: str, hashes: tuple[str, str]) -> None:
+    """Record a finished target with the hashes of source and target, from any process."""
+    _append(journal, {"target": target, "source": hashes[0], "made": hashes[1]})
+
+
+def _append(journal: Path, line: dict[str, str]) -> None:
+    """Append a line in one write, so that lines of several processes do not mix."""
+    text = f"{json.dumps(line)}\n".encode()
+    with writing(journal):
+        handle = open_private(journal, os.O_WRONLY | os.O_APPEND)
+        try:
+            if os.write(handle, text) < len(text):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        finally:
+            os.close(handle)

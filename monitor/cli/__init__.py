@@ -14,8 +14,7 @@ from importlib.util import find_spec
 import click
 
 from monitor import lazy, log_lines
-from monitor.cli.completion import VARIABLE, completed
-from monitor.cli.help import replacement
+from monitor.cli.help import VARIABLE, completed, replacement
 from monitor.cli.options import in_options, say
 from monitor.errors import MonitorError, StoreError
 from monitor.run import FAILED, INTERRUPTED, status_of_error

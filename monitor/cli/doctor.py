@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 import monitor
-from monitor.cli.completion import script_for
-from monitor.cli.help import HelpCommand
+from monitor.cli.help import HelpCommand, script_for
 from monitor.cli.inputs import quiet_libraries
 from monitor.cli.options import say
 from monitor.errors import MonitorError, SourceError

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
-from monitor.cli.enrol_microphone import MICROPHONE_SECONDS, enrol_from_microphone
-from monitor.cli.enrol_report import describe_enrolment
 from monitor.cli.help import HelpCommand
 from monitor.cli.inputs import (
     check_model,
@@ -21,9 +19,13 @@ from monitor.cli.inputs import (
     keep_frames,
     load_speaker_model,
     plan_of,
+    quiet_libraries,
     say_of_transcripts,
+    select_enrolment,
+    stopped_by_signals,
 )
 from monitor.cli.options import (
+    NOTE,
     Features,
     JobOptions,
     Seconds,
@@ -43,9 +45,8 @@ from monitor.cli.options import (
     with_options,
 )
 from monitor.cli.transcript_options import TranscriptOptions, say_unused_words
-from monitor.cli.trial_lists import select_enrolment
 from monitor.errors import SourceError, StoreError, UnnamedSpeakerError, UsageError
-from monitor.phrases import format_names
+from monitor.phrases import format_names, plural
 from monitor.run import INCOMPLETE
 from monitor.safe_text import is_name, spelled
 
@@ -54,9 +55,12 @@ if TYPE_CHECKING:
     from monitor.datasets.rows import Columns
     from monitor.population.population import Population
     from monitor.training.enrolling import Enrolment
+    from monitor.training.session_checks import UnlikeSession
 
 
 SECONDS = 120.0
+MICROPHONE_SECONDS = 60.0
+QUEUE_SECONDS = 60.0  # a slow machine may lag, since no reading is shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +138,7 @@ def command(options: EnrolOptions) -> int:
     from monitor.files import alone
     from monitor.population.doubles import describe_doubles, find_doubles, resolve_doubles
     from monitor.population.population import Population
-    from monitor.training.unlike_sessions import find_outlier_sessions, unlike_additions
+    from monitor.training.session_checks import find_outlier_sessions, unlike_additions
 
     _check_options(options)
     base = _load_base(options)
@@ -385,3 +389,143 @@ def _enrol(
     ready_made = templates if all(map(is_frames, files)) else ()
     say_unused_words(templates, ready_made, options.transcribing.transcript)
     return enrolment
+
+
+def enrol_from_microphone(
+    speaker: str, device: str | None, features: Sequence[str] | None, seconds: float
+) -> Enrolment:
+    """Record a speaker until there is speech enough, or Ctrl-C, and make a template."""
+    from monitor.features.registry import defaults
+    from monitor.run.pace import timed
+    from monitor.sources.registry import open_live_source
+    from monitor.training.live_enrolment import LiveEnrolment
+    from monitor.types import Block, Gap
+
+    setup = feature_setup()
+    names = tuple(features) if features is not None else defaults(setup=setup)
+    problems = []
+    take = LiveEnrolment(timed(names, setup))
+    microphone = open_live_source(
+        f"mic:{device or ''}",
+        seconds=5 * seconds + 60,  # limits the wait if there is much silence
+        queue_seconds=QUEUE_SECONDS,
+        report=lambda line: say(line),
+    )
+    with quiet_libraries(), microphone as source, stopped_by_signals(source.stop):
+        say(f"Speak, about anything. Recording from {source.label} (Ctrl-C stops).")
+        with progress_over(seconds, "speech", "s") as step:
+            done = 0.0
+            for item in source:
+                if isinstance(item, Block):
+                    take.push(item)
+                elif isinstance(item, Gap):
+                    problems.append(f"{item.reason}: {item.detail}")
+                recent = take.recent
+                state = recent.trouble or f"{recent.level_decibels:.0f} dB, good"
+                step(state, take.speech_seconds - done)
+                done = take.speech_seconds
+                if done > seconds:  # then all frames of the wanted part are there
+                    source.stop()
+    note(*take.noticed)
+    if trouble := take.whole.trouble:
+        fault, _, advice = trouble.partition(": ")
+        note(f"the recording was {fault}. Record another one, and {advice}.")
+    enrolment = take.enrolment(spelled(speaker), "microphone", seconds, setup)
+    return replace(enrolment, problems=(*enrolment.problems, *problems))
+
+
+def describe_enrolment(
+    population: Population,
+    new: Population,
+    outliers: Iterable[UnlikeSession],
+    output: Path,
+    people: Sequence[str],
+) -> Iterator[str]:
+    """Format a line for each thing to know; ``people`` are arguments that calibrate takes."""
+    from monitor.training.calibrating import FEWEST_SPEAKERS
+
+    for name, more in zip(new.names, new.template_seconds.tolist(), strict=True):
+        index = population.index(name)
+        total, sessions = population.template_seconds[index], population.speakers[index].sessions
+        if total > more:
+            yield (
+                f"{name}: {more:g} s of speech added, {total:g} s in all, in "
+                f"{plural(len(sessions), 'session')} with one template each"
+            )
+    if not len(new):
+        yield (
+            f"all were already enrolled under other names; {output} has "
+            f"{plural(len(population), 'speaker')}"
+        )
+        return
+    ends = dict.fromkeys(
+        f"{end:g}" for end in (min(new.template_seconds), max(new.template_seconds))
+    )
+    yield (
+        f"{plural(len(new), 'speaker')} enrolled with {' to '.join(ends)} s of speech; {output} "
+        f"has {plural(len(population), 'speaker')}"
+    )
+    for session in outliers:
+        yield (
+            f"{NOTE} {session.session} of {session.speaker} sounds unlike the other sessions "
+            f"({session.bits:.1f} bits). Check by ear that all of it is {session.speaker}."
+        )
+    if population.mismatched:
+        yield (
+            f"{NOTE} the new speakers are not calibrated. People who share their microphone may "
+            "read 1 to 2 bits too high. Calibrate on your own speakers (monitor calibrate)."
+        )
+    elif len(population) < 2:
+        more = shlex.join(["monitor", "enrol", "PEOPLE", "--add", "-o", str(output)])
+        yield f"next:  {more}  # add people to compare with"
+        return
+    elif not len(population.rank_models) and len(population) < FEWEST_SPEAKERS:
+        more = shlex.join(["monitor", "enrol", "PEOPLE", "--add", "-o", str(output)])
+        yield (
+            f"next:  {more}  # add people\n"
+            f"      Calibration needs at least {FEWEST_SPEAKERS} speakers. Enrol fewer beside the "
+            "shipped readers (--speaker NAME --base reference)."
+        )
+    elif not len(population.rank_models):
+        calibrate = shlex.join(["monitor", "calibrate", *people, "-o", str(output)])
+        yield f"next:  {calibrate}  # fit the rank model"
+        if "--frames" in people:
+            yield (
+                "      The frames that it keeps there are biometric and private to you. score can "
+                "reuse them."
+            )
+    yield from _describe_lengths(population)
+
+
+def _describe_lengths(population: Population) -> Iterator[str]:
+    """Format a line on each group of speakers with too little speech."""
+    from monitor.population.templates import MISMATCH
+
+    try:
+        scoring = population.scoring()
+    except UsageError as error:
+        yield f"{NOTE} {error}. Enrol more speech."
+        return
+    usual, have = population.common_seconds, population.template_seconds
+    shortest = min((model.template_lengths[0] for model in population.rank_models), default=0.0)
+    minimum = MISMATCH * shortest
+    speakers = list(zip(population.names, have.tolist(), scoring.members.tolist(), strict=True))
+    if unscored := [name for name, seconds, _ in speakers if seconds < minimum]:
+        yield (
+            f"{NOTE} {format_names(unscored)}: too little speech to compare. The rank model needs "
+            f"templates of at least {shortest:g} s. Enrol more."
+        )
+    if excluded := [n for n, seconds, member in speakers if not member and seconds >= minimum]:
+        yield (
+            f"{NOTE} {format_names(excluded)}: excluded unless watched, and "
+            f"{int(scoring.members.sum())} are compared. To compare templates this short, the "
+            f"others ({usual:g} s) would be cut, and disclose little. Enrol more with --add."
+        )
+    if scoring.seconds < usual:
+        short = [name for name, seconds, member in speakers if member and seconds < usual]
+        yield (
+            f"{NOTE} all templates are cut to {scoring.seconds:g} s, the shortest. "
+            f"{format_names(short)} {'has' if len(short) == 1 else 'have'} less than the others' "
+            f"{usual:g} s. An attacker with longer templates would learn more. Enrol more with "
+            "--add."
+        )

@@ -1,4 +1,4 @@
-"""Opens the recordings of a command, and prints the plan of a corpus."""
+"""Opens the recordings of a command, selects those listed, and prints the plan of a corpus."""
 
 from __future__ import annotations
 
@@ -28,10 +28,28 @@ from monitor.safe_text import file_name
 
 if TYPE_CHECKING:
     from monitor.corpus.recordings import Corpus
+    from monitor.corpus.trials import TrialLists
     from monitor.population.population import Population
     from monitor.protocols import Source
     from monitor.training.frames_folder import ExtractionOptions, ExtractionTask, OrderOutcome
     from monitor.virtual_files import Readable
+MOST_ROWS = 20
+_MOST_TOLD = 5
+_NAME_CELLS = 32
+frames_option = click.option(
+    "--frames",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Keep extracted frames in DIR and reuse those already there. Each recording is then "
+    "processed once for all commands. DIR can replace the corpus afterwards. Frames are "
+    "biometric (private to you, mode 0600).",
+)
+device_option = click.option(
+    "--device",
+    metavar="N|NAME",
+    help="Audio input, by number or part of its name (`monitor doctor --devices`). [default: the "
+    "system's]",
+)
 
 
 def open_all(
@@ -100,11 +118,6 @@ def check_model(name: str, population: Population, store: str | Path | None) -> 
     )
 
 
-MOST_ROWS = 20
-_MOST_TOLD = 5
-_NAME_CELLS = 32
-
-
 def plan_of(corpus: Corpus, more: str = "") -> Iterator[str]:
     """Yield the lines of the plan. Only the first of many speakers are listed."""
     from rich.cells import cell_len, set_cell_size
@@ -149,16 +162,6 @@ def _minutes(files: Iterable[Readable]) -> float | None:
             return None
         total += seconds
     return total / 60
-
-
-frames_option = click.option(
-    "--frames",
-    metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Keep extracted frames in DIR and reuse those already there. Each recording is then "
-    "processed once for all commands. DIR can replace the corpus afterwards. Frames are "
-    "biometric (private to you, mode 0600).",
-)
 
 
 def keep_frames(
@@ -243,14 +246,6 @@ def say_of_transcripts(lines: Sequence[str]) -> None:
         note(f"and {len(lines) - _MOST_TOLD} more such lines")
 
 
-device_option = click.option(
-    "--device",
-    metavar="N|NAME",
-    help="Audio input, by number or part of its name (`monitor doctor --devices`). [default: the "
-    "system's]",
-)
-
-
 @contextmanager
 def quiet_libraries() -> Iterator[None]:
     """Send what ALSA and PortAudio write to file descriptor 2, over any view, nowhere."""
@@ -291,3 +286,62 @@ def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def select_enrolment(folder: Path, corpus: Corpus) -> Corpus:
+    """Select the recordings that a folder's ``enrolls`` lists; all where there is no list."""
+    from monitor.corpus.trials import read_enrolment
+
+    utterances = read_enrolment(folder)
+    return corpus if utterances is None else _select_listed(corpus, utterances, folder)
+
+
+def own_templates(
+    folder: Path,
+    lists: TrialLists,
+    corpus: Corpus,
+    features: Sequence[str] | None,
+    seconds: float,
+    workers: JobOptions,
+) -> Population:
+    """Enrol the speech that the lists of a folder, or of that beside it, name."""
+    from monitor.corpus.folders import find
+    from monitor.corpus.trials import find_enrolment_folder
+    from monitor.training.enrolling import enrol
+
+    if lists.enrolment is not None:
+        corpus = _select_listed(corpus, lists.enrolment, folder)
+    elif (enrolment_folder := find_enrolment_folder(folder.resolve())) is not None:
+        corpus = select_enrolment(enrolment_folder, find(enrolment_folder))
+        say(f"plan: templates of {enrolment_folder.name}")
+    else:
+        raise UsageError(
+            f"{folder.name} has trials but no enrolls, nor has a folder beside it: enrol first "
+            "(monitor enrol ENROLLS -o us.npz), then give -p us.npz"
+        )
+    corpus = replace(corpus, recordings=tuple(r for r in corpus if r.speaker in lists.speakers))
+    say(*plan_of(corpus, f"; templates, up to {seconds:g} s of speech of each"))
+    files = [recording.path for recording in corpus]
+    load_speaker_model(features, files)
+    with progress_over(len(files), "enrolling") as step:
+        enrolment = enrol(
+            corpus, features=features, seconds=seconds, jobs=workers.for_recordings(files),
+            progress=lambda recording: step(recording.speaker, 1), setup=feature_setup(),
+        )  # fmt: skip
+    say(*(f"monitor: skipped: {problem}" for problem in enrolment.problems))
+    say_of_transcripts(enrolment.notes)
+    return enrolment.population
+
+
+def _select_listed(corpus: Corpus, utterances: frozenset[str], folder: Path) -> Corpus:
+    recordings = tuple(recording for recording in corpus if recording.session in utterances)
+    if not recordings:
+        raise CorpusError(f"enrolls of {folder.name} lists only utterances that wav.scp lacks")
+    missing = sorted(utterances - {recording.session for recording in recordings})
+    problems = [f"enrolls: {utterance} is not in wav.scp" for utterance in missing]
+    return replace(
+        corpus,
+        recordings=recordings,
+        problems=(*corpus.problems, *problems),
+        identified_by="as enrolls has them",
+    )

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import click
 
 from monitor.cli.help import HelpCommand, Setting
-from monitor.cli.remaining import RemainingTime
 from monitor.errors import Argument, Message, MonitorError, StoreError, UsageError
+from monitor.jobs import RemainingTime
 from monitor.log_lines import format_line
 from monitor.safe_text import printable
 

@@ -40,8 +40,7 @@ from monitor.run import INCOMPLETE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from monitor.anonymisers.journal import Journal
-    from monitor.anonymisers.recording import ProtectionOutcome, ProtectionTask
+    from monitor.anonymisers.recording import Journal, ProtectionOutcome, ProtectionTask
     from monitor.run.scrubbing import ScrubbedRecording
 
 _ANY_RATE = 16_000
@@ -191,11 +190,10 @@ def command(options: ProtectOptions) -> int:
 
 def _protect_sound(options: ProtectOptions, method: str) -> int:
     from monitor.anonymisers.filters import Utterance
-    from monitor.anonymisers.journal import NAME, Journal
-    from monitor.anonymisers.recording import plan_orders
+    from monitor.anonymisers.recording import JOURNAL, Journal, plan_orders
     from monitor.anonymisers.registry import make
 
-    going_on = (options.output / NAME).is_file()
+    going_on = (options.output / JOURNAL).is_file()
     wanted = plan_orders(
         options.recordings,
         options.output,

@@ -109,8 +109,7 @@ def _draw(options: ShowOptions, output: Path) -> int:
     from monitor.events.declaration import find_first
     from monitor.events.run import RunStart
     from monitor.events.schema import read_run
-    from monitor.plots.crowds import plot_crowds
-    from monitor.plots.curve import plot_run
+    from monitor.plots.curve import plot_crowds, plot_run
 
     (run,) = options.runs
     check_output(output)

@@ -17,6 +17,4 @@ if TYPE_CHECKING:
 
 __all__ = ["AS_STATED", "Columns", "Corpus", "Recording", "find"]
 
-_HOMES = {"folders": "find", "recordings": "Corpus Recording", "tables": "AS_STATED Columns"}
-
-__getattr__, __dir__ = lazily(__name__, _HOMES)
+__getattr__, __dir__ = lazily(__name__)

@@ -21,12 +21,6 @@ if TYPE_CHECKING:
     )
     from monitor.events.schema import RECORDS, SCHEMA, event_of, read_run
 
-_HOMES = {
-    "declaration": "Event Key Record key to_json",
-    "reading": "Reading",
-    "run": "SCHEMA_VERSION Alert Change GapEvent LevelReached NoticeEvent RunEnd RunStart",
-    "schema": "RECORDS SCHEMA event_of read_run",
-}
 __all__ = [
     "RECORDS",
     "SCHEMA",
@@ -48,4 +42,4 @@ __all__ = [
     "to_json",
 ]
 
-__getattr__, __dir__ = lazily(__name__, _HOMES)
+__getattr__, __dir__ = lazily(__name__)

@@ -20,9 +20,4 @@ __all__ = [
     "register",
 ]
 
-_HOMES = {
-    "registry": "FEATURES FeatureSetup make register",
-    "style": "Style StyleWords read_style_words",
-}
-
-__getattr__, __dir__ = lazily(__name__, _HOMES, ("phones",))
+__getattr__, __dir__ = lazily(__name__, rooms=("phones",))

@@ -28,6 +28,4 @@ __all__ = [
     "utility",
 ]
 
-_ROOMS = ("adapting", "attacks", "audit", "evaluation", "experiment", "utility")
-
-__getattr__, __dir__ = lazily(__name__, {"scoring": "CorpusScores score"}, _ROOMS)
+__getattr__, __dir__ = lazily(__name__)

@@ -268,7 +268,7 @@ def translated(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise StoreError(f"{path.name}: {reason_of(error)}") from None
+        raise StoreError(f"{path.name} {reason_of(error)}") from None
     except UnicodeDecodeError:  # SQLite's own message quotes bytes that are no text
         raise StoreError(f"{path.name} is damaged. Restore a copy") from None
 
@@ -277,14 +277,14 @@ def reason_of(error: sqlite3.Error) -> str:
     """Explain an error and its remedy."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     reasons = {
-        sqlite3.SQLITE_FULL: "the disk is full; make room",
-        sqlite3.SQLITE_IOERR: "the disk cannot be read or written; make room, or check it",
+        sqlite3.SQLITE_FULL: "cannot be written, because the disk is full. Make room",
+        sqlite3.SQLITE_IOERR: "cannot be read or written. Make room, or check the disk",
         sqlite3.SQLITE_BUSY: "is in use by another process. Try again later",
         sqlite3.SQLITE_LOCKED: "is in use by another process. Try again later",
         sqlite3.SQLITE_READONLY: "cannot be written. Check its permissions and its folder's",
         sqlite3.SQLITE_CANTOPEN: "cannot be opened. Check its name, permissions and folder",
         sqlite3.SQLITE_PERM: "cannot be opened. Check its permissions",
         sqlite3.SQLITE_NOTADB: "is not a ledger of this program. Use another file",
-        sqlite3.SQLITE_CORRUPT: "is damaged; restore a copy",
+        sqlite3.SQLITE_CORRUPT: "is damaged. Restore a copy",
     }
-    return reasons.get(code, f"{printable(error)[:120]}; check the file")
+    return reasons.get(code, f"cannot be used ({printable(error)[:120]}). Check the file")

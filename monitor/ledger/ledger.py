@@ -339,7 +339,7 @@ class Ledger(Managed):
             self.connection.execute("VACUUM")
             busy, *_ = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         except sqlite3.Error as error:
-            busy, reason = True, reason_of(error)
+            busy, reason = True, f"the file {reason_of(error)}"
         if busy:
             name = self.path.name
             raise StoreError(

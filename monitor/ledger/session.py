@@ -10,7 +10,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from monitor.errors import Argument, Message, StoreError, UsageError
 from monitor.events.declaration import Event, to_json
@@ -20,6 +19,7 @@ from monitor.files import lock, open_private
 from monitor.ledger.database import reason_of, transaction, translated
 from monitor.ledger.ledger import ALL_SESSIONS, Account, Ledger
 from monitor.ledger.rows import KeptReading, SessionStart
+from monitor.log_lines import utc_time
 from monitor.phrases import plural
 from monitor.protocols import Provenance
 from monitor.sinks.jsonl import line_of
@@ -126,7 +126,7 @@ class LedgerSession:
             start.headline,
         )  # fmt: skip
         lists = map(json.dumps, (start.recordings, recordings, to_json(settings)))
-        self._begun = (self._speaker, self._time(), *lists)
+        self._begun = (self._speaker, utc_time(), *lists)
         with translated(self._ledger.path), transaction(self._ledger.connection):
             if self._id is None:
                 self._id = self._reserved()
@@ -308,7 +308,7 @@ class LedgerSession:
         )  # fmt: skip
 
     def _wait(self, table: str, event: KeptReading | Alert) -> None:
-        text = line_of(replace(event, time=self._time()).record()).decode().rstrip()
+        text = line_of(replace(event, time=utc_time()).record()).decode().rstrip()
         self._waiting.append((table, event.seconds, text))
 
     def _flush(self, *, ended: bool = False) -> None:
@@ -337,7 +337,7 @@ class LedgerSession:
             self._waiting.clear()
             self._trouble = "this session was forgotten while it ran"
         except sqlite3.Error as error:
-            self._there, self._trouble = had_row, reason_of(error)
+            self._there, self._trouble = had_row, f"the file {reason_of(error)}"
         else:
             for table, *_ in self._waiting:
                 self._written[table] += 1
@@ -376,12 +376,7 @@ class LedgerSession:
                     ),
                 )
         if ended:
-            connection.execute(
-                "UPDATE sessions SET ended = ? WHERE id = ?", (self._time(), self._id)
-            )
+            connection.execute("UPDATE sessions SET ended = ? WHERE id = ?", (utc_time(), self._id))
 
     def _patience(self, milliseconds: int) -> None:
         self._ledger.connection.execute(f"PRAGMA busy_timeout = {milliseconds}").fetchone()
-
-    def _time(self) -> str:
-        return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -17,6 +17,9 @@ EXACT_CANDIDATES = 256  # up to this number, candidates are not grouped
 CELL_NATS = 0.6  # beyond it, candidates that differ by less in every feature form one group
 LEVEL_NATS = 5.0
 """... by twice as much this far behind the best, by four times beyond twice as far."""
+EDGES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+"""Bins of probability: most of N candidates are improbable, so they are narrow at the low end."""
+_LEAST = 1e-300
 
 
 def score_posterior(evidence: FloatArray, floor: float | FloatArray) -> FloatArray:
@@ -236,10 +239,6 @@ def _quadratic(spread: FloatArray, weights: FloatArray) -> FloatArray:
     return _product(spread.reshape(features**2, groups), pairs)
 
 
-EDGES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-"""Bins of probability: most of N candidates are improbable, so they are narrow at the low end."""
-
-
 @dataclass(frozen=True, slots=True)
 class Reliability:
     """Reliability diagram of a posterior, with its errors.
@@ -298,3 +297,42 @@ def _binned(
 
 # Used by `evaluate` and for comparison. Normalising a row removes the effect of the amount of
 # speech, so the live posterior uses raw scores (docs/method.md section 5).
+
+
+def one_to_one(shares: FloatArray) -> list[tuple[int | None, float]]:
+    """Find the likeliest match of voices to people, each person to at most one voice.
+
+    The product of the probabilities is the largest (the assignment problem; H. W. Kuhn, Naval
+    Research Logistics Quarterly 1955). Any number of voices may match no person.
+
+    ``shares``, (L, N), are the probabilities that voice l is person j; the rest of a row to 1, that
+    it is another person. Returns for each voice its person, or None for no match, and the
+    probability that this is right, given that the other matches are.
+
+    Example:
+        >>> matches = one_to_one(np.array([[0.8, 0.1], [0.7, 0.2], [0.1, 0.0]]))
+        >>> [(person, round(probability, 2)) for person, probability in matches]
+        [(0, 0.89), (1, 0.67), (None, 1.0)]
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    voices, people = shares.shape
+    nobody = np.clip(1.0 - shares.sum(axis=1), 0.0, 1.0)
+    cost = np.full((voices, people + voices), -np.log(_LEAST) * (voices + 1.0))
+    cost[:, :people] = -np.log(np.maximum(shares, _LEAST))
+    cost[np.arange(voices), people + np.arange(voices)] = -np.log(np.maximum(nobody, _LEAST))
+    chosen = linear_sum_assignment(cost)[1]
+    is_matched = np.zeros(people, np.bool_)
+    is_matched[chosen[chosen < people]] = True
+    matches: list[tuple[int | None, float]] = []
+    for voice, column in enumerate(chosen.tolist()):
+        is_enrolled = column < people
+        free = ~is_matched
+        if is_enrolled:
+            free[column] = True
+        of_all = float(shares[voice, free].sum() + nobody[voice])
+        probability = float(shares[voice, column] if is_enrolled else nobody[voice])
+        matches.append(
+            (column if is_enrolled else None, probability / of_all if of_all > 0 else 0.0)
+        )
+    return matches

@@ -432,8 +432,7 @@ class DisclosureDelay:
 
     Seconds are the mean times below the level within the first ``horizon_seconds``. Their
     difference has a 95 % interval (None with fewer than three groups). Shares are the fractions of
-    streams that have reached the level by then. Medians are the times at which half have (None if
-    not observed).
+    streams that have reached the level by then.
     """
 
     streams: int
@@ -445,8 +444,6 @@ class DisclosureDelay:
     high: float | None
     clear_share: float
     protected_share: float
-    clear_median: float | None
-    protected_median: float | None
 
 
 def disclosure_delay(
@@ -465,8 +462,7 @@ def disclosure_delay(
     Example:
         >>> clear = [Crossing(2.0, True), Crossing(4.0, True), Crossing(3.0, True)]
         >>> safe = [Crossing(10.0, False), Crossing(8.0, True), Crossing(9.0, True)]
-        >>> delay = disclosure_delay(clear, safe, 10.0)
-        >>> delay.seconds, delay.clear_median, delay.protected_median
+        >>> disclosure_delay(clear, safe, 10.0).seconds, median_seconds(clear), median_seconds(safe)
         (6.0, 3.0, 9.0)
     """
     _check_horizon(horizon_seconds, clear, protected)
@@ -499,8 +495,6 @@ def disclosure_delay(
         high=high,
         clear_share=share_crossed(clear, horizon_seconds),
         protected_share=share_crossed(protected, horizon_seconds),
-        clear_median=median_seconds(clear),
-        protected_median=median_seconds(protected),
     )
 
 

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from monitor.crowds import LEVELS
+from monitor.crowds import LEVELS, crowd_of, people, rounded
+from monitor.errors import UsageError
 from monitor.events import phrases
 from monitor.events.declaration import Event, find_first
+from monitor.events.reading import Reading
 from monitor.events.run import Alert, AlertTerms, RunStart
 from monitor.plots.canvas import (
     BLACK,
@@ -47,6 +49,7 @@ from monitor.types import BoolArray, FloatArray, IntArray
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+
 Painter: TypeAlias = tuple["Callable[[Figure], None]", tuple[float, float]]
 """A function that paints a figure, and the size in inches."""
 
@@ -58,6 +61,7 @@ LABEL_COLUMNS = 32
 MOST_LABELS = 3  # maximum number of thresholds, alerts, changes or gaps with a label
 _DASHES = {"linear": (0, (5, 3)), "sqrt": (0, (1, 2))}
 _GROWTH = {"linear": "linear", "sqrt": "square-root"}
+_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, RED, BLACK)
 
 
 def plot_run(
@@ -440,3 +444,80 @@ def _end_reason(run: RunColumns) -> str:
     names = [name for name, figures in (run.last.features or {}).items() if figures.usable]
     of = f" for {short_name('+'.join(names))}" if names else ""
     return f"none since, for lack of a rank model{of}"
+
+
+def plot_crowds(
+    events: Sequence[Event], path: Path, among: Sequence[int], *, title: str | None = None
+) -> None:
+    """Draw the bits of the watched speaker among each crowd; each line stays below its ceiling.
+
+    Raises UsageError if the run has no evidence, or a crowd is smaller than N.
+    """
+    run = read_columns(events)
+    has_speech = run.columns["speech"] > 0
+    lines = [(m, bits_in(events, m)[has_speech]) for m in among]
+    if not any(np.isfinite(bits).any() for _, bits in lines):
+        raise UsageError(
+            "this run has no evidence to draw: use a watched speaker (--watch) and a population "
+            "calibrated with a cohort"
+        )
+    if among[0] < run.speakers:
+        raise UsageError(
+            f"invalid crowd of {people(among[0])} people: use at least {run.speakers}, the number "
+            "enrolled"
+        )
+    x = run.columns["speech"][has_speech]
+    figures = np.concatenate([bits[np.isfinite(bits)] for _, bits in lines])
+    low, high = min(-0.5, float(figures.min()) - 0.5), max(float(figures.max()), 1.0)
+    default = f"The same voice discloses more in a larger crowd: bits of {run.watch}"
+    clipped = "at least " if run.last.at_least else ""
+    frame = Frame(
+        short_name(default if title is None else title, 200),
+        "Each line ends at or below log2 of its crowd: no more bits are needed to name one person.",
+        {float(bits): meaning(run, bits) for bits in LEVELS if low < bits < high},
+        "people who match", "speech (log scale)",
+        (max(float(x[0]), float(x[-1]) / 3000), float(x[-1])), (low, high),
+    )  # fmt: skip
+
+    def paint(figure: Figure) -> None:
+        sheet = Sheet(figure, frame)
+        coloured = list(enumerate(zip(lines, cycle(_COLOURS), strict=False)))
+        for i, ((_, y), colour) in coloured:
+            keep = curve_points(x, y)
+            # curves of large crowds coincide far below their ceilings: draw the larger one wider
+            front = 2 + len(lines) - i
+            sheet.line(x[keep], y[keep], colour, 1.8 + 1.6 * i, zorder=front)
+        for _, ((m, y), colour) in reversed(coloured):
+            last = float(y[np.isfinite(y)][-1])
+            matches = m * 2.0**-last
+            means = f"about {rounded(matches)} people match"
+            means = means if matches >= 1.5 else "few others match"
+            figure_of = f"{clipped if m > run.speakers else ''}{last:.1f} of {np.log2(m):.1f} bits"
+            text = f"{crowd_of(m, run.speakers)}: {figure_of}, {means}"
+            px, py = sheet.place_of(float(x[-1]), last)
+            offsets = sorted(range(-200, 200, 4), key=abs)
+            spots = [Spot(px - 6, py + d, 1, float(d < 0)) for d in offsets if abs(d) > 6]
+            sheet.label(text, spots, colour, weight="bold")
+        sheet.place_labels()
+
+    draw(path, paint, frame.inches)
+
+
+def bits_in(events: Sequence[Event], crowd: float) -> FloatArray:
+    """Compute ``log2(M p)`` of the watched speaker among M people at each reading, or NaN.
+
+    A reading's own crowd and evidence give D, the evidence of all enrolled speakers against the
+    watched one: ``M1 p1 = M1 LR / (D + M1)``. D then gives the bits for every other M.
+    """
+    return np.array([_bits(event, crowd) for event in events if isinstance(event, Reading)])
+
+
+def _bits(reading: Reading, size: float) -> float:
+    evidence = reading.evidence_bits
+    crowds = [crowd for crowd in reading.among or () if crowd.bits is not None]
+    if evidence is None or not crowds:
+        return float("nan")
+    # rounding of the recorded digits matters least for the smallest crowd
+    smallest = min(crowds, key=lambda crowd: crowd.people)
+    others = smallest.people * (2.0 ** (evidence - smallest.bits) - 1.0)
+    return float(np.log2(size) + evidence - np.log2(max(others + size, 1e-300)))

@@ -24,11 +24,4 @@ __all__ = [
     "demo_frames",
 ]
 
-_HOMES = {
-    "cohort": "Cohort FeatureTemplates",
-    "people": "SourceNote Speaker",
-    "population": "DEMO_SPEAKER Population demo_frames",
-    "rank_model": "RankModel RankModels",
-}
-
-__getattr__, __dir__ = lazily(__name__, _HOMES)
+__getattr__, __dir__ = lazily(__name__)

@@ -11,8 +11,7 @@ from monitor.errors import Argument, Message, UsageError
 from monitor.events.keys import HEADLINES
 from monitor.events.run import FalseAlarmTerms
 from monitor.phrases import length_in_words, percent, plural
-from monitor.population.maxima import Maxima
-from monitor.population.rank_model import RankModel, RankModels
+from monitor.population.rank_model import Maxima, RankModel, RankModels
 from monitor.types import FloatArray
 
 

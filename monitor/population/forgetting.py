@@ -17,7 +17,7 @@ from monitor.population.people import nearest_spelling
 from monitor.population.population import Population, load_rank_models, save_rank_models
 from monitor.population.rank_model import RankModels
 from monitor.population.store import store_kind
-from monitor.safe_text import spelled, spelled_all
+from monitor.safe_text import spelled_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +60,14 @@ class Forgotten:
         return lines
 
 
-def forget(path: Path, name: str, output: Path | None = None) -> Forgotten:
-    """Remove a person from a population, or from a file of rank models.
-
-    UsageError for a name that is unknown or the only one. StoreError where the file cannot be read
-    or written; it is then unchanged.
-    """
-    return forget_people(path, [name], output)[spelled(name)]
-
-
 def forget_people(
     path: Path, names: Sequence[str], output: Path | None = None
 ) -> dict[str, Forgotten]:
-    """Remove several people as in `forget`, either all or none."""
+    """Remove people from a population, or from a file of rank models, either all or none.
+
+    UsageError for a name that is unknown, or for all who are enrolled. StoreError where the file
+    cannot be read or written; it is then unchanged.
+    """
     target = path if output is None else output
     names = spelled_all(names)
     forgotten: dict[str, Forgotten] = {}

@@ -35,15 +35,7 @@ __all__ = [
     "measure",
 ]
 
-_HOMES = {
-    "far_pool": "FarPool",
-    "guarded_call": "GuardedCall",
-    "measuring": "Measurement MeasurementSettings measure",
-    "parts": "LedgerFile LogFile Protection",
-    "pool": "Pool PoolLimits PoolStatistics",
-    "run": "Run RunSettings",
-}
-__getattr__, __dir__ = lazily(__name__, _HOMES)
+__getattr__, __dir__ = lazily(__name__)
 
 FAILED, USAGE, RAISED, INCOMPLETE, INTERRUPTED = 1, 2, 3, 4, 130
 _WORST_FIRST = (INTERRUPTED, FAILED, USAGE, RAISED, INCOMPLETE)

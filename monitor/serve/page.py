@@ -26,15 +26,14 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from monitor.errors import MonitorError, UsageError
 from monitor.lazy import Managed
+from monitor.serve.browser_audio import MOST_TURNS_BYTES, RefusedError, UploadHeader
 from monitor.serve.downloads import DOWNLOADS
-from monitor.serve.microphone import RefusedError
 from monitor.serve.session import Message, ServeSettings, Session, choices
 from monitor.serve.templates import checked_name
-from monitor.serve.upload import MOST_TURNS_BYTES, UploadHeader
 from monitor.web.connections import Certificate
 from monitor.web.guard import Access, Guard, guarded, is_loopback, not_ours
 from monitor.web.hub import Wakeup
-from monitor.web.page import STATIC, LoginPage, Pages, plotly_styles, static_routes
+from monitor.web.page import STATIC, LoginPage, Pages, plotly_styles, read_body, static_routes
 from monitor.web.server import Server
 
 MOST_WAITING = 64
@@ -186,11 +185,7 @@ class Sessions:
         """Remove somebody's template."""
         if not request.state.ours:
             return not_ours()
-        body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > MOST_TEXT:
-                return PlainTextResponse("too long\n", 413)
+        body = await read_body(request)
         try:
             name = checked_name(_parse_object(body.decode("utf-8", "replace")).get("name"))
             for slot in list(self._all.values()):

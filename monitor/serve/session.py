@@ -26,10 +26,17 @@ from monitor.protocols import Source
 from monitor.run.pace import timed
 from monitor.run.parts import Protection
 from monitor.run.run import Run, RunSettings
+from monitor.serve.browser_audio import (
+    _HEADER,
+    MOST_AT_ONCE,
+    BrowserMicrophone,
+    RefusedError,
+    Upload,
+    UploadHeader,
+    opened,
+)
 from monitor.serve.downloads import KeptRun
-from monitor.serve.microphone import _HEADER, BrowserMicrophone, RefusedError
 from monitor.serve.templates import TemplateFolder, checked_name
-from monitor.serve.upload import MOST_AT_ONCE, Upload, UploadHeader, opened
 from monitor.sinks.house import PageDevice, PageVisitor
 from monitor.stream.monitor import Monitor
 from monitor.stream.plan import MonitorSettings

@@ -14,12 +14,5 @@ if TYPE_CHECKING:
 
 __all__ = ["JsonLines", "LiveView", "ReplayProgress", "RunBuffer"]
 
-_HOMES = {
-    "buffer": "RunBuffer",
-    "jsonl": "JsonLines",
-    "live": "LiveView",
-    "progress": "ReplayProgress",
-}
-
 # rich is slow to load
-__getattr__, __dir__ = lazily(__name__, _HOMES)
+__getattr__, __dir__ = lazily(__name__)

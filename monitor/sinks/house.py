@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from monitor.events.phrases import caveat_of
 from monitor.events.reading import Reading
 from monitor.events.run import Alert, RunStart
+from monitor.log_lines import utc_time
 from monitor.protocols import CLEAR, MUTED
 from monitor.sinks.mqtt import Broker, Entities, HouseDevice
 
@@ -152,7 +152,6 @@ class VoiceDevice:
         return {"bits": _rounded(bits), "one_in": one_in, "attributes": attributes}
 
     def _alert_record(self, alert: Alert) -> Record:
-        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         return {
             "state": "ON" if self._raised else "OFF",
             "raised": sorted({rule for rule, *_ in self._raised}),
@@ -162,7 +161,7 @@ class VoiceDevice:
             "value": _rounded(alert.value),
             "threshold": alert.threshold,
             "seconds": round(alert.seconds, 2),
-            "time": now,
+            "time": utc_time("milliseconds"),
         }
 
     # Called from the device's threads.

@@ -38,15 +38,5 @@ __all__ = [
     "write_frames",
 ]
 
-_HOMES = {
-    "base": "BaseSource Chain Paced Samples SplitSource",
-    "beside": "SideInputSource",
-    "file": "File",
-    "frames": "FramesFile read_frames write_frames",
-    "microphone": "AudioQueue Microphone",
-    "people": "Diarised LiveDiarised PerChannel",
-    "pipe": "Pipe",
-    "registry": "open_live_source open_source register",
-}
 # soundfile is slow to load
-__getattr__, __dir__ = lazily(__name__, _HOMES)
+__getattr__, __dir__ = lazily(__name__)

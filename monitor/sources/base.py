@@ -205,17 +205,22 @@ class SplitSource(WrappedSource):
     def split(self) -> Iterator[Sequence[Stretch] | Gap]:
         """Yield gaps, and each block as a list of stretches by person."""
         begun = 0.0  # seconds of the recording before the block
-        for item in self:
+        for item in self._sound():
             if isinstance(item, Block):
                 yield list(self._parts(item, begun))
                 begun += item.seconds
-            elif isinstance(item, Gap):
-                yield item
             else:
+                yield item
+        self._end(begun)
+
+    def _sound(self) -> Iterator[Block | Gap]:
+        """Yield the whole recording; UsageError if it has more than audio."""
+        for item in self:
+            if not isinstance(item, Block | Gap):
                 raise UsageError(
                     f"{self.label} contains more than audio, and only sound can be split"
                 )
-        self._end(begun)
+            yield item
 
     def alone_seconds(self) -> Sequence[float | None]:
         """Return each person's seconds without overlap; None if unknown."""

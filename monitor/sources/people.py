@@ -162,14 +162,10 @@ class LiveDiarised(SplitSource, WrappedLiveSource):
         """Yield gaps, and the stretches of each block by person once the block is old enough."""
         waiting: deque[tuple[float, Block]] = deque()
         received, ended, is_reported = 0.0, math.inf, False
-        for item in self:
+        for item in self._sound():
             if isinstance(item, Gap):
                 yield item
                 continue
-            if not isinstance(item, Block):
-                raise UsageError(
-                    f"{self.label} contains more than audio, and only sound can be split"
-                )
             waiting.append((received, item))
             received += item.seconds
             yield from self._take(received)

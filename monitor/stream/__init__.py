@@ -13,5 +13,4 @@ if TYPE_CHECKING:
 
 __all__ = ["Monitor", "MonitorSettings", "MultiSpeakerMonitor", "Person"]
 
-_HOMES = {"monitor": "Monitor", "plan": "MonitorSettings", "people": "MultiSpeakerMonitor Person"}
-__getattr__, __dir__ = lazily(__name__, _HOMES, ("people",))
+__getattr__, __dir__ = lazily(__name__, rooms=("people",))

@@ -18,9 +18,8 @@ from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.stream.assessment import Assessment, Assessor
 from monitor.stream.attacker_model import AttackerModel, AttackerSettings
-from monitor.stream.scorer import Scorer
 from monitor.stream.totals import RunningTotals
-from monitor.stream.weigher import WatchedMoments, Weigher
+from monitor.stream.weigher import Scorer, WatchedMoments, Weigher
 from monitor.types import AnyArray, FloatArray, IntArray
 
 _BATCH = 1 << 22

@@ -16,9 +16,8 @@ from monitor.population.population import Population
 from monitor.protocols import Feature, Source
 from monitor.stream.clocks import BlocksToTicks
 from monitor.stream.monitor import Monitor
-from monitor.stream.observers import select_arrays
 from monitor.stream.speaker_changes import CopiedChanges
-from monitor.stream.stream import Event, StreamState
+from monitor.stream.stream import Event, StreamState, select_arrays
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Item, Words
 
 IGNORANT = "ignorant"

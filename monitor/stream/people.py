@@ -21,7 +21,7 @@ from monitor.events.run import (
     RunEnd,
     RunStart,
 )
-from monitor.maths.assignment import one_to_one
+from monitor.maths.posterior import one_to_one
 from monitor.phrases import format_names, plural
 from monitor.safe_text import printable
 from monitor.sources.base import SplitSource, Stretch

@@ -25,11 +25,9 @@ from monitor.stream.copies import CopyFinder, EnrolledLandmarks
 from monitor.stream.evidence import Evidence
 from monitor.stream.front_end import FrontEnd
 from monitor.stream.intake import Intake
-from monitor.stream.observers import Observers
 from monitor.stream.posterior import Bystanders
 from monitor.stream.reading_builder import ReadingBuilder
-from monitor.stream.repeat_gate import RepeatGate
-from monitor.stream.repeats import RepeatFinder
+from monitor.stream.repeat_gate import RepeatFinder, RepeatGate
 from monitor.stream.second_voice import SecondVoice
 from monitor.stream.segments import SpeakerSegments
 from monitor.stream.speaker_changes import (
@@ -40,7 +38,7 @@ from monitor.stream.speaker_changes import (
     are_different_people,
     create_change_detector,
 )
-from monitor.stream.stream import Stream
+from monitor.stream.stream import Observers, Stream
 from monitor.stream.totals import FeatureTotals
 from monitor.types import TICKS_PER_SECOND
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from monitor.events import declaration
 from monitor.events.declaration import from_json, to_json
@@ -23,12 +22,13 @@ from monitor.events.run import (
     TranscriptEnd,
     TranscriptStart,
 )
+from monitor.log_lines import utc_time
 from monitor.phrases import plural
 from monitor.protocols import Source
+from monitor.stream.intake import RecordingCoverage
 from monitor.stream.monitor import Monitor
 from monitor.stream.notices import setup_notices
 from monitor.stream.stream import Event
-from monitor.stream.word_coverage import RecordingCoverage
 from monitor.types import Notice, Record
 from monitor.version import __version__
 
@@ -85,10 +85,6 @@ def _name_of(labels: Sequence[str], index: int) -> str:
 _MOST_LOST = 3
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
 def start_event(monitor: Monitor, recordings: Sequence[str]) -> RunStart:
     """Return everything a reader of the run needs before its first reading."""
     attacker, bystanders = monitor.attacker, monitor.bystanders
@@ -96,7 +92,7 @@ def start_event(monitor: Monitor, recordings: Sequence[str]) -> RunStart:
     return RunStart(
         schema=SCHEMA_VERSION,
         version=__version__,
-        time=_now(),
+        time=utc_time(),
         features=tuple(monitor.features),
         speakers=attacker.speakers,
         ceiling=attacker.ceiling,
@@ -213,7 +209,7 @@ class RunTotals:
         last = {**empty, **self.last}
         revealing_bits, revealing_seconds = monitor.core.most_revealing or (None, None)
         return RunEnd(
-            time=_now(),
+            time=utc_time(),
             **{**last, "top": tuple((name, probability) for name, probability in last["top"])},
             revealing_bits=revealing_bits,
             revealing_seconds=revealing_seconds,

@@ -46,18 +46,15 @@ from monitor.safe_text import printable
 from monitor.stream.clocks import BlocksToTicks
 from monitor.stream.conditions import StreamConditions
 from monitor.stream.copies import CopyFinder, LandmarkWindows
-from monitor.stream.event_order import EventOrder
 from monitor.stream.evidence import Evidence, Mark, PrefixSums
 from monitor.stream.intake import Intake
-from monitor.stream.observers import Observers
 from monitor.stream.plan import Plan
 from monitor.stream.reading_builder import ReadingBuilder
-from monitor.stream.repeat_gate import Correction, FrameChange, FrameLog, RepeatGate
-from monitor.stream.repeats import RepeatFinder
+from monitor.stream.repeat_gate import Correction, FrameChange, FrameLog, RepeatFinder, RepeatGate
 from monitor.stream.second_voice import Mixture, SecondVoice, Turns
 from monitor.stream.segments import SpeakerSegments
 from monitor.stream.speaker_changes import ChangeDetector, Recordings, SpeakerChanges
-from monitor.stream.stream import Stream
+from monitor.stream.stream import EventOrder, Observers, Stream
 from monitor.stream.totals import FeatureTotals
 from monitor.types import AnyArray, Block, EarlyFrames, Gap, Notice, SpeechWindow, Track
 from monitor.version import __version__

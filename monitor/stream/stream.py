@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -21,15 +21,16 @@ from monitor.stream.accumulator import AccumulatorState
 from monitor.stream.assessment import Assessment
 from monitor.stream.attacker import Question
 from monitor.stream.choice import find_pitch
-from monitor.stream.event_order import EventOrder
+from monitor.stream.conditions import StreamConditions
+from monitor.stream.copies import CopyFinder
 from monitor.stream.evidence import Evidence
-from monitor.stream.intake import Intake
-from monitor.stream.observers import Observers
+from monitor.stream.intake import Intake, WordCoverage
 from monitor.stream.reading_builder import ReadingBuilder, answer
-from monitor.stream.repeat_gate import RECALLED_TICKS
-from monitor.stream.repeats import Decision
+from monitor.stream.repeat_gate import RECALLED_TICKS, Decision, RepeatFinder, RepeatGate
+from monitor.stream.second_voice import SecondVoice
+from monitor.stream.segments import SpeakerSegments
+from monitor.stream.speaker_changes import Recordings, SpeakerChanges
 from monitor.stream.totals import FeatureTotals, Moments
-from monitor.stream.word_coverage import WordCoverage
 from monitor.types import (
     TICKS_PER_SECOND,
     AnyArray,
@@ -46,6 +47,10 @@ Event: TypeAlias = "Reading | GapEvent | NoticeEvent | Change"
 Answers: TypeAlias = "list[list[Assessment]]"
 Steps: TypeAlias = "Generator[Event | list[Question], Answers | None, None]"
 """Yields events, and lists of questions. Send the answers after each list."""
+_RUNNING = "this Monitor is in the middle of a stream: make another one, or end it by reset()"
+_ENDED = "this Monitor has ended its stream: make another one, or reset() it"
+MOST_NOTICES = 100
+"""Most notices of a stream. Later ones are dropped, so that the end of a run repeats them all."""
 
 
 def answered(steps: Steps) -> Iterator[Event]:
@@ -66,10 +71,6 @@ def with_lag(event: Event, source: object) -> Event:
     if isinstance(event, Reading) and isinstance(source, LiveSource):
         return replace(event, lag=source.behind_seconds(event.seconds))
     return event
-
-
-_RUNNING = "this Monitor is in the middle of a stream: make another one, or end it by reset()"
-_ENDED = "this Monitor has ended its stream: make another one, or reset() it"
 
 
 class StreamState(AccumulatorState):
@@ -411,3 +412,99 @@ class Stream:
         self._order.emitted_count = int(plain["losses"])
         self.noticed += [Notice(**fields) for fields in plain["noticed"]]
         self.intake.skip = self.skipped_ticks
+
+
+class EventOrder:
+    """Queue that emits every loss and notice once, in order, for any cutting of the stream."""
+
+    def __init__(self) -> None:
+        self.emitted_count = 0  # events emitted before the stop that the stream is resumed from
+        self._passed = self._notices = 0
+        self._waiting: list[tuple[int, Gap | Notice, bool]] = []
+
+    @property
+    def count(self) -> int:
+        """Number of repeatable events so far, those before a stop included."""
+        return max(self._passed, self.emitted_count)
+
+    def add(self, tick: int, event: Gap | Notice, *, again: bool = True) -> None:
+        """Add an event, to be emitted once this many ticks have been processed.
+
+        ``again``: True if a replay of the stream brings it again.
+        """
+        if isinstance(event, Notice):
+            self._notices += 1
+            if self._notices > MOST_NOTICES:
+                return
+        self._waiting.append((tick, event, again))
+        self._waiting.sort(key=lambda waiting: waiting[0])
+
+    def pop_due(self, tick: int, *, last: bool = False) -> Iterator[GapEvent | NoticeEvent]:
+        """Yield what is due by this tick; at the last one, everything."""
+        while self._waiting and (last or self._waiting[0][0] <= tick):
+            at, event, again = self._waiting.pop(0)
+            self._passed += again
+            if again and self._passed <= self.emitted_count:
+                continue
+            seconds = min(at, tick) / TICKS_PER_SECOND
+            if isinstance(event, Notice):
+                yield NoticeEvent.from_notice(seconds, event)
+            else:
+                yield GapEvent.from_gap(seconds, event)
+
+
+class Observer(Protocol):
+    """An observer of a stream, which is saved and restored with it."""
+
+    def state(self) -> tuple[Mapping[str, Any], dict[str, AnyArray]]:
+        """Return the state that a replay would not restore, as plain values and arrays."""
+
+    def restore(self, plain: Any, arrays: Mapping[str, AnyArray]) -> None:
+        """Restore a ``state``, fresh."""
+
+
+@dataclass
+class Observers:
+    """The observers of one stream."""
+
+    copies: CopyFinder  # detector of copies of enrolled recordings
+    # repeats, gate: detector of audio that repeats earlier audio, and the gate that excludes it
+    repeats: RepeatFinder
+    gate: RepeatGate
+    conditions: StreamConditions  # sound conditions
+    recordings: Recordings  # recordings of the stream
+    changes: SpeakerChanges  # detector of changes of speaker or channel
+    # segments between changes; None if all speech is weighed as one voice
+    segments: SpeakerSegments | None
+    # search for another voice that takes turns; None without a search
+    second: SecondVoice | None = None
+
+    def _kept(self) -> dict[str, Observer]:
+        observers: dict[str, Observer | None] = {
+            "conditions": self.conditions,
+            "recordings": self.recordings,
+            "changes": self.changes,
+            "segments": self.segments,
+            "second": self.second,
+        }
+        return {name: observer for name, observer in observers.items() if observer is not None}
+
+    def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+        """Return the states of all observers by name, as plain values and arrays."""
+        states = {name: observer.state() for name, observer in self._kept().items()}
+        arrays = {
+            f"{name}/{key}": array
+            for name, (_, observer_arrays) in states.items()
+            for key, array in observer_arrays.items()
+        }
+        return {name: plain for name, (plain, _) in states.items()}, arrays
+
+    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
+        """Restore a ``state``, fresh."""
+        for name, observer in self._kept().items():
+            observer.restore(plain[name], select_arrays(f"{name}/", arrays))
+
+
+def select_arrays(prefix: str, arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    """Select arrays by the start of their names; the keys are the rest of the names."""
+    return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}

@@ -22,10 +22,4 @@ __all__ = [
     "enrol",
 ]
 
-_HOMES = {
-    "calibrating": "Calibration CalibrationSettings calibrate",
-    "enrolling": "Enrolment enrol",
-    "voices": "SpeakerSpeech collect",
-}
-
-__getattr__, __dir__ = lazily(__name__, _HOMES)
+__getattr__, __dir__ = lazily(__name__)

@@ -34,7 +34,7 @@ from monitor.training.feature_extraction import (
     SpeechFrames,
     summarise_in_order,
 )
-from monitor.training.one_voice import describe_other_voices
+from monitor.training.session_checks import describe_other_voices
 from monitor.types import TICKS_PER_SECOND, AnyArray
 
 Sessions: TypeAlias = tuple[tuple[str, int], ...]

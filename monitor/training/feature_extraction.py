@@ -35,7 +35,7 @@ from monitor.protocols import Feature, Source
 from monitor.sources.beside import SideInputSource, select_words, with_words
 from monitor.sources.frames import FramesFile
 from monitor.sources.registry import is_frames, open_source, recording_hashes
-from monitor.stream.word_coverage import find_coverage
+from monitor.stream.intake import find_coverage
 from monitor.training.starts import StartListener
 from monitor.transcripts.choice import SIDECAR, TranscriptChoice
 from monitor.types import (

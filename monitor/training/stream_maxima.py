@@ -15,9 +15,8 @@ import numpy as np
 
 from monitor.errors import StoreError
 from monitor.jobs import each_in_order, one_thread
-from monitor.population.maxima import HORIZONS, Maxima, round_up
 from monitor.population.population import Population
-from monitor.population.rank_model import RankModel, RankModels
+from monitor.population.rank_model import HORIZONS, Maxima, RankModel, RankModels, round_up
 from monitor.stream.accumulator import FrameAccumulator
 from monitor.stream.attacker import Attacker
 from monitor.stream.totals import RunningTotals

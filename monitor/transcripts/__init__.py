@@ -30,14 +30,4 @@ __all__ = [
     "transcript_beside",
 ]
 
-_HOMES = {
-    "choice": "TranscriptChoice transcript_beside",
-    "formats": "read_transcript",
-    "live": "TurnPipe WordPipe lines_from",
-    "transcript": "Coverage TimedWord Transcript measure_coverage",
-    "turn_formats": "read_turns",
-    "turns": "Turn Turns",
-}
-
-
-__getattr__, __dir__ = lazily(__name__, _HOMES)
+__getattr__, __dir__ = lazily(__name__)

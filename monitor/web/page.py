@@ -1,27 +1,38 @@
-"""A sink that shows a run in browsers, with a hub and a server."""
+"""A sink that shows a run in browsers, with a hub and a server, as server-sent events."""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import re
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import parse_qs
 
+import orjson
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import (
+    FileResponse,
+    JSONResponse,
+    PlainTextResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from monitor.errors import UsageError
+from monitor.events import phrases
 from monitor.events.declaration import Event
 from monitor.lazy import Managed
-from monitor.protocols import RelayControl
-from monitor.web.event_stream import batches, events, since_of
+from monitor.phrases import IMPOSTOR
+from monitor.protocols import MUTED, RelayControl
 from monitor.web.guard import (
     SESSION_SECONDS,
     Access,
@@ -34,12 +45,17 @@ from monitor.web.guard import (
     not_ours,
     too_many_tries,
 )
-from monitor.web.hub import Hub, Wakeup
+from monitor.web.hub import Hub, NumberedRecord, Wakeup
 from monitor.web.metrics import CONTENT_TYPE, exposition
-from monitor.web.relay import overlay_routes, relay_routes
 from monitor.web.server import Server
 
 _TEXT = re.compile(r"""\.textContent=(?:'([^'\\]*)'|"([^"\\]*)")""")
+MOST_FORM_BYTES = 4096
+MOST_BEHIND = 256
+PAUSE_SECONDS = 0.05
+HEARTBEAT_SECONDS = 10.0
+RETRY_MILLISECONDS = 1000
+STATIC = Path(__file__).parent / "static"
 
 
 def plotly_js() -> Path:
@@ -68,10 +84,6 @@ def styles_of(script: str) -> list[str]:
     ]
 
 
-STATIC = Path(__file__).parent / "static"
-MOST_FORM_BYTES = 4096
-
-
 def make_app(
     hub: Hub, bound: str, access: Access | None = None, further: Sequence[BaseRoute] = ()
 ) -> ASGIApp:
@@ -87,6 +99,16 @@ def make_app(
         *static_routes(),
     ]
     return Guard(Starlette(routes=routes), bound, access, plotly_styles())
+
+
+async def read_body(request: Request) -> bytes:
+    """Read the body of a request, of at most `MOST_FORM_BYTES`."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MOST_FORM_BYTES:
+            raise HTTPException(413, "too long\n")
+    return bytes(body)
 
 
 def static_routes() -> list[BaseRoute]:
@@ -123,11 +145,7 @@ class LoginPage:
 
     async def login(self, request: Request) -> Response:
         """Begin a session if the token is right."""
-        body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > MOST_FORM_BYTES:
-                return PlainTextResponse("too long\n", 413)
+        body = await read_body(request)
         try:
             offered = parse_qs(body.decode(), max_num_fields=4).get("token", [""])[0]
         except ValueError:
@@ -281,3 +299,156 @@ class Page(Managed):
         """Send the last records to the clients, then stop."""
         self.hub.close()
         self._server.close()  # streams end once they have sent everything
+
+
+def since_of(hub: Hub, text: str | None) -> int:
+    """Return the number in an id (``RUN-NUMBER``, or a number); 0 for another run.
+
+    Example:
+        >>> hub = Hub()
+        >>> since_of(hub, f"{hub.run}-7"), since_of(hub, "00000000-7"), since_of(hub, "7")
+        (7, 0, 7)
+    """
+    run, dash, number = (text or "").rpartition("-")
+    if dash and run != hub.run:
+        return 0
+    return int(number) if number.isascii() and number.isdigit() and len(number) < 16 else 0
+
+
+def hello(hub: Hub, guarded: bool) -> dict[str, object]:
+    """Return the page's initial data, including whether the reader can log out."""
+    thresholds = [[f.field, f.threshold] for f in hub.state().forecast]
+    return {
+        "run": hub.run,
+        "recorded": hub.recorded,
+        "thresholds": thresholds,
+        "guarded": guarded,
+        "relayed": hub.relayed,
+    }
+
+
+async def events(
+    hub: Hub,
+    wakeup: Wakeup,
+    since: int,
+    clock: Callable[[], float] = time.monotonic,
+    *,
+    guarded: bool = False,
+) -> AsyncIterator[bytes]:
+    """Yield the stream of one client.
+
+    All stored records after ``since`` come first. A client that reads more slowly than records
+    arrive then gets a selection that always ends with the newest. Nothing is queued for it.
+    """
+    yield f"retry: {RETRY_MILLISECONDS}\n".encode() + _event("hello", hello(hub, guarded))
+    async for batch in batches(hub, since, hub.last):
+        yield _records(hub, batch)
+        since = batch[-1].id
+    state_time: float | None = None
+    while True:
+        closed = hub.closed
+        if batch := hub.batch(since, MOST_BEHIND):
+            yield _records(hub, batch)
+            since, state_time = batch[-1].id, None
+            await asyncio.sleep(0)
+        elif state_time is None:
+            yield _event("state", state_of(hub))
+            state_time = clock()
+            # the next ones are sent together
+            await asyncio.sleep(0 if closed else PAUSE_SECONDS)
+        elif closed:
+            return
+        elif clock() - state_time >= HEARTBEAT_SECONDS:
+            state_time = None
+        else:
+            await wakeup.wait(HEARTBEAT_SECONDS)
+
+
+async def batches(hub: Hub, since: int, last: int) -> AsyncIterator[list[NumberedRecord]]:
+    """Yield the records with ids after ``since`` up to ``last``, in order, in batches.
+
+    No lock or memory is held between two batches, even for a slow client.
+    """
+    while since < last and (batch := hub.batch(since)):
+        yield [entry for entry in batch if entry.id <= last] if batch[-1].id > last else batch
+        since = batch[-1].id
+        await asyncio.sleep(0)
+
+
+def _records(hub: Hub, batch: list[NumberedRecord]) -> bytes:
+    return b"".join(
+        b'id: %s-%d\nevent: record\ndata: %s,"said":%s}\n\n'
+        % (hub.run.encode(), entry.id, entry.data[:-1], entry.words)
+        for entry in batch
+    )
+
+
+def state_of(hub: Hub) -> dict[str, object]:
+    """Return the changing state that is not part of any record."""
+    return {
+        "forecast": [time_left._asdict() for time_left in hub.state().forecast],
+        "last": hub.last,
+    }
+
+
+def _event(name: str, data: Mapping[str, object]) -> bytes:
+    return b"event: %s\ndata: %s\n\n" % (name.encode(), orjson.dumps(data))
+
+
+def relay_routes(relay: RelayControl) -> list[BaseRoute]:
+    """Return the route of the page's switch. GET reports the relay, POST mutes or unmutes."""
+
+    async def answer(request: Request) -> Response:
+        if request.method == "POST":
+            if not request.state.ours:
+                return not_ours()
+            relay.muted = request.query_params.get("muted") != "no"
+        bits = ("budget_bits", "left_bits", "sent_bits", "kept_bits", "held_bits")
+        return JSONResponse({name: getattr(relay, name) for name in ("way", "muted", *bits)})
+
+    return [Route("/relay", guarded(answer), methods=["GET", "POST"])]
+
+
+def overlay_routes(hub: Hub, token: str, relay: RelayControl | None) -> list[BaseRoute]:
+    """Return routes of the newest number and its state, for OBS; they have their own token."""
+    access = Access(token)
+
+    async def refuse(request: Request) -> Response | None:
+        address = address_of(request.scope)
+        answer = await access.offer(request.query_params.get("token", ""), address)
+        if answer is Answer.WAIT:
+            return too_many_tries(access, address)
+        if answer is Answer.WRONG:
+            return PlainTextResponse("the overlay needs its own token: ?token=...\n", 401)
+        return None
+
+    async def view(request: Request) -> Response:
+        return await refuse(request) or FileResponse(STATIC / "overlay.html")
+
+    async def number(request: Request) -> Response:
+        reading = hub.state().reading
+        state, words = _overlay(hub, relay)
+        shown = {"bits": reading and reading.bits, "state": state, "words": words}
+        return await refuse(request) or JSONResponse(shown)
+
+    return [Route("/overlay", view), Route("/overlay/bits", number)]
+
+
+def _overlay(hub: Hub, relay: RelayControl | None) -> tuple[str, str]:
+    now = hub.state()
+    reading = now.reading
+    if relay is not None and relay.way == MUTED:
+        return "muted", "Muted"
+    if reading is None:
+        return "waiting", "Waiting"
+    if reading.change is not None:
+        return "doubt", phrases.voice_since(reading.change).capitalize()
+    if reading.is_impostor:
+        return "doubt", IMPOSTOR.capitalize()
+    if reading.bits is None:
+        return "waiting", "No figure yet"
+    words = phrases.bits_or_more(reading, f"{phrases.number(reading.bits)} bits").capitalize()
+    if "end" in now.counts:
+        return "ended", f"{words}, ended"
+    raised = any(on for rule, on in now.raised.items() if rule not in now.quiet)
+    return ("alert", f"{words}, alert") if raised else ("calm", words)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from monitor.anonymisers import Program
-from monitor.anonymisers.journal import NAME, Journal, note
+from monitor.anonymisers.recording import JOURNAL, Journal, note_target
 from monitor.errors import SourceError, StoreError, UsageError
 from monitor.sources import File
 from monitor.types import Block
@@ -179,15 +179,15 @@ WHAT = ("mcadams:speaker", None)
 
 def begun(folder: Path, seed: int | None = None) -> Journal:
     with Journal(folder, WHAT, seed) as journal:
-        note(journal.path, "a.wav", ("file:1", "file:2"))
-        note(journal.path, "b/c.wav", ("file:3", "file:4"))
+        note_target(journal.path, "a.wav", ("file:1", "file:2"))
+        note_target(journal.path, "b/c.wav", ("file:3", "file:4"))
     return journal
 
 
 def test_a_run_that_goes_on_has_the_seed_and_what_was_made(tmp_path):
     first = begun(tmp_path / "new" / "folder")
     assert first.seed.bit_length() > 64
-    assert stat.S_IMODE((tmp_path / "new" / "folder" / NAME).stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "new" / "folder" / JOURNAL).stat().st_mode) == 0o600
     with Journal(tmp_path / "new" / "folder", WHAT, None) as second:
         assert second.seed == first.seed
         assert second.made == {"a.wav": ("file:1", "file:2"), "b/c.wav": ("file:3", "file:4")}
@@ -197,11 +197,11 @@ def test_a_run_that_goes_on_has_the_seed_and_what_was_made(tmp_path):
 
 def test_a_line_that_a_kill_has_torn_is_dropped(tmp_path):
     begun(tmp_path)
-    with (tmp_path / NAME).open("a") as file:
+    with (tmp_path / JOURNAL).open("a") as file:
         file.write('{"target": "d.wav", "sour')
     with Journal(tmp_path, WHAT, None) as journal:
         assert set(journal.made) == {"a.wav", "b/c.wav"}
-        note(journal.path, "d.wav", ("file:5", "file:6"))
+        note_target(journal.path, "d.wav", ("file:5", "file:6"))
     with Journal(tmp_path, WHAT, None) as journal:
         assert set(journal.made) == {"a.wav", "b/c.wav", "d.wav"}
 
@@ -209,10 +209,10 @@ def test_a_line_that_a_kill_has_torn_is_dropped(tmp_path):
 @pytest.mark.parametrize(("what", "seed"), [(("none", None), None), (WHAT, 7)])
 def test_other_settings_are_refused_and_leave_it_as_it_is(tmp_path, what, seed):
     begun(tmp_path)
-    before = (tmp_path / NAME).read_bytes()
-    with pytest.raises(UsageError, match=f"unfinished run .*{NAME}"):
+    before = (tmp_path / JOURNAL).read_bytes()
+    with pytest.raises(UsageError, match=f"unfinished run .*{JOURNAL}"):
         Journal(tmp_path, what, seed)
-    assert (tmp_path / NAME).read_bytes() == before
+    assert (tmp_path / JOURNAL).read_bytes() == before
 
 
 def test_two_runs_at_once_are_refused(tmp_path):
@@ -225,10 +225,10 @@ def test_two_runs_at_once_are_refused(tmp_path):
     json.dumps({"asked": "x", "seed": "3"}) + "\n{}\n",
 ])  # fmt: skip
 def test_a_damaged_one_is_named(tmp_path, text):
-    (tmp_path / NAME).write_bytes(text.encode("latin-1"))
-    with pytest.raises(StoreError, match=f"{NAME} is damaged"):
+    (tmp_path / JOURNAL).write_bytes(text.encode("latin-1"))
+    with pytest.raises(StoreError, match=f"{JOURNAL} is damaged"):
         Journal(tmp_path, WHAT, None)
-    assert (tmp_path / NAME).read_bytes() == text.encode("latin-1")
+    assert (tmp_path / JOURNAL).read_bytes() == text.encode("latin-1")
 
 
 def test_a_line_that_a_full_disk_cuts_off_is_an_error(tmp_path):
@@ -239,6 +239,6 @@ def test_a_line_that_a_full_disk_cuts_off_is_an_error(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
         try:
             with pytest.raises(StoreError, match="No space left"):
-                note(journal.path, "a.wav", ("file:1", "file:2"))
+                note_target(journal.path, "a.wav", ("file:1", "file:2"))
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)

@@ -8,8 +8,8 @@ import click
 import pytest
 
 from monitor.cli import COMMANDS, cli
-from monitor.cli.completion import ChoiceHint
 from monitor.cli.config import HARMLESS, defaults_from
+from monitor.cli.help import ChoiceHint
 from monitor.cli.options import TextFile
 from monitor.errors import UsageError
 

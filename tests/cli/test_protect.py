@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from monitor.anonymisers.journal import NAME
+from monitor.anonymisers.recording import JOURNAL
 from monitor.features.extractor import Extractor
 from monitor.features.framing import join_runs
 from monitor.features.phones import Tokens
@@ -153,7 +153,7 @@ def test_killed_half_way_the_same_command_does_what_is_missing(run, voices, tmp_
     process.kill()
     process.wait()
     (tmp_path / "killed").touch()
-    journal = safe / NAME
+    journal = safe / JOURNAL
     assert stat.S_IMODE(journal.stat().st_mode) == 0o600
     seed = json.loads(journal.read_text().splitlines()[0])["seed"]
     assert len(journal.read_text().splitlines()) == 3

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from monitor.cli.remaining import RemainingTime
+from monitor.jobs import RemainingTime
 
 
 def work(preparation, workers, step_seconds, spread, skipped=0, seed=0):

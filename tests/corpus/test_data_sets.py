@@ -12,7 +12,7 @@ import pytest
 import soundfile
 
 from monitor.corpus import Columns, find
-from monitor.datasets.clips import Clip
+from monitor.datasets.lhotse import Clip
 from monitor.errors import CorpusError, SourceError, UsageError
 from monitor.sources import File
 from monitor.sources.registry import provenance_of, recording_hashes

@@ -25,7 +25,7 @@ import soundfile
 
 from monitor import Monitor, MonitorSettings, Population
 from monitor.alerts import Conformal, Threshold
-from monitor.anonymisers.journal import NAME, Journal, note
+from monitor.anonymisers.recording import JOURNAL, Journal, note_target
 from monitor.corpus import Columns, find
 from monitor.corpus.trials import read_trial_lists
 from monitor.errors import CorpusError, SourceError, UsageError
@@ -263,7 +263,7 @@ def _use_experiment(path: Path) -> None:
 
 def _make_journal(path: Path) -> None:
     with Journal(path.parent, ("a",), 7) as journal:
-        note(journal.path, "a.wav", ("1", "2"))
+        note_target(journal.path, "a.wav", ("1", "2"))
 
 
 def _use_run(path: Path) -> None:
@@ -708,8 +708,8 @@ READERS = (
            _plain(_json), _use_scoreboard, 0.5),
     Reader("experiment", "results.json", _text(json.dumps({"kind": KIND})),
            _plain(_json), _use_experiment, 0.3),
-    Reader("journal", NAME, _make_journal, _lines, lambda p: Journal(p.parent, ("a",), 7).close(),
-           0.5),
+    Reader("journal", JOURNAL, _make_journal, _lines,
+           lambda p: Journal(p.parent, ("a",), 7).close(), 0.5),
     Reader("frames-npz", "f.npz", _make_frames, _NPZ, _use_frames),
     Reader("frames-jsonl", "f.jsonl", _make_json_frames, _lines, _use_frames),
     Reader("wav-pipe", "a.wav", _make_wav, _BYTES,

@@ -201,8 +201,8 @@ def test_a_full_disk_loses_nothing_that_was_there(tmp_path):
     records = [json.loads(line) for line in out.splitlines()]
     assert len([r for r in records if r["type"] == "reading"]) == 3000  # the stream went on
     (line,) = records[-1]["failures"]
-    assert re.match(r"ledger me\.db lacks \d+ s of this session: the disk ", line)
-    assert "make room" in line
+    assert re.match(r"ledger me\.db lacks \d+ s of this session: the file cannot ", line)
+    assert "Make room" in line
     assert f": {line}\n" in err
     first, *more = whole_sessions(tmp_path / "me.db")  # what there was no room for has no session
     assert first == 60.0

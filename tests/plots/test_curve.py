@@ -16,8 +16,7 @@ from matplotlib.text import Text
 from monitor.errors import StoreError, UsageError
 from monitor.plots.canvas import BLACK, BLUE
 from monitor.plots.columns import curve_points, read_columns
-from monitor.plots.crowds import bits_in, plot_crowds
-from monitor.plots.curve import draw_run, plot_run
+from monitor.plots.curve import bits_in, draw_run, plot_crowds, plot_run
 from monitor.plots.recording import make_curves
 from tests.records import events
 

@@ -13,10 +13,9 @@ from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.maths.condition import UNLIKE
 from monitor.maths.evidence import ConditionEffect, ConditionEffects
 from monitor.population.cohort import Cohort, FeatureTemplates
-from monitor.population.maxima import Maxima
 from monitor.population.people import SourceNote, Speaker
 from monitor.population.population import load_rank_models, save_rank_models
-from monitor.population.rank_model import RankModels
+from monitor.population.rank_model import Maxima, RankModels
 from monitor.population.store import read_store, write_store
 from tests.population.rank_models import evidence_model, some_rank_model
 

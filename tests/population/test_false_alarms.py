@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from monitor.errors import UsageError
 from monitor.population.false_alarms import conformal_threshold, false_alarms, fewest_maxima
-from monitor.population.maxima import Maxima, round_up
-from monitor.population.rank_model import RankModels
+from monitor.population.rank_model import Maxima, RankModels, round_up
 from tests.population.rank_models import some_rank_model
 
 SPEAKERS = tuple(f"s{i:02}" for i in range(25))

@@ -10,9 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from monitor.errors import StoreError
 from monitor.maths.condition import NEW, UNLIKE
 from monitor.maths.evidence import ConditionEffect, ConditionEffects
-from monitor.population.maxima import Maxima
 from monitor.population.population import Population, load_rank_models, save_rank_models
-from monitor.population.rank_model import RankModels
+from monitor.population.rank_model import Maxima, RankModels
 from monitor.population.store import write_store
 from tests.population.rank_models import evidence_model, population, some_rank_model
 

@@ -13,8 +13,8 @@ from websockets.exceptions import ConnectionClosed
 
 from monitor.cli import main
 from monitor.errors import SourceError, UsageError
+from monitor.serve.browser_audio import MOST_BYTES, UploadHeader, opened
 from monitor.serve.session import ServeSettings, Session
-from monitor.serve.upload import MOST_BYTES, UploadHeader, opened
 from monitor.virtual_files import MemoryFile
 from tests.records import read_records
 from tests.serve.conftest import ENROL_SECONDS, RATE, of_kind, told, wav

@@ -24,7 +24,7 @@ from monitor.errors import UsageError
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.people import Speaker
 from monitor.population.population import Population
-from monitor.serve.microphone import BrowserMicrophone, RefusedError
+from monitor.serve.browser_audio import BrowserMicrophone, RefusedError
 from monitor.serve.session import ServeSettings, Session
 from monitor.serve.templates import TemplateFolder, checked_name
 from monitor.sources import File

@@ -28,10 +28,10 @@ from monitor.population.people import Speaker
 from monitor.population.rank_model import RankModels
 from monitor.protocols import StreamInfo
 from monitor.sources import Chain, File, FramesFile, SideInputSource, write_frames
-from monitor.stream import word_coverage as coverage
+from monitor.stream import intake
 from monitor.stream.checkpoint import Checkpoint
+from monitor.stream.intake import WordCoverage
 from monitor.stream.records import RunTotals, coverage_notices, list_coverage, start_event
-from monitor.stream.word_coverage import WordCoverage
 from monitor.transcripts.transcript import measure_coverage
 from monitor.types import AnyArray, Block, Track, Tracks, Words
 from tests.contracts import talk, voice
@@ -419,7 +419,7 @@ def test_each_recording_is_told_by_itself_and_one_without_words_too():
 
 
 def test_only_the_last_hours_are_kept(monkeypatch):
-    monkeypatch.setattr(coverage, "KEPT_TICKS", 500)
+    monkeypatch.setattr(intake, "KEPT_TICKS", 500)
     found, words = WordCoverage(), said_at_random()
     for low in range(0, TICKS, 100):
         found.add_words(some(words, low, low + 100))

@@ -23,7 +23,7 @@ from monitor.sinks.buffer import RunBuffer
 from monitor.sinks.progress import ReplayProgress
 from monitor.sinks.summary import print_summary
 from monitor.sources.base import Chain, cut_frames
-from monitor.stream.event_order import MOST_NOTICES, EventOrder
+from monitor.stream.stream import MOST_NOTICES, EventOrder
 from monitor.types import NOTICE_KINDS, Frames, Gap, Notice
 from tests.records import read_records
 from tests.stream.streams import WATCHED, Listed, frames, fresh, hear, reference, resumed, simulated

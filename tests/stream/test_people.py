@@ -19,7 +19,7 @@ from monitor.alerts import Threshold
 from monitor.errors import UsageError
 from monitor.events.schema import SCHEMA
 from monitor.features.f0 import F0
-from monitor.maths.assignment import one_to_one
+from monitor.maths.posterior import one_to_one
 from monitor.run import LogFile, MeasurementSettings, Run, RunSettings, status_of
 from monitor.sources import Diarised, PerChannel, Samples
 from monitor.sources.base import Stretch

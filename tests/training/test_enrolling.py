@@ -21,7 +21,7 @@ from monitor.sources.frames import write_frames
 from monitor.sources.registry import recording_hashes
 from monitor.training.enrolling import Enrolment, enrol
 from monitor.training.live_enrolment import LiveEnrolment
-from monitor.training.unlike_sessions import UNLIKE_BITS, find_outlier_sessions, unlike_additions
+from monitor.training.session_checks import UNLIKE_BITS, find_outlier_sessions, unlike_additions
 from monitor.types import Block, Track
 from tests.contracts import voice as contract_voice
 from tests.features.test_embeddings import Counting

@@ -13,7 +13,7 @@ from monitor.features.registry import make
 from monitor.sources.frames import FramesFile, Header, write_frames
 from monitor.training.enrolling import enrol
 from monitor.training.live_enrolment import LiveEnrolment
-from monitor.training.one_voice import LEAST_WINDOWS, Unity, measure_unity
+from monitor.training.session_checks import LEAST_WINDOWS, Unity, measure_unity
 from monitor.types import Block, Track
 
 RATE = 16000

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from monitor.alerts.early_warnings import Forecast
-from monitor.web.event_stream import since_of
 from monitor.web.hub import MOST, MOST_BYTES, NEWEST, RECENT, Hub, NumberedRecord, Wakeup, thinned
 from monitor.web.metrics import exposition
+from monitor.web.page import since_of
 from tests.records import as_records, events
 from tests.web import records
 from tests.web.records import give

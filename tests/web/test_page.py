@@ -19,10 +19,9 @@ from monitor.errors import UsageError
 from monitor.serve.page import make_app as make_listening_app
 from monitor.serve.session import ServeSettings
 from monitor.serve.templates import TemplateFolder
-from monitor.web.event_stream import MOST_BEHIND
 from monitor.web.guard import Access, Guard
 from monitor.web.hub import Hub
-from monitor.web.page import Page, make_app
+from monitor.web.page import MOST_BEHIND, Page, make_app
 from tests.records import as_records, events
 from tests.web import records
 from tests.web.conftest import SECRET

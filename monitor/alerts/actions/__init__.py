@@ -16,7 +16,5 @@ if TYPE_CHECKING:
 
 __all__ = ["BackgroundDelivery", "Bell", "Command", "Notify", "Webhook"]
 
-_HOMES = {"receivers": "Bell Command Notify Webhook", "registry": "BackgroundDelivery"}
-
 # http and ssl are slow to load
-__getattr__, __dir__ = lazily(__name__, _HOMES)
+__getattr__, __dir__ = lazily(__name__)

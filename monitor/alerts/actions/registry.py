@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from collections import deque
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from monitor.errors import DeliveryError
+from monitor.log_lines import utc_time
 
 if TYPE_CHECKING:
     from monitor.events.declaration import Event
@@ -53,14 +53,12 @@ class BackgroundDelivery:
             self._watch = event.watch
         if not isinstance(event, Alert):
             return
-        now = datetime.now(UTC)
-        time_of_day = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         with self._changed:
             self._taken += 1
             if len(self._waiting) == self._waiting.maxlen:
                 self._give_up(1, "too many alerts at once")
             watch = self._watch if event.watch is None else event.watch
-            self._waiting.append(replace(event, time=time_of_day, watch=watch))
+            self._waiting.append(replace(event, time=utc_time("milliseconds"), watch=watch))
             self._changed.notify_all()
         if self._thread is None:
             name = f"alerts to {self._receiver.label}"

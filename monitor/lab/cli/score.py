@@ -309,7 +309,7 @@ def _listed(
     options: ScoreOptions, lists: TrialLists, corpus: Corpus, population: Population | None
 ) -> Population:
     """Return the listed speakers' templates, enrolled here where there is no population."""
-    from monitor.cli.trial_lists import own_templates
+    from monitor.cli.inputs import own_templates
 
     if population is None:
         longest = _ALL if options.voiceprivacy else SECONDS
@@ -363,7 +363,7 @@ def _collect_enrolment(
     options: ScoreOptions, folder: Path, feature: str, speakers: Collection[str]
 ) -> Sequence[SpeakerSpeech]:
     """Extract the embeddings of the listed speakers' enrolment."""
-    from monitor.cli.trial_lists import select_enrolment
+    from monitor.cli.inputs import select_enrolment
     from monitor.corpus.folders import find
 
     corpus = select_enrolment(folder, find(folder))

@@ -1,19 +1,23 @@
-"""A recording dropped onto the page. It stays in memory, and is opened as in `monitor replay`."""
+"""Audio from a browser: its microphone, or a recording, which stays in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import struct
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from monitor.errors import SourceError, UsageError
+from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.phrases import clock_time
 from monitor.protocols import Source
 from monitor.safe_text import LONGEST_NAME, file_name
 from monitor.sources.base import Chain
 from monitor.sources.file import File
+from monitor.sources.microphone import AudioQueue
 from monitor.sources.people import Diarised
+from monitor.sources.pipe import pcm_to_float
 from monitor.transcripts.turn_formats import read_turns
 from monitor.virtual_files import MemoryFile
 
@@ -25,6 +29,13 @@ MOST_TURNS_BYTES = 4 * 1024 * 1024
 MOST_AT_ONCE = 1  # maximum number of recordings in memory for all browsers together
 BLOCK_SECONDS = 10.0  # audio per step, which sets the delay of progress and of cancelling
 BLOCK_SAMPLES = 1 << 19  # the same, of all channels: 2 MB
+RATES = (8_000, 192_000)
+_HEADER = struct.Struct("<Q")
+SHORTEST_SECONDS = 0.005
+"""Shortest message. Many shorter ones would fill the memory instead of the queue."""
+AHEAD_SECONDS = 120.0  # sound that is so far ahead of the clock was not spoken into a microphone
+QUEUE_SECONDS = 30.0
+PAUSED_SECONDS = 1800.0  # a session without audio for this time ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +113,47 @@ def opened(
     if turns is None:
         return Chain([source])
     return Diarised(source, read_turns(turns, recording=recording.name), start_seconds=0.0)
+
+
+class RefusedError(MonitorError):
+    """A message that our page never sends. The websocket is closed."""
+
+
+class BrowserMicrophone(AudioQueue):
+    """Audio from a browser, in messages of 16-bit mono samples with their position.
+
+    A message starts with the number of samples before it, as an unsigned 64-bit integer. The
+    samples follow. Both are little-endian. Samples missing between two messages are a gap.
+    """
+
+    def __init__(
+        self, rate: int, *, seconds: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        if not RATES[0] <= rate <= RATES[1]:
+            raise UsageError(f"unsupported microphone rate {rate} Hz: use {RATES[0]} to {RATES[1]}")
+        super().__init__(
+            rate,
+            seconds=seconds,
+            queue_seconds=QUEUE_SECONDS,
+            label="the browser's microphone",
+            stalled_seconds=PAUSED_SECONDS,
+            clock=clock,
+        )
+        self._place = 0
+        self._began = clock()
+
+    def receive_audio(self, message: bytes) -> None:
+        """Take the samples of a message; RefusedError if malformed, out of order or too fast."""
+        samples, odd = divmod(len(message) - _HEADER.size, 2)
+        if odd or not SHORTEST_SECONDS * self.rate <= samples <= self.rate:
+            raise RefusedError("an audio message must have 5 ms to 1 s of 16-bit samples")
+        (position,) = _HEADER.unpack_from(message)
+        if position < self._place:
+            raise RefusedError("audio messages must be in order")
+        ahead = (position + samples) / self.rate - (self._clock() - self._began)
+        if ahead > AHEAD_SECONDS:
+            raise RefusedError("audio arrived faster than real time")
+        if position > self._place:
+            self.miss(position - self._place)
+        self._place = position + samples
+        self.put(pcm_to_float(message[_HEADER.size :], "s16le", 1))
