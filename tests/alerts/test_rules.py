@@ -253,7 +253,35 @@ def test_too_little_speech_decides_nothing() -> None:
     assert not rule.inconclusive_reason  # it was raised, and cleared again
     budget = Budget(3.0)
     assert not states(budget, [reading(1, 5.0)])
+    assert budget.inconclusive_reason == (
+        "alert bits>3: not decided, over its threshold for 0.0 of 5 s when the stream ended"
+    )
+    assert not states(budget, [reading(2, 2.0)])
     assert not budget.inconclusive_reason  # the next session goes on
+
+
+@pytest.mark.parametrize("interruption", ["change", "gap"])
+@pytest.mark.parametrize("hold", [0.0, 20.0])
+def test_a_figure_over_the_threshold_behind_an_interruption_is_undecided(
+    interruption: str, hold: float
+) -> None:
+    rule = Threshold("bits", 3.0, hold)
+    before = 20 if hold else 10
+    records = [reading(t, 5.0 if t > 10 else 1.0) for t in range(before)]
+    if interruption == "gap":  # it comes last
+        records += [reading(before, 5.0)] * bool(hold) + [{"type": "gap", "seconds": before}]
+    else:  # it stays open
+        change = {"since_seconds": 9.0, "features": ["voice"]}
+        records += [{**reading(t, 5.0), "change": change} for t in range(before, 60)]
+    assert not states(rule, records)
+    copy = Threshold("bits", 3.0, hold)
+    copy.restore(json.loads(json.dumps(rule.state())))
+    is_over = hold or interruption == "change"
+    for each in (rule, copy):
+        assert ("after a change or gap" in each.inconclusive_reason) is bool(is_over)
+    below = [{**reading(t, 1.0), "change": None} for t in range(60, 90)]
+    assert not states(rule, below)
+    assert not rule.inconclusive_reason
 
 
 def test_an_alert_does_not_stand_on_a_speaker_who_is_probably_not_enrolled() -> None:
