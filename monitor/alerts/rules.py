@@ -75,13 +75,13 @@ class HoldRule(BaseRule):
 
     Source: docs/method.md section 7.
 
-    A hold is measured from its first to its last reading. Gaps, withheld (null) figures and changes
-    of speaker or channel restart it. A change also clears the alert at the next reading. No alert
-    is raised while a change is open (``change`` in the readings), because the evidence may be
-    another speaker's. Nor is an alert raised if the figure assumes an enrolled speaker and the
-    speaker is probably not enrolled (`assumes_too_much`). A stream that ends in that state has an
-    `inconclusive_reason`. Memory use is constant. With ``least_speech_seconds`` of None all
-    readings count.
+    A hold is measured from its first to its last reading. Withheld (null) figures and changes of
+    speaker or channel restart it. Gaps restart it only before clearing. A change also clears the
+    alert at the next reading. No alert is raised while a change is open (``change`` in the
+    readings), because the evidence may be another speaker's. Nor is an alert raised if the figure
+    assumes an enrolled speaker and the speaker is probably not enrolled (`assumes_too_much`). A
+    stream that ends in that state has an `inconclusive_reason`. Memory use is constant. With
+    ``least_speech_seconds`` of None all readings count.
     """
 
     level = "alert"  # sets exit status 3; ``"warning"`` does not
@@ -132,7 +132,7 @@ class HoldRule(BaseRule):
         match event:
             case RunStart():
                 check_stream(self.field, event)
-            case GapEvent():
+            case GapEvent() if self.raised:  # a gap delays no alert, only its end
                 self._since = None
             case Change():
                 self._since = None
@@ -189,7 +189,7 @@ class HoldRule(BaseRule):
         if self._over and (self._since is None or self._held < self._hold() - SLACK_SECONDS):
             return (
                 f"{alert}, over its threshold for {self._held:.1f} of {self._hold():g} s when "
-                f"the stream ended{' after a change or gap' * (self._since is None)}"
+                f"the stream ended{' after a change' * (self._since is None)}"
             )
         minimum = DECIDED_SPEECH_SECONDS if self._after is None else self._after
         if self._speech < minimum - SLACK_SECONDS:
