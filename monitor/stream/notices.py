@@ -274,8 +274,13 @@ def _twin_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
     if watch is None or bits is None or watch in monitor.attacker.left_out:
         return
     i = np.count_nonzero(monitor.attacker.scoring.members[: population.index(watch)])
-    if max(np.delete(bits[i], i), default=APART_BITS) <= APART_BITS:
-        return  # which is quicker to find out
+    least = APART_BITS
+    if monitor.attacker.contradiction(population)[0] <= _CONTRADICTED:
+        least = math.log2(
+            max(len(bits) - 1, 1)
+        )  # fewer than one of the others exceeds it by chance
+    if max(np.delete(bits[i], i), default=least) <= least:
+        return
     if names := share(population, ("twins", watch), partial(_find_twins, population, watch)):
         yield Notice(
             "inseparable",
