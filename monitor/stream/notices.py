@@ -276,9 +276,8 @@ def _twin_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
     i = np.count_nonzero(monitor.attacker.scoring.members[: population.index(watch)])
     least = APART_BITS
     if monitor.attacker.contradiction(population)[0] <= _CONTRADICTED:
-        least = math.log2(
-            max(len(bits) - 1, 1)
-        )  # fewer than one of the others exceeds it by chance
+        # by chance, at most one of the others exceeds it on average
+        least = math.log2(max(len(bits) - 1, 1))
     if max(np.delete(bits[i], i), default=least) <= least:
         return
     if names := share(population, ("twins", watch), partial(_find_twins, population, watch)):
