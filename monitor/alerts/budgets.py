@@ -39,8 +39,11 @@ class Budget(Threshold):
 
     @property
     def inconclusive_reason(self) -> str:
-        """Always empty, because the next session continues an undecided budget."""
-        return ""
+        """Reason if the budget is spent at the end, too late for the alert; otherwise empty.
+
+        A short session is no reason, because the next one continues it.
+        """
+        return super().inconclusive_reason if self._over else ""
 
     def begin(self, reading: Reading) -> list[Alert]:
         """Return alerts about the bits that earlier sessions spent, before this session begins."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from monitor.alerts.figures import figure
 from monitor.events.declaration import Event
 from monitor.events.reading import Reading
-from monitor.events.run import Change, DelayRow, GapEvent, LevelReached, RunStart
+from monitor.events.run import Change, DelayRow, LevelReached, RunStart
 from monitor.maths.statistics import HOLD_SECONDS, Crossing, FirstCrossing
 from monitor.types import Record
 
@@ -22,7 +22,7 @@ class Crossings:
 
     Levels above the maximum are skipped, which is the calibration's support for evidence, and log2
     N for closed-set figures. A figure must stay at a level for a while, as for an alert
-    (`monitor.maths.statistics`). A gap or an open change restarts this time. If the evidence
+    (`monitor.maths.statistics`). An open change restarts this time. If the evidence
     restarts with another voice, levels not crossed by then stay uncrossed. Without a watched
     speaker there are no crossings, because the attacker's confidence may be in the wrong person.
     """
@@ -41,11 +41,11 @@ class Crossings:
     def update(self, event: Event) -> list[LevelReached]:
         """Process an event; return the crossings that it confirms."""
         match event:
-            case GapEvent() | Change():
+            case Change():
                 for both in self._found.values():
                     for crossing in both.values():
                         crossing.broken()
-                self._over |= isinstance(event, Change) and event.action in ("reset", "split")
+                self._over |= event.action in ("reset", "split")
             case Reading() if not self._over:
                 return self._judge(event)
         return []

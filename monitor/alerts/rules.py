@@ -81,13 +81,13 @@ class HoldRule(BaseRule):
 
     Source: docs/method.md section 7.
 
-    A hold is measured from its first to its last reading. Gaps, withheld (null) figures and changes
-    of speaker or channel restart it. A change also clears the alert at the next reading. No alert
-    is raised while a change is open (``change`` in the readings), because the evidence may be
-    another speaker's. Nor is an alert raised if the figure assumes an enrolled speaker and the
-    speaker is probably not enrolled (`assumes_too_much`). A stream that ends in that state has an
-    `inconclusive_reason`. Memory use is constant. With ``least_speech_seconds`` of None all
-    readings count.
+    A hold is measured from its first to its last reading. Withheld (null) figures and changes of
+    speaker or channel restart it. Gaps restart it only before clearing. A change also clears the
+    alert at the next reading. No alert is raised while a change is open (``change`` in the
+    readings), because the evidence may be another speaker's. Nor is an alert raised if the figure
+    assumes an enrolled speaker and the speaker is probably not enrolled (`assumes_too_much`). A
+    stream that ends in that state has an `inconclusive_reason`. Memory use is constant. With
+    ``least_speech_seconds`` of None all readings count.
     """
 
     level = "alert"  # sets exit status 3; ``"warning"`` does not
@@ -104,6 +104,7 @@ class HoldRule(BaseRule):
         self._first: float | None = None  # first reading with a figure and enough speech
         self._span = 0.0  # from that reading to the last one
         self._change: OpenChange | None = None  # the one since the last reading
+        self._over = False  # the last reading alone would raise it
         self._of_nobody = False  # it held, but the speaker is probably not enrolled
 
     @property
@@ -137,7 +138,7 @@ class HoldRule(BaseRule):
         match event:
             case RunStart():
                 check_stream(self.field, event)
-            case GapEvent():
+            case GapEvent() if self.raised:  # a gap delays no alert, only its end
                 self._since = None
             case Change():
                 self._since = None
@@ -150,14 +151,16 @@ class HoldRule(BaseRule):
         value, speech = figure(self.field, reading), reading.speech
         self._speech, self._held = max(self._speech, speech or 0.0), 0.0
         change, self._change = reading.change or self._change, None
+        early = speech is not None and speech < self.least_speech_seconds - SLACK_SECONDS
+        would_flip = value is not None and not early and self._would_flip(value)
+        self._over = would_flip and not self.raised
         if change is not None:
             self._since = None
             return [replace(self._flip(reading, value), change=change)] if self.raised else []
-        early = speech is not None and speech < self.least_speech_seconds - SLACK_SECONDS
         if self._first is None and value is not None and not early:
             self._first = reading.seconds
         self._span = 0.0 if self._first is None else reading.seconds - self._first
-        if value is None or early or not self._would_flip(value):
+        if not would_flip:
             self._since = None
             return []
         self._since = reading.seconds if self._since is None else self._since
@@ -184,19 +187,19 @@ class HoldRule(BaseRule):
         """Reason why a stream that ends now is undecided; empty if it is decided.
 
         The stream may have too little speech or no figure, or may end before the condition held
-        long enough. Or the condition held, but the speaker was probably not enrolled.
+        long enough, also because a change is open. Or the speaker was probably not enrolled.
         """
         if self._was_raised or self.level != "alert":
             return ""
         alert = f"alert {self.field}>{self.bits:.4g}: not decided"
+        if self._over and (self._since is None or self._held < self._hold() - SLACK_SECONDS):
+            return (
+                f"{alert}, over its threshold for {self._held:.1f} of {self._hold():g} s when "
+                f"the stream ended{' after a change' * (self._since is None)}"
+            )
         minimum = DECIDED_SPEECH_SECONDS if self._after is None else self._after
         if self._speech < minimum - SLACK_SECONDS:
             return f"{alert}, with {self._speech:.1f} of the {minimum:g} s of speech that it needs"
-        if self._since is not None and self._held < self._hold() - SLACK_SECONDS:
-            return (
-                f"{alert}, over its threshold for {self._held:.1f} of {self._hold():g} s when "
-                "the stream ended"
-            )
         if self._first is None:
             return f"{alert}, no reading has {self.field}"
         if self._span < self._hold() - SLACK_SECONDS:
@@ -223,6 +226,7 @@ class HoldRule(BaseRule):
             "first": self._first,
             "span": self._span,
             "change": None if self._change is None else to_json(self._change),
+            "over": self._over,
             "of_nobody": self._of_nobody,
         }
 
@@ -239,6 +243,7 @@ class HoldRule(BaseRule):
         # a checkpoint of an earlier version has neither
         self._first, self._span = state.get("first"), float(state.get("span", 0.0))
         self._change = None if state["change"] is None else from_json(OpenChange, state["change"])
+        self._over = bool(state.get("over"))
         self._of_nobody = bool(state["of_nobody"])
 
 

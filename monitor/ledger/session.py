@@ -215,8 +215,6 @@ class LedgerSession:
 
     def drain(self) -> list[str]:
         """Write the remaining rows and mark the session as ended."""
-        if self._last is not None and self._last.seconds > self._due - self._every:
-            self._wait("readings", self._last)
         self._patience(LAST_WAIT_MS)
         self._flush(ended=True)
         self._settled = True
@@ -293,9 +291,13 @@ class LedgerSession:
         if row is None and self._there:
             raise self._forgotten()
         self._there = row is not None
+        self._drop_uncounted()
+
+    def _drop_uncounted(self) -> None:
+        """Delete the last reading if it is not due, and what followed the checkpoint."""
         for table, count in self._written.items():
             query = f"SELECT rowid FROM {table} WHERE session = ? ORDER BY seconds, rowid LIMIT ?"
-            connection.execute(
+            self._ledger.connection.execute(
                 f"DELETE FROM {table} WHERE session = ? AND rowid NOT IN ({query})",
                 (self._id, self._id, count),
             )
@@ -308,8 +310,10 @@ class LedgerSession:
         )  # fmt: skip
 
     def _wait(self, table: str, event: KeptReading | Alert) -> None:
-        text = line_of(replace(event, time=utc_time()).record()).decode().rstrip()
-        self._waiting.append((table, event.seconds, text))
+        self._waiting.append((table, event.seconds, self._line(event)))
+
+    def _line(self, event: KeptReading | Alert) -> str:
+        return line_of(replace(event, time=utc_time()).record()).decode().rstrip()
 
     def _flush(self, *, ended: bool = False) -> None:
         """Write what waits and the sketches, all or nothing; trouble is kept for later."""
@@ -347,7 +351,11 @@ class LedgerSession:
 
     def _store(self, ended: bool) -> None:
         connection, last, totals = self._ledger.connection, self._last, self._own
-        for table, seconds, record in self._waiting:
+        rows = list(self._waiting)
+        if last is not None and last.seconds > self._due - self._every:  # until the next is written
+            rows.append(("readings", last.seconds, self._line(last)))
+        self._drop_uncounted()
+        for table, seconds, record in rows:
             connection.execute(f"INSERT INTO {table} VALUES (?, ?, ?)", (self._id, seconds, record))
         if last is not None:
             figures = last.seconds, last.bits, last.bits_low, last.bits_high, last.peak_bits

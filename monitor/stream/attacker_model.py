@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -253,16 +253,31 @@ class AttackerModel:
         bits = (bits + intercept) * float(weights @ slope) - intercept * (1.0 - float(shift))
         return min(bits, float(support))
 
-    def contradiction(self, population: Population) -> tuple[float, float]:
-        """Test whether the enrolled contradict the ratios: an e-value, and their mean ratio.
+    def compare_enrolled(self, population: Population) -> FloatArray | None:
+        """Return the bits of each person's template as a stream under each template, (N, N).
 
-        Above 20, the calibration is rejected at 5 % (docs/method.md section 10). Both are 1 without
-        ratios, or if more people than `MOST_COMPARED` are enrolled.
+        N are the people compared. None without ratios, or beyond `MOST_COMPARED` people.
         """
         ratios, model = self.joint.ratios, self.evidence_model
         if ratios is None or model is None or self.speakers > MOST_COMPARED:
+            return None
+        key = "enrolled", id(model), self.scoring.seconds, self.scoring.members.tobytes()
+        compare = partial(ratios.compare_templates, population, model, self.scoring)
+        join = lambda: (model, np.concatenate([bits for _, bits in compare()]))  # noqa: E731
+        _, bits = share(population, key, join)
+        return bits
+
+    def contradiction(self, population: Population) -> tuple[float, float]:
+        """Test whether the enrolled contradict the ratios: an e-value, and their mean ratio.
+
+        Each person is compared with the streams of those after. If the ratios are calibrated for
+        these people, no mean ratio exceeds 1 on average, whatever the earlier ones showed. An
+        e-value above 20 rejects the calibration at 5 % (docs/method.md section 10). Both are 1 if
+        there is nothing to compare.
+        """
+        if (bits := self.compare_enrolled(population)) is None:
             return 1.0, 1.0
-        means = ratios.compare_enrolled(population, model, self.scoring)
+        means = np.array([np.exp2(row[i:]).mean() for i, row in enumerate(bits[:-1], 1)])
         return e_value(means), float(means.mean())
 
     def most_bits(self, field: str) -> float:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Protocol
 
+import numpy as np
+
 from monitor.crowds import YOU
 from monitor.errors import Argument, Message, OverlapError, StoreError, UsageError
 from monitor.features.registry import caveats, takes
@@ -15,12 +17,13 @@ from monitor.phrases import format_best_feature, format_names, plural
 from monitor.population.interpolation import same_session_bias
 from monitor.population.people import SourceNote, Speaker
 from monitor.population.population import Population
+from monitor.population.templates import share
 from monitor.protocols import Provenance, Source
 from monitor.safe_text import printable
 from monitor.stream.attacker import Attacker
 from monitor.stream.front_end import FrontEnd
 from monitor.stream.posterior import Bystanders
-from monitor.stream.separability import Verdict, compare_people
+from monitor.stream.separability import APART_BITS, Verdict, compare_people
 from monitor.stream.speaker_changes import Recordings, describe_criterion, find_shared_features
 from monitor.stream.stream import Stream
 from monitor.types import Notice
@@ -204,6 +207,7 @@ def _rank_model_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
     bias = partial(same_session_bias, specs, attacker.speakers, attacker.scoring.seconds)
     yield from _session_notices(monitor, bias)
     yield from _calibration_notices(monitor, bias)
+    yield from _twin_notices(monitor)
     if weaker := _describe_weaker_joint(attacker):
         yield Notice("one feature alone", weaker)
     if rank_model.forgotten:
@@ -264,13 +268,19 @@ def _session_notices(monitor: NoticedMonitor, bias: Callable[[], str]) -> Iterat
 
 
 def _twin_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
-    if monitor.watch is None:
+    """Report people who cannot be told apart from the watched speaker."""
+    population, watch = monitor.population, monitor.watch
+    bits = monitor.attacker.compare_enrolled(population)
+    if watch is None or bits is None or watch in monitor.attacker.left_out:
         return
-    try:
-        (watched,) = compare_people(monitor.population, monitor.watch)
-    except (StoreError, UsageError):  # no calibration across sessions
+    i = np.count_nonzero(monitor.attacker.scoring.members[: population.index(watch)])
+    least = APART_BITS
+    if monitor.attacker.contradiction(population)[0] <= _CONTRADICTED:
+        # by chance, at most one of the others exceeds it on average
+        least = math.log2(max(len(bits) - 1, 1))
+    if max(np.delete(bits[i], i), default=least) <= least:
         return
-    if names := [other.name for other in watched.with_verdict(Verdict.INSEPARABLE)]:
+    if names := share(population, ("twins", watch), partial(_find_twins, population, watch)):
         yield Notice(
             "inseparable",
             f"{format_names(names, 3)} and {monitor.watch} cannot be told apart: either is "
@@ -278,6 +288,14 @@ def _twin_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
             "monitor people",
             fields={"names": names},
         )
+
+
+def _find_twins(population: Population, watch: str) -> list[str]:
+    try:
+        (watched,) = compare_people(population, watch)
+    except (StoreError, UsageError):  # no calibration across sessions
+        return []
+    return [other.name for other in watched.with_verdict(Verdict.INSEPARABLE)]
 
 
 def _calibration_notices(monitor: NoticedMonitor, bias: Callable[[], str]) -> Iterator[Notice]:
@@ -309,7 +327,6 @@ def _calibration_notices(monitor: NoticedMonitor, bias: Callable[[], str]) -> It
                 "of them",
                 fields={"e_value": evidence, "mean_ratio": ratio},
             )
-            yield from _twin_notices(monitor)
     elif rank_model.prior_share >= _WORTH_SAYING:
         yield Notice(
             "prior",

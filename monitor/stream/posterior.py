@@ -357,18 +357,6 @@ class LikelihoodRatioScorer:
         bits = (point.intercept[:, :1] + parts.sum(axis=1)) / LN2
         return with_misses(bits + effect.shift)
 
-    def compare_enrolled(
-        self, population: Population, rank_model: RankModel, scoring: Scoring
-    ) -> FloatArray:
-        """Compute the mean ratio of each enrolled person with the streams of those after: (N - 1,).
-
-        Templates serve as streams. If the ratios are calibrated for these people, none exceeds 1 on
-        average, whatever the earlier ones showed: `e_value` tests that.
-        """
-        blocks = self.compare_templates(population, rank_model, scoring)
-        bits = np.concatenate([block for _, block in blocks])
-        return np.array([np.exp2(bits[i, i + 1 :]).mean() for i in range(len(bits) - 1)])
-
     def compare_templates(
         self, population: Population, rank_model: RankModel, scoring: Scoring
     ) -> Iterator[tuple[int, FloatArray]]:

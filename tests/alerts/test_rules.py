@@ -54,6 +54,8 @@ def slow(
             continue
         for j in range(flipped + 1, i + 1):
             run = records[j : i + 1]
+            if not raised and run[0]["type"] == "reading":  # a gap delays no alert
+                run = [r for r in run if r["type"] != "gap"]
             long_enough = round(100 * (run[-1]["seconds"] - run[0]["seconds"])) >= 100 * hold
             if long_enough and all(qualifies(r, raised) for r in run):
                 out.append(("cleared" if raised else "raised", records[i]["seconds"]))
@@ -159,10 +161,8 @@ def test_nothing_stands_on_what_may_be_said_by_somebody_else() -> None:
     assert states(rule, [reading(t, 4.0) for t in range(30, 40)]) == [("raised", 35)]
 
 
-@pytest.mark.parametrize(
-    "middle", [{"type": "gap", "seconds": 2.5}, reading(2.5, None), reading(2.5, np.nan)]
-)
-def test_gaps_and_withheld_figures_restart_the_hold(middle: dict[str, Any]) -> None:
+@pytest.mark.parametrize("middle", [reading(2.5, None), reading(2.5, np.nan)])
+def test_withheld_figures_restart_the_hold(middle: dict[str, Any]) -> None:
     records = [reading(t, 4.0) for t in range(10)]
     assert states(Threshold("bits", 3.0), records) == [("raised", 5)]
     broken = [*records[:3], middle, *records[3:]]
@@ -253,7 +253,35 @@ def test_too_little_speech_decides_nothing() -> None:
     assert not rule.inconclusive_reason  # it was raised, and cleared again
     budget = Budget(3.0)
     assert not states(budget, [reading(1, 5.0)])
+    assert budget.inconclusive_reason == (
+        "alert bits>3: not decided, over its threshold for 0.0 of 5 s when the stream ended"
+    )
+    assert not states(budget, [reading(2, 2.0)])
     assert not budget.inconclusive_reason  # the next session goes on
+
+
+@pytest.mark.parametrize("hold", [0.0, 20.0])
+def test_a_figure_over_the_threshold_under_an_open_change_is_undecided(hold: float) -> None:
+    rule, copy = Threshold("bits", 3.0, hold), Threshold("bits", 3.0, hold)
+    before = 20 if hold else 10
+    records = [reading(t, 5.0 if t > 10 else 1.0) for t in range(before)]
+    assert not states(rule, [*records, *(reading(t, 5.0) | OPEN for t in range(before, 60))])
+    copy.restore(json.loads(json.dumps(rule.state())))
+    for each in (rule, copy):
+        assert each.inconclusive_reason.endswith("when the stream ended after a change")
+    assert not states(rule, [reading(t, 1.0) for t in range(60, 90)])
+    assert not rule.inconclusive_reason
+
+
+def test_gaps_delay_no_alert_but_its_end() -> None:
+    def often_cut(value: float, seconds: range) -> list[dict[str, Any]]:
+        return [r for t in seconds for r in (reading(t, value), {"type": "gap", "seconds": t})]
+
+    rule = Threshold("bits", 3.0, 5.0)
+    records = [*often_cut(5.0, range(20)), *often_cut(1.0, range(20, 40))]
+    assert states(rule, [*records, *(reading(t, 1.0) for t in range(40, 50))]) == [
+        ("raised", 5), ("cleared", 45)
+    ]  # fmt: skip
 
 
 def test_an_alert_does_not_stand_on_a_speaker_who_is_probably_not_enrolled() -> None:

@@ -127,6 +127,22 @@ def test_the_file_is_private_and_in_wal_mode(path):
     assert [each.name for each in path.parent.iterdir()] == ["ledger.db"]
 
 
+def test_an_interrupted_session_shows_its_last_reading(path: Path) -> None:
+    monitor, clock = Monitor(POPULATION, ("f0", "timbre"), watch="s1"), itertools.count(0.0, 2.0)
+    session = LedgerSession(Ledger(path), monitor, clock=lambda: next(clock))
+    session.begin(start_event(monitor, ("talk",)))
+    for reading in monitor.push(both(37.0, 1)):
+        session.write(reading)
+        with Ledger(path) as ledger:  # as another process finds it, should this one be killed now
+            for shown in ledger.sessions():
+                assert shown.seconds == reading.seconds
+                assert shown.bits == pytest.approx(reading.bits)
+                assert shown.readings == 1 + -(-(shown.seconds - 1) // 10)
+    assert reading.seconds == shown.seconds == 37.0
+    session.drain()
+    session.close()
+
+
 def test_export_holds_everything_and_that_is_no_audio_and_no_frames(path):
     monitor, _ = listen(path, 1, seconds=300.0)
     with Ledger(path) as ledger:
