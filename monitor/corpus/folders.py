@@ -106,7 +106,7 @@ def find(
         if not path.is_dir():
             raise CorpusError(f"{path.name or path} does not exist; check the name")
         return _read_folders(path, files)
-    except UsageError:  # of the call, not of the files
+    except UsageError:  # the call is wrong, not the files
         raise
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -186,8 +186,8 @@ def _read_folders(root: Path, files: Sequence[Path]) -> Corpus:
         else:
             gathering.problem(f"{file.name} is not in a speaker's folder")
     if all(file.parent == root for file in files):
-        what = f"{root.name or root} has recordings without a speaker"
-        raise UnnamedSpeakerError(what, f"it should hold {LAYOUTS}")
+        problem = f"{root.name or root} has recordings without a speaker"
+        raise UnnamedSpeakerError(problem, f"it should hold {LAYOUTS}")
     _refuse_splits(root, files)
     return gathering.corpus(root.name, BY_FOLDER)
 
@@ -262,7 +262,7 @@ def _read_data_set(path: Path, columns: Columns) -> Listing | None:
         return None
     is_parquet = tables[0].suffix.lower() == ".parquet"
     if is_parquet and path.is_dir() and not columns and recordings_below(path):
-        return None  # of another table, such as that of `monitor replay --each`
+        return None  # not a data set but a table, such as `monitor replay --each` writes
     if not is_parquet and path.is_dir():
         unread.refuse_unread(path, names=[unread.METADATA], read=tables)
     return (huggingface.read_parquet if is_parquet else huggingface.read_metadata)(tables, columns)

@@ -57,7 +57,7 @@ class Corpus:
 
     recordings: tuple[Recording, ...]  # by speaker, session and file
     problems: tuple[str, ...]
-    identified_by: str = ""  # what names the speakers, for people; empty for one that was given
+    identified_by: str = ""  # how speakers are identified, for people; empty if one was given
     attributes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Attributes of a data set's speakers, by column and speaker."""
 
@@ -130,13 +130,13 @@ class Gathering:
         self.problem = self._problems.append
 
     def add(self, speaker: str, session: str, path: Readable, where: str = "") -> None:
-        """Add a recording, or the reason against it. Messages begin with ``where``."""
-        if where and is_empty_cell(speaker):  # of a table: a folder may have any name
+        """Add a recording, or a problem that excludes it; problems begin with ``where``."""
+        if where and is_empty_cell(speaker):  # only in tables; a folder may have any name
             self.problem(f"{where}has no speaker ({speaker.strip() or 'empty'})")
             return
         name = self.name(path)
         for role, label in (("speaker", speaker), ("session", session)):
-            if not is_name(label):  # nor would the store be read again
+            if not is_name(label):  # a store with such a name could not be read
                 long = label.strip() and is_printable(label)
                 reason = f"longer than {LONGEST_NAME} characters" if long else "cannot be printed"
                 defect = f"{label[:20]!a}... is" if long else f"{label!a}"
@@ -197,9 +197,3 @@ def _find_defect(path: Path, name: str) -> str | None:
     if path.suffix.lower() in CONTAINERS:
         return f"is not supported: convert it with {as_wav(name)}"
     return None
-
-
-# The kits of the challenges of 2020 to 2024 add two lists to Kaldi's ``wav.scp`` and ``utt2spk``.
-# ``enrolls`` has one utterance per line, ``trials`` one ``SPEAKER UTTERANCE target|nontarget`` per
-# line. They are in one folder (``libri_dev``, with ``trials_f`` and ``trials_m``) or in separate
-# folders (``libri_dev_enrolls``, ``libri_dev_trials_f``).

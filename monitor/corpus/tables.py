@@ -28,7 +28,7 @@ _FLAC = {"--stdout": "c", "--decode": "d", "--silent": "s", "--totally-silent": 
 
 
 def table_of(path: Path) -> Path | None:
-    """Return the table of recordings, which is the file or is in the folder; or None."""
+    """Return the table of recordings: the file itself, or one in the folder, or None."""
     if path.suffix.lower() in {".csv", ".tsv"} and path.is_file():
         return path
     if not path.is_dir():
@@ -45,11 +45,11 @@ def _open_table(path: Path, *, strict: bool = False) -> csv.DictReader[str]:
 
 
 def read_manifest(path: Path, named: Columns = AS_STATED) -> Corpus:
-    """Read a table with the columns ``path``, ``speaker`` and perhaps ``session``, or ``chapter``.
+    """Read a table with the columns ``path``, ``speaker`` and perhaps ``session`` or ``chapter``.
 
-    Without either each file is a session of its own. Paths are relative to the table. Columns that
-    are named stand for these. Common Voice calls the speaker ``client_id``, and its paths are
-    relative to ``clips``.
+    Without these two, each file is a session. Paths are relative to the table. Columns in ``named``
+    replace these. In Common Voice the speaker is ``client_id``, and paths are relative to
+    ``clips``.
     """
     rows = _open_table(path, strict=True)
     common_voice = _is_common_voice(path)
@@ -156,15 +156,15 @@ def read_kaldi(table: Path, files: Mapping[str, Path] | None = None) -> Corpus:
         file = _find_flac_input(command) or command
         if file.endswith("|"):
             gathering.problem(
-                f"{location}is a command, which is never run (flac -c -d -s FILE | alone is read "
-                "without it); write its output to a file"
+                f"{location}is a command, which is never run (of flac -c -d -s FILE |, FILE is "
+                "read); write its output to a file"
             )
         elif file == "-":
             gathering.problem(f"{location}is standard input; write it to a file")
         elif utterance not in speakers:
             gathering.problem(f"{location}has no speaker in utt2spk")
         else:
-            # VoicePrivacy's are relative to the kit, two folders up
+            # VoicePrivacy's paths are relative to the kit, two folders up
             roots = (folder, Path(), *folder.resolve().parents[:2])
             candidates = (spelled_path(root / file) for root in roots)
             recording = next((path for path in candidates if path.exists()), folder / file)
@@ -181,7 +181,7 @@ def _find_flac_input(command: str) -> str | None:
         return None
     try:
         program, *words = shlex.split(command[:-1])
-    except ValueError:  # no program, or a quote without its other
+    except ValueError:  # no program, or an unclosed quote
         return None
     options = [word for word in words if word.startswith("-")]
     files = [word for word in words if not word.startswith("-")]
@@ -191,7 +191,7 @@ def _find_flac_input(command: str) -> str | None:
 
 
 def _read_pairs(path: Path, gathering: Gathering) -> dict[str, str]:
-    """Read key and rest of each line; a key that comes again is a problem."""
+    """Read the key and the rest of each line; a repeated key is a problem."""
     pairs: dict[str, str] = {}
     for number, line in enumerate(text_lines(path), 1):
         fields = line.split(maxsplit=1)

@@ -14,6 +14,10 @@ from monitor.errors import CorpusError
 from monitor.phrases import plural
 from monitor.safe_text import is_printable
 
+# The kits of the challenges of 2020 to 2024 add two lists to Kaldi's ``wav.scp`` and ``utt2spk``.
+# ``enrolls`` has one utterance per line, ``trials`` one ``SPEAKER UTTERANCE target|nontarget`` per
+# line. They are in one folder (``libri_dev``, with ``trials_f`` and ``trials_m``) or in separate
+# folders (``libri_dev_enrolls``, ``libri_dev_trials_f``).
 _FOLDER = re.compile(
     r"(?P<set>.+)_((?P<enrols>enrolls)|trials(_(?P<part>all|mixed|[fm](_(all|common))?))?)"
     r"(?P<suffix>_.+)?"
@@ -30,7 +34,7 @@ class FolderName(NamedTuple):
 
     @property
     def enrolment(self) -> str:
-        """Name of the folder of enrolment that belongs to it."""
+        """Name of the matching folder of enrolment."""
         return f"{self.dataset}_enrolls{self.suffix}"
 
 
@@ -51,8 +55,8 @@ def parse_folder(name: str) -> FolderName | None:
 def find_lists_folder(folder: Path) -> Path:
     """Return the folder with the lists: itself, or that of the original speech beside it.
 
-    The challenges ask for no more than ``SET_trials_f_SUFFIX/wav/UTTERANCE.wav`` of anonymised
-    speech, and copy the lists of ``SET_trials_f``.
+    For anonymised speech, the challenges require only ``SET_trials_f_SUFFIX/wav/UTTERANCE.wav``,
+    and copy the lists of ``SET_trials_f``.
     """
     folder = folder.resolve()
     name = parse_folder(folder.name)
@@ -68,9 +72,9 @@ class TrialLists:
 
     enrolment: frozenset[str] | None  # enrolment utterances, or None without a list
     speakers: tuple[str, ...]  # speakers to compare with, in the order of the lists
-    spoken_by: Mapping[str, str]  # of each trial utterance with a target, who that is
-    impostors: frozenset[str]  # trial utterances without one
-    pairs: int  # comparisons that are listed
+    spoken_by: Mapping[str, str]  # target speaker by trial utterance
+    impostors: frozenset[str]  # trial utterances without a target
+    pairs: int  # listed comparisons
     listed: Mapping[str, Mapping[tuple[str, str], bool]]
     """Whether each pair of speaker and utterance is a target, by the name of the list."""
 
@@ -80,7 +84,7 @@ class TrialLists:
         return tuple(self.listed)
 
     def trials(self, corpus: Corpus, *, impostors: bool = False) -> Corpus:
-        """Return the recordings that are trials, under the names that the lists have.
+        """Return the recordings that are trials, with the speakers' names in the lists.
 
         Impostors' recordings follow, under their own names, if requested.
         """
@@ -177,7 +181,7 @@ def read_enrolment(folder: Path) -> frozenset[str] | None:
 
 
 def find_enrolment_folder(folder: Path) -> Path | None:
-    """Find the folder of enrolment that belongs to one of trials, by VoicePrivacy's names."""
+    """Find the folder of enrolment for a folder of trials, by VoicePrivacy's names."""
     name = parse_folder(folder.name)
     if name is None or name.enrols:
         return None

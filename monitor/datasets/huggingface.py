@@ -42,8 +42,8 @@ METADATA = ("metadata.csv", "metadata.jsonl")
 FILE_NAME = "file_name"
 _HEAD_BYTES = 1 << 16
 _MOST_COLUMNS = 10_000
-_FREE_BYTES = 32 << 20  # unpacked, however small a file is
-_LEAST_BYTES = 16  # of a row with a sound file
+_FREE_BYTES = 32 << 20  # unpacked size that even the smallest file may have
+_LEAST_BYTES = 16  # size of the smallest row with a sound file
 _MOST_WHOLE = 1 << 53  # beyond that a float is not exact
 _DEEPEST = 8  # structs within structs
 _LABEL_ROWS = 4096
@@ -72,7 +72,7 @@ def is_metadata(path: Path) -> bool:
 
 
 def find_tables(root: Path) -> list[Path]:
-    """Find the metadata, or without any the Parquet files, in a folder and those below it."""
+    """Find the metadata files below a folder, or the Parquet files if there are none."""
     metadata: list[Path] = []
     parquet: list[Path] = []
     for folder, names in walk(root):
@@ -111,7 +111,7 @@ def _metadata_of(tables: Sequence[Path], columns: Columns, listing: Listing) -> 
                 file_column = _file_column(name, list(values), columns.audio)
                 if columns.speaker is None:
                     _check_labels(name, [n for n in values if n != file_column], columns)
-            column_names.update(dict.fromkeys(values))  # rows of JSON lines differ in theirs
+            column_names.update(dict.fromkeys(values))  # rows of JSON may have other columns
             if len(column_names) > _MOST_COLUMNS:
                 raise CorpusError(f"{name} has more than {_MOST_COLUMNS} columns: write it again")
             file = values.get(file_column)
@@ -151,7 +151,7 @@ def _file_columns(columns: Sequence[str] | Mapping[str, object]) -> list[str]:
 
 
 def _file_column(table: str, column_names: Sequence[str], audio: str | None) -> str:
-    """Choose the column of paths: ``file_name``, ``NAME_file_name``, or the one that is named."""
+    """Choose the column of paths: ``audio`` if given, or ``file_name`` or ``NAME_file_name``."""
     candidates = _file_columns(column_names)
     if audio is not None:
         chosen = next((n for n in (audio, f"{audio}_{FILE_NAME}") if n in column_names), None)
@@ -173,7 +173,7 @@ def _path_problem(file: object) -> str | None:
 
 
 def _check_labels(table: str, column_names: Sequence[str], columns: Columns) -> None:
-    """Refuse a table without the columns of speakers and sessions, which only its user knows."""
+    """Refuse a table if the user named no column of speakers, or a column that it lacks."""
     if columns.speaker not in column_names:
         refuse_column(table, column_names, columns.speaker, "speaker")
     if columns.session is not None and columns.session not in column_names:
@@ -198,7 +198,7 @@ def _rows(
     session: str,
     path: Path | VirtualFile,
 ) -> Iterator[Row]:
-    """Yield a row, unless a label is empty; ``session`` serves if no column names sessions."""
+    """Yield a row, unless a label is empty; ``session`` is used without a session column."""
     labels = {name: text_of(cells.get(name)) for name in (columns.speaker, columns.session) if name}
     if unnamed := [name for name, text in labels.items() if text is None or not text.strip()]:
         value = cells.get(unnamed[0])
@@ -223,8 +223,8 @@ class ParquetAudio(VirtualFile):
     path: Path  # the Parquet file
     leaf: str  # the column of bytes, with its struct: ``audio.bytes``
     group: int  # row group
-    row: int  # place in the row group
-    number: int  # place in the file, from 0
+    row: int  # index in the row group
+    number: int  # index in the file
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -246,12 +246,12 @@ class ParquetAudio(VirtualFile):
         return (self.path,)
 
     def absolute(self) -> ParquetAudio:
-        """Return the same, found from any working folder."""
+        """Return this audio with an absolute path."""
         return replace(self, path=self.path.absolute())
 
 
 class _Cells:
-    """Reader of cells of bytes that keeps its place: rows that follow are not read again."""
+    """Reader of cells of bytes that keeps its position, for reading rows in order."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -311,7 +311,7 @@ def _parquet() -> Any:
 
 
 def _open(path: Path, dictionaries: Sequence[str] = ()) -> Any:
-    """Open a Parquet file; not mapped, since one that is cut off would end the process."""
+    """Open a Parquet file, unmapped, because a truncated mapped file ends the process."""
     parquet = _parquet()
     check_regular(path)
     try:
@@ -383,7 +383,7 @@ def _parquet_rows(files: Sequence[Path], columns: Columns, listing: Listing) -> 
 
 
 def _check_size(path: Path, metadata: Any, leaves: Collection[str]) -> None:
-    """Refuse a file that would take far more memory than its size makes believable."""
+    """Refuse a file that claims implausibly much memory for its size."""
     size, rows = path.stat().st_size, metadata.num_rows
     try:
         unpacked = declared_bytes(path, metadata, leaves)
@@ -397,16 +397,16 @@ def _check_size(path: Path, metadata: Any, leaves: Collection[str]) -> None:
 
 
 class _Label(NamedTuple):
-    """A column of texts or numbers, perhaps in structs: its names from the outermost, its type."""
+    """A column of texts or numbers; ``names`` are those of the structs around it and its own."""
 
     names: tuple[str, ...]
     type: Any
     is_text: bool
 
     def cells(self, batch: Any) -> list[Any]:
-        """Return the cells of a batch; a text that many rows share is made once.
+        """Return the cells of a batch; rows with the same text share one object.
 
-        Whole numbers are integers: pandas writes integers with nulls as floats.
+        Whole floats become integers, because pandas writes integers with nulls as floats.
         """
         first, *inner = self.names
         column = batch.column(first)
@@ -450,7 +450,7 @@ def _label_rows(
 
 
 def _find_audio(table: str, schema: Any, audio: str | None) -> str:
-    """Find the column of sound files: structs with bytes, or the column that is named."""
+    """Find the column of sound files: structs with bytes, or the column ``audio``."""
     types = import_module("pyarrow").types
 
     def is_bytes(kind: Any) -> bool:
@@ -480,9 +480,9 @@ def _find_audio(table: str, schema: Any, audio: str | None) -> str:
 
 
 def _labels(schema: Any, audio: str) -> dict[str, _Label]:
-    """Return the columns that can name a speaker, but for the audio's, by name.
+    """Return the columns that can name a speaker, except the audio's, by name.
 
-    A field of a struct is called by all its names: ``speaker.id``.
+    Fields of structs have dotted names, such as ``speaker.id``.
     """
     types = import_module("pyarrow").types
     labels: dict[str, _Label] = {}

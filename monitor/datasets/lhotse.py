@@ -41,7 +41,7 @@ _NAMED = re.compile(r"(?:^|.*[_.-])(cuts|recordings|supervisions)(?:[_.-].*)?\.j
 _CUTS = ("MonoCut", "MultiCut", "MixedCut", "PaddingCut")
 _MOST_SECONDS = 1e9
 _OF_SEGMENTS = {"id", "recording_id", "start", "duration", "channel", "text", "alignment", "custom"}
-TOLERATED_SECONDS = 0.1  # manifests round, and count the padding of MP3 and Opus
+TOLERATED_SECONDS = 0.1  # manifests round lengths, and include the padding of MP3 and Opus
 _MOST_BYTES = (1 << 32) - 64  # of the samples in a WAV
 _BATCH_SECONDS = 30.0
 _FLOAT = 3
@@ -377,7 +377,7 @@ class Clip(VirtualFile):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """Name of the file, and which part of it this is."""
+        """Name of the recording, with the channels and times of this part."""
         begin, end = self.stretches[0][0], self.stretches[-1][1]
         channels = "" if self.channels is None else f"-ch{'+'.join(map(str, self.channels))}"
         return f"{self.file.stem}{channels}@{begin:.7g}-{end:.7g}.wav"
@@ -405,7 +405,7 @@ class Clip(VirtualFile):
         return self.file
 
     def absolute(self) -> Clip:
-        """Return the same, found from any working folder."""
+        """Return the clip with an absolute path."""
         return replace(self, file=self.file.absolute())
 
 
@@ -467,7 +467,7 @@ def _cut(clip: Clip) -> bytes:
 
 
 def _header(rate: int, channels: int, size: int) -> bytes:
-    """Return the header of a WAV of 32-bit floats; libsndfile's own would hold the time of day."""
+    """Return the header of a WAV of 32-bit floats; libsndfile would add the time of day."""
     return struct.pack(
         "<4sI4s4sIHHIIHH4sI", b"RIFF", 36 + size, b"WAVE", b"fmt ", 16,
         _FLOAT, channels, rate, rate * channels * 4, channels * 4, 32, b"data", size,

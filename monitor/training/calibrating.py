@@ -44,10 +44,10 @@ TEMPLATE_LENGTHS = (10.0, 30.0, 60.0, 120.0, 300.0)  # D, speech seconds
 FEWEST_SPEAKERS = 10
 TRIALS = 20  # of each speaker in a cell; fewer where the speakers are thousands
 _MOST_TRIALS = 30_000
-_MOST_COMPARED = 1500  # streams of a cell with other voices: each meets all templates
-_MOST_SETS = 3  # features of which every set gets a rank model; of more there would be too many
-_PROBES = 6  # cells of a kind of session that decide the weight of the prior
-_MANY = 1000  # speakers beside whom it hardly counts, whatever it is worth
+_MOST_COMPARED = 1500  # streams of a cell with other voices; each is scored by all templates
+_MOST_SETS = 3  # with at most this many features, every set of features gets a rank model
+_PROBES = 6  # at most, cells per kind of session that decide the weight of the prior
+_MANY = 1000  # speakers; the weight of the prior is then negligible and is not chosen
 _FeatureSet: TypeAlias = tuple[str, ...]
 
 
@@ -70,8 +70,8 @@ class CalibrationSettings:
         trials: trials of each speaker in each cell.
         seed: seed of resamples and permutations.
         prior: population with prior rank models. They count as at least twenty speakers, and matter
-            less with more speakers of your own. None uses these voices alone. With few speakers,
-            that can overstate disclosure greatly.
+            less with more speakers of your own. None uses your voices alone, which can overstate
+            disclosure greatly if they are few.
         cohort: background speakers for likelihood ratios, made by the same networks, and none of
             them among the voices. Only features of the cohort get likelihood ratios. None: no
             likelihood ratios.
@@ -159,7 +159,7 @@ def calibrate(
 
 class _CellFits(NamedTuple):
     rank_models: list[FittedCell | None]  # by set of features
-    ratios: dict[_FeatureSet, FittedEvidence]  # of the longest templates so far that have any
+    ratios: dict[_FeatureSet, FittedEvidence]  # from the longest templates so far with a fit
 
 
 class _Calibrator:
@@ -231,7 +231,7 @@ class _Calibrator:
         return Calibration(RankModels(models), rows, several_sessions, self._cohort)
 
     def _fit_all(self, jobs: int | None) -> Iterator[tuple[GridCell, _CellFits]]:
-        """Fit the cells, in their order, by threads: numpy works outside the interpreter's lock."""
+        """Fit the cells in threads, since numpy releases the interpreter's lock; keep the order."""
         with one_thread(), ThreadPoolExecutor(jobs or cores()) as pool, ExitStack() as stack:
             worths = self._choose_worths(pool)
             latest: dict[tuple[str, int], Future[_CellFits]] = {}
@@ -253,7 +253,9 @@ class _Calibrator:
         units = map(units_of, self._lengths_of(cell))
         return cell.plan.run(self._scorers, *units, cohort=self._backgrounds)
 
-    def _known(self, features: _FeatureSet, cell: GridCell, candidates: int) -> PriorModel | None:
+    def _prior_at(
+        self, features: _FeatureSet, cell: GridCell, candidates: int
+    ) -> PriorModel | None:
         if self._prior is None:
             return None
         return self._prior.select_cell(features, cell.session, *self._lengths_of(cell), candidates)
@@ -268,14 +270,14 @@ class _Calibrator:
         return worths
 
     def _probe(self, cell: GridCell) -> list[Mapping[int, FloatArray]]:
-        """Compute, for each set of features, what speakers left out lose by worth of the prior."""
+        """Compute the losses of left-out speakers for each set of features (`held_out_nats`)."""
         if self._prior is None or len(self._voices) >= _MANY:
             return [{} for _ in self._sets]
         scored = self._score(cell)
         tests = cache(partial(_select_tests, scored))
         losses: list[Mapping[int, FloatArray]] = []
         for features in self._sets:
-            prior = self._known(features, cell, scored.candidates)
+            prior = self._prior_at(features, cell, scored.candidates)
             tested, singles = tests(self._testers[features].tobytes())
             if prior is None or np.unique(tested.gap_speaker).size < FEWEST_SPEAKERS:
                 losses.append({})
@@ -290,7 +292,7 @@ class _Calibrator:
         worths: Mapping[tuple[_FeatureSet, str], float],
         shorter: Future[_CellFits] | None,
     ) -> _CellFits:
-        """Fit a cell; ``shorter`` is the work on the next shorter templates, if there are any."""
+        """Fit a cell; ``shorter`` is the fit of the same T with the next shorter templates."""
         if not _is_fitted(cell):
             return _CellFits([], {})
         scored = self._score(cell)
@@ -300,7 +302,7 @@ class _Calibrator:
         fits = _CellFits([], {} if shorter is None else dict(shorter.result().ratios))
         for features in self._sets:
             axis = self._axes[features]
-            prior = self._known(features, cell, scored.candidates)
+            prior = self._prior_at(features, cell, scored.candidates)
             if prior is not None:
                 prior = replace(prior, worth=worths[features, cell.session])
             tested, singles = tests(self._testers[features].tobytes())
@@ -340,7 +342,7 @@ class _Calibrator:
         if prior_model is not None and prior_model.evidence is not None:
             prior = PriorCoefficients(prior_model.evidence, prior_model.worth)
         elif shorter is not None:
-            # slopes towards those of shorter templates: more people have them
+            # shrink slopes towards those of shorter templates, which more people have
             prior = PriorCoefficients(shorter.coefficients, 0.0)
         return fit_evidence(comparisons, self._all_weights, prior)
 
@@ -352,7 +354,7 @@ class _Calibrator:
         common: int,
         sources: Sequence[int],
     ) -> RankModel:
-        """Put fitted cells on the grid; rows compare cells among ``common`` candidates too."""
+        """Put fitted cells on the grid; table rows also give bits among ``common`` candidates."""
         ts, ds = (sorted(set(places)) for places in zip(*fits, strict=True))
         lengths = np.asarray([self._settings.lengths[t] for t in ts])
         template_lengths = np.asarray([self._settings.template_lengths[d] for d in ds])
@@ -443,21 +445,21 @@ def _testers(
     sets: Sequence[_FeatureSet],
     trained: Mapping[str, Collection[str]],
 ) -> dict[_FeatureSet, BoolArray]:
-    """Return whether a voice's tests count, by set of features: shape (voices,) each."""
+    """Return a mask of the voices with tests that count, shape (voices,), by set of features."""
     testers = {}
     for features in sets:
         trainers = {name for feature in features for name in trained.get(feature, ())}
         testers[features] = np.array([voice.name not in trainers for voice in voices])
         if (remaining := int(testers[features].sum())) < FEWEST_SPEAKERS:
             raise CalibrationError(
-                f"only {remaining} of {len(voices)} speakers trained no network of "
+                f"only {remaining} of {len(voices)} speakers are not in the training data of "
                 f"{'+'.join(features)}; at least {FEWEST_SPEAKERS} are needed to fit a rank model"
             )
     return testers
 
 
 def _select_tests(cell: Cell, voices: bytes) -> tuple[Cell, SingleFeatureFits]:
-    """Select the tests of voices, a mask's bytes, and fit each feature alone."""
+    """Select the tests of ``voices``, a mask as bytes, and fit each feature alone."""
     tested = cell.tested_on(np.frombuffer(voices, np.bool_))
     return tested, singles_of(tested)
 
@@ -465,7 +467,7 @@ def _select_tests(cell: Cell, voices: bytes) -> tuple[Cell, SingleFeatureFits]:
 def _backgrounds(
     cohort: Cohort | None, specs: Mapping[str, FeatureSpec], scorers: Mapping[str, Similarity]
 ) -> dict[str, CohortScoring]:
-    """Return the cohort, ready to be scored, of the features that are made as the voices' are."""
+    """Prepare the cohort's scores, by feature, if the voices' features are comparable."""
     if cohort is None:
         return {}
     shared = comparable_features(specs, cohort.specs)
@@ -479,7 +481,7 @@ def _is_fitted(cell: GridCell) -> bool:
 
 def _weights_from_first_frame(weights: FloatArray) -> FloatArray:
     """Fill lambda, shape (1 + B, nT, nD, F), where it is NaN, from the next longer T."""
-    # one without a long enough test does not count
+    # only cells with a fit get 0 for a weight that no longer T has
     reached = ~np.isnan(weights).all(axis=-1, keepdims=True)
     for t in range(weights.shape[1] - 2, -1, -1):
         missing = np.isnan(weights[:, t])
@@ -497,11 +499,11 @@ def check_speakers(count: int) -> None:
         )
 
 
-_COMFORTABLE = 30  # speakers beside whom a prior of twenty is the smaller part
+_COMFORTABLE = 30  # speakers who outweigh a prior worth twenty
 
 
 def advice(calibration: Calibration, specs: Mapping[str, FeatureSpec]) -> list[str]:
-    """Return a line each on the prior, missing cross-session models, and what favours attackers."""
+    """Return one line for each limitation of the rank models."""
 
     def joined(rank_models: Iterable[RankModel]) -> str:
         return ", ".join(dict.fromkeys("+".join(model.features) for model in rank_models))
@@ -533,8 +535,8 @@ def advice(calibration: Calibration, specs: Mapping[str, FeatureSpec]) -> list[s
         )
     if silent := [model for model in learnt if model.evidence is None]:
         lines.append(
-            f"no likelihood ratios of {joined(silent)}. The cohort lacks it, or fewer than "
-            f"{FEWEST_SPEAKERS} people have it. Name another with --cohort."
+            f"no likelihood ratios of {joined(silent)}. The cohort lacks the feature, or fewer "
+            f"than {FEWEST_SPEAKERS} people have it. Name another cohort with --cohort."
         )
     crossed = {model.features for model in calibration.rank_models if model.session == "cross"}
     stand_in = any(model.origin == "shipped" for model in calibration.rank_models)
@@ -559,7 +561,7 @@ def advice(calibration: Calibration, specs: Mapping[str, FeatureSpec]) -> list[s
 
 
 def weaker_joints(calibration: Calibration) -> list[str]:
-    """Return the largest loss by which features together gave less than one, by session."""
+    """Describe, per kind of session, the largest loss of joint features against the best one."""
     largest: dict[str, tuple[float, str]] = {}
     cells: dict[tuple[str, float, float], dict[str, float]] = {}
     for row in calibration.rows:

@@ -82,8 +82,8 @@ def enrol(
 
     Args:
         corpus: recordings by speaker and session, or the path of a corpus.
-        features: names, or features. None uses the defaults for audio, and all features of
-            ready-made frames.
+        features: names or `Feature` objects. None uses the defaults for audio, and all features
+            of ready-made frames.
         seconds: maximum template length D in speech seconds, rounded down to whole slices.
         channel: audio channel, counted from 1; None mixes all channels.
         progress: called after each recording.
@@ -161,7 +161,7 @@ def templates_of(
 def sum_slices(
     slice_limit: int, outcomes: Sequence[ExtractionOutcome], specs: Mapping[str, FeatureSpec]
 ) -> tuple[Speaker, Sessions, dict[str, list[AnyArray]], list[str], list[str], list[str]]:
-    """Add up one speaker's frames, up to a number of slices.
+    """Sum one speaker's frames into at most ``slice_limit`` slices.
 
     Returns the speaker, sessions, slices, problems, messages, and notes about several voices.
     """
@@ -181,7 +181,7 @@ def sum_slices(
         for outcome, recording in used:
             ticks = min(recording.speech_ticks, remaining)
             remaining -= ticks
-            end = recording.audio_seconds_at(ticks) if ticks else 0.0  # nothing of it
+            end = recording.audio_seconds_at(ticks) if ticks else 0.0  # 0: not in the template
             path, landmarks = outcome.recording.path, landmarks_of(recording, end)
             label = file_name(path.name)[:LONGEST_NAME]
             begin = 0.0
@@ -205,13 +205,13 @@ def sum_slices(
     sound = sound_of(condition_of(total), seconds) if seconds else np.zeros(0, "<f4")
     problems = [o.problem for o in outcomes if o.problem]
     lines = [line for o in outcomes if o.frames is not None for line in o.frames.messages]
-    today = date.today().isoformat()  # a day and no hour: a template is biometric data
+    today = date.today().isoformat()  # without the hour: a template is biometric data
     speaker = Speaker(name, tuple(notes), sound, days=(today, today))
     return speaker, tuple(sessions), rows, problems, lines, doubts
 
 
 def landmarks_of(frames: SpeechFrames, end_seconds: float) -> AnyArray:
-    """Return landmarks of the part in the template, for a `SourceNote`."""
+    """Return the landmarks before ``end_seconds``, packed for a `SourceNote`."""
     times, pitches = frames.landmarks or (np.empty(0, np.intp),) * 2
     inside = times < end_seconds * FRAMES_PER_SECOND
     return pack(times[inside], pitches[inside])

@@ -1,9 +1,9 @@
 """Fits likelihood ratios of a cell (docs/method.md section 10).
 
-The streams are of people who trained none of the networks, and the cohort is not compared. So the
-fit includes a network's effect on the scores of a cohort that trained it. All figures are of people
-outside the fit. If other people's mean ratio exceeds 1 there in any corpus, a is lowered until it
-does not.
+The compared people trained none of the networks, and none is in the cohort. So the fit includes a
+network's effect on the scores of a cohort that trained it. All figures are of people outside the
+fit. If their mean non-mated ratio exceeds 1 in any corpus, the intercept a is lowered until it does
+not.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ ROW = (
     *("others_exceeding", "evidence_candidates", "rank1_predicted", "rank1_actual"),
     *("among_bits_predicted", "among_bits_actual", "enrolled_area"),
 )
-"""A cell's columns of the calibration table, all null without a cohort."""
+"""Evidence columns of the calibration table, all null without a cohort."""
 
-_FLAT = 1e-6  # bits between the best and the worst that separate no speakers
-_MOST = 200_000  # comparisons behind the fit, evenly from all pairs; more would change nothing
-_MOST_DRAWN = 6_000  # those behind the resamples, and behind the fits that leave people out
+_FLAT = 1e-6  # bits; if all evidence is within this range, it separates no speakers
+_MOST = 200_000  # comparisons in the fit, sampled evenly from all pairs; more change nothing
+_MOST_DRAWN = 6_000  # comparisons in the fits of resamples and of cross-validation folds
 
 
 @dataclass(frozen=True, slots=True)
 class FittedEvidence:
-    """Rank model of one cell, row 0, and its resamples, rows 1..B."""
+    """Likelihood ratios of one cell: row 0 is the fit, rows 1..B its resamples."""
 
     coefficients: FloatArray  # a and b, shape (1 + B, 1 + F)
     support: float  # bits
@@ -70,10 +70,10 @@ class ChosenComparisons:
     """Comparisons of a cell that count for one set of features."""
 
     comparisons: TemplateComparisons  # flat, people counted from 0
-    people: IntArray  # which voice each of these is, shape (V,)
+    people: IntArray  # index of each person among all voices, shape (V,)
     indices: IntArray  # stream and template of each comparison, shape (n, 2)
-    streams: IntArray  # shape (n', ), person of each mated stream; -1 of the others
-    own_column: IntArray  # position of its own template among the N, shape (n',); -1 of the others
+    streams: IntArray  # shape (n',), person of each mated stream, otherwise -1
+    own_column: IntArray  # shape (n',), index of the own template among the N, otherwise -1
     candidates: int
     corpora: IntArray  # of the people, shape (V,)
 
@@ -85,9 +85,9 @@ class ChosenComparisons:
 
 
 class ComparisonChooser:
-    """Comparisons of a cell by the features that they need; of the same streams made once.
+    """Selector of a cell's comparisons by features; it caches those of the same streams.
 
-    People of two ``corpora``, shape (voices,), are not compared, because their microphones differ.
+    People of different ``corpora``, an index per voice, are not compared: microphones differ.
     """
 
     def __init__(self, compared: CellComparisons, corpora: IntArray | None = None) -> None:
@@ -100,9 +100,9 @@ class ComparisonChooser:
         self._compare = compare
 
     def choose(self, axis: Sequence[int], voices: BoolArray) -> ChosenComparisons | None:
-        """Return streams of those voices, (voices,), with frames of every feature of the axis.
+        """Return the comparisons of streams with every feature, of ``voices``, a (voices,) mask.
 
-        None where a class of comparisons is empty.
+        None if there are no mated or no non-mated comparisons.
         """
         rows = voices[self._compared.tester] & self._compared.has_frames[:, list(axis)].all(axis=1)
         chosen = self._compare(rows.tobytes())
@@ -125,15 +125,15 @@ def _compare_streams(
         corpora = np.zeros(int(max(tester.max(initial=0), compared.owner.max())) + 1, np.int64)
     counts &= corpora[tester][:, None] == corpora[compared.owner]
     indices = np.argwhere(counts)
-    who = np.stack([tester[indices[:, 0]], compared.owner[indices[:, 1]]])
-    if not (who[0] == who[1]).any() or (who[0] == who[1]).all():
+    pairs = np.stack([tester[indices[:, 0]], compared.owner[indices[:, 1]]])
+    if not (pairs[0] == pairs[1]).any() or (pairs[0] == pairs[1]).all():
         return None
-    people, of = np.unique(who, return_inverse=True)
-    of = of.reshape(who.shape)
+    people, person = np.unique(pairs, return_inverse=True)
+    person = person.reshape(pairs.shape)
     z = compared.z[rows][indices[:, 0], :, indices[:, 1]]
     streams = np.where(mated >= 0, np.searchsorted(people, tester), -1)
     return ChosenComparisons(
-        TemplateComparisons(z, ScorePairs(of[0], of[1])),
+        TemplateComparisons(z, ScorePairs(person[0], person[1])),
         people,
         indices,
         streams,
@@ -197,7 +197,7 @@ def fit_evidence(
 def _fit_ratios(
     comparisons: TemplateComparisons, draws: FloatArray, prior: PriorCoefficients | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Fit a and b on all voices, (1, 1 + F), and on resamples, (B, 1 + F)."""
+    """Return a and b of all voices, (1, 1 + F), of resamples, (B, 1 + F), and held-out bits."""
     many, sample = comparisons.subsample(_MOST), comparisons.subsample(_MOST_DRAWN)
     prior_fit = prior_resamples = None
     if prior is not None:
@@ -208,7 +208,7 @@ def _fit_ratios(
     replicates = fit_each(sample, draws, prior_resamples, near[0])
     by_fold, fold = cross_fit(sample, prior_fit, near[0])
     for fits in (replicates, by_fold):
-        fits += fit - near  # what the fewer comparisons alone would move
+        fits += fit - near  # correct for the smaller sample of comparisons
         fits[..., 1:] = np.maximum(fits[..., 1:], 0.0)
     held_out = by_fold[fold[comparisons.test_speaker], fold[comparisons.template_speaker]]
     nats = held_out[:, 0] + (held_out[:, 1:] * comparisons.z).sum(axis=1)
@@ -222,10 +222,10 @@ def _quantile(bits: FloatArray, weight: FloatArray, level: float) -> float:
 def _compute_others(comparisons: TemplateComparisons, bits: FloatArray, draws: FloatArray) -> Row:
     first, counts, pair = comparisons.pairs.unique
     pair_means = np.bincount(pair, np.exp2(bits)) / counts
-    who = comparisons.test_speaker[first], comparisons.template_speaker[first]
+    cell = comparisons.test_speaker[first], comparisons.template_speaker[first]
     ratios, compared = np.zeros((2, draws.shape[1], draws.shape[1]))
-    ratios[who], compared[who] = pair_means, 1.0
-    # a pair counts as often as the product of its two
+    ratios[cell], compared[cell] = pair_means, 1.0
+    # a pair counts as often as the product of its people's counts
     total = ((draws @ compared) * draws).sum(axis=1)
     means = ((draws @ ratios) * draws).sum(axis=1)[total > 0] / total[total > 0]
     low, high = limits(means if means.size else pair_means)
@@ -245,7 +245,7 @@ def _compute_others(comparisons: TemplateComparisons, bits: FloatArray, draws: F
 def _compute_among(
     chosen: ChosenComparisons, bits: FloatArray, support: float
 ) -> tuple[float, Row]:
-    """Compare enrolled with impostors; and rank 1 and bits among candidates, claimed and true."""
+    """Compute the AUC of enrolled against impostors, and predicted and actual rank 1 and bits."""
     table = chosen.table(bits)
     rows = np.arange(len(table))
     own_column = chosen.own_column[chosen.own_column >= 0]
@@ -259,15 +259,15 @@ def _compute_among(
         cap_bits(level_ratios(ratios_of_class), support) for ratios_of_class in (filled, away)
     )
     count = np.isfinite(table).sum(axis=1)
-    # to a billionth of a bit, so that rounding does not decide
+    # rounded to 1e-9 bits, so that rounding errors do not decide
     odds = [
         (total_bits(ratios_of_class) - np.log2(n)).round(9)
         for ratios_of_class, n in ((enrolled, count), (impostors, count - 1))
     ]
     area = min(compute_separation(odds[0], odds[1], weight)[2], 1.0)
     if np.nanmax(table) - np.nanmin(table) < _FLAT:
-        area = 0.5  # if all are alike, only their number would decide
-    # candidates not to be compared
+        area = 0.5  # otherwise the number of candidates alone would decide
+    # move the candidates with a comparison to the front
     n = int(count.max())
     complete = count == n
     candidates = np.argsort(np.isnan(table[complete]), axis=1, kind="stable")[:, :n]

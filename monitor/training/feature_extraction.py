@@ -1,4 +1,4 @@
-"""Frames of the recordings of a corpus, on the speech clock, by several processes."""
+"""Extracts frames from a corpus, on the speech clock, in several processes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ from monitor.virtual_files import Readable, make_absolute
 
 
 def select_word_features(features: Sequence[Feature]) -> list[Feature]:
-    """Return the features that are made of words."""
+    """Return the features that use words."""
     return [feature for feature in features if feature.spec.takes == "words"]
 
 
@@ -67,14 +67,14 @@ def with_transcript(
     speaker: str | None = None,
     start_seconds: float = 0.0,
 ) -> Source:
-    """Add its transcript to a recording where one of the features is made of words."""
+    """Add the transcript to a recording if a feature uses words."""
     if not select_word_features(features):
         return source
     return with_words(source, path, words, own_speaker=speaker, start_seconds=start_seconds)
 
 
 def describe_transcript(words: Words, label: str, speech: BoolArray) -> tuple[str, ...]:
-    """Return doubts whether a transcript is of this recording, up to the end of ``speech``."""
+    """Describe any doubt that a transcript is of this recording, until ``speech`` ends."""
     coverage = find_coverage(select_words(words, words.begins < speech.size), speech)
     return (coverage.sentence(label),) if coverage is not None and coverage.doubtful else ()
 
@@ -89,10 +89,10 @@ def extract_runs(
     conditions: bool = False,
     starts: StartListener | None = None,
 ) -> Iterator[Frames]:
-    """Extract the frames of a recording of audio; those of words take no time by themselves.
+    """Extract the frames of an audio recording in runs; those of words have no ticks.
 
-    ``starts`` takes the same blocks. For a ``template`` there are no early frames, and no windows
-    that begin after ``most_speech`` ticks of it.
+    ``starts`` receives the same blocks. A ``template`` has no early frames, and no windows that
+    begin after ``most_speech`` ticks of speech.
     """
     word_features = select_word_features(features)
     audio_features = [feature for feature in features if feature not in word_features]
@@ -112,7 +112,7 @@ def extract_runs(
                 starts.push(item, run)
             yield run
             ticks += int(run.speech.sum())
-            if ticks > most_speech:  # only then are all frames of the wanted part complete
+            if ticks > most_speech:  # not earlier: now all frames until then are complete
                 break
     last = extractor.flush()
     if starts is not None:
@@ -122,7 +122,7 @@ def extract_runs(
 
 
 def wrap_tracks(features: Sequence[Feature], tracks: Sequence[Track]) -> Frames:
-    """Return tracks that features made of words, as a run of no time."""
+    """Return the tracks of features of words as a run without ticks."""
     named = {feature.spec.name: track for feature, track in zip(features, tracks, strict=True)}
     return Frames(np.empty(0, np.bool_), named)
 
@@ -132,9 +132,9 @@ class SpeechTrack:
     """Frames of one feature."""
 
     values: AnyArray  # as in ``Track``
-    at: IntArray  # ticks of speech at the completion of each
-    since: IntArray | None = None  # likewise at the start of its audio; None if complete at once
-    early: EarlyFrames | None = None  # their ticks are those of speech
+    at: IntArray  # ticks of speech when each frame was complete
+    since: IntArray | None = None  # the same when its audio began; None if complete at once
+    early: EarlyFrames | None = None  # with ticks of speech
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +143,11 @@ class SpeechFrames:
 
     speech: BoolArray  # shape (ticks,), the voice activity decisions
     tracks: dict[str, SpeechTrack]
-    lost: str = ""  # what could not be used of it, for people
-    messages: tuple[str, ...] = ()  # on it and on its transcript
-    sound: AnyArray | None = None  # counts, shape (ROW,) of `monitor.maths.condition`; not always
-    landmarks: tuple[IntArray, IntArray] | None = None  # times, pitches; where asked for
-    starts: Starts | None = None  # likewise
+    lost: str = ""  # describes lost audio, for people
+    messages: tuple[str, ...] = ()  # on the recording and its transcript
+    sound: AnyArray | None = None  # counts, shape (ROW,) of `monitor.maths.condition`, if requested
+    landmarks: tuple[IntArray, IntArray] | None = None  # times, pitches, if requested
+    starts: Starts | None = None  # if requested
 
     @property
     def speech_ticks(self) -> int:
@@ -155,7 +155,7 @@ class SpeechFrames:
         return int(self.speech.sum())
 
     def audio_seconds_at(self, speech_ticks: int) -> float:
-        """Audio seconds before speech continues after this many ticks of it."""
+        """Return the audio seconds before speech continues after this many ticks of speech."""
         index = np.searchsorted(np.cumsum(self.speech), speech_ticks, side="right")
         return float(index) / TICKS_PER_SECOND
 
@@ -164,11 +164,11 @@ class FeatureExtractor:
     """Extractor of the same features from every recording of a corpus.
 
     Args:
-        features: names, or features; None takes the defaults for audio, and whatever a frames file
-            holds.
-        channel: of audio, counted from 1; None mixes all of them.
-        sounds: whether to find out what all speech sounds like, not only that of templates.
-        starts: whether to extract streams that begin within a recording, too.
+        features: names or `Feature` objects. None uses the defaults for audio, and all features of
+            a frames file.
+        channel: audio channel, counted from 1; None mixes all channels.
+        sounds: whether to measure the sound conditions of all speech, not only of templates.
+        starts: whether to extract also streams that begin within a recording.
     """
 
     def __init__(
@@ -183,11 +183,11 @@ class FeatureExtractor:
         self.channel, self.setup, self.sounds, self.starts = channel, setup, sounds, starts
         self._requests = tuple(features) if features is not None else None
         self._instances: list[Feature] | None = None
-        self.specs: dict[str, FeatureSpec] = {}  # once a recording was extracted
+        self.specs: dict[str, FeatureSpec] = {}  # empty before the first recording
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """Features of audio, by name; None where they are objects that cannot be made again."""
+        """Names of the features; None if any is an object, which no other process can make."""
         extracted: tuple[str, ...] = tuple(self.specs) or defaults(setup=self.setup)
         chosen: tuple[str | Feature, ...] = self._requests or extracted
         names = tuple(feature for feature in chosen if isinstance(feature, str))
@@ -202,7 +202,7 @@ class FeatureExtractor:
         speaker: str | None = None,
         landmarks: bool = False,
     ) -> SpeechFrames:
-        """Extract the frames of a recording: without starts those that a template is made of."""
+        """Extract the frames of a recording; without starts, only those of a template."""
         source = open_source(path)
         features: list[Feature] = []
         if isinstance(source, FramesFile):
@@ -214,7 +214,7 @@ class FeatureExtractor:
             features = self._features()
             specs = {feature.spec.name: feature.spec for feature in features}
             source = with_transcript(source, path, features, words, speaker)
-        self._agree(path, specs)
+        self._check_specs(path, specs)
         maximum = np.inf if speech_seconds is None else round(speech_seconds * TICKS_PER_SECOND)
         channel = None if self.channel is None else self.channel - 1
         starts = listen_for_starts(features, channel) if self.starts else None
@@ -246,16 +246,16 @@ class FeatureExtractor:
         return frames
 
     def _features(self) -> list[Feature]:
-        """Return the features of audio, made for the first of it and reset for each."""
+        """Return the features of audio, which are made once."""
         if self._instances is None:
             try:
                 chosen = self._requests or self.specs or defaults(setup=self.setup)
                 self._instances = make(chosen, self.setup)
-            except MonitorError as error:  # the call cannot be met, whatever the recording
+            except MonitorError as error:  # would fail for every recording
                 raise UsageError(str(error)) from None
         return self._instances
 
-    def _agree(self, path: Readable, specs: dict[str, FeatureSpec]) -> None:
+    def _check_specs(self, path: Readable, specs: dict[str, FeatureSpec]) -> None:
         if not self.specs:
             names = [w if isinstance(w, str) else w.spec.name for w in self._requests or specs]
             missing = [name for name in names if name not in specs]
@@ -280,7 +280,7 @@ class FeatureExtractor:
 
 
 def listen_for_starts(features: Sequence[Feature], channel: int | None) -> StartListener:
-    """Listen to features of audio for streams that begin within the recording."""
+    """Return an extractor of streams that begin within a recording, for features of audio."""
     words = select_word_features(features)
     return StartListener([feature for feature in features if feature not in words], channel)
 
@@ -315,7 +315,7 @@ def speech_frames(label: str, runs: Sequence[Frames], names: Iterable[str]) -> S
 
 
 def describe_loss(frames: Frames, label: str) -> str:
-    """Describe what was lost of a recording; empty where nothing was."""
+    """Describe the lost audio of a recording; empty if none was lost."""
     if not frames.gaps:
         return ""
     lost = sum(gap.lost_seconds or 0.0 for _, gap in frames.gaps)
@@ -328,7 +328,7 @@ def list_notices(frames: Frames, label: str) -> tuple[str, ...]:
 
 
 def _read_runs(source: Source, most_speech: float) -> Iterator[Frames]:
-    """Read frames of a file, until there were more ticks of speech than that."""
+    """Read the runs of a frames file until they exceed ``most_speech`` ticks of speech."""
     ticks = 0
     for item in source:
         if isinstance(item, Frames):
@@ -339,7 +339,7 @@ def _read_runs(source: Source, most_speech: float) -> Iterator[Frames]:
 
 
 def _complete_spec(source: FramesFile, spec: FeatureSpec, setup: FeatureSetup) -> FeatureSpec:
-    """Return a spec of a file; what the file leaves open is as our own feature has it."""
+    """Return a frames file's spec; the built-in feature provides values that it lacks."""
     if spec.name not in FEATURES or not spec.kind.counted:
         return spec
     built_in = make((spec.name,), setup)[0].spec
@@ -359,7 +359,7 @@ class ExtractionOutcome:
     recording: Recording
     frames: SpeechFrames | None = None  # None if not needed or unreadable
     hashes: tuple[str, ...] = ()
-    problem: str = ""  # what could not be used
+    problem: str = ""  # describes unusable parts
 
 
 _Summary: TypeAlias = Callable[[Sequence[ExtractionOutcome], Mapping[str, FeatureSpec]], _Result]
@@ -368,7 +368,7 @@ _Summary: TypeAlias = Callable[[Sequence[ExtractionOutcome], Mapping[str, Featur
 def extract_in_order(
     recordings: Sequence[Recording], listener: FeatureExtractor, *, jobs: Jobs = 1
 ) -> Generator[ExtractionOutcome, None, None]:
-    """Extract every recording, in order; what comes out does not depend on ``jobs``."""
+    """Extract every recording, in order; the result does not depend on ``jobs``."""
     groups = [(recording,) for recording in recordings]
     outcomes = _extract_groups(groups, listener, None, _keep_all, jobs)
     for (recording,), (outcome,) in zip(groups, outcomes, strict=True):
@@ -395,7 +395,7 @@ def _extract_groups(
     summarise: _Summary[_Result],
     jobs: Jobs,
 ) -> Generator[_Result, None, None]:
-    tasks = [  # as they are found from any working folder
+    tasks = [  # absolute, because workers may have another working folder
         tuple(replace(r, path=make_absolute(r.path), words=r.words.make_absolute()) for r in group)
         for group in groups
     ]
@@ -434,7 +434,7 @@ def _extract_elsewhere(
     summarise: _Summary[_Result],
     recordings: Sequence[Recording],
 ) -> tuple[dict[str, FeatureSpec], _Result]:
-    listener = copy(sent)  # each group its own
+    listener = copy(sent)  # one per group
     outcomes = _extract(listener, slices, recordings)
     return listener.specs, summarise(outcomes, listener.specs)
 
@@ -472,7 +472,7 @@ def _extract_recording(
             speaker=recording.speaker,
             landmarks=remaining is not None,
         )
-    except UsageError:  # of the call, not of this file
+    except UsageError:  # the call is wrong, not this file
         raise
     except MonitorError as error:
         problem = describe_unusable(recording.path, error, recording.speaker)

@@ -34,7 +34,7 @@ PERMUTATIONS = 200
 
 @dataclass(frozen=True, slots=True)
 class FittedCell:
-    """Parameters of a cell, row 0 the rank model and rows 1..B its resamples."""
+    """Parameters of a cell: row 0 is the rank model, rows 1..B its resamples."""
 
     alpha: FloatArray  # alpha, beta, binomial, floor: shape (1 + B,)
     beta: FloatArray
@@ -51,15 +51,15 @@ class FittedCell:
 
 def fit_cell(
     cell: Cell,  # its trials
-    axis: Sequence[int],  # which features, as places on the cell's axis F
+    axis: Sequence[int],  # indices of the features on the cell's axis F
     speaker_weights: FloatArray,  # how often each voice is drawn, shape (B, voices)
-    additive: BoolArray,  # shape (F,), which of those features' scores grow with the evidence
+    additive: BoolArray,  # shape (F,), whether each feature's scores grow with the evidence
     seed: int = 0,  # of the permutations of the null band
-    prior: PriorModel | None = None,  # another rank model, in the weight that it has
-    # of this cell, where several sets of features share them
+    prior: PriorModel | None = None,  # rank model of other people, with its weight
+    # fits of single features of this cell, if several sets share them
     singles: logit.SingleFeatureFits | None = None,
 ) -> FittedCell | None:
-    """Fit one cell for one set of features; None where no score ever differed."""
+    """Fit one cell for one set of features; None if no score differed."""
     selection = trials_of(cell, axis)
     if selection is None:
         return None
@@ -118,7 +118,7 @@ def _fit_posterior(
     draws: FloatArray,
     anchor: Anchor | None,
 ) -> tuple[FloatArray, FloatArray, Row]:
-    """Fit lambda, (1 + B, F), and e, (1 + B,), and measure them on speakers left out."""
+    """Fit lambda, (1 + B, F), and e, (1 + B,), and assess them on left-out speakers."""
     starts, cost = singles
     posterior = logit.fit(trials, cost, anchor, starts)
     around = logit.NearbyLosses(trials, posterior.weights)
@@ -191,7 +191,7 @@ def _fit_ranks(
 
 
 def _never_empty(weights: FloatArray) -> FloatArray:
-    """Count all once in a replicate that holds none of a cell's speakers."""
+    """Count every speaker once in a replicate without any speaker of the cell."""
     return np.where(weights.sum(axis=1, keepdims=True) > 0, weights, 1.0)
 
 

@@ -54,8 +54,8 @@ class ExtractionOptions:
     """Features to extract, and limits."""
 
     features: tuple[str, ...]
-    seconds: float | None = None  # of each recording from its beginning; None for all
-    channel: int | None = None  # from 1; None for the mean of all
+    seconds: float | None = None  # from the beginning of each recording; None for all
+    channel: int | None = None  # counted from 1; None for the mean of all channels
     setup: FeatureSetup = AS_ENVIRONMENT
 
     @property
@@ -64,7 +64,7 @@ class ExtractionOptions:
         return None if self.channel is None else self.channel - 1
 
     def note(self, features: Sequence[Feature]) -> dict[str, object]:
-        """Return the note in a file of frames; with another note it has to be made again."""
+        """Return the settings that a frames file stores; others make it outdated."""
         return {
             "version": __version__,
             "features": _shapes(features),
@@ -89,21 +89,21 @@ class ExtractionTask:
 
 @dataclass(frozen=True, slots=True)
 class OrderOutcome:
-    """Outcome of a `ExtractionTask`."""
+    """Outcome of an `ExtractionTask`."""
 
     order: ExtractionTask
     seconds: float  # newly extracted
     is_complete: bool  # the file holds frames of the whole recording
-    problem: str = ""  # what could not be used
+    problem: str = ""  # describes unusable parts
     messages: tuple[str, ...] = ()  # on the new frames and their transcript
 
 
 def orders(corpus: Corpus, root: Path, folder: Path) -> list[ExtractionTask]:
-    """Choose files for the frames by paths below ``root``, otherwise by names."""
+    """Plan one frames file per recording, named by its path below ``root``, or by speaker."""
     if root.is_dir() and folder.resolve().is_relative_to(root.resolve()):
         raise UsageError(f"{folder} is in the corpus itself: choose a folder outside")
     _check_folder(folder)
-    hearing_orders: list[ExtractionTask] = []
+    extraction_tasks: list[ExtractionTask] = []
     targets: set[Path] = set()
     base = absolute(root if root.is_dir() else root.parent)
     for recording in corpus.recordings:
@@ -119,23 +119,23 @@ def orders(corpus: Corpus, root: Path, folder: Path) -> list[ExtractionTask]:
             names.append(below.with_name(f"{below.name}-{number}.npz"))
             number += 1
         targets.add(names[0])
-        hearing_orders.append(
+        extraction_tasks.append(
             ExtractionTask(recording.path, names[0], speaker, session, recording.words)
         )
-    return hearing_orders
+    return extraction_tasks
 
 
 def write_manifest(
     folder: Path,
-    hearing_orders: Sequence[ExtractionTask],
+    extraction_tasks: Sequence[ExtractionTask],
     columns: Mapping[str, Mapping[str, str]] | None = None,
 ) -> None:
-    """Write who speaks when in which file; ``columns`` hold more, by title and speaker."""
+    """Write path, speaker and session of each file; ``columns`` add cells by title and speaker."""
     columns = columns or {}
     rows = (
         [order.target.relative_to(folder).as_posix(), order.speaker, order.session,
          *(cells.get(order.speaker, "") for cells in columns.values())]
-        for order in hearing_orders
+        for order in extraction_tasks
     )  # fmt: skip
     path = folder / MANIFEST
     with writing(path):
@@ -145,15 +145,15 @@ def write_manifest(
 
 
 def keep(
-    hearing_orders: Sequence[ExtractionTask],
+    extraction_tasks: Sequence[ExtractionTask],
     options: ExtractionOptions,
     jobs: Jobs = 1,
     folder: Path | None = None,
 ) -> Generator[OrderOutcome, None, None]:
-    """Hear what is not there yet, in order; what is there, whole and as it would be made, stays.
+    """Extract all recordings in order, except those with complete and current files.
 
     If the recording or the options changed, all features are extracted again. Files are private
-    (mode 0600) and whole or absent; an interrupted call is taken up by the next.
+    (mode 0600) and written atomically, so you can repeat an interrupted call.
     """
     options = replace(options, setup=options.setup.elsewhere())
     features = make(options.features, options.setup)
@@ -166,7 +166,7 @@ def keep(
             target=absolute(order.target),
             words=order.words.make_absolute(),
         )
-        for order in hearing_orders
+        for order in extraction_tasks
     ]
     outcomes = each_in_order(
         partial(_keep, options, options.note(features), _shapes(features)),
@@ -176,11 +176,11 @@ def keep(
         alike=partial(list_marks, options.features, options.setup),
     )
     with closing(outcomes):
-        for order, outcome in zip(hearing_orders, outcomes, strict=True):
+        for order, outcome in zip(extraction_tasks, outcomes, strict=True):
             if outcome.is_complete and not order.target.exists():
                 raise MonitorError(
-                    f"{order.target} was written where it cannot be seen from here: name a folder "
-                    "on a file system that all workers share"
+                    f"{order.target} was written by a worker but is not visible here: name a "
+                    "folder on a file system that all workers share"
                 )
             yield replace(outcome, order=order)
 
@@ -192,11 +192,11 @@ def extract_features(
     words: TranscriptChoice = SIDECAR,
     speaker: str | None = None,
 ) -> Frames:
-    """Extract the frames of one recording, with its words where a feature is made of them."""
-    return join_runs(list(_hear_runs(path, features, options, words, speaker)))
+    """Extract the frames of one recording, with its transcript if a feature uses words."""
+    return join_runs(list(_extract_file(path, features, options, words, speaker)))
 
 
-def _hear_runs(
+def _extract_file(
     path: Readable,
     features: Sequence[Feature],
     options: ExtractionOptions,
@@ -211,18 +211,18 @@ def _hear_runs(
     return extract_runs(source, features, options.index, conditions=conditions, starts=starts)
 
 
-def _hear_recording(
+def _extract_recording(
     order: ExtractionTask, features: Sequence[Feature], options: ExtractionOptions
 ) -> tuple[Frames, AnyArray, Starts]:
-    """Extract frames, landmarks and starts of one recording; and the sum of rows of conditions."""
+    """Return a recording's frames with landmarks, its summed sound conditions and its starts."""
     sound = np.zeros(ROW, np.int64)
     starts = listen_for_starts(features, options.index)
     runs = []
-    for run in _hear_runs(
+    for run in _extract_file(
         order.source, [*features, Landmarks()], options, order.words, order.speaker,
         conditions=True, starts=starts,
     ):  # fmt: skip
-        tracks = dict(run.tracks)  # without the rows, which would fill the memory
+        tracks = dict(run.tracks)  # without the rows of conditions, to save memory
         if (rows := tracks.pop(CONDITION, None)) is not None:
             sound += rows.values.sum(axis=0, dtype=np.int64)
         runs.append(replace(run, tracks=tracks))
@@ -230,7 +230,7 @@ def _hear_recording(
 
 
 _Shapes: TypeAlias = dict[str, list[Any]]
-"""Values of the spec of each feature, in the order of its fields."""
+"""Values of each feature's spec, in the order of the spec's fields."""
 
 
 def _shapes(features: Sequence[Feature]) -> _Shapes:
@@ -272,19 +272,19 @@ def _keep(
             missing = names = _in_order({*options.features, *audio}, options.setup)
             shapes = _shapes(make(missing, options.setup))
         hashes = recording_hashes(order.source)
-        frames, sound, starts = _hear_recording(order, make(missing, options.setup), options)
+        frames, sound, starts = _extract_recording(order, make(missing, options.setup), options)
         if current is not None:
             before, begun = join_runs(list(current)), current.header.starts
             if np.array_equal(before.speech, frames.speech):
                 frames = replace(frames, tracks={**before.tracks, **frames.tracks})
                 tracks = {**({} if begun is None else begun.frames.tracks), **starts.frames.tracks}
                 starts = replace(starts, frames=replace(starts.frames, tracks=tracks))
-            else:  # another voice activity: nothing that was there belongs to it
+            else:  # speech decisions have changed, so no stored track fits
                 features = make(names, options.setup)
-                frames, sound, starts = _hear_recording(order, features, options)
+                frames, sound, starts = _extract_recording(order, features, options)
                 shapes = _shapes(features)
     except SourceError as error:
-        order.target.unlink(missing_ok=True)  # of a recording that was another, or was whole
+        order.target.unlink(missing_ok=True)  # frames of an earlier state of the recording
         problem = describe_unusable(order.source, error, order.speaker)
         return OrderOutcome(order, 0.0, False, problem)
     shapes = {name: shapes[name] for name in names}
@@ -298,7 +298,7 @@ def _keep(
 
 
 def _write(order: ExtractionTask, frames: Frames, shapes: _Shapes, header: Header) -> str:
-    """Write the frames of an order and their landmarks; return a line on what was lost of it."""
+    """Write the frames and landmarks of a task; return a description of lost audio."""
     peaks = frames_of(frames.tracks.get(NAME))
     header = replace(header, landmarks=None if peaks is None else pack(*peaks))
     problem = describe_loss(frames, file_name(order.source.name))
@@ -320,7 +320,7 @@ def _write(order: ExtractionTask, frames: Frames, shapes: _Shapes, header: Heade
 
 
 def list_files_of(speaker: str, folder: Path) -> list[Path]:
-    """List the files of a folder of frames that hold a speaker's; none if it is no such folder."""
+    """List a speaker's files in a folder of frames; empty for any other folder."""
     try:
         with (folder / MANIFEST).open(encoding="utf-8", newline="") as lines:
             rows = [row for row in csv.reader(lines) if len(row) >= len(COLUMNS)]
@@ -341,15 +341,15 @@ def _load(path: Path) -> FramesFile | None:
 
 
 def _in_order(names: Iterable[str], setup: FeatureSetup) -> list[str]:
-    """Sort features into one order, independent of extraction."""
+    """Sort features by name, the built-in ones first in their own order."""
     return sorted(names, key=lambda name: ([*setup.names(), name].index(name), name))
 
 
 def describe_difference(
-    hearing_orders: Sequence[ExtractionTask], options: ExtractionOptions
+    extraction_tasks: Sequence[ExtractionTask], options: ExtractionOptions
 ) -> str:
-    """Describe how the frames that are there were made otherwise; empty where they were not."""
-    loaded = (_load(order.target) for order in hearing_orders if order.target.exists())
+    """Describe how existing frames differ from the options; empty if they do not."""
+    loaded = (_load(order.target) for order in extraction_tasks if order.target.exists())
     stored = next(filter(None, loaded), None)
     if stored is None:
         return ""
@@ -376,7 +376,7 @@ def _is_current(stored: FramesFile, note: Mapping[str, object], order: Extractio
 
 
 def _safe(text: str) -> str:
-    """Return a name that a table can hold, and that leads nowhere else."""
+    """Return a printable part of a path, without separators or a leading dot."""
     return re.sub(r"^\.|[/\\:]", "_", printable(text, "_").strip())
 
 

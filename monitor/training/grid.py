@@ -21,7 +21,7 @@ from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 
 def trials_of(cell: Cell, axis: Sequence[int]) -> tuple[logit.Trials, BoolArray] | None:
-    """Return the trials of some features, and those with frames; None if no score differed."""
+    """Return trials, and a mask of the features with frames; None if no score differed."""
     _, speaker = np.unique(cell.gap_speaker, return_inverse=True)
     gaps = cell.gaps[:, list(axis)]
     has_frames: BoolArray = np.asarray(gaps.any(axis=(0, 2)))
@@ -31,14 +31,14 @@ def trials_of(cell: Cell, axis: Sequence[int]) -> tuple[logit.Trials, BoolArray]
 def ranks_of(
     cell: Cell, axis: Sequence[int], evidence: FloatArray
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Return speaker, better and tied of each trial; of several features those with scores."""
+    """Return speaker, better and tied per trial; for several features, of sampled trials only."""
     if len(axis) == 1:
         return cell.speaker, cell.better[axis[0]], cell.tied[axis[0]]
     return cell.gap_speaker, (evidence > 0).sum(axis=1), (evidence == 0).sum(axis=1)
 
 
 def singles_of(cell: Cell) -> logit.SingleFeatureFits:
-    """Fit each feature of a cell alone, for the fits of sets of them."""
+    """Fit each feature of a cell alone, as a start for fits of several features."""
     _, speaker = np.unique(cell.gap_speaker, return_inverse=True)
     return logit.SingleFeatureFits(logit.Trials(cell.gaps, speaker))
 
@@ -67,7 +67,7 @@ class Cell:
     better: IntArray  # better, tied: shape (F, n), the rank bounds of the true speaker by feature
     tied: IntArray
     candidates: int  # N, templates each trial is compared with
-    gaps: FloatArray  # shape (n', F, N), raw scores minus the true speaker's, of an even part
+    gaps: FloatArray  # shape (n', F, N), raw scores minus the true speaker's, of sampled trials
     gap_speaker: IntArray  # shape (n',), as ``speaker``
     true_index: IntArray  # shape (n',), position of the true speaker among the N templates
     mated: FloatArray  # shape (n', F), the true speaker's raw score
@@ -75,7 +75,7 @@ class Cell:
     compared: CellComparisons | None = None
 
     def tested_on(self, voices: BoolArray) -> Cell:
-        """Keep the tests of some voices alone, shape (voices,); all stay candidates."""
+        """Keep only tests of these voices, a mask, shape (voices,); all remain candidates."""
         tests, samples = voices[self.speaker], voices[self.gap_speaker]
         return Cell(
             self.speaker[tests],
@@ -92,25 +92,25 @@ class Cell:
 
 
 Window: TypeAlias = tuple[dict[str, SessionFrames], int]
-"""A session that a window is drawn from, and its first unit."""
+"""A session, and the first unit of a window in it."""
 Locate: TypeAlias = Callable[[int, int], Window]  # finds the window of a voice at a shift
 _Without: TypeAlias = Callable[[int, int | None], dict[str, SessionFrames]]
-"""Joins the sessions of a voice but for one."""
+"""Joins all sessions of a voice except one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Plan of where the windows of one cell lie."""
+    """Positions of the windows of one cell."""
 
     candidates: IntArray  # shape (N,), indices of the voices that provide a template
-    mated: IntArray  # positions among the candidates of those that provide tests too
+    mated: IntArray  # positions in ``candidates`` of the voices that also provide tests
     shifts: int  # how many tests each mated speaker provides
     template: Locate
     test: Locate
-    # session that a test begins in, and its unit
+    # index of the session in which a test begins, and the unit in that session
     locate_session: Callable[[int, int], tuple[int, int]]
     strays: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))  # voices, see `stray`
-    stray: Locate | None = None  # streams of voices that are compared with others alone
+    stray: Locate | None = None  # windows of voices that are compared only with others
 
     def run(
         self,
@@ -126,8 +126,7 @@ class Plan:
             similarities: by feature, in the order of the axis F.
             test_units: T in units of speech.
             template_units: D, likewise.
-            cohort: by feature, what streams are normalised against; without it there are no
-                comparisons.
+            cohort: by feature, for normalising streams; without it there are no comparisons.
         """
         trials = self.mated.size * self.shifts
         stride = max(1, -(-trials * self.candidates.size * len(similarities) // MOST_SCORES))
@@ -178,7 +177,7 @@ class Plan:
         target: IntArray,
         is_sampled: BoolArray,
     ) -> tuple[AnyArray, ...]:
-        """Return speaker, ranks, and what is kept of sampled trials, of scores (F, n, N)."""
+        """Rank scores (F, n, N); return speakers, rank bounds and data of sampled trials."""
         gaps = score_gaps(scores, target)
         bounds = [rank_bounds(feature_gaps, target) for feature_gaps in gaps]
         counts = [np.abs(totals).sum(axis=1) for totals in tests.values()]
@@ -198,7 +197,7 @@ class Plan:
     def tests(
         locate: Locate, voices: IntArray, shift: int, units: int, features: Iterable[str]
     ) -> dict[str, FloatArray]:
-        """Sum up each test by feature, shape (n, M), as a listener has it after ``units``."""
+        """Sum up each test by feature, shape (n, M), as a stream has it after ``units``."""
         located = [locate(int(voice), shift) for voice in voices]
         return {
             feature: np.stack([session[feature].heard(start, units) for session, start in located])
@@ -226,7 +225,7 @@ class Plan:
 def _normalise(
     scores: FloatArray, tests: Mapping[str, FloatArray], cohort: Mapping[str, CohortScoring]
 ) -> tuple[FloatArray, BoolArray]:
-    """Set scores (F, n, N) of streams against a cohort: z, (n, F, N), and has_frames, (n, F)."""
+    """Normalise scores (F, n, N) by a cohort; return z, (n, F, N), and has_frames, (n, F)."""
     features, streams, candidates = scores.shape
     z = np.zeros((streams, features, candidates), np.float32)
     has_frames = np.zeros((streams, features), bool)
@@ -243,10 +242,10 @@ def _concatenate(batches: Sequence[tuple[AnyArray, ...]]) -> list[AnyArray]:
 
 
 def _plan_same(voices: Sequence[SpeakerSpeech], test: int, template: int, shifts: int) -> Plan:
-    """Template and test from one session: eq. (6) within each voice's longest session."""
+    """Plan template and test by eq. (6) within each voice's longest session."""
     places = [max(range(len(v.sessions)), key=v.length) for v in voices]
     sessions = [v.sessions[i] for v, i in zip(voices, places, strict=True)]
-    # a long frame of the one may have begun in the other: keep them that far apart
+    # a long frame of one may have begun in the other: separate them by such a frame
     guard = max((s.span for v in voices for s in v.sessions[0].values()), default=0)
     fits = [units_in(session) >= test + template + 2 * guard for session in sessions]
     candidates = np.flatnonzero(fits)
@@ -280,16 +279,16 @@ def start_after(session: dict[str, SessionFrames], unit: int) -> int:
 def _plan_cross(
     voices: Sequence[SpeakerSpeech], test: int, template: int, shifts: int, without: _Without
 ) -> Plan:
-    """Template from one session, test from the speaker's others; the sessions take turns.
+    """Plan the template from one session in turn, and the test from the speaker's others.
 
-    Speakers with too little are compared only with others, all sessions together.
+    Speakers with too little speech for both are compared only with others, by all sessions.
     """
     lengths = [[v.length(i) for i in range(len(v.sessions))] for v in voices]
     long = [
         [i for i, units in enumerate(session_lengths) if units >= template]
         for session_lengths in lengths
     ]
-    # the sessions that leave enough in the others for a test
+    # sessions without which enough speech remains for a test
     paired = [
         [i for i in choices if sum(session_lengths) - session_lengths[i] >= test]
         for session_lengths, choices in zip(lengths, long, strict=True)
@@ -333,7 +332,7 @@ def _plan_cross(
 
 
 class GridCell(NamedTuple):
-    """A cell of the grid: kind of session, index of T, index of D, and where its windows lie."""
+    """A cell of the grid: kind of session, index of T, index of D, and plan of its windows."""
 
     session: str
     length: int

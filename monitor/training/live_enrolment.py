@@ -24,14 +24,14 @@ from monitor.training.enrolling import Enrolment, sum_slices, templates_of, whol
 from monitor.training.feature_extraction import ExtractionOutcome, SpeechFrames, speech_frames
 from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames
 
-RECENT_SECONDS = 5.0  # problems are looked for in this much recent audio
+RECENT_SECONDS = 5.0  # audio in which problems are detected
 CLIPPED_SHARE = 1e-3
 QUIET_DECIBELS = -45.0
 SPEECH_SHARE = 0.3
 _FULL = 0.999
-_LOUD_SHARE = 0.2  # speech, where there is any
+_LOUD_SHARE = 0.2  # loudest fraction of ticks, which is taken for speech
 _NOTHING_DECIBELS = -120.0
-_ROUNDING = 1e-6  # of sums of seconds
+_ROUNDING = 1e-6  # tolerance for sums of seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Quality:
 
     @property
     def trouble(self) -> str:
-        """Fault and how to mend it; empty without one.
+        """Fault and its remedy; empty if there is none.
 
         Example:
             >>> Quality(5.0, 0.8, -20.0, 0.0).trouble, Quality(5.0, 0.8, -3.0, 0.02).trouble
@@ -76,7 +76,7 @@ class LiveEnrolment:
         self.noticed: list[str] = []
 
     def push(self, block: Block) -> None:
-        """Listen to some more."""
+        """Process the next block of the take."""
         frames = self._extractor.process(block)
         self._keep(frames)
         stretch = _measure(block, frames.speech.sum() / TICKS_PER_SECOND)
@@ -88,7 +88,7 @@ class LiveEnrolment:
 
     @property
     def recent(self) -> Quality:
-        """Quality of the last few seconds; of nothing until there are as many."""
+        """Quality of the last `RECENT_SECONDS`; only the level until there are as many."""
         quality = _assess(self._recent)
         if self._recent_seconds < RECENT_SECONDS - _ROUNDING:
             return Quality(0.0, 0.0, quality.level_decibels, 0.0)
@@ -102,7 +102,7 @@ class LiveEnrolment:
     def enrolment(
         self, speaker: str, heard_by: str, seconds: float, setup: FeatureSetup = AS_ENVIRONMENT
     ) -> Enrolment:
-        """End the take and make a template; ``heard_by``, with the time, names the session."""
+        """End the take and make a template; the session is named by ``heard_by`` and the time."""
         slice_limit = whole_slices(seconds)
         if self.speech_seconds < SLICE_SECONDS:
             raise CorpusError(
@@ -129,7 +129,7 @@ class LiveEnrolment:
         )
 
     def end(self, label: str) -> SpeechFrames:
-        """End the take; return its frames. ``label`` is what messages call it."""
+        """End the take and return its frames; ``label`` names the take in messages."""
         self._keep(self._extractor.flush())
         return speech_frames(label, self._runs, self._specs)
 
@@ -140,7 +140,7 @@ class LiveEnrolment:
 
 
 class _Stretch(NamedTuple):
-    """Measures of a stretch of audio; powers by tick."""
+    """Measures of a stretch of audio, with one power per tick."""
 
     seconds: float
     speech: float

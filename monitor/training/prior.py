@@ -1,7 +1,7 @@
 """Rank models of other people as priors of a calibration (docs/method.md section 3).
 
-The other model counts as m further speakers beside S own ones: m / (S + m), which fades as S grows.
-Its rank pmf is mixed into our histogram of ranks in that proportion. Its lambda and e anchor those
+The prior counts as m speakers beside your own S, so that its weight m / (S + m) falls with S. Its
+rank pmf is mixed into the histogram of ranks with this weight. Its lambda and e anchor those
 of the fit (see ``monitor.maths.posterior_fit``). The likelihood of left-out speakers selects m,
 pooled over cells so that the choice is stable. The minimum of m is twenty, since a dozen easily
 separable speakers do not represent others.
@@ -47,7 +47,7 @@ class Prior:
         self._at_template = cache(self._interpolate_template)
 
     def find(self, features: tuple[str, ...], session: str) -> RankModel | None:
-        """Return the rank model of exactly these features, if it scores them alike."""
+        """Return the rank model of exactly these features, if it uses the same similarities."""
         rank_model = self._rank_models.find(features, session)
         if rank_model is None or not self._comparable.issuperset(features):
             return None
@@ -96,9 +96,9 @@ class Prior:
         return np.column_stack([point.intercept[0, rows], slopes])
 
 
-WORTHS = (20.0, 50.0, 100.0)  # speakers that another rank model may be worth
+WORTHS = (20.0, 50.0, 100.0)  # candidates for m, in speakers
 _FOLDS = 20
-_MOST_SCORES = 200_000  # behind the information of a trial
+_MOST_SCORES = 200_000  # used to estimate the Fisher information
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class PriorModel:
     weights: FloatArray  # lambda, shape (1 + B, F)
     floor: FloatArray  # e, shape (1 + B,)
     worth: float = 0.0  # m, speakers
-    evidence: FloatArray | None = None  # of its likelihood ratios, (1 + B, 1 + F), or None
+    evidence: FloatArray | None = None  # coefficients of likelihood ratios, shape (1 + B, 1 + F)
 
     def share(self, speakers: int) -> float:
         """Return its weight beside S speakers: m / (S + m)."""
@@ -118,7 +118,7 @@ class PriorModel:
     def mixed(
         self, histograms: FloatArray, speakers: int, *, resamples: bool = False
     ) -> FloatArray:
-        """Mix its ranks, or those of its resamples, into histograms (..., N) of S speakers."""
+        """Mix its rank pmf, or those of its resamples, into histograms (..., N) of S speakers."""
         weight, pmf = self.share(speakers), self.pmf[1:] if resamples else self.pmf[0]
         return np.asarray(
             (1.0 - weight) * histograms + weight * histograms.sum(-1, keepdims=True) * pmf
@@ -138,9 +138,9 @@ def held_out_nats(
     prior: PriorModel,
     singles: logit.SingleFeatureFits | None = None,
 ) -> dict[int, FloatArray]:
-    """Compute each speaker's loss under a fit on the others, by the worth of the other model.
+    """Compute each speaker's loss under fits on others, for each of `WORTHS`.
 
-    Returns by voice, shape (M,): nats of its score posterior and of its rank.
+    Returns by voice, shape (M,), the nats of its score posterior plus those of its rank.
     """
     selection = trials_of(cell, axis)
     if selection is None:
@@ -167,7 +167,7 @@ def held_out_nats(
         training_ranks = rank_histograms(better, tied, cell.candidates, is_fitted[:, voice])
         pmf = pmf_of(*fit_many(weighted_prior.mixed(training_ranks, voices.size)), cell.candidates)
         gamma = (1.0 - lowest) * pmf + lowest / cell.candidates  # no rank is impossible
-        # of tied ranks the mean of their logarithms
+        # tied ranks get the mean of their log probabilities
         sums = np.cumsum(np.pad(np.log(gamma), ((0, 0), (1, 0))), axis=1)
         logs = (sums[fold[voice], better + tied] - sums[fold[voice], better]) / tied
         ranked = np.bincount(voice, logs) / np.bincount(voice)
@@ -176,7 +176,7 @@ def held_out_nats(
 
 
 def choose_worth(losses: Sequence[Mapping[int, FloatArray]]) -> float:
-    """Choose the worth under which speakers who were left out lose least."""
+    """Choose the worth with the least mean loss of left-out speakers."""
     voices = {voice for cell in losses for voice in cell}
     if not voices:
         return WORTHS[0]
@@ -187,7 +187,7 @@ def choose_worth(losses: Sequence[Mapping[int, FloatArray]]) -> float:
 def learn_impostors(
     cell: Cell, axis: Sequence[int], evidence: FloatArray, additive: BoolArray
 ) -> OpenSet:
-    """Fit how well the favourite fits, enrolled or not, by the joint evidence, shape (n, N)."""
+    """Fit the open-set model to scores of the best candidate by ``evidence``, shape (n, N)."""
     trials = np.arange(evidence.shape[0])
     absolute = cell.gaps[:, list(axis)] + cell.mated[:, list(axis), None]
     frames = np.where(additive, np.maximum(cell.frames[:, list(axis)], 1.0), 1.0)

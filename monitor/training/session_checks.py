@@ -1,13 +1,13 @@
 """Checks that an enrolled session is one voice alone, and that sessions are of one person.
 
-Within a session, window embeddings decide. Two people in turn differ before and after some moment.
-Two at once, or quick turns, make any two windows unlike. In music the network's attention finds
-little of a voice. ``python -m benchmarks one_voice`` reports how often each is noticed, and how
-often one voice is.
+Within a session, window embeddings decide. If two people speak in turn, windows before and after
+some moment differ. If they overlap or alternate quickly, any two windows differ. In music, the
+network's attention finds little voice. ``python -m benchmarks one_voice`` reports rates of
+detection and of false alarms.
 
-Between sessions, each is a stream against a template of the others, among other people, and the
-reverse. Where that leaves an attacker further from the speaker than no evidence would, two people
-may have been enrolled as one (benchmarks/results/sessions.md).
+Between sessions, each is compared, as a stream, with a template of the speaker's others among
+other people, and the reverse. If the mean local bits are clearly negative, two people may have been
+enrolled as one (benchmarks/results/sessions.md).
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ NETWORK = SHA256  # the thresholds are for embeddings of this network
 LEAST_WINDOWS = 4  # fewer windows of 3 s are not judged
 LEAST_AGREEMENT, LEAST_COHESION, LEAST_ATTENTION = 0.65, 0.55, -0.3
 """Chosen on readers of train-clean-5 and train-clean-100."""
-LEAST_SECONDS = 30.0  # speech of a session, and of the others together, worth comparing
-UNLIKE_BITS = -1.0  # mean local bits of both directions: below, they are of two people
+LEAST_SECONDS = 30.0  # minimum speech of a session, and of the others together
+UNLIKE_BITS = -1.0  # mean local bits of both directions; below this, they sound like two people
 
 
 class Unity(NamedTuple):
@@ -90,13 +90,13 @@ def measure_unity(windows: AnyArray) -> Unity | None:
 
 
 def describe_other_voices(
-    speaker: str,  # the name
+    speaker: str,
     # label and frames of each recording of the session
     recordings: Sequence[tuple[str, SpeechFrames]],
     specs: Mapping[str, FeatureSpec],  # of the features
-    ticks: int,  # of speech that are enrolled; at most one window after them counts
+    ticks: int,  # of enrolled speech; at most one window after it counts
 ) -> list[str]:
-    """Describe what makes an enrolled session more than one voice; empty if nothing does."""
+    """Describe signs of other voices in an enrolled session; empty if there are none."""
     feature = next((name for name, spec in specs.items() if spec.network == NETWORK), None)
     if feature is None:
         return []
@@ -115,12 +115,12 @@ def describe_other_voices(
         return []
     if unity.is_turn:
         label, seconds = ends[unity.split - 1]
-        what = f"the voice changes about {seconds:.0f} s into {label}"
+        finding = f"the voice changes about {seconds:.0f} s into {label}"
     else:
         labels = list(dict.fromkeys(label for label, _ in ends))
-        what = f"other voices, music or noise in {format_names(labels, 2)}"
+        finding = f"other voices, music or noise in {format_names(labels, 2)}"
     return [
-        f"{speaker}: {what}. The template then fits no voice well, and bits read too low. "
+        f"{speaker}: {finding}. The template then fits no voice well, and bits read too low. "
         "Enrol one person alone, in a quiet place."
     ]
 
@@ -176,7 +176,7 @@ def _find_unlike(
     population: Population,
     others: Population,
 ) -> list[UnlikeSession]:
-    """Find the sessions that differ most, one after the other, until the rest is alike."""
+    """Find the session that differs most, repeatedly, until the remaining ones are alike."""
     owner = np.repeat(np.arange(len(parts)), [count for _, count in parts])
     outliers: list[UnlikeSession] = []
     while True:

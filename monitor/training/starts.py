@@ -17,27 +17,27 @@ from monitor.types import TICKS_PER_SECOND, AnyArray, Block, BoolArray, Frames, 
 
 START_SECONDS = 5  # speech extracted from each start; later frames are those of the recording
 EVERY_SECONDS = 20
-"""Speech from one start to the next in the first 80 s; then a quarter of all so far."""
+"""Speech between two starts in the first 80 s; later a quarter of the speech so far."""
 _GROWTH = 4
-_LEAD_TICKS = 50  # from the start to the first word, at most; never longer than the pause
+_LEAD_TICKS = 50  # longest pause before the first word of a start
 _PATIENCE_TICKS = 500  # of speech without a pause, after which a start cuts into a word
 
 
 class StartListener:
-    """Extractor that begins again at starts of a recording, beside that of the whole recording.
+    """Extractor of streams that begin within a recording, beside its own extraction.
 
-    The first start is that of the recording, and takes its frames. Each other one precedes a word
-    that follows a pause.
+    The first start is the recording's own, with its frames. Each other start precedes a word that
+    follows a pause.
 
     Args:
-        features: of audio; copies of them are used.
-        channel: from 0; None for the mean of all.
+        features: features of audio, which are copied.
+        channel: counted from 0; None for the mean of all channels.
     """
 
     def __init__(self, features: Sequence[Feature], channel: int | None = None) -> None:
         self._features, self._channel = deepcopy(list(features)), channel
         self._sound: AnyArray | None = None  # the latest samples
-        self._first = 0  # which sample of the recording is the first of them
+        self._first = 0  # index of the first of them in the recording
         self._key = (0, 0)
         self._speech: BoolArray = np.empty(0, np.bool_)
         self._next = EVERY_SECONDS * TICKS_PER_SECOND  # ticks of speech before the next start
@@ -46,7 +46,7 @@ class StartListener:
         self._heads: list[_Head] = []
 
     def push(self, block: Block, run: Frames) -> None:
-        """Take a further block of the recording, and the frames that came with it."""
+        """Process the next block of the recording, with its frames."""
         self.keep(run)
         samples = np.asarray(block.samples)
         if self._sound is None:
@@ -86,17 +86,17 @@ class StartListener:
         return Starts(np.array([head.tick for head in heads], np.int64), ends, joined)
 
     def _advance(self) -> bool:
-        """Extract the present start, or the next, as far as possible; True if it is complete."""
+        """Extract the current start, or the next, as far as possible; True if it is complete."""
         assert self._sound is not None
         if self._head is None:
-            tick = self._find()
+            tick = self._find_next()
             if tick is None:
                 return False
             self._head = self._head_at(tick, self._sample_at(tick))
         head, rate = self._head, self._key[1]
         while not head.is_complete:
             begin = head.next_sample - self._first
-            # it lacks this many samples if all of them are speech
+            # the number of missing samples if all of them are speech
             minimum = head.missing_ticks * rate // TICKS_PER_SECOND
             samples = self._sound[begin : begin + max(minimum, rate // 2)]
             if not len(samples):
@@ -108,8 +108,8 @@ class StartListener:
         self._next = spoken + max(EVERY_SECONDS * TICKS_PER_SECOND, spoken // _GROWTH)
         return True
 
-    def _find(self) -> int | None:
-        """Find the tick of the next start; None where it is not known yet."""
+    def _find_next(self) -> int | None:
+        """Find the tick of the next start; None if it is not known yet."""
         before: IntArray = np.cumsum(self._speech) - self._speech
         begins = self._speech & ~np.concatenate(([True], self._speech[:-1]))
         places = np.flatnonzero(
@@ -167,7 +167,7 @@ class _Head:
         self._speech += int(run.speech.sum())
 
     def frames(self) -> Frames:
-        """Return the frames that are complete when its speech is."""
+        """Return the frames that are complete after `START_SECONDS` of speech."""
         joined = join_runs(self._runs)
         spoken: IntArray = np.cumsum(joined.speech)
         end = int(np.searchsorted(spoken, START_SECONDS * TICKS_PER_SECOND)) + 1
@@ -178,11 +178,11 @@ class _Head:
 class HeardStart:
     """Frames of one feature in a stream that begins within a session."""
 
-    frames: Frames  # of that stream, one track
+    frames: Frames  # of the stream, with one track
     spec: FeatureSpec  # of the feature
-    spoken: IntArray  # shape (n,), ticks of speech by each of their ticks
+    spoken: IntArray  # shape (n,), ticks of speech until each tick of the frames
     resumes: int  # ticks of speech of the session, from the start to ``end``
-    covered: int  # ticks of speech that the whole frames here stand for
+    covered: int  # ticks of speech in whole frames
     end: int  # tick of the stream after which frames of the session follow
     _totals: dict[int, AnyArray] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -195,10 +195,10 @@ class HeardStart:
         """Take the frames of a start.
 
         Args:
-            frames: of the start, of all features.
-            spec: of the one.
+            frames: frames of the start, of all features.
+            spec: spec of this feature.
             clock: ticks of speech of the session, at the start and after each further tick.
-            is_long: a frame takes seconds: the session supplies one that is not complete.
+            is_long: whether frames take seconds. The session then continues an incomplete one.
         """
         spoken: IntArray = np.cumsum(frames.speech)
         covered = end = int(spoken[-1]) if spoken.size else 0
@@ -219,9 +219,9 @@ class HeardStart:
         return int(self.spoken[-1]) if self.spoken.size else 0
 
     def total(self, spoken: int) -> AnyArray:
-        """Compute the total when the clock reads ``spoken`` ticks, with any early frame.
+        """Compute the total after ``spoken`` ticks of speech, with any early frame.
 
-        Frames that are complete later, however little, do not count.
+        Frames that are complete later do not count.
         """
         if spoken not in self._totals:
             stream = FrameAccumulator({self.spec.name: self.spec})
@@ -241,5 +241,5 @@ class HeardStart:
 
 
 def _tick_of(spoken: IntArray, ticks: int) -> int:
-    """Return the first tick at which a clock of speech reads ``ticks``."""
+    """Return the first tick after which there are ``ticks`` of speech."""
     return int(np.searchsorted(spoken, ticks)) + 1

@@ -25,7 +25,7 @@ from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Frames, IntAr
 
 
 def stream_of(voice: SpeakerSpeech, features: Iterable[str], most_seconds: float) -> Frames:
-    """Return a speaker as one stream, the longest session first; without decisions no pauses."""
+    """Join a speaker's sessions, longest first; without speech decisions there are no pauses."""
     order = sorted(range(len(voice.sessions)), key=lambda s: (-voice.length(s), s))
     maximum = round(most_seconds * TICKS_PER_SECOND)
     decisions = [
@@ -44,7 +44,7 @@ def stream_of(voice: SpeakerSpeech, features: Iterable[str], most_seconds: float
         )
         values = np.concatenate([frames.values for frames in sessions])
         early = sessions[0].early
-        if early is not None:  # later ones have whole frames before them
+        if early is not None:  # later sessions follow whole frames
             at = _place(early.ticks, decisions[0])
             early = replace(early, ticks=at).some(at <= maximum)
         tracks[name] = Track(placed[placed <= maximum], values[placed <= maximum], early=early)
@@ -86,11 +86,11 @@ def with_maxima(
     jobs: int = 1,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Population:
-    """Add to the rank models how high other people's streams get.
+    """Add the maxima of other people's streams to the rank models.
 
-    Each calibration speaker, or as many as `MOST_STREAMS`, gives one stream with one reading per
-    second. The watched person is drawn from the others. The speaker's own template is no candidate.
-    Streams of speakers who ``trained`` a feature's network do not count with it.
+    Each calibration speaker, up to `MOST_STREAMS`, provides one stream with one reading per second.
+    The watched person is drawn from the others. The speaker's own template is not a candidate.
+    Speakers who ``trained`` a feature's network do not count for rank models with this feature.
     """
     generator = np.random.default_rng(seed)
     members = population.scoring().members
@@ -104,10 +104,10 @@ def with_maxima(
         features = [name for name in population.features if name in voice.sessions[0]]
         watch = others[int(generator.integers(len(others)))]
         streams.append(_Stream(voice.name, watch, stream_of(voice, features, max(horizons))))
-    _ = population.cohort  # read once, not by every process
+    _ = population.cohort  # read it once, not in every process
     light = population.with_rank_models(RankModels(map(_lighten, population.rank_models)))
-    places = [i for i, rank_model in enumerate(population.rank_models) if is_measured(rank_model)]
-    work = partial(_compute_stream_maxima, light, places, tuple(horizons), trained or {})
+    indices = [i for i, rank_model in enumerate(population.rank_models) if is_measured(rank_model)]
+    work = partial(_compute_stream_maxima, light, indices, tuple(horizons), trained or {})
     maxima_by_stream: list[dict[int, FloatArray]] = []
     with closing(each_in_order(work, streams, jobs)) as results:
         for stream_maxima in results:
@@ -138,7 +138,7 @@ def with_maxima(
 
 
 def _lighten(rank_model: RankModel) -> RankModel:
-    """Keep one resample: nothing here asks for limits, which take most of the time."""
+    """Keep one resample, because confidence intervals are slow and not needed here."""
     names = ("alpha", "beta", "binomial", "weights", "floor")
     arrays = {name: getattr(rank_model, name)[:2] for name in names}
     evidence = rank_model.evidence
@@ -149,7 +149,7 @@ def _lighten(rank_model: RankModel) -> RankModel:
 
 def _compute_stream_maxima(
     population: Population,
-    places: Collection[int],
+    indices: Collection[int],
     horizons: tuple[float, ...],
     trained: Mapping[str, Collection[str]],
     stream: _Stream,
@@ -158,12 +158,12 @@ def _compute_stream_maxima(
     if stream.speaker in population.names:
         population = population.without(stream.speaker)
     ticks, speech, totals = _find_moments(population, stream, horizons)
-    cache: dict[tuple[str, str, bytes], Any] = {}  # what the rank models share
+    cache: dict[tuple[str, str, bytes], Any] = {}  # results that rank models share
     maxima = {}
     for i, rank_model in enumerate(population.rank_models):
         features = rank_model.features
         is_trained = any(stream.speaker in trained.get(name, ()) for name in features)
-        if i not in places or is_trained or not set(features) <= set(stream.frames.tracks):
+        if i not in indices or is_trained or not set(features) <= set(stream.frames.tracks):
             continue
         try:
             attacker = Attacker(population, features, stream.watch, session=rank_model.session)
@@ -174,7 +174,7 @@ def _compute_stream_maxima(
         rows = np.stack([figures[name] for name in FIELDS])
         maxima[i] = np.full((len(FIELDS), len(horizons)), np.nan)
         for h, horizon in enumerate(horizons):
-            if horizon <= 2 * stream.seconds:  # NaN where none, or half the audio, is
+            if horizon <= 2 * stream.seconds:  # NaN for longer horizons
                 within = rows[:, ticks <= (horizon + 1e-9) * TICKS_PER_SECOND]
                 maxima[i][:, h] = np.fmax.reduce(within, axis=1, initial=np.nan)
     return maxima
@@ -183,7 +183,7 @@ def _compute_stream_maxima(
 def _find_moments(
     population: Population, stream: _Stream, horizons: Sequence[float]
 ) -> tuple[IntArray, FloatArray, dict[str, RunningTotals]]:
-    # of the stream, and of its beginning again up to the longest horizon within twice of it
+    # the stream is repeated up to the longest horizon that is at most twice its length
     frames, ticks_heard = stream.frames, stream.frames.speech.size
     reach = max((h for h in horizons if h <= 2 * stream.seconds), default=0.0)
     accumulator = FrameAccumulator({name: population.features[name].spec for name in frames.tracks})
@@ -199,7 +199,7 @@ def _find_moments(
     if not ticks.size:
         return ticks, np.zeros(0), {}
     moments = accumulator.moments(ticks.tolist())
-    # a pause adds nothing
+    # leave out seconds that add no frames or speech
     by_feature = list(moments.totals.values())
     rows = [moments.speech, *(total.frames for total in by_feature)]
     rows += [total.early_seconds for total in by_feature if total.early_seconds is not None]

@@ -42,11 +42,11 @@ class SessionFrames:
     units: IntArray  # shape (k,), the unit of speech in which each was complete
     length: int  # units of speech in the session
     spec: FeatureSpec
-    begins: IntArray | None = None  # in which each began; None if complete at once
-    span: int = 0  # units of one frame if longer than one, so that this many give at most one
+    begins: IntArray | None = None  # unit in which each began; None if complete at once
+    span: int = 0  # length of a frame in units; 0 if it is at most one unit
     early: EarlyFrames | None = None  # ticks are units of speech
-    starts: Mapping[int, HeardStart] = field(default_factory=dict)  # by unit; frames beside these
-    rest: AnyArray | None = None  # values of frames complete after the last unit, as of a last part
+    starts: Mapping[int, HeardStart] = field(default_factory=dict)  # by unit, with own frames
+    rest: AnyArray | None = None  # values of frames complete after the last unit (a final part)
     _addends: list[AnyArray] = field(default_factory=list, init=False, repr=False, compare=False)
     _heard: dict[tuple[int, int], AnyArray] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -55,11 +55,11 @@ class SessionFrames:
     def total(self, start: int, length: int) -> AnyArray:
         """Compute counts (or a sum of embeddings) over ``length`` units from ``start``, circular.
 
-        It uses frames that began in the interval and were complete within it. Long frames
-        (``span``) are placed as in the session, not as a listener would have them. So at most as
-        many are taken as the listener would have. Without any, the next early frame of a window
-        that began in the interval is used. With one, an early frame of the rest is added, weighted
-        by its seconds (docs/method.md section 10).
+        It uses frames that began in the interval and were complete within it, and at most as many
+        long frames (``span``) as a stream that begins at ``start`` would have. Without any long
+        frame, it uses the next early frame of a window that began in the interval. With one, it
+        adds an early frame of the remaining interval, weighted by its seconds (docs/method.md
+        section 10).
         """
         start %= max(self.length, 1)
         addends_heard = self._select(start, length)
@@ -75,14 +75,14 @@ class SessionFrames:
         return np.asarray(sums + self.spec.kind.added(addends, self.spec.size))
 
     def whole(self) -> AnyArray:
-        """Compute counts (or a sum of embeddings) over all frames, the last part included."""
+        """Compute counts (or a sum of embeddings) over all frames, including ``rest``."""
         values = self.values if self.rest is None else np.concatenate([self.values, self.rest])
         return self.spec.kind.total(values, self.spec.size)
 
     def heard(self, start: int, length: int) -> AnyArray:
-        """Compute the total of a listener who begins at ``start``, after ``length`` units.
+        """Compute the total of a stream that begins at ``start``, after ``length`` units.
 
-        Only a stream that begins there has an early frame, and the frame must be complete by then.
+        Only an extracted start has early frames, which must be complete after ``length`` units.
         """
         start %= max(self.length, 1)
         if start not in self.starts:
@@ -118,7 +118,7 @@ class SessionFrames:
 
     @staticmethod
     def _next_early(early: EarlyFrames, start: int, length: int) -> EarlyFrames:
-        """Return the next early frame, circular, of the most whole seconds, or an empty one."""
+        """Return the next (circular) of the longest early frames that fit, or an empty one."""
         fits = early.seconds[early.seconds * UNITS_PER_SECOND <= length]
         if not fits.size:
             return early.some(slice(0))
@@ -128,9 +128,9 @@ class SessionFrames:
         return early.some(slice(index, index + 1))
 
     def _addends_of(self, start: int, end: int) -> AnyArray:
-        if not self._addends:  # windows overlap
+        if not self._addends:  # made once, because windows overlap
             self._addends.append(self.spec.kind.addends(self.values))
-        # of its own type, or all units would be converted
+        # bounds of the same dtype, otherwise numpy would convert all units
         low, high = self.units.searchsorted(np.array((start, end), self.units.dtype))
         values = self._addends[0][low:high]
         return values if self.begins is None else values[self.begins[low:high] >= start]
@@ -138,7 +138,7 @@ class SessionFrames:
 
 UNITS_PER_SECOND = 10  # calibration windows begin and end on tenths of a speech second
 UNIT_TICKS = TICKS_PER_SECOND // UNITS_PER_SECOND
-_MOST_UNITS = 1e10  # thirty years: what is longer is a mistake
+_MOST_UNITS = 1e10  # thirty years; a longer session is a mistake
 
 
 def units_in(session: dict[str, SessionFrames]) -> int:
@@ -234,7 +234,8 @@ def collect(
 
     Args:
         corpus: recordings by speaker and session.
-        features: names, or features. None uses the defaults for audio, and all features of frames.
+        features: names or `Feature` objects. None uses the defaults for audio, and all features of
+            frames.
         progress: called after each recording.
         jobs: number of worker processes, or a cluster. The result does not depend on it.
         notify: called with a message for people, for example about a doubtful transcript.
@@ -283,7 +284,7 @@ def session_frames(recordings: Sequence[SpeechFrames], spec: FeatureSpec) -> Ses
         track = frames.tracks[spec.name]
         values.append(track.values)
         units.append(np.maximum(track.at + ticks - 1, 0) // UNIT_TICKS)
-        if track.since is not None or not track.at.size:  # of no frames nothing is known
+        if track.since is not None or not track.at.size:  # an empty track fits either way
             since = track.at if track.since is None else track.since
             begins.append((since + ticks) // UNIT_TICKS)
         clock = ticks + np.concatenate(([0], np.cumsum(frames.speech)))
@@ -350,7 +351,7 @@ def join(sessions: Sequence[SessionFrames]) -> SessionFrames:
     )
 
 
-FEWEST = 10  # people of a cohort
+FEWEST = 10  # people in a cohort
 
 
 def cohort_from(
@@ -361,7 +362,7 @@ def cohort_from(
     setup: FeatureSetup = AS_ENVIRONMENT,
     columns: Columns = AS_STATED,
 ) -> tuple[Cohort, tuple[str, ...], tuple[str, ...]]:
-    """Load a population's cohort, or make one of a corpus; ``columns`` are of a data set.
+    """Load a population's cohort, or make one from a corpus, with ``columns`` of a data set.
 
     Returns the cohort, names of excluded people, and a line for each skipped file.
     """
@@ -398,10 +399,10 @@ def cohort_of(
     jobs: Jobs = 1,
     setup: FeatureSetup = AS_ENVIRONMENT,
 ) -> tuple[Cohort, tuple[str, ...]]:
-    """Sum up the speech of each speaker of a corpus, in the order of the speakers.
+    """Make a cohort from the speech of each speaker of a corpus, in their order.
 
-    Returns counts in the fewest bytes that fit them, and means of embeddings in half precision.
-    Also one line for each file that was skipped or has unusable parts.
+    Counts have the narrowest type that fits, and means of embeddings half precision. Also returns
+    one line for each file that was skipped or has unusable parts.
     """
     listener = FeatureExtractor(features, setup=setup)
     problems = list(corpus.problems)

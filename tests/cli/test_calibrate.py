@@ -144,7 +144,7 @@ def test_who_trained_a_network_calibrates_none_of_its_rank_models(run, people, e
     (tmp_path / "trainers").write_text("\n".join(names[:3]))
     made = run("calibrate", people, *options, *ONE)
     assert made.code == 1
-    assert "only 9 of 12 speakers trained no network of f0" in made.complaint
+    assert "only 9 of 12 speakers are not in the training data of f0" in made.complaint
 
 
 @pytest.mark.slow
