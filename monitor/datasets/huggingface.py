@@ -72,7 +72,7 @@ def is_metadata(path: Path) -> bool:
 
 
 def find_tables(root: Path) -> list[Path]:
-    """Find the metadata files below a folder, or the Parquet files if there are none."""
+    """Find the metadata files below a folder, otherwise the Parquet files."""
     metadata: list[Path] = []
     parquet: list[Path] = []
     for folder, names in walk(root):

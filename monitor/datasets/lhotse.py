@@ -71,7 +71,7 @@ def kind_of(path: Path) -> str:
 
 
 def read_manifests(paths: Sequence[Path], columns: Columns) -> Listing:
-    """Read cuts, or recordings and the supervisions of them.
+    """Read cuts, or recordings and their supervisions.
 
     Raises CorpusError if they cannot be read, do not go together, or lack a column.
     """
@@ -120,16 +120,15 @@ def _partner(path: Path, kind: str) -> Path:
 
 
 class _ManifestError(Exception):
-    """A line that cannot be used, and why."""
+    """The reason why a line cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Audio:
-    """A file of a recording, with path, ordered channels and the manifest's entry."""
+    """A file of a recording, and its channels in order."""
 
     path: Path
     channels: tuple[int, ...]
-    samples: int
 
 
 @dataclass(slots=True)
@@ -221,7 +220,7 @@ class _Reader:
         for supervision in supervisions:
             if not isinstance(supervision, dict):
                 raise _ManifestError("has a supervision that is not a JSON object")
-            # as lhotse has it: relative to the cut, which it may reach beyond
+            # in lhotse, times are relative to the cut and may extend beyond it
             first = begin + _number(supervision, "start", negative=True)
             last = first + _number(supervision, "duration", positive=True)
             channels = cut_channels
@@ -304,7 +303,7 @@ def _channels(value: object) -> tuple[int, ...]:
 def _find_audio(
     folder: Path, recording: Mapping[str, Any], channels: tuple[int, ...]
 ) -> tuple[_Audio, tuple[int, ...]]:
-    """Find the file of these channels, and which channels of it they are."""
+    """Find the file that contains these channels, and their indices in it."""
     if recording.get("transforms"):
         raise _ManifestError(
             "its recording is transformed when read (speed, volume ...): save its audio "
@@ -330,11 +329,10 @@ def _find_audio(
         if "://" in location:
             raise _ManifestError(f"{location} is a URL and is not fetched: use a file")
         path = Path(location)
-        if not path.is_absolute():  # as lhotse has it, from where its program was started
+        if not path.is_absolute():  # in lhotse, relative to the program's working folder
             sibling = spelled_path(folder / path)
             path = sibling if os.path.exists(sibling) else path.absolute()  # noqa: PTH110  # no error if too long
-        samples = recording.get("num_samples")
-        audio = _Audio(path, tuple(source["channels"]), samples if type(samples) is int else -1)
+        audio = _Audio(path, tuple(source["channels"]))
         return audio, tuple(audio.channels.index(channel) for channel in channels)
     raise _ManifestError(
         f"no single source of its recording has channel {'+'.join(map(str, channels))}"
@@ -357,7 +355,7 @@ def _is_whole(clip: Clip, audio: _Audio) -> bool:
 def _header_of(path: Path) -> tuple[int, int, int]:
     import soundfile
 
-    if not os.path.isfile(path):  # noqa: PTH113  # a pipe would be waited for
+    if not os.path.isfile(path):  # noqa: PTH113  # opening a pipe would block
         return 0, 0, 0
     try:
         info = soundfile.info(str(path))

@@ -1,4 +1,4 @@
-"""Files of data sets, opened with limits: a hostile one costs neither memory nor time."""
+"""Opens files of data sets within limits, so that a hostile file takes little memory and time."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from monitor.npz import FREE_BYTES, MOST_RATIO
 from monitor.safe_text import file_name
 
 LONGEST_LINE = 8 << 20
-"""Maximum bytes or characters of a line: word times of ten hours of speech are longer than any."""
+"""Maximum bytes or characters of a line, about the word times of ten hours of speech."""
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _MARK = b"\xef\xbb\xbf"
 
 
 class _Bounded(io.RawIOBase):
-    """Reads at most this many bytes; CorpusError beyond them."""
+    """Reader of at most ``maximum`` bytes; CorpusError if the file has more."""
 
     def __init__(self, file: BinaryIO, name: str, maximum: int) -> None:
         self._file, self._name, self._remaining, self._maximum = file, name, maximum, maximum
@@ -45,7 +45,7 @@ class _Bounded(io.RawIOBase):
 
 
 def walk(root: Path) -> Iterator[tuple[Path, list[str]]]:
-    """Yield each folder, and the names of its files; hidden ones and link loops are left out."""
+    """Yield each folder with the names of its files, without hidden ones and link loops."""
     seen: set[str] = set()
     for folder, subfolders, names in os.walk(root, followlinks=True):
         real_path = os.path.realpath(folder)
@@ -66,7 +66,7 @@ def check_regular(path: Path) -> None:
 @contextmanager
 def _open_regular(path: Path) -> Iterator[BinaryIO]:
     name = file_name(path)
-    # without waiting: opening a pipe would last until a program writes to it
+    # do not block: opening a pipe would wait until a program writes to it
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -81,8 +81,8 @@ def _open_regular(path: Path) -> Iterator[BinaryIO]:
 def open_bytes(path: Path) -> Iterator[io.BufferedReader]:
     """Open a regular file for reading, unpacked if its name ends in ``.gz``.
 
-    Raises CorpusError if it is no regular file, cannot be read, or unpacks to more than 128 MB and
-    50 times its size.
+    Raises CorpusError if it is not a regular file, cannot be read, or unpacks to more than 128 MB
+    plus 50 times its size.
     """
     name = file_name(path)
     try:
@@ -115,7 +115,7 @@ def byte_lines(path: Path) -> Iterator[bytes]:
 def text_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a UTF-8 text with their ends, without a byte-order mark.
 
-    Raises CorpusError as `open_bytes` does, and if a line is too long or it is other text.
+    Raises CorpusError as `open_bytes` does, and if a line is too long or not UTF-8 text.
     """
     with open_bytes(path) as file:
         head = file.peek(HEAD_BYTES)[:HEAD_BYTES]

@@ -55,7 +55,7 @@ def unpacked_bytes(file: BinaryIO, chunk: Any) -> int:
 
 
 def _read_struct(file: BinaryIO, wanted: dict[int, int], depth: int) -> None:
-    """Read a struct of Thrift's compact protocol; integers of wanted fields are kept."""
+    """Read a struct of Thrift's compact protocol, and store the integers of ``wanted`` fields."""
     if depth > _DEEPEST:
         raise ValueError("a page header is nested too deeply")
     field = 0
@@ -97,7 +97,7 @@ def _skip(file: BinaryIO, kind: int, depth: int) -> None:
 def _skip_element(file: BinaryIO, kind: int, depth: int) -> None:
     if depth > _DEEPEST:
         raise ValueError("a page header is nested too deeply")
-    _skip(file, _BYTE if kind in (1, 2) else kind, depth)  # a truth value takes a byte in a list
+    _skip(file, _BYTE if kind in (1, 2) else kind, depth)  # a Boolean in a list takes a byte
 
 
 def _bytes(file: BinaryIO, count: int) -> bytes:

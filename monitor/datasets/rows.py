@@ -53,7 +53,7 @@ class Problems:
         self._lines: list[str] = []
 
     def append(self, text: str) -> None:
-        """Add a line; only counted once there are enough."""
+        """Add a line; after `MOST_PROBLEMS` lines, only count it."""
         self._count += 1
         if self._count <= MOST_PROBLEMS:
             self._lines.append(escaped(text))
@@ -86,8 +86,8 @@ class SpeakerCells:
         self._unprintable: set[str] = set()
 
     def add(self, speaker: str, cells: Mapping[str, str]) -> None:
-        """Take the cells of a row, by column; empty ones are left out."""
-        speaker = spelled(speaker)  # as a corpus has it
+        """Add the cells of a row, by column; empty cells are ignored."""
+        speaker = spelled(speaker)  # as in a corpus
         for name, value in cells.items():
             if is_empty_cell(value) or name in self._unprintable:
                 continue
@@ -124,13 +124,13 @@ def text_of(value: object) -> str | None:
 
 
 def cells_of(values: Mapping[str, object], without: Collection[str | None]) -> dict[str, str]:
-    """Return the texts and whole numbers of a row, but for these columns."""
+    """Return the texts and whole numbers of a row, except in the columns ``without``."""
     texts = ((name, text_of(value)) for name, value in values.items() if name not in without)
     return {name: text.strip() for name, text in texts if text}
 
 
 def refuse_column(table: str, columns: Iterable[str], name: str | None, option: str) -> NoReturn:
-    """Refuse a column that a data set lacks, or that was not named, and list those there are."""
+    """Refuse a missing or unnamed column, and list the columns of the data set."""
     names = [printable(column)[:_LONGEST] for column in columns]
     more = f" and {len(names) - _MOST_LISTED} more" if names[_MOST_LISTED:] else ""
     if name is None:
@@ -146,7 +146,7 @@ def refuse_column(table: str, columns: Iterable[str], name: str | None, option: 
 def read_json_rows(
     lines: Iterable[bytes], name: str, problems: Problems
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each JSON object of a file of JSON lines, with what messages on it begin with."""
+    """Yield each object of a file of JSON lines, after the prefix for messages about it."""
     for number, line in enumerate(lines, 1):
         if number > MOST_ROWS:
             raise CorpusError(f"{name} has more than {MOST_ROWS} lines; split it")
@@ -156,7 +156,7 @@ def read_json_rows(
         try:
             value = orjson.loads(line)
         except ValueError:
-            problems.append(f"{where}is no JSON")
+            problems.append(f"{where}is not JSON")
             continue
         if isinstance(value, dict):
             yield where, value

@@ -36,8 +36,8 @@ _HEAD_BYTES = 1 << 16
 _BREAKS = re.compile(r"""[,;|\t\r\n"']+""")
 _SPEAKER = re.compile(r"\b(?:speaker|spk|client)(?:_?id|_?name)?\b", re.IGNORECASE)
 _HEADER = re.compile(r"(?=.*\bpath\b).*\b(?:speaker|client_id)\b", re.IGNORECASE)
-_LISTED = 2  # recordings that a manifest names at least, if there are as many
-_FEWEST_LETTERS = 4  # of a name without its suffix
+_LISTED = 2  # minimum recordings in a manifest, if the folder has as many
+_FEWEST_LETTERS = 4  # in a name without its suffix
 MANIFEST = "write manifest.csv with the header path,speaker,session"
 _METADATA_CSV = "the header file_name,speaker_id, separated by commas"
 _METADATA_JSON = '{"file_name": "a.wav", "speaker_id": "ann"}'
@@ -47,7 +47,7 @@ def refuse_unread(
     root: Path,  # the folder; those below it count too
     recordings: Sequence[Path] = (),  # in it; a table that lists them is refused under any name
     *,
-    # of the tables that are refused by name, in lower case
+    # patterns of the names of refused tables, in lower case
     names: Sequence[re.Pattern[str]] = NAMED,
     read: Collection[Path] = (),  # the tables that are read
 ) -> None:
@@ -93,7 +93,7 @@ class _Table:
 
     @property
     def text(self) -> str:
-        """The same as text; empty if it cannot be read."""
+        """First bytes as text; empty if they cannot be read."""
         try:
             return self.head.decode("utf-8-sig", errors="replace")
         except CorpusError:
@@ -101,7 +101,7 @@ class _Table:
 
     @property
     def is_ours(self) -> bool:
-        """Return True if this program wrote the file: a summary, a run, or frames."""
+        """Whether this program wrote the file: a summary, a run, or frames."""
         text = self.text
         try:
             value = orjson.loads(text.split("\n", 1)[0])
@@ -125,13 +125,13 @@ class _Finder:
         }
 
     def lists(self, table: _Table) -> bool:
-        """Return whether a file is a table of recordings, and not of this program."""
+        """Return whether a file is a table of recordings that another program wrote."""
         path = table.path
         if not _TABLE.fullmatch(path.name.lower()) or path.with_suffix("") in self._beside:
             return False  # or a transcript
         if path.suffix.lower() == ".parquet":
             return ",".join([*huggingface.column_names(path)[:3], ""]) != _SUMMARY
-        text = table.text.replace("\0", "")  # of UTF-16
+        text = table.text.replace("\0", "")  # UTF-16 has null bytes
         words = {word.strip().replace("\\", "/").rpartition("/")[2] for word in _BREAKS.split(text)}
         listed = len(words & self._names)
         if _SPEAKER.search(text.split("\n", 1)[0]):
@@ -188,7 +188,7 @@ def _describe_metadata(path: Path, text: str) -> str:
 
 
 def separator_fault(header: str, separator: str) -> str:
-    """Describe a header with another separator than its columns need; empty for other faults."""
+    """Describe a header with the wrong separator; empty for other faults."""
     names = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
     used = [name for mark, name in names.items() if mark in header]
     return "" if separator in header or not used else f"has {used[0]} between its columns"

@@ -1,4 +1,4 @@
-"""How long laboratory work takes, measured on a sample of it before it begins."""
+"""Predicts the duration of laboratory work from a sample of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SAMPLE_SECONDS = 10.0
 
 
 def measure_seconds(work: Callable[[], object], load: Callable[[], object] | None = None) -> float:
-    """Return the wall seconds of work after ``load``, or the same work, has loaded networks."""
+    """Return the wall seconds of work, after ``load`` or a first run has loaded networks."""
     (load or work)()
     began = time.monotonic()
     work()

@@ -43,7 +43,7 @@ class ScoreNormalisation:
         cls, method: str, path: Path | None, specs: Mapping[str, FeatureSpec],
         speakers: Collection[str] = (),
     ) -> ScoreNormalisation:  # fmt: skip
-        """Take a cohort from a population file of ``monitor enrol``; None takes the shipped one.
+        """Load a cohort from a population file of ``monitor enrol``; None loads the shipped one.
 
         Features of the scores (`specs`) that the cohort lacks are not normalised. The `speakers`
         that are scored must not be in the cohort. Raises UsageError if the cohort has no speaker

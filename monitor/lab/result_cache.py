@@ -1,8 +1,8 @@
 """A folder of results, each named by a hash of all its inputs.
 
 Interrupted work resumes from them. `result_key` makes the name from the inputs and the version of
-the computation, a number beside its code. Raise it when results change, and old ones are computed
-again. Results are trusted: the hash in a file detects damage, but not another author.
+the computation, a number beside its code. Raise the version when results change, so that old ones
+are computed again. Results are trusted: the hash in a file detects damage, but not another author.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ResultCache:
             make_folder(folder)
             for path in list(folder.iterdir()):
                 if unfinished := _UNFINISHED.fullmatch(path.name):
-                    sweep(folder / unfinished[1])  # of a process that was killed
+                    sweep(folder / unfinished[1])  # left by a killed process
                 elif fresh and _OURS.fullmatch(path.name):
                     path.unlink(missing_ok=True)
 

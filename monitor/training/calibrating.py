@@ -481,7 +481,7 @@ def _is_fitted(cell: GridCell) -> bool:
 
 def _weights_from_first_frame(weights: FloatArray) -> FloatArray:
     """Fill lambda, shape (1 + B, nT, nD, F), where it is NaN, from the next longer T."""
-    # only cells with a fit get 0 for a weight that no longer T has
+    # a cell with a fit gets 0 if all longer T lack the weight
     reached = ~np.isnan(weights).all(axis=-1, keepdims=True)
     for t in range(weights.shape[1] - 2, -1, -1):
         missing = np.isnan(weights[:, t])

@@ -112,7 +112,7 @@ def extract_runs(
                 starts.push(item, run)
             yield run
             ticks += int(run.speech.sum())
-            if ticks > most_speech:  # not earlier: now all frames until then are complete
+            if ticks > most_speech:  # only now are all frames up to most_speech complete
                 break
     last = extractor.flush()
     if starts is not None:
@@ -133,7 +133,7 @@ class SpeechTrack:
 
     values: AnyArray  # as in ``Track``
     at: IntArray  # ticks of speech when each frame was complete
-    since: IntArray | None = None  # the same when its audio began; None if complete at once
+    since: IntArray | None = None  # ticks of speech when its audio began; None if complete at once
     early: EarlyFrames | None = None  # with ticks of speech
 
 

@@ -45,7 +45,7 @@ class Quality:
 
     @property
     def trouble(self) -> str:
-        """Fault and its remedy; empty if there is none.
+        """Fault and its remedy; empty if the audio is good.
 
         Example:
             >>> Quality(5.0, 0.8, -20.0, 0.0).trouble, Quality(5.0, 0.8, -3.0, 0.02).trouble

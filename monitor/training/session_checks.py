@@ -96,7 +96,7 @@ def describe_other_voices(
     specs: Mapping[str, FeatureSpec],  # of the features
     ticks: int,  # of enrolled speech; at most one window after it counts
 ) -> list[str]:
-    """Describe signs of other voices in an enrolled session; empty if there are none."""
+    """Describe signs of other voices in an enrolled session; empty without signs."""
     feature = next((name for name, spec in specs.items() if spec.network == NETWORK), None)
     if feature is None:
         return []

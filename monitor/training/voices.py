@@ -55,11 +55,10 @@ class SessionFrames:
     def total(self, start: int, length: int) -> AnyArray:
         """Compute counts (or a sum of embeddings) over ``length`` units from ``start``, circular.
 
-        It uses frames that began in the interval and were complete within it, and at most as many
-        long frames (``span``) as a stream that begins at ``start`` would have. Without any long
-        frame, it uses the next early frame of a window that began in the interval. With one, it
-        adds an early frame of the remaining interval, weighted by its seconds (docs/method.md
-        section 10).
+        It uses frames that began in the interval and were complete within it. Long frames
+        (``span``) are at most as many as in a stream that begins at ``start``. Without one, the
+        next early frame of a window that began in the interval is used. With one, an early frame of
+        the remaining interval is added, weighted by its seconds (docs/method.md section 10).
         """
         start %= max(self.length, 1)
         addends_heard = self._select(start, length)

@@ -1,4 +1,4 @@
-"""Transcripts: the words of a recording with their times, from any file that people have."""
+"""Transcripts: the words of a recording with their times, and who speaks when."""
 
 from __future__ import annotations
 

@@ -14,21 +14,21 @@ from monitor.transcripts.transcript import Cue, Transcript, gather, lines_of, sp
 
 _CLOCK = r"(?:(\d+):)?([0-5]?\d):([0-5]?\d)[.,](\d+)"
 _TIMING = re.compile(rf"\s*{_CLOCK}\s*-->\s*{_CLOCK}", re.ASCII)
-_ARROWED = re.compile(r"\s*[\d:.,]+\s*-->")  # or what was meant for times
+_ARROWED = re.compile(r"\s*[\d:.,]+\s*-->")  # including malformed times
 _NO_CAPTION = re.compile(r"(WEBVTT|NOTE|STYLE|REGION)(\s|$)")
-_TAG = re.compile(r"(<[^<>]*>|\{\\[^{}]*\})")  # {\an8}: where SubRip shows it
+_TAG = re.compile(r"(<[^<>]*>|\{\\[^{}]*\})")  # {\an8} is a position in SubRip
 _TIME = re.compile(r"<(?:(\d+):)?(\d\d?):(\d\d?\.\d+)>")
 _OWN_TIME = re.compile(rf"{_TIME.pattern}|<u>")
 _VOICE = re.compile(r"<v(?:\.[^\s>]*)?\s+([^>]+)>")
-_UNDERLINED = re.compile(r"<u>((?:(?!<u>).)*?)</u>")  # looks at no letter twice
+_UNDERLINED = re.compile(r"<u>((?:(?!<u>).)*?)</u>")  # without backtracking
 _NAMED = re.compile(r"\[([^\[\]]+)\]:\s|\((speaker [^()]+)\)\s*")  # by WhisperX and whisper.cpp
-_BLINK_SECONDS = 0.05  # a caption as short as that only clears the screen
+_BLINK_SECONDS = 0.05  # a shorter caption only clears the screen
 _MOST_LINES = 1_000_000  # more than in two days of speech
 _MOST_LETTERS = 1_000_000  # between two times
 
 
 def read_captions(label: str, text: str) -> Transcript:
-    """Read the words of captions, WebVTT or SubRip, by the header or the suffix.
+    """Read the words of WebVTT or SubRip captions, which the header or the suffix distinguishes.
 
     A caption ends at the next times, regardless of blank lines. Speakers are taken from ``<v
     NAME>``, and from ``[NAME]: `` in WhisperX captions. Words have their own times if a caption
@@ -87,7 +87,7 @@ def _captions(lines: Sequence[str], is_vtt: bool) -> tuple[list[_Shown], int]:
 
 
 def _is_identifier(body: Sequence[str], is_vtt: bool, is_numbered: bool) -> bool:
-    """Return whether the last line before a caption's times is its name or number, no text."""
+    """Return whether the last line of a body is the next caption's name or number, not text."""
     if not body or not body[-1].strip():
         return False
     is_separate = len(body) > 1 and not body[-2].strip()
@@ -106,7 +106,7 @@ def _spoken(body: Sequence[str], is_vtt: bool) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """Caption: when it is shown, and its lines, with their tags."""
+    """A caption's times in seconds, and its lines with tags."""
 
     begin: float
     end: float
@@ -118,7 +118,7 @@ class _Shown:
 
 
 def _without_repeats(captions: Sequence[_Shown]) -> list[_Shown]:
-    """Return captions without the lines that roll up from the one before."""
+    """Return captions without the lines that roll up from the previous caption."""
     timed = any(_TIME.search(line) for caption in captions for line in caption.lines)
     unique = list(captions[:1])
     for before, caption in pairwise(captions):
@@ -149,7 +149,7 @@ def _cues(captions: Sequence[_Shown]) -> Iterator[Cue]:
 
 
 def _runs(caption: _Shown) -> Iterator[Cue]:
-    """Yield a caption's stretches from one time within it to the next; of each voice its own."""
+    """Yield one cue per voice for each stretch of a caption between two of its times."""
     begin, voice, spoken = caption.begin, "", list[tuple[str, str]]()
     for piece in _TAG.split("\n".join(caption.lines)):
         time, name = _TIME.fullmatch(piece), _VOICE.fullmatch(piece)
@@ -186,7 +186,7 @@ def _share_time(spoken: Sequence[tuple[str, str]], begin: float, end: float) -> 
 
 
 def _voice(text: str) -> tuple[str, str]:
-    """Split a text into the speaker that it names and the rest of it."""
+    """Split a text into the speaker that it names and the remaining text."""
     match = _NAMED.match(text.lstrip())
     if match is None:
         return "", text

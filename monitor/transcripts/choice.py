@@ -62,7 +62,7 @@ class TranscriptChoice:
     speaker: str | None = None
 
     def make_absolute(self) -> TranscriptChoice:
-        """Return the same, found from any working folder."""
+        """Return the choice with an absolute path."""
         path = None if self.path is None else Path(os.path.abspath(self.path))  # noqa: PTH100
         return replace(self, path=path)
 
@@ -71,7 +71,7 @@ class TranscriptChoice:
         return self.path or transcript_beside(recording)
 
     def files(self, recording: Readable, *, words: bool) -> list[Path]:
-        """List a recording and, where words are wanted, its transcript, if there is one."""
+        """List the files of a recording, and of its transcript if ``words`` and if it exists."""
         transcript = self.find(recording) if words else None
         return [*files_of(recording), *(() if transcript is None else (transcript,))]
 
@@ -84,12 +84,12 @@ class TranscriptChoice:
             assert isinstance(recording, Path)
             stem = file_name(recording.with_suffix(""))
             captions = ", ".join(file_name(path) for path in _find_language_captions(recording)[:5])
-            lie = (f"; there are {captions}. Name one (", Argument("transcript"), ")")
+            hint = (f"; there are {captions}. Name one (", Argument("transcript"), ")")
             raise SourceError(
                 Message(
                     f"{file_name(recording)} has no words beside it: put {stem}{SUFFIXES[0]} "
                     f"there, or {', '.join(SUFFIXES[1:])}",
-                    *(lie if captions else ()),
+                    *(hint if captions else ()),
                 )
             )
         return transcript
@@ -121,6 +121,6 @@ SIDECAR = TranscriptChoice()  # the transcript beside each recording, of its mea
 
 
 def words_mark(transcript: Transcript) -> str:
-    """Compute a mark of the words and their times, whatever their file: sha256 in hexadecimal."""
+    """Hash the words and their times, independent of their file: sha256 in hexadecimal."""
     words = [astuple(word) for word in transcript.timed_words]
     return hashlib.sha256(repr(words).encode()).hexdigest()

@@ -60,7 +60,7 @@ def mend_text(text: str) -> str:
     """Mend a text that was cut into tokens within multi-byte letters."""
     try:
         return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    except UnicodeEncodeError:  # halves of characters that a JSON wrote as escapes
+    except UnicodeEncodeError:  # unpaired surrogates from escapes in JSON
         return text.encode("utf-8", "replace").decode()
 
 
@@ -97,7 +97,7 @@ def read_whisper(label: str, text: str) -> Transcript:
         document: Any = json.loads(text, strict=False)
     except json.JSONDecodeError as error:
         lines = error.msg == "Extra data"
-        advice = "JSON lines are called NAME.words" if lines else "was it written to its end?"
+        advice = "JSON lines are called NAME.words" if lines else "is it complete?"
         message = f"{label} is not JSON from line {error.lineno} on ({error.msg}): {advice}"
         raise SourceError(message) from None
     except (ValueError, RecursionError):
@@ -141,7 +141,7 @@ def _google_segments(document: Any) -> Any:
 
 
 def _is_list(rows: object) -> bool:
-    """Return whether these are rows, with texts in them where there are any."""
+    """Return whether this is an empty list, or a list of rows with texts."""
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         return False
     return not rows or any(row.keys() & _TEXTS for row in rows)
@@ -187,10 +187,10 @@ def read_ctm(label: str, text: str) -> Transcript:
 
 
 def read_table(label: str, text: str) -> Transcript:
-    """Read the words of a table of start, end and text, a line each.
+    """Read the words of a table with start, end and text per line, separated by tabs.
 
-    The first line may name the columns, in another order then, and ``speaker`` as well. Times are
-    seconds; whole numbers in all lines are milliseconds, as Whisper writes such tables.
+    The first line may name the columns, in any order and with ``speaker``. Times are seconds, or
+    milliseconds if all are whole numbers, as in Whisper's tables.
     """
     lines = [(n, line) for n, line in enumerate(lines_of(text), 1) if line.strip()]
     columns = [name.strip().lower() for name in lines[0][1].split("\t")]
@@ -223,9 +223,9 @@ def read_word_lines(label: str, text: str) -> Transcript:
     """Read the words of a file of JSON lines.
 
     A line is ``{"word": "well", "begin": 0.31, "end": 0.52, "known": 1.2, "speaker": "ann"}``,
-    seconds from the start of the recording. ``known`` is when whoever recognised the word had it;
-    left out, it was known when it ended. ``speaker`` may be left out too, and ``begin`` may be
-    called ``start``. A line may also be a segment, as Whisper's JSON has it.
+    in seconds from the start of the recording. ``known`` is when the recogniser had the word, by
+    default at its end. ``speaker`` is optional, and ``begin`` may be called ``start``. A line may
+    also be a segment as in Whisper's JSON.
     """
     words = [
         word
@@ -236,7 +236,7 @@ def read_word_lines(label: str, text: str) -> Transcript:
 
 
 def parse_line(where: str, line: str | bytes) -> list[TimedWord]:
-    """Parse the words of one such line; none of an empty one, nor of what is still revised."""
+    """Parse the words of one line; an empty line or a partial result has none."""
     if not line.strip():
         return []
     try:
@@ -248,7 +248,7 @@ def parse_line(where: str, line: str | bytes) -> list[TimedWord]:
             return [_parse_word(where, row)]
         if row.keys() & {"segments", "words", "result", "text"}:
             return _parse_segments(where, row)
-        if row.keys() == {"partial"}:  # Vosk's, of what it has not yet made up its mind on
+        if row.keys() == {"partial"}:  # a partial result of Vosk
             return []
     raise SourceError(f'{where}: must be {{"word": TEXT, "begin": SECONDS, "end": SECONDS}}')
 

@@ -1,4 +1,4 @@
-"""Live words and turns, as lines of a program through a pipe."""
+"""Live words and turns, which another program writes to a pipe as lines."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from monitor.transcripts.turn_formats import parse_turn
 from monitor.transcripts.turns import MOST_LABELS, Turn
 from monitor.types import TICKS_PER_SECOND, Words
 
-_MOST_WAITING = 10_000  # lines; then whoever writes them has to wait
-_MOST_TOLD = 5  # malformed lines
+_MOST_WAITING = 10_000  # lines; then the writer has to wait
+_MOST_TOLD = 5  # malformed lines that are reported one by one
 _WAIT_SECONDS = 0.1
 _MOST_AHEAD_SECONDS = 10.0
-_MOST_AT_ONCE = 1000  # words, of a recogniser that was minutes behind
-_MOST_BYTES = 1_000_000  # of a line
+_MOST_AT_ONCE = 1000  # words, if a recogniser was minutes behind
+_MOST_BYTES = 1_000_000  # in a line
 
 Parsed = TypeVar("Parsed")
 
@@ -36,7 +36,7 @@ class LinePipe(Managed, Generic[Parsed]):
     """Reader of lines on its own thread, so that the stream never waits for the writer.
 
     Args:
-        lines: texts or UTF-8 as they arrive; `lines_from` reads a file descriptor.
+        lines: lines as text or UTF-8, as they arrive; `lines_from` reads a file descriptor.
         label: name in messages.
         report: called with a line of text, from the thread that collects the items.
 
@@ -48,7 +48,7 @@ class LinePipe(Managed, Generic[Parsed]):
         labels: labels of speakers, in order of appearance.
     """
 
-    LOST: ClassVar[tuple[tuple[str, str], tuple[str, str]]]  # ahead, and too many, with plurals
+    LOST: ClassVar[tuple[tuple[str, str], tuple[str, str]]]  # nouns for `ahead` and `beyond`
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class LinePipe(Managed, Generic[Parsed]):
         self._lines, self._report = lines, report
         self._queue: Queue[list[Parsed] | str] = Queue(_MOST_WAITING)
         self._stopped, self._over = Event(), Event()
-        # it may wait for a line for ever, and must not keep the program from ending
+        # a daemon, because it may wait for a line forever after the program's end
         self._thread = Thread(target=self._read, name="lines", daemon=True)
 
     @abstractmethod
@@ -75,12 +75,12 @@ class LinePipe(Managed, Generic[Parsed]):
         return self
 
     def close(self) -> None:
-        """Take no more; what has come and was not taken is dropped."""
+        """Stop reading, and drop the items that were not collected."""
         self._stopped.set()
 
     @property
     def over(self) -> bool:
-        """Flag: the pipe has ended and all of it was taken."""
+        """Whether the pipe has ended and all its items were collected."""
         return self._over.is_set() and self._queue.empty()
 
     def wait(self, seconds: float | None = None) -> None:
@@ -111,7 +111,7 @@ class LinePipe(Managed, Generic[Parsed]):
         if losses:
             self._report(f"{self.label}: excluded {' and '.join(losses)} in total")
 
-    def _lies_ahead(self, noun: str, end: float, audio_seconds: float) -> bool:
+    def _is_ahead(self, noun: str, end: float, audio_seconds: float) -> bool:
         """Return whether an item ends long after the received audio; count and report it."""
         if end <= audio_seconds + _MOST_AHEAD_SECONDS:
             return False
@@ -189,7 +189,7 @@ class WordPipe(LinePipe[TimedWord]):
         words_now = self._take()
         if audio_ticks is not None:
             seconds = audio_ticks / TICKS_PER_SECOND
-            words_now = [w for w in words_now if not self._lies_ahead("word", w.end, seconds)]
+            words_now = [w for w in words_now if not self._is_ahead("word", w.end, seconds)]
             words_now = self._limit_rate(words_now, seconds)
         self.labels |= dict.fromkeys(word.speaker for word in words_now if word.speaker)
         if self._speaker is None and len(self.labels) > 1:
@@ -243,7 +243,7 @@ class TurnPipe(LinePipe[Turn]):
         """Return the turns since the last call, after ``audio_seconds`` of audio."""
         turns = []
         for turn in self._take():
-            if self._lies_ahead("turn", turn.end_seconds, audio_seconds):
+            if self._is_ahead("turn", turn.end_seconds, audio_seconds):
                 continue
             if turn.label not in self.labels and len(self.labels) >= MOST_LABELS:
                 if not self.beyond:
@@ -260,9 +260,9 @@ class TurnPipe(LinePipe[Turn]):
 
 
 def lines_from(descriptor: int) -> Iterator[bytes]:
-    """Yield the lines of a pipe as they come; read without buffers that a dying program would lock.
+    """Yield the lines of a pipe as they arrive, unbuffered: a locked buffer would break the exit.
 
-    ``descriptor`` is that of a file, such as ``sys.stdin.fileno()``.
+    ``descriptor`` is a file descriptor, such as ``sys.stdin.fileno()``.
     """
     incomplete = b""
     while data := os.read(descriptor, 65_536):

@@ -26,10 +26,10 @@ def rows_in(rows: object) -> list[dict[str, object]]:
 
 
 def times_of(row: Mapping[str, object]) -> tuple[float, float]:
-    """Return when a row begins and ends, in seconds; NaN for what is missing."""
+    """Return the begin and end of a row in seconds; NaN if missing."""
     offsets, stamp = row.get("offsets"), row.get("timestamp")
     times, unit = [_first_of(row, names) for names in (_STARTS, _ENDS)], 1.0
-    if isinstance(offsets, dict):  # of whisper.cpp, in milliseconds
+    if isinstance(offsets, dict):  # whisper.cpp writes milliseconds
         times, unit = [offsets.get("from"), offsets.get("to")], 1000.0
     elif isinstance(stamp, list) and len(stamp) == 2:
         times = stamp
@@ -52,7 +52,7 @@ def _first_of(row: Mapping[str, object], names: Sequence[str]) -> object:
 
 
 def _plain_time(time: object) -> object:
-    """Return a time of Google's, such as ``"0.200s"``, as a number; anything else as it is."""
+    """Convert a time of Google's, such as ``"0.200s"``, to a number; return others unchanged."""
     match = _GOOGLE_TIME.fullmatch(time) if isinstance(time, str) else None
     return time if match is None else float(match[1])
 
@@ -78,18 +78,18 @@ def text_of(row: Mapping[str, object]) -> str:
 def speaker_of(row: Mapping[str, object]) -> str:
     """Return the speaker; empty if unknown."""
     name = row.get("speaker", row.get("speakerLabel", row.get("speakerTag") or None))
-    if isinstance(name, float) and name.is_integer():  # as a table with empty cells has numbers
+    if isinstance(name, float) and name.is_integer():  # as in a table with empty cells
         name = int(name)
     text = str(name).strip() if isinstance(name, str | int) else ""
     return "" if is_nobody(text) else text
 
 
 def is_nobody(label: str) -> bool:
-    """Return whether programs write this where they know no speaker."""
+    """Return whether a label means that the speaker is unknown."""
     return is_empty_cell(label) or label in ("?", "UNKNOWN")
 
 
-MOST_BYTES = 20_000_000  # a day and a half of words, with a time each, are half of it
+MOST_BYTES = 20_000_000  # twice the timed words of a day and a half
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
@@ -117,13 +117,13 @@ def read_text(
     encoding = next((name for mark, name in _MARKS.items() if data.startswith(mark)), "utf-8")
     if encoding == "utf-8" and b"\0" in data:
         order = "BE" if data.startswith(b"\0") else "LE"
-        advice = f"iconv -f UTF-16{order} -t UTF-8 makes it so"
+        advice = f"convert it with iconv -f UTF-16{order} -t UTF-8"
         raise SourceError(f"{label} is not text, or UTF-16 without a byte-order mark: {advice}")
     try:
         text = data.decode(encoding, "surrogateescape" if mends else "strict")
     except ValueError as error:
         line = data.count(b"\n", 0, getattr(error, "start", 0)) + 1
-        advice = "iconv -f WINDOWS-1252 -t UTF-8 makes it so where it is older Western text"
+        advice = "convert older Western text with iconv -f WINDOWS-1252 -t UTF-8"
         raise SourceError(f"{label} line {line} is not UTF-8 text: {advice}") from None
     if "\0" in text:
         raise SourceError(f"{label} is not text")
@@ -156,12 +156,12 @@ _SLACK = 1e-6  # ticks: 0.07 s x 100 is a little more than 7
 class TimedWord:
     """One word of a transcript."""
 
-    text: str = field(repr=False)  # what is printed may be logged
+    text: str = field(repr=False)  # private: a printed word may be logged
     begin: float  # seconds from the start of the recording
     end: float
-    known: float  # when whoever recognised it had it: its end, or that of its stretch
+    known: float  # when the recogniser had it: at its end, or at the end of its cue
     speaker: str = ""
-    spread: bool = False  # its time is a share of a longer stretch, not measured
+    spread: bool = False  # whether its time is a fraction of its cue's, not measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +177,10 @@ class Transcript:
 
     label: str  # of the file, for people
     timed_words: tuple[TimedWord, ...]
-    notices: tuple[str, ...] = ()  # a line each on what is not as it should be
+    notices: tuple[str, ...] = ()  # one line per problem
 
     def __repr__(self) -> str:
-        # no word: what is printed may be logged
+        # without words, because output may be logged
         return (
             f"Transcript({self.label!r}, {len(self.timed_words)} words, speakers {self.speakers!r})"
         )
@@ -192,7 +192,7 @@ class Transcript:
 
     @property
     def spread(self) -> bool:
-        """Flag: times of words are shares of longer stretches."""
+        """Whether the time of any word is a fraction of its cue's."""
         return any(word.spread for word in self.timed_words)
 
     def select_speaker(self, speaker: str) -> Transcript:
@@ -229,9 +229,9 @@ class Transcript:
         return f"{self.label}: {what} ({seconds:.4g} s){question}"
 
     def words(self) -> Words:
-        """Return the words on the clock of the program, in the order in which they were known.
+        """Return the words in ticks, in the order in which they were known.
 
-        A word that takes no time takes a tick.
+        A word without duration lasts one tick.
         """
         times = [(word.begin, word.end, word.known) for word in self.timed_words]
         seconds = np.array(times, np.float64).reshape(-1, 3).T
@@ -249,8 +249,7 @@ class Cue:
     """A caption, a segment or a word of a recogniser, with its text and time.
 
     Times are seconds from the start of the recording. ``known`` is None if the cue was known at its
-    end. Otherwise the cue's time is a fraction of something longer. ``speaker`` is empty if
-    unknown.
+    end. Otherwise its time is a fraction of a longer stretch. ``speaker`` is empty if unknown.
     """
 
     text: str
@@ -329,7 +328,7 @@ LATEST_SECONDS = 1e6  # eleven days, longer than any recording
 _TOUCHING_SECONDS = 0.1  # tolerated overlap of neighbours
 MOST_WORDS_A_SECOND = 15  # auctioneers reach eight, and two may talk at once
 _ENOUGH_WORDS = 20
-_RUN_WORDS = 1000  # the limit also applies to every minute
+_RUN_WORDS = 1000  # the limit also applies to each run of this many words
 _MOST_WORDS = 300_000  # a day and a half without a pause
 _WORD_SECONDS = 0.3  # of a word without a duration
 
@@ -370,7 +369,7 @@ def gather(label: str, texts: Iterable[Cue], notices: Sequence[str] = ()) -> Tra
 
 
 def _bounded(label: str, cues: Iterable[Cue]) -> Iterator[Cue]:
-    """Yield the same, until they hold too many words: each is an object that takes memory."""
+    """Yield the cues; SourceError if they have more words than the memory should hold."""
     words = 0
     for cue in cues:
         words += len(cue.text.split(None, _MOST_WORDS))
@@ -380,7 +379,7 @@ def _bounded(label: str, cues: Iterable[Cue]) -> Iterator[Cue]:
 
 
 def _lasting(cues: Sequence[Cue]) -> Iterator[Cue]:
-    """Yield cues in order; those without duration share the time before the next later one."""
+    """Yield cues in order, and divide the time to the next begin among those without duration."""
     nexts = [*dict.fromkeys(cue.begin for cue in cues), math.inf][1:]
     by_begin = groupby(cues, key=lambda cue: cue.begin)
     for (begin, together), following in zip(by_begin, nexts, strict=True):
@@ -398,7 +397,7 @@ def _lasting(cues: Sequence[Cue]) -> Iterator[Cue]:
 
 
 def _overlapping(cues: Iterable[Cue]) -> int:
-    """Count those that begin while another of the same speaker lasts."""
+    """Count the cues that begin before an earlier cue of the same speaker ends."""
     overlaps, ends = 0, dict[str, float]()
     for cue in cues:
         end = ends.get(cue.speaker, 0.0)
@@ -423,10 +422,10 @@ def _check_rate(label: str, words: Sequence[TimedWord]) -> None:
 
 
 _BIN_TICKS = 10
-_NEAR_SECONDS = 5.0  # a transcript moved by less is still much the same
-_OFF_BINS = 10  # by which all times may be off, here and at every other place
+_NEAR_SECONDS = 5.0  # smaller shifts are not compared, because they fit almost equally well
+_OFF_BINS = 10  # tolerated offset of all times, at every shift
 _ENOUGH_SECONDS = 30.0
-_NO_PAUSES = 0.9  # of the speech has words: captions follow each other without a pause
+_NO_PAUSES = 0.9  # fraction of speech with words from which captions have too few pauses
 _DOUBTFUL = 0.05
 
 
@@ -442,7 +441,7 @@ class Coverage:
 
     @property
     def doubtful(self) -> bool:
-        """Return True if the words fit the speech no better than another recording's might."""
+        """Whether the words fit the speech no better than those of another recording might."""
         return self.as_well is not None and self.as_well > _DOUBTFUL
 
     def sentence(self, label: str) -> str:
@@ -472,13 +471,13 @@ def measure_coverage(words: Words, speech: BoolArray) -> Coverage:
     has_speech[: speech.size] = speech
     both = float((has_words & has_speech).sum())
     covered = both / max(int(has_speech.sum()), 1)
-    tells = covered < _NO_PAUSES and speech.size >= _ENOUGH_SECONDS * TICKS_PER_SECOND
-    as_well = _as_well(has_words[: speech.size], speech) if tells else None
+    has_pauses = covered < _NO_PAUSES and speech.size >= _ENOUGH_SECONDS * TICKS_PER_SECOND
+    as_well = _as_well(has_words[: speech.size], speech) if has_pauses else None
     return Coverage(both / max(int(has_words.sum()), 1), covered, as_well)
 
 
 def _as_well(has_words: BoolArray, speech: BoolArray) -> float | None:
-    """Return the share of circular shifts, but for small ones, that fit speech as well as none."""
+    """Return the fraction of larger circular shifts that fit the speech as well as no shift."""
     from scipy import ndimage  # both are slow to import
     from scipy.fft import irfft, rfft
 

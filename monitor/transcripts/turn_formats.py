@@ -33,7 +33,7 @@ from monitor.transcripts.transcript import (
 from monitor.transcripts.turns import Turn, Turns
 from monitor.virtual_files import VirtualFile, readable
 
-PAUSE_SECONDS = 0.5  # between words of one label that part no turn
+PAUSE_SECONDS = 0.5  # longest pause between words within a turn
 
 
 _NAMED = 5
@@ -95,7 +95,7 @@ _SPEAKER_CELLS = "SPEAKER, recording, channel, start, duration, <NA>, <NA>, labe
 def read_rttm(name: str, text: str, recording: str = "") -> Turns:
     """Read the SPEAKER lines of an RTTM (NIST, RT-09 evaluation plan, appendix A), and no others.
 
-    ``name`` is what to call the file; of several recordings in it that of the name is taken.
+    ``name`` is the file's name in messages. ``recording`` selects one of several recordings.
     """
     turns_by_recording: dict[str, list[Turn]] = {}
     empty = 0
@@ -117,7 +117,7 @@ def read_rttm(name: str, text: str, recording: str = "") -> Turns:
 
 
 def parse_turn(where: str, line: bytes | str) -> Turn | None:
-    """Parse the turn of one line of an RTTM; None of a line without."""
+    """Parse the turn of one line of an RTTM; None for a line without a turn."""
     if isinstance(line, bytes):
         try:
             line = line.decode("utf-8-sig")
@@ -150,12 +150,12 @@ def _speaker_fields(where: str, line: str) -> tuple[str, Turn | None] | None:
 
 
 def _without_scores(where: str, cells: Sequence[str]) -> str:
-    """Return the label of what ends an RTTM's line: confidence and look-ahead may follow it."""
+    """Return the label at the end of an RTTM line, without confidence and look-ahead."""
     last = cells[:0:-1][:2]
     scores = len(list(takewhile(lambda cell: _SCORE.fullmatch(cell), last)))
     if scores and cells[-scores].isdigit():  # "Speaker 1", or a confidence of 1
         text = printable(" ".join(cells))[:40]
-        raise SourceError(f"{where}: where does the label of {text!r} end? add <NA> <NA>")
+        raise SourceError(f"{where}: unclear end of the label in {text!r}. Add <NA> <NA>")
     return " ".join(cells[: len(cells) - scores])
 
 
@@ -323,7 +323,7 @@ def _parse_elan(name: str, text: str, recording: str) -> _Tiers:
 
 
 def _find_origin(name: str, root: ElementTree.Element, recording: str) -> int:
-    """Return the milliseconds of the recording that lie before time 0 of an EAF."""
+    """Return the milliseconds of the recording that precede time 0 of an EAF."""
     origins = {
         PurePosixPath(unquote(media.get("MEDIA_URL", ""))).stem: int(media.get("TIME_ORIGIN") or 0)
         for media in root.iter("MEDIA_DESCRIPTOR")

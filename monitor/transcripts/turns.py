@@ -1,4 +1,4 @@
-"""Turns: who speaks when in a recording, as a diariser, a transcript or a person wrote it down."""
+"""Speaker turns of a recording, as written by a diariser, a transcript or a person."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from monitor.transcripts.transcript import LATEST_SECONDS
 
 MOST_LABELS = 256  # people in one recording; each of them costs memory
 MOST_TURNS = 300_000  # a day and a half of words, each a turn of its own
-_TOLERATED_SECONDS = 0.5  # diarisers count in windows, which end after the recording
+_TOLERATED_SECONDS = 0.5  # a diariser's last window may end after the recording
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -20,7 +20,7 @@ class Turn:
     """A stretch of a recording in which one person speaks."""
 
     start_seconds: float  # from the start of the recording
-    end_seconds: float  # after it starts
+    end_seconds: float  # after ``start_seconds``
     label: str  # the file's name of the speaker, such as "SPEAKER_00"
 
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class Turns:
     def from_turns(
         cls, turns: Iterable[Turn], label: str = "turns", notices: Sequence[str] = ()
     ) -> Turns:
-        """Make turns of those in any order; SourceError of none, too many, or too many labels."""
+        """Sort turns; SourceError for no turns, too many turns, or too many labels."""
         ordered = tuple(sorted(turns))
         if not ordered:
             raise SourceError(f"{label} has no speaker turns")
@@ -84,7 +84,7 @@ class Turns:
 
     @property
     def alone(self) -> tuple[Turn, ...]:
-        """Stretches in which one label alone speaks, in order; those that touch are one."""
+        """Stretches in which only one label speaks, in order; adjacent stretches are merged."""
         return tuple(self._sweep()[0])
 
     @property

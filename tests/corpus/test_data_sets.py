@@ -248,7 +248,7 @@ def test_rows_of_metadata_that_cannot_be_used_are_named(tmp_path):
     problems = [
         *filter(None, files.values()),
         "not a JSON object",
-        "is no JSON",
+        "is not JSON",
         "not text or a whole",
     ]
     for words in problems:

@@ -159,7 +159,11 @@ def test_words_with_a_pause_between_them_are_turns_of_their_own(tmp_path):
         ("a.rttm", "SPEAKER a 1 -3 2 <NA> <NA> A\n", "invalid turn from -3"),
         ("a.rttm", "SPEAKER a 1 0 0 <NA> <NA> A\n", "has no speaker turns"),
         *(
-            ("a.rttm", f"SPEAKER m 1 0 5 <NA> <NA> {end}\n", f"the label of {end!r} end? add <NA>")
+            (
+                "a.rttm",
+                f"SPEAKER m 1 0 5 <NA> <NA> {end}\n",
+                f"unclear end of the label in {end!r}. Add <NA>",
+            )
             for end in ("Speaker 1", "Speaker 1 <NA>", "Speaker 2 0.5")
         ),
         ("a.rttm", RTTM + "hello there\n", "line 6 is not RTTM"),

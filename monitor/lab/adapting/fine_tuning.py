@@ -59,7 +59,7 @@ class TrainableVoice(nn.Module):  # type: ignore[misc]  # torch is not type-chec
 
     def plain(self) -> dict[str, FloatArray]:
         """Return the weights by name, float32, for `VoiceNetwork`."""
-        return {name: self._of(name).detach().cpu().numpy().copy() for name in self.names}
+        return {name: self._weight(name).detach().cpu().numpy().copy() for name in self.names}
 
     def forward(self, bands: Tensor) -> Tensor:
         """Embed windows, shape (b, t, 80), as vectors of any length, shape (b, 192)."""
@@ -68,12 +68,12 @@ class TrainableVoice(nn.Module):  # type: ignore[misc]  # torch is not type-chec
         rows = rows.float()
         mean = (attention * rows).sum(dim=1)
         deviation = _deviation((attention * rows * rows).sum(dim=1), mean)
-        level = linear(mean, self._of("embed.mean"), self._of("embed.bias"))
-        return level + linear(deviation, self._of("embed.deviation"))
+        level = linear(mean, self._weight("embed.mean"), self._weight("embed.bias"))
+        return level + linear(deviation, self._weight("embed.deviation"))
 
     def frames(self, bands: Tensor) -> Tensor:
         """Return the frames to pool, shape (b, t / stride, 3072)."""
-        width = self._of("stem").shape[1] // BANDS
+        width = self._weight("stem").shape[1] // BANDS
         rows = self._activated(self._dense(_stack_taps(bands, width, 1), "stem"), "stem")
         rows = rows[:, :: self.stride]
         outputs = []
@@ -86,9 +86,9 @@ class TrainableVoice(nn.Module):  # type: ignore[misc]  # torch is not type-chec
         """Return the unnormalised log attention of each frame and channel."""
         mean = rows.mean(dim=1, dtype=torch.float32)
         square = (rows * rows).mean(dim=1, dtype=torch.float32)
-        level = linear(mean, self._of("attend.mean"), self._of("attend.bias"))
-        context = level + linear(_deviation(square, mean), self._of("attend.deviation"))
-        attended = linear(rows, self._of("attend")) + context[:, None]
+        level = linear(mean, self._weight("attend.mean"), self._weight("attend.bias"))
+        context = level + linear(_deviation(square, mean), self._weight("attend.deviation"))
+        attended = linear(rows, self._weight("attend")) + context[:, None]
         return self._dense(torch.tanh(self._activated(attended, "attend")), "weigh")
 
     def _block(self, x: Tensor, block: int) -> Tensor:
@@ -107,15 +107,15 @@ class TrainableVoice(nn.Module):  # type: ignore[misc]  # torch is not type-chec
 
     def _dense(self, x: Tensor, name: str) -> Tensor:
         if name in self.names:
-            return linear(x, self._of(name), self._of(f"{name}.bias"))
-        inner = linear(x, self._of(f"{name}.in"))
-        return linear(inner, self._of(f"{name}.out"), self._of(f"{name}.bias"))
+            return linear(x, self._weight(name), self._weight(f"{name}.bias"))
+        inner = linear(x, self._weight(f"{name}.in"))
+        return linear(inner, self._weight(f"{name}.out"), self._weight(f"{name}.bias"))
 
     def _activated(self, x: Tensor, name: str) -> Tensor:
-        scale, shift = (self._of(name + suffix).to(x.dtype) for suffix in _FIXED)
+        scale, shift = (self._weight(name + suffix).to(x.dtype) for suffix in _FIXED)
         return torch.addcmul(shift, relu(x), scale)
 
-    def _of(self, name: str) -> Tensor:
+    def _weight(self, name: str) -> Tensor:
         return getattr(self, _key(name))
 
 
@@ -150,16 +150,18 @@ class Batches:
 
     def __init__(self, speech: ProtectedSpeech, seed: int) -> None:
         self._speech, self._seed = speech, seed
-        self._of = [np.flatnonzero(speech.voices == voice) for voice in range(len(speech.names))]
+        self._stretches = [
+            np.flatnonzero(speech.voices == voice) for voice in range(len(speech.names))
+        ]
 
     def create_batch(self, step: int, size: int) -> tuple[FloatArray, IntArray]:
         """Return the bands of a step's batch, shape (b, t, m), and its voices, shape (b,)."""
         generator = np.random.default_rng([self._seed, step])
         frames = int(generator.integers(_SHORTEST, _LONGEST + 1))
-        voices = generator.integers(len(self._of), size=size)
+        voices = generator.integers(len(self._stretches), size=size)
         crops = []
         for voice in voices:
-            crop = self._speech.bands[generator.choice(self._of[voice])]
+            crop = self._speech.bands[generator.choice(self._stretches[voice])]
             if len(crop) < frames:
                 crop = np.resize(crop, (frames, crop.shape[1]))
             start = generator.integers(len(crop) - frames + 1)
@@ -201,7 +203,7 @@ def _mask_bands(bands: FloatArray, generator: np.random.Generator) -> None:
 
 
 def choose_device() -> torch.device:
-    """Return the device to train on: a CUDA one if torch has it."""
+    """Return the device to train on, CUDA if available."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
@@ -234,7 +236,7 @@ def _compute_loss(
     return among + _DISTILLED * (1 - (student * target).sum(dim=1).mean())
 
 
-_SHARDS = 8  # of a batch; a gradient is their sum in order, whatever the number of threads
+_SHARDS = 8  # parts of a batch; gradients are summed in order, for any number of threads
 
 
 def _set_gradients(
@@ -267,11 +269,11 @@ _MOST_GRADIENT = 5.0
 
 
 class Checkpoint(NamedTuple):
-    """Place of the state of an unfinished training."""
+    """Where and how often the state of an unfinished training is stored."""
 
     cache: ResultCache
     key: str
-    every_seconds: float = 30.0  # from one state to the next
+    every_seconds: float = 30.0
 
 
 def fine_tune(
@@ -310,7 +312,7 @@ def fine_tune(
         setting = {**asdict(settings), "voices": len(speech.names), "stretches": len(speech.bands)}
         if checkpoint is not None and (content := checkpoint.cache.read(checkpoint.key)):
             state = torch.load(io.BytesIO(content), map_location=device, weights_only=True)
-            if state["setting"] == setting:  # otherwise of another training
+            if state["setting"] == setting:  # otherwise it is another training's
                 student.load_state_dict(state["student"])
                 optimizer.load_state_dict(state["optimizer"])
                 step, spent = state["step"], state["seconds"]

@@ -22,7 +22,7 @@ _ROUNDS = 50
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """A map from anonymised embeddings to clear ones: both are centred, and one is rotated."""
+    """A map of anonymised embeddings onto clear ones: both are centred, the former are rotated."""
 
     # clear_mean, protected_mean: shape (d,)
     clear_mean: FloatArray
@@ -104,7 +104,7 @@ WAYS: Mapping[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
         for shrinkage in _SHRINKAGES
     },
 }
-"""Ways to find a rotation from centred rows; only those called pairs use which belong together."""
+"""Ways to find a rotation from centred rows. Only those called pairs know the pairs of rows."""
 
 
 def fit_alignment(protected: AnyArray, clear: AnyArray, way: str) -> Alignment:

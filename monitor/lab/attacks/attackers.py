@@ -134,7 +134,7 @@ class AttackContext:
     on_progress: Callable[[str], object] = lambda _: None
     notes: list[str] = field(default_factory=list)  # from attackers, for people
     clear_bits: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """MeanD on background speakers' clear speech, of the trained and our network, by method."""
+    """MeanD on background speakers' clear speech, of the trained and shipped network, by method."""
 
     def get_calibration_readers(self, attacker: ThreatModel) -> Readers | None:
         """Return the background readers an attacker calibrates on, or None.
@@ -267,7 +267,7 @@ def check_background(background: Background) -> None:
 
 
 def choose_features(context: AttackContext, method: str) -> Mapping[str, str | Feature]:
-    """Return the requested features, and ``voice`` with the network it chooses.
+    """Return the requested features, and ``voice`` with the network chosen on background readers.
 
     If no network can be trained or chosen, the shipped network is used and a note reports it. This
     happens if the anonymiser leaves no speech.

@@ -74,7 +74,7 @@ from monitor.types import BoolArray, FloatArray
 _ANY_RATE = 16_000
 _MOST_READERS = 30
 """Background readers for models, alternating between corpora; more do not improve the weights."""
-_WORDS_SECONDS = 10.0  # of a trial, enough for words
+_WORDS_SECONDS = 10.0  # of a trial for checking the recogniser
 _LEARNING_TRIALS = 2  # of each background reader
 
 
@@ -193,7 +193,7 @@ def prepare(
     if fresh:
         ResultCache(folder / NETWORKS, fresh=True)
     cache = ResultCache(folder / "heard", fresh=fresh)
-    usual = () if config.voiceprivacy else MEASURES  # the challenge's is the word error
+    usual = () if config.voiceprivacy else MEASURES  # the challenge measures the word error only
     program = [PROGRAM + config.asr_command] * bool(config.asr_command)
     context = AttackContext(
         judged, others, features, (*usual, *program), config.amounts,
@@ -301,9 +301,9 @@ def _select_able(
     chosen: Sequence[ThreatModel], background: Background | None, features: Sequence[Feature],
     possible: Collection[str],
 ) -> tuple[tuple[ThreatModel, ...], list[str]]:  # fmt: skip
-    """Return the requested attackers, or all possible ones that can run, and why others cannot.
+    """Return the requested attackers, or all that can run, and the reasons why others cannot.
 
-    Those with several draws take long, and run only on request.
+    Attackers with several draws are slow, and run only if requested.
     """
     has_embedding = any(feature.spec.kind.pointed for feature in features)
     able, unable = [], []
@@ -330,10 +330,10 @@ def _select_able(
 
 
 def select_attackers(attackers: Sequence[ThreatModel], method: str) -> list[ThreatModel]:
-    """Return the attackers that differ on a method.
+    """Return the attackers that can have different results on a method.
 
-    On clear speech, knowledge of the method does not help. Features of its own and a fitted map of
-    embeddings do, because the map also centres them.
+    On clear speech, knowledge of the method does not help an attacker. Own features do, and so does
+    a fitted map, because it also centres embeddings.
     """
     if method != CLEAR:
         return list(attackers)
@@ -390,8 +390,8 @@ def try_methods(
     """
     config = prepared.config
 
-    def report(what: str) -> None:
-        on_progress(what)
+    def report(activity: str) -> None:
+        on_progress(activity)
         on_seconds(0.0)
 
     notes: list[str] = []

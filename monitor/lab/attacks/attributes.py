@@ -78,7 +78,7 @@ def find_attribute(
             f"invalid attribute {printable(request)}: column {printable(column)} has other values "
             "than numbers"
         ) from None
-    attribute = Attribute("", request.strip(), values)  # of no single file
+    attribute = Attribute("", request.strip(), values)  # may be from several files
     if len(attribute.values) > _MOST:
         raise UsageError(
             f"{printable(column)} has {plural(len(attribute.values), 'value')}, more than {_MOST}; "
@@ -145,7 +145,7 @@ class Excerpts:
 def compute_log_odds(
     learnt: Excerpts, judged: Excerpts, has: Mapping[str, bool], seed: int = 0
 ) -> FloatArray:
-    """Return the attribute's log odds in each excerpt, from readers outside the training.
+    """Return the attribute's log odds in each excerpt, by regressions on other readers.
 
     A regression never judges its own training readers. If both sets have the same readers, they are
     split into five folds, and each fold is judged by a regression on the others. All readers have

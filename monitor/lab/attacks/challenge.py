@@ -53,7 +53,7 @@ _HOUR = 3600.0
 
 
 def choose_embedding(requested: Sequence[str], setup: FeatureSetup) -> tuple[str, ...]:
-    """Return the one speaker embedding to recognise voices by, as of the challenge's network.
+    """Return the single speaker embedding that recognises voices, like the challenge's network.
 
     Raises UsageError if the requested features are not one embedding.
     """

@@ -25,9 +25,9 @@ def measure_control(
     """Compute MeanD of the attack on outsiders, who are taken for the judged readers.
 
     In each of 200 replicates every judged reader gets a random template, without replacement, and
-    outsiders, with replacement. There are several if an outsider has fewer trials, so that the
-    variance of mean ranks is the same. Their number depends on how alike the ranks of one person
-    are (Kish's design effect). Their trials weigh as many as the reader's.
+    outsiders, with replacement. A reader gets several outsiders if each has fewer trials, so that
+    the variance of mean ranks is the same. Their number depends on the correlation of one person's
+    ranks (Kish's design effect). Their trials together weigh as much as the reader's.
 
     Args:
         scores: of the outsiders' trials with the judged readers' templates, shape (m, N).
@@ -80,7 +80,7 @@ def measure_control(
 def _correlate(ranks: FloatArray, groups: Sequence[IntArray]) -> float:
     """Compute the intraclass correlation of ranks, shape (m, N), by the rows of each person.
 
-    It is at least 0. With one row per person it is unknown, and 1.
+    It is at least 0. If it is unknown, with one person or one row per person, it is 1.
     """
     people, sizes = len(groups), np.array([rows.size for rows in groups])
     total = int(sizes.sum())

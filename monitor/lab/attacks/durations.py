@@ -1,4 +1,4 @@
-"""How long a test of anonymisers takes, measured on a sample of its work before it begins."""
+"""Predicts how long a test of anonymisers takes, from a sample of its work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOADING_SECONDS = 1.0  # enough to load networks and programs
 
 
 def predict_seconds(prepared: Preparation) -> float:
-    """Return the wall seconds of a test that has nothing in its cache, on this machine.
+    """Return the wall seconds of a test with an empty cache, on this machine.
 
     One trial is protected and extracted by each method, a table of random scores is evaluated, and
     a network is trained for two steps.
@@ -80,7 +80,7 @@ def _predict_extraction(prepared: Preparation) -> float:
     total = sum(r.piece.seconds * rate(r.method, r.measures) for r in requests)
     readers = [context.judged, *([context.background.readers] if context.background else [])]
     again = sum(piece.seconds for group in readers if group for piece in group.pieces(*PARTS))
-    for method, attackers in prepared.tried.items():  # with the network that was trained
+    for method, attackers in prepared.tried.items():  # again with the trained network
         total += again * rate(method) * sum(attacker.trains for attacker in attackers)
     return total
 

@@ -52,7 +52,7 @@ class Piece:
     speaker: str
     start_seconds: float
     end_seconds: float
-    whole: bool = False  # an utterance, compared by all of its frames; it needs no early ones
+    whole: bool = False  # an utterance; all its frames are compared, without early ones
 
     @property
     def seconds(self) -> float:

@@ -281,7 +281,7 @@ class MethodBits:
 def plot_attacks(
     path: Path, methods: Sequence[MethodBits], attackers: Sequence[str], ceiling: float
 ) -> None:
-    """Write the picture as .png, .svg or .pdf; its title is what the figures show."""
+    """Write the picture as .png, .svg or .pdf, with `format_finding` as its title."""
     inches = (6.2, _FOOT_INCHES + _ROW_INCHES * len(methods))
 
     def paint(figure: Canvas) -> None:
@@ -306,7 +306,7 @@ def format_finding(methods: Sequence[MethodBits], ceiling: float) -> str:
     protected = [method for method in methods if method.name != CLEAR] or methods
     reached = [[bits[0] for bits in method.bits if bits is not None] for method in protected]
     tried = max(map(len, reached), default=0)
-    # where others have several attackers, one alone is not the strongest
+    # if other methods have several attackers, leave out those with one
     strongest = [max(bits) for bits in reached if len(bits) > 1 or len(bits) == tried > 0]
     many = sum(bits > _MUCH * ceiling for bits in strongest)
     leave = "leaves" if many == 1 else "leave"

@@ -267,7 +267,7 @@ def _list_weaker_joints(results: AttackResults) -> list[str]:
 def _list_weaker_informed(results: AttackResults) -> Iterator[str]:
     """Yield a line for each attacker who knows the method and learns less than one who does not.
 
-    Source: arXiv 2507.22534. Knowledge can be left unused, so the attacker is badly made.
+    Source: arXiv 2507.22534. An attacker can ignore its knowledge, so this one is badly made.
     """
     for method in results.settings.methods:
         ignorant = results.strongest(method, IGNORANT)

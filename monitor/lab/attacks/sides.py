@@ -70,8 +70,8 @@ def collect_sides(
 ) -> tuple[list[Side], list[Side]]:  # fmt: skip
     """Return the speech to compare, with outsiders' trials if any, and the held-back sides.
 
-    No outsider's trials are mapped by what was fitted to that outsider, because the judged readers'
-    trials are not either.
+    An outsider's trials never use a map that was fitted to this outsider, like those of the judged
+    readers.
     """
     published = context.extract_trials(method, features)
     judged = _collect(context, attacker, method, features, specs, context.judged, published)
@@ -138,7 +138,7 @@ def collect_cohort(
         return _collect(
             context, attacker, method, features, embeddings, Readers(readers, "same"), published
         )
-    except CorpusError:  # the method leaves too little
+    except CorpusError:  # the method leaves too little speech
         return None
 
 

@@ -90,8 +90,8 @@ def extract_protected(
     """Protect one piece and extract its features, in memory.
 
     Channels are averaged first, so the anonymiser gets the same channel as the attacker. ``speech``
-    is the clear piece's, if it is known from another method. Raises SourceError if it cannot be
-    read or protected, and UsageError if the method or a feature is invalid.
+    has the clear piece's decisions, if known from another method. Raises SourceError if the piece
+    cannot be read or protected, and UsageError if the method or a feature is invalid.
     """
     source = File(
         piece.path,

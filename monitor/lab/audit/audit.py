@@ -59,7 +59,7 @@ class AuditConfig:
         lengths: T, the lengths of stretches.
         template_seconds: D; None for a minute, or for the length that half of the speakers have.
         features: names of features; None for all that are installed.
-        attributes: columns of the speakers' table, ``COLUMN<NUMBER``; None for the usual ones.
+        attributes: columns of the speakers' table, or ``COLUMN<NUMBER``; None for the usual ones.
         attribute_table: table of attributes; None for the corpus' own.
         rank_model: file of rank models, with their cohort; None for the shipped ones.
         replicates, seed: number and seed of the resamples of speakers.
@@ -347,7 +347,7 @@ def _linkability(audit: Audit) -> Iterator[str]:
             )
         return
     measured = [key for key in EER if any(key in test.figures for test in audit.tests)]
-    key = next(iter(measured), NEAREST)  # results of an earlier version only have the hull's
+    key = next(iter(measured), NEAREST)  # earlier versions stored only the hull's EER
     for best in select_strongest(audit, key=key, smallest=True):
         eer = best.figures[key]
         system = best.get_value("linkage.d_sys")
@@ -465,7 +465,7 @@ def _retention_of_attack(audit: Audit, budget: str) -> Iterator[str]:
 def select_strongest(audit: Audit, key: str = BITS, *, smallest: bool = False) -> list[TestRow]:
     """Return the strongest test of each method, across sessions if possible.
 
-    It has the largest figure of this key, or the smallest.
+    The strongest test has the largest figure of this key, or the ``smallest``.
     """
     strongest = []
     for method in dict.fromkeys(test.method for test in audit.tests):

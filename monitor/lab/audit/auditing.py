@@ -394,7 +394,7 @@ def _list_default_attributes(
 def _collect_excerpts(voices: Sequence[SpeakerSpeech], feature: str) -> Excerpts:
     """Return consecutive stretches of each speaker, at most `_EXCERPTS`."""
     units = units_of(TEST_LENGTHS[0])
-    rows, whose = [], []
+    rows, owners = [], []
     for voice in voices:
         totals = [
             session[feature].total(i * units, units)
@@ -403,8 +403,8 @@ def _collect_excerpts(voices: Sequence[SpeakerSpeech], feature: str) -> Excerpts
         ]
         voiced = [total for total in totals if total.any()][:_EXCERPTS]
         rows += voiced
-        whose += [voice.name] * len(voiced)
-    return Excerpts(np.array(rows), tuple(whose))
+        owners += [voice.name] * len(voiced)
+    return Excerpts(np.array(rows), tuple(owners))
 
 
 def compare_sounds(

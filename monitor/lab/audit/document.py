@@ -488,7 +488,7 @@ def _tabulate_tests(audit: Audit, columns: Mapping[str, tuple[str, str]]) -> lis
 
 
 def _select_tests(audit: Audit) -> list[TestRow]:
-    """Return all tests across sessions, and the strongest within one at each length."""
+    """Return all tests across sessions, and the strongest within a session at each length."""
     cross = [test for test in audit.tests if test.session == "cross"]
     if audit.kind == "attack" or not cross:
         return list(audit.tests)
@@ -622,7 +622,7 @@ def make_label(audit: Audit, salt: str = "") -> Label:
     if audit.kind != "corpus":
         raise UsageError("a label needs a corpus: use a folder of recordings by speaker")
     several = max((test.tested for test in audit.tests if test.session == "cross"), default=0)
-    # a few speakers are too few for crowds
+    # rates in crowds need tests of many speakers
     tests = [test for test in audit.tests if 2 * test.tested >= several]
     tests = [test for test in tests if test.session == "cross"] or tests
     return Label(audit, salt, max(tests, key=lambda test: test.bits, default=None))

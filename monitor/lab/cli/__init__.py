@@ -19,7 +19,7 @@ class MeasureOptions:
     lengths: tuple[float, ...] | None = option(
         "--lengths",
         "Test lengths T in speech seconds. [default: from 1 s, or the minimum of an embedding, up "
-        "to the speech there is]",
+        "to the available speech]",
         type=Numbers(),
     )
     replicates: int = setting(

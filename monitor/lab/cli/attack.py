@@ -45,7 +45,7 @@ _AGAIN = "To continue, run the same command again"
 
 
 def print_attacks(results: AttackResults) -> None:
-    """Print the headline, a line for each attacker and feature, and what to know of them."""
+    """Print the headline, one line per attacker and feature, and caveats."""
     from monitor.lab.attacks.report import tabulate_attributes, tabulate_main
     from monitor.lab.attacks.results import format_headline, list_caveats
     from monitor.lab.report.model import Document, Paragraphs, Section, Table
@@ -292,7 +292,7 @@ def _write_tables(tables: dict[str, str], prepared: Preparation, path: Path) -> 
     from monitor.lab.attacks.results import method_name
     from monitor.lab.attacks.speech import CLEAR
 
-    if len(tables) > 1:  # each has the original speech
+    if len(tables) > 1:  # every table also has the original speech
         tables.pop(CLEAR)
     many = len(tables) > 1
     text = "\n".join(

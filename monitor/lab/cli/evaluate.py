@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 _WIDE = 80  # without a terminal and COLUMNS
 
-MOST_SYSTEMS = 12  # that one score file puts side by side
+MOST_SYSTEMS = 12  # matrices of one file to show side by side
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def _list_embeddings(options: EvaluateOptions) -> list[System]:
 
 
 def _list_scores(options: EvaluateOptions) -> list[System]:
-    """List one system a file, or those chosen of a score file or a folder."""
+    """List one system per file, or per chosen matrix of a score file or a folder."""
     from monitor.lab.evaluation.input.scores import read_scores
     from monitor.lab.evaluation.voiceprivacy import VoicePrivacyEntry, VoicePrivacyResults
 
@@ -180,7 +180,7 @@ def _list_scores(options: EvaluateOptions) -> list[System]:
 def _list_dev(
     options: EvaluateOptions, systems: Sequence[System]
 ) -> list[Callable[[], EvaluationInput] | None]:
-    """List how to read the development scores of each system, chosen as the system was."""
+    """List a function per system that reads its development scores, with the same choice."""
     from monitor.lab.evaluation.input.scores import read_scores
 
     if options.dev_labels and not options.dev:
@@ -194,7 +194,7 @@ def _list_dev(
 
 
 def find_groups(options: EvaluateOptions) -> Attribute | None:
-    """Read the groups of speakers, or find those that score files hold."""
+    """Read the groups of speakers from their own file, or from the score files."""
     from monitor.lab.evaluation.input.groups import read_attribute
 
     name = options.group_by
@@ -220,7 +220,7 @@ def find_groups(options: EvaluateOptions) -> Attribute | None:
 
 
 def _score_file(file: Path) -> ScoreFile | None:
-    """Open a file of `monitor score`, None where it is another."""
+    """Open a file of `monitor score`; None for any other file."""
     from monitor.lab.evaluation.input.files import kind_of
     from monitor.lab.evaluation.input.score_file import ScoreFile
 
@@ -244,7 +244,7 @@ def _for_each(option: str, files: Sequence[Path], count: int) -> Sequence[Path |
 
 
 def _distinguish(files: Sequence[Path]) -> list[str]:
-    """Stems; where two are alike, with their folder."""
+    """Return the stems of files, with their folders if two stems are equal."""
     stems = [file.stem for file in files]
     if len(set(stems)) == len(stems):
         return stems
@@ -508,7 +508,7 @@ def write_validation(options: EvaluateOptions, path: Path) -> None:
                 seed=options.seed,
                 notes=(*scores.warnings, *notes),
             )
-            facts = {  # the words that it was chosen by
+            facts = {  # values by which the system was chosen
                 sort: word.removeprefix(f"{sort}=") + " s" * (sort in ("T", "D"))
                 for sort, word in zip(("feature", "session", "T", "D"), system.choose, strict=False)
             }
@@ -523,7 +523,7 @@ def write_validation(options: EvaluateOptions, path: Path) -> None:
 
 
 def _check_html(option_name: str, outputs: Sequence[Path], files: Iterable[Path]) -> None:
-    """Refuse documents of another ending, that cannot be written, or that are inputs."""
+    """Refuse outputs that do not end in .html, cannot be written, or are inputs."""
     from monitor.sinks.jsonl import refuse_overwrite
 
     if outputs[0].suffix.lower() not in (".html", ".htm"):
@@ -661,7 +661,7 @@ def _measure(
 
 
 def _write(options: EvaluateOptions, evaluation: Evaluation, shown: Sequence[str] | None) -> None:
-    """Write the files that were asked for; print JSON, CSV, LaTeX or tables to stdout."""
+    """Write the requested files; print JSON, CSV, LaTeX or tables to stdout."""
     from monitor.files import write_text
     from monitor.lab.evaluation.document import pairs_csv
     from monitor.lab.evaluation.systems import all_pairs

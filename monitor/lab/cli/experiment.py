@@ -50,7 +50,7 @@ class ExperimentOptions:
     measuring: MeasureOptions = group(MeasureOptions, "Options")
     template_lengths: tuple[float, ...] | None = option(
         "--template-lengths",
-        "Template lengths D of the sweep in speech seconds. [default: from 3 s, as far]",
+        "Template lengths D of the sweep in speech seconds. [default: 3 s and longer]",
         type=Numbers(),
     )
     tables_at: tuple[float, float] | None = setting(
@@ -73,7 +73,7 @@ class ExperimentOptions:
     workers: JobOptions = group(JobOptions, "Options")
 
     def settings(self) -> ExperimentSettings:
-        """Return the library's settings, without those who trained a network."""
+        """Return the library's settings, without ``trained``."""
         from monitor.lab.experiment.material import SESSIONS, ExperimentSettings
 
         measuring = self.measuring
@@ -183,7 +183,7 @@ def _read_material(options: ExperimentOptions, settings: ExperimentSettings) -> 
 
 
 def _measure_rate(files: Sequence[Readable], settings: ExperimentSettings) -> float:
-    """Return the seconds that a core takes for a second of the first file that can be read."""
+    """Return a core's seconds per second of audio, by the first readable file; 0 without one."""
     from monitor.features.registry import defaults
     from monitor.lab.durations import measure_extraction
 

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 LENGTHS = (10.0,)
 SECONDS = 120.0  # seconds of each speaker's enrolment in a folder with lists
-_ALL = 36_000.0  # all utterances in enrolls, as in the challenge
+_ALL = 36_000.0  # seconds, more than all utterances in enrolls, as in the challenge
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ def _score_cells(grid: Grid) -> list[ScoreCell]:
 def _listen(
     options: ScoreOptions, corpus: Corpus
 ) -> tuple[Sequence[SpeakerSpeech], Mapping[str, FeatureSpec], Sequence[str]]:
-    """Extract the speech of a corpus, the specs of its features, and what was skipped."""
+    """Return the speech of a corpus, the specs of its features, and one line per skipped file."""
     if options.frames is not None:
         corpus = keep_frames(
             corpus, options.corpus, options.frames, options.features, options.workers
@@ -242,12 +242,12 @@ def _listen(
 
 
 def _extract(
-    options: ScoreOptions, corpus: Corpus, features: Sequence[str] | None, what: str
+    options: ScoreOptions, corpus: Corpus, features: Sequence[str] | None, label: str
 ) -> tuple[Sequence[SpeakerSpeech], Mapping[str, FeatureSpec], Sequence[str]]:
     from monitor.training.voices import collect
 
     files = [recording.path for recording in corpus]
-    with progress_over(len(files), what) as step:
+    with progress_over(len(files), label) as step:
         voices, specs, missing = collect(
             corpus, features=features, progress=lambda recording: step(recording.speaker, 1),
             jobs=options.workers.for_recordings(files), setup=feature_setup(),
@@ -308,7 +308,7 @@ def _groups(options: ScoreOptions, corpus: Corpus) -> Attribute | None:
 def _listed(
     options: ScoreOptions, lists: TrialLists, corpus: Corpus, population: Population | None
 ) -> Population:
-    """Return the listed speakers' templates, enrolled here where there is no population."""
+    """Return the listed speakers' templates; enrol them if there is no population."""
     from monitor.cli.inputs import own_templates
 
     if population is None:
@@ -387,7 +387,7 @@ def _without_impostors(
 
 
 def _list_specs(options: ScoreOptions, files: Sequence[Readable]) -> dict[str, FeatureSpec]:
-    """List the specs of the features of audio; empty for frames, which have them."""
+    """List the specs of audio features, if normalising; empty for frames, which have specs."""
     from monitor.features.registry import defaults, make
     from monitor.sources.registry import is_frames
 

@@ -48,9 +48,9 @@ def account(epsilon: float, delta: float = DELTA, trials: int = 1000) -> Account
     """Compose a per-trial epsilon over 1, 2, 5, 10, ... trials.
 
     Args:
-        epsilon: declared for one trial, nats, with delta 0.
-        delta: that may be spent over all trials, in (0, 1).
-        trials: the last row, 1 or more.
+        epsilon: epsilon declared for one trial, nats, with delta 0.
+        delta: total delta of all trials, in (0, 1).
+        trials: number of trials in the last row, at least 1.
 
     Example:
         >>> found = account(0.1, delta=1e-4, trials=50)

@@ -64,10 +64,10 @@ class Extrapolation:
         [0.22, 0.09, 0.08, 0.17]
     """
 
-    histogram: FloatArray  # shape (N,), of ranks, index 0 is rank 1
-    missed: int  # how many speakers have a trial in which they do not come first
-    sample: Sample  # what was resampled
-    # shape (B, N), the histogram of each resample; None where nothing was
+    histogram: FloatArray  # counts of ranks, shape (N,); index 0 is rank 1
+    missed: int  # number of speakers who do not rank first in some trial
+    sample: Sample  # the resampled speakers
+    # the histogram of each resample, shape (B, N); None without resamples
     replicates: FloatArray | None = None
     _points: dict[str, tuple[FloatArray, FloatArray | None]] = field(
         default_factory=dict, repr=False, compare=False
@@ -93,12 +93,12 @@ class Extrapolation:
 
     @cached_property
     def sizes(self) -> FloatArray:
-        """Shape (K,): of the random parts of the N that forms are fitted among."""
+        """Sizes of the subsets of the N to which forms are fitted, shape (K,)."""
         smallest = max(2.0, self.speakers / _REACH)
         return np.unique(np.rint(np.geomspace(smallest, self.speakers, _SIZES)))
 
     def measured(self, sizes: FloatArray) -> tuple[FloatArray, FloatArray | None]:
-        """IdR expected among n of the N, the right one among them: (K,), and (B, K) resampled."""
+        """Compute expected IdR in random subsets of the N, (K,), and on resamples, (B, K)."""
         table = self._table(sizes)
         estimate = _share(self.histogram @ table / self.histogram.sum())
         if self.replicates is None:
@@ -107,7 +107,7 @@ class Extrapolation:
         return estimate, _share(replicates)
 
     def _table(self, sizes: FloatArray) -> FloatArray:
-        """IdR by rank among the N, shape (N, K)."""
+        """Compute IdR in subsets, by rank among the N, shape (N, K)."""
         return link_table(np.arange(self.speakers), self.speakers, sizes.astype(np.intp))
 
     def fitted(self, name: str) -> tuple[FloatArray, FloatArray | None]:
@@ -120,14 +120,14 @@ class Extrapolation:
         return self._points[name]
 
     def rates(self, sizes: FloatArray) -> dict[str, FloatArray]:
-        """IdR by each form among any numbers of people, shape (K,)."""
+        """Compute IdR by each form in crowds of these sizes, shape (K,)."""
         return {name: form.rate(self.fitted(name)[0], sizes)[0] for name, form in FORMS.items()}
 
     def limits(self, name: str, sizes: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Compute limits of IdR by a form over speakers; (K,) each, None without resamples.
+        """Compute the interval of IdR by a form, (K,) each; None without resamples.
 
-        Student's on the logit scale, and no narrower than percentiles, which see where a fit is
-        pushed to an end of its range.
+        It is Student's on the logit scale, and at least as wide as percentiles, which reflect fits
+        at an end of their range.
         """
         from scipy.special import expit, logit
 
@@ -149,7 +149,7 @@ class Extrapolation:
 
     @cached_property
     def steepest(self) -> dict[str, FloatArray]:
-        """Each form, (1, 2), fitted as if rank 1 became rank 2 as often as limits allow."""
+        """Each form, (1, 2), fitted to the lower limit of IdR with all misses at rank 2."""
         low, _ = self._limits_at_n
         ranks = np.zeros(self.speakers)
         ranks[:2] = low, 1.0 - low
@@ -158,7 +158,7 @@ class Extrapolation:
 
     @cached_property
     def _limits_at_n(self) -> tuple[float, float]:
-        """Over speakers, of IdR among the N."""
+        """Interval of IdR among the N, over speakers."""
         rates, replicates = self.measured(np.array([float(self.speakers)]))
         assert replicates is not None
         (limits,) = self.measured_limits(rates, replicates)
@@ -167,7 +167,7 @@ class Extrapolation:
     def measured_limits(
         self, rates: FloatArray, replicates: FloatArray
     ) -> list[tuple[float, float]]:
-        """Compute limits over speakers of what `measured` gives: (K,) and (B, K)."""
+        """Compute intervals over speakers from the result of `measured`, (K,) and (B, K)."""
         return [estimate.share_limits(0.0, 1.0) for estimate in self._estimates(rates, replicates)]
 
     def _estimates(self, values: FloatArray, replicate_rows: FloatArray) -> Iterator[Estimate]:
@@ -180,14 +180,14 @@ class Extrapolation:
             )  # fmt: skip
 
     def bracket(self, sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """IdR from the lowest to the highest of the forms, with their limits; shape (K,) each."""
+        """Compute the lowest and highest IdR of all forms and their limits, shape (K,) each."""
         ends = [self.limits(name, sizes) or (idr, idr) for name, idr in self.rates(sizes).items()]
         low, high = (np.array(limits) for limits in zip(*ends, strict=True))
         return low.min(axis=0), high.max(axis=0)
 
     @cached_property
     def supported(self) -> int:
-        """Up to how many people N supports the bracket of IdR: see `FAR`, `NARROW`, `FEWEST`."""
+        """Largest crowd for which N supports the bracket of IdR (`FAR`, `NARROW`, `FEWEST`)."""
         minimum = min(FAR * self.speakers, MOST)
         if not self.narrows:
             return minimum
@@ -199,12 +199,12 @@ class Extrapolation:
 
     @property
     def falls(self) -> bool:
-        """True where there are two sizes to see a rate fall between: not of N = 2."""
+        """Whether there are two sizes between which rates can fall; not for N = 2."""
         return self.sizes.size > 1
 
     @property
     def seen_to_fall(self) -> bool:
-        """True where enough were missed to see how steeply a rate falls: see `FEWEST`."""
+        """Whether enough speakers missed to show how steeply rates fall (`FEWEST`)."""
         return self.missed >= FEWEST
 
     @property
@@ -213,7 +213,7 @@ class Extrapolation:
         return self.replicates is not None and self.seen_to_fall
 
     def mean_bits(self, name: str, people: int) -> tuple[float, FloatArray | None]:
-        """Compute MeanD among M by a form of `RANKED`: of the rank model at N, and what it adds."""
+        """Compute MeanD among M: the rank model's at N, plus the gain by a form of `RANKED`."""
         estimate, replicates = self.at_n(self.speakers)
         point, points = self.fitted(name)
         total = estimate + float(self.gained(name, point, people)[0])
@@ -228,7 +228,7 @@ class Extrapolation:
         return np.clip(gained, 0.0, np.log2(people / self.speakers))
 
     def at_n(self, people: int) -> tuple[float, FloatArray | None]:
-        """MeanD of the rank model that is fitted to the ranks, at M up to N; likewise."""
+        """Compute MeanD of the fitted rank model at M up to N, and on resamples, (B,)."""
         estimate = float(mean_bits_of(*fit_many(self.histogram[None]), people)[0])
         if self.replicates is None:
             return estimate, None
@@ -241,10 +241,10 @@ class Extrapolation:
 
 
 def _share(rates: FloatArray) -> FloatArray:
-    return np.clip(rates, 0.0, 1.0)  # but for rounding
+    return np.clip(rates, 0.0, 1.0)  # removes rounding errors
 
 
-_CALLED = {"idr": "IdR", "meand": "MeanD"}
+_LABELS = {"idr": "IdR", "meand": "MeanD"}
 _FORMS = {"idr": tuple(FORMS), "meand": tuple(RANKED)}
 
 
@@ -263,9 +263,8 @@ def figures(
 ) -> Iterator[Figure]:
     """Compute IdR and MeanD among M people, with limits: by each form, and the bracket over all.
 
-    MeanD among M is that of the rank model at N, and what a form adds on the way from N to M. The
-    bracket of an M, one of `monitor.crowds.sizes`, has no value but limits and the text
-    ``supported`` or ``unsupported``.
+    MeanD among M is that of the rank model at N, plus a form's gain from N to M. The bracket of
+    each M has limits and the text ``supported`` or ``unsupported``, but no value.
     """
     sizes = [people for people in among if people <= forecast.speakers or forecast.falls]
     if any(people > forecast.speakers for people in sizes):
@@ -311,7 +310,7 @@ def _extrapolated(forecast: Extrapolation, people: int, ties: str) -> Iterator[F
 
 
 def _steepest(forecast: Extrapolation, people: int, figure: Figure) -> Figure:
-    """MeanD with a lower limit for a rate that is not seen to fall."""
+    """Lower the limit of MeanD, for a rate that is not seen to fall."""
     bits, replicates = forecast.at_n(forecast.speakers)
     at_n = _figure("meand", "", forecast.speakers, bits, replicates, "")
     (measured,) = add_limits([at_n], forecast.sample)
@@ -328,13 +327,13 @@ def _figure(
     ends = (1.0, 1 / people) if kind == "idr" else (float(np.log2(people)), 0.0)
     return FAMILY.figure(
         "_".join(filter(None, (kind, form, str(people)))), value, replicates,
-        label=f"{_CALLED[kind]} among {people:,}" + (f", {FORMS[form].label}" if form else ""),
+        label=f"{_LABELS[kind]} among {people:,}" + (f", {FORMS[form].label}" if form else ""),
         ceiling=ends[0], floor=ends[1], ties=ties,
     )  # fmt: skip
 
 
 def _bracket(forecast: Extrapolation, kind: str, people: int, forms: Sequence[Figure]) -> Figure:
-    """Find the lowest and the highest that the forms and their limits allow."""
+    """Make the bracket from the lowest to the highest value or limit of the forms."""
     low = min(end for form in forms for end in (form.low, form.value) if end is not None)
     high = max(end for form in forms for end in (form.high, form.value) if end is not None)
     bracket = _figure(kind, "", people, None, None, forms[0].ties)
@@ -369,7 +368,7 @@ def _why(forecast: Extrapolation, unit: str) -> str:
 
 
 def curve(forecast: Extrapolation, among: Iterable[int]) -> CrowdRates | None:
-    """IdR against the number of people, to draw; None where nothing beyond N is asked for."""
+    """Compute the curve of IdR by the number of people; None if no crowd exceeds N."""
     largest = max(among, default=0)
     if largest <= forecast.speakers or not forecast.falls:
         return None
@@ -415,7 +414,7 @@ def _compute(context: EvaluationContext) -> FamilyResult:
 
 
 def _meaning(figures_by_key: Mapping[str, Figure], speakers: int) -> Iterator[str]:
-    """Describe the first place in the largest crowd that was asked for."""
+    """Describe first ranks in the largest requested crowd."""
     keys = [key for key in figures_by_key if _IDR.matches(key)]
     if not keys or not (figure := figures_by_key[keys[-1]]).text:
         return

@@ -28,7 +28,7 @@ from monitor.lab.report.model import Figure
 from monitor.maths.statistics import interpolated_quantile, quantile_limits
 from monitor.types import FloatArray, IntArray
 
-CUTS = (1, 5, 10, 50, 100)  # the k of P(rank <= k); those that reach N are left out
+CUTS = (1, 5, 10, 50, 100)  # each k of P(rank <= k), if it is below N
 
 
 def expected_ranks(better: IntArray, tied: IntArray) -> FloatArray:
@@ -66,7 +66,7 @@ def chance_mean_ranks(population: int, tests: IntArray, draws: int = 100) -> Flo
     generator = np.random.default_rng(0)
     first = np.concatenate([[0], np.cumsum(tests)[:-1]])
     means = np.empty((draws, len(tests)))
-    for mean in means:  # a draw at a time: a corpus has a hundred thousand tests
+    for mean in means:  # one draw at a time, because a corpus has a hundred thousand tests
         ranks = generator.integers(1, population + 1, int(np.sum(tests)))
         mean[:] = np.add.reduceat(ranks, first) / tests
     return means

@@ -74,7 +74,7 @@ def softmax_bits(ratios: FloatArray, target: IntArray) -> FloatArray:
     column = np.broadcast_to(target, ratios.shape[:-1])[..., None]
     deficits = ratios - ratios.max(axis=-1, keepdims=True)
     target_deficit = np.take_along_axis(deficits, column, axis=-1)[..., 0]
-    # The mean of exponentials, not their sum: scores that do not differ give exactly 0.
+    # the mean of exponentials, not their sum, so that equal scores give exactly 0
     return np.asarray((target_deficit - np.log(np.exp(deficits).mean(axis=-1))) / np.log(2.0))
 
 
@@ -89,14 +89,14 @@ def normalised_ceiling_bits(speakers: int, weight: float, ddof: int = 0) -> floa
         0.817
     """
     lead = np.sqrt(speakers) if ddof else speakers / np.sqrt(speakers - 1)
-    # A negative weight turns the row around; one lowest score then leads by as much.
+    # with a negative weight, a single lowest score leads by the same amount
     others = np.log1p((speakers - 1) * np.exp(-abs(weight) * lead))
     return float(np.log2(speakers) - others / np.log(2.0))
 
 
 FOLDS = 5
 _EXACT = 1 << 22
-"""Most scores that a calibration holds in memory; more of them are counted into fine bins."""
+"""Maximum scores that a calibration keeps in memory; more are counted into fine bins."""
 _FINE, _COARSE = 1 << 17, 1 << 14
 
 
@@ -113,15 +113,15 @@ class LidStyle:
 STYLES = {"paper": LidStyle("paper", 0, False, np.inf), "repo": LidStyle("repo", 1, True, 1.0)}
 """The paper's text: plain logistic regression, prior log-odds removed. Its authors' later code:
 balanced classes, C = 1, ddof = 1."""
-STYLE = "paper"  # the calibration that keys do not name
+STYLE = "paper"  # the style of figures without a style in their key
 
 
 @dataclass(frozen=True)
 class LidCalibration:
     """Weight and bias that turn row-normalised scores into log-likelihood ratios.
 
-    Prior odds are the mated over the non-mated scores of the fit, None for balanced classes. It is
-    bounded if the scores separate, so that only a penalty of C = 1 limits the weight.
+    Prior odds are the mated over the non-mated scores of the fit, None for balanced classes.
+    ``bounded`` is true if the scores separate, so that only a penalty of C = 1 limits the weight.
     """
 
     weight: float
@@ -134,17 +134,17 @@ class LidCalibration:
 
     @property
     def calibrations(self) -> tuple[LidCalibration]:
-        """Itself: there is one for all trials."""
+        """This calibration, which is the only one for all trials."""
         return (self,)
 
     def bits(self, scores: FloatArray, target: IntArray) -> FloatArray:
-        """LID of rows, shape (n, N), with their targets, shape (n,): bits, shape (n,)."""
+        """Compute LID of rows, (n, N), with their targets, (n,), in bits, (n,)."""
         return local_information_bits(
             scores, target, self.weight, self.bias, self.prior_odds, self.ddof
         )
 
     def row_weight(self, speakers: int) -> float:
-        """W for rows of N scores that were normalised with ddof = 0."""
+        """Return the weight for rows of N scores that were normalised with ddof = 0."""
         return self.weight * _scale(self.ddof, speakers)
 
     def ceiling_bits(self, speakers: int) -> float:
@@ -154,14 +154,14 @@ class LidCalibration:
 
 @dataclass(frozen=True)
 class CrossCalibration:
-    """Calibration of each fold of speakers on all other folds, for want of a dev matrix."""
+    """Calibration of each fold of speakers on all other folds, without a dev matrix."""
 
     fold: IntArray  # fold of each trial, shape (T,)
     calibrations: tuple[LidCalibration, ...]  # one per fold
 
     @property
     def bounded(self) -> bool:
-        """Any of them is."""
+        """Whether the calibration of any fold is bounded."""
         return any(calibration.bounded for calibration in self.calibrations)
 
     def ceiling_bits(self, speakers: int) -> float:
@@ -182,7 +182,7 @@ class RowScores:
     def __init__(self, matrix: ScoreMatrix, folds: int = 1) -> None:
         self.speakers = matrix.population
         self.folds = min(folds, len(matrix.tested))
-        # by name: the order of the columns does not matter
+        # folds by name, so that the order of the columns does not matter
         names = np.array([matrix.speakers[column] for column in matrix.tested])
         self.fold = np.argsort(np.argsort(names))[matrix.owner] % self.folds
         exact = matrix.trials * matrix.population <= _EXACT
@@ -212,7 +212,7 @@ class RowScores:
     def calibrate(
         self, style: LidStyle, without: int | None = None, near: LidCalibration | None = None
     ) -> LidCalibration:
-        """Fit one style on all trials, or on those outside one fold, faster from a near one."""
+        """Fit one style to all trials, or to those outside one fold; ``near`` starts the fit."""
         used = np.arange(self.folds) != without
         rows = used[self.fold]
         mated = self.mated[rows]
@@ -245,5 +245,5 @@ def cross_calibrate(scores: RowScores, style: LidStyle) -> CrossCalibration:
 
 
 def _scale(ddof: int, speakers: int) -> float:
-    """With ddof = 1 every normalised score is smaller, by this factor."""
+    """Return the factor of normalised scores with this ddof, relative to ddof = 0."""
     return float(np.sqrt((speakers - 1) / speakers)) if ddof else 1.0

@@ -111,7 +111,7 @@ class ScoreList(OneLine):
         return np.asarray((self.met == len(self.speakers)) & (self.hits == 1))
 
 
-_BLOCK = 1 << 20  # scores taken at a time: a matrix on disk never enters memory whole
+_BLOCK = 1 << 20  # scores per block; a matrix on disk is never completely in memory
 
 
 @dataclass(frozen=True, repr=False)
@@ -352,8 +352,8 @@ class Comparisons(OneLine):
         is_mated = listed.mated[inside]
         target = np.empty(len(scores), dtype=np.intp)
         target[row[is_mated]] = column[is_mated]
-        called = tuple(compress(listed.trials, is_complete.tolist()))
-        matrix = ScoreMatrix(scores, target, listed.speakers, name, called)
+        trials = tuple(compress(listed.trials, is_complete.tolist()))
+        matrix = ScoreMatrix(scores, target, listed.speakers, name, trials)
         incomplete = None if is_complete.all() else listed.of_trials(~is_complete)
         return cls(listed.speakers, matrix, incomplete, name)
 
@@ -369,7 +369,7 @@ class Comparisons(OneLine):
         return tuple(dict.fromkeys([*ranked, *(self.incomplete.people if self.incomplete else ())]))
 
     @cached_property
-    def _whose(self) -> IntArray:
+    def _trial_owner(self) -> IntArray:
         if self.incomplete is None:
             return np.zeros(0, dtype=np.intp)
         index = {name: i for i, name in enumerate(self.people)}
@@ -382,7 +382,7 @@ class Comparisons(OneLine):
         owner = [] if self.matrix is None else [self.matrix.owner]
         if self.incomplete is not None:
             scores.append(np.asarray(self.incomplete.scores[self.incomplete.mated], np.float64))
-            owner.append(self._whose[self.incomplete.trial[self.incomplete.mated]])
+            owner.append(self._trial_owner[self.incomplete.trial[self.incomplete.mated]])
         return np.concatenate(scores), np.concatenate(owner)
 
     @property
@@ -402,7 +402,7 @@ class Comparisons(OneLine):
         if self.matrix is not None:
             counts[: len(self.matrix.tested)] = self.matrix.non_mated_counts
         if self.incomplete is not None:
-            np.add.at(counts, self._whose, self.incomplete.met - self.incomplete.hits)
+            np.add.at(counts, self._trial_owner, self.incomplete.met - self.incomplete.hits)
         return counts
 
     def non_mated_blocks(self) -> Iterator[tuple[IntArray, FloatArray]]:
@@ -415,7 +415,7 @@ class Comparisons(OneLine):
         for batch in np.split(others, range(_BLOCK, len(others), _BLOCK)):
             if batch.size:
                 scores = np.asarray(self.incomplete.scores[batch], np.float64)
-                yield self._whose[self.incomplete.trial[batch]], scores[:, None]
+                yield self._trial_owner[self.incomplete.trial[batch]], scores[:, None]
 
     def listed(self) -> ScoreList:
         """Return all comparisons one by one, in memory."""

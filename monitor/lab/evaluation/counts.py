@@ -11,7 +11,7 @@ from monitor.maths.roc import Blocks, Counts, cell_counts, cuts_around, pool
 from monitor.protocols import ScoredComparisons
 from monitor.types import DoubleArray, FloatArray
 
-_CELLS = 1 << 22  # most speakers x cells that are kept for resampling
+_CELLS = 1 << 22  # maximum speakers x cells for resampling
 _FACTORS = 512  # numbers up to 2 with a finite product
 _MOST_NATS = 1e300  # maximum cost of a score, so that sums stay finite
 
@@ -37,7 +37,7 @@ class ScoreCounts:
     def from_scores(
         cls, scores: ScoredComparisons, weights: FloatArray | None = None
     ) -> ScoreCounts:
-        """Count all scores in one pass over blocks; in one more where there are weights (B, S)."""
+        """Count all scores in one pass over blocks, or in two with weights (B, S)."""
         mated_scores = np.sort(scores.mated)
         levels = mated_scores[np.concatenate([[True], mated_scores[1:] > mated_scores[:-1]])]
         cuts = cuts_around(levels)
@@ -93,7 +93,7 @@ def cost_bits(scores: FloatArray) -> DoubleArray:
 
 
 def speaker_cells(scores: ScoredComparisons, cuts: FloatArray) -> tuple[DoubleArray, DoubleArray]:
-    """Mated and non-mated scores of each person's trials in each cell of cuts: (S, G) each."""
+    """Count each person's mated and non-mated scores in each cell of cuts, (S, G) each."""
     shape = (len(scores.non_mated_counts), len(cuts) + 1)
     cell = np.searchsorted(cuts, scores.mated, side="right")
     mated = np.bincount(scores.owner * shape[1] + cell, minlength=shape[0] * shape[1])

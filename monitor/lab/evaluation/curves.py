@@ -113,7 +113,7 @@ class Line(OneLine):
 
 @dataclass(frozen=True, repr=False)
 class Curves(OneLine):
-    """Lines to draw for one system; those that are None are not drawn."""
+    """Lines to draw for one system; a line that is None is not drawn."""
 
     name: str
     speakers: int
@@ -132,7 +132,7 @@ class Curves(OneLine):
     crowd: CrowdRates | None = None
 
     def drawn(self) -> dict[str, object]:
-        """All curves by name."""
+        """Return all curves by name."""
         about = ("name", "speakers", "non_mated")
         return {key: value for key, value in vars(self).items() if key not in about}
 

@@ -40,7 +40,7 @@ from monitor.lab.report.model import (
 from monitor.lab.report.renderers import render_csv, render_html, render_latex
 
 _MAIN = "Main figures"
-_PICTURES = 4  # shown at once; the others on request
+_PICTURES = 4  # pictures shown at first; the others are folded
 _FOOT = (
     "Intervals are 95 %, over resampled speakers. This page contains no voice and no score. "
     "Notes may name a trial or a speaker."
@@ -50,7 +50,7 @@ _HEAD = (
     "floor", "speakers", "trials", "ties", "note",
 )  # fmt: skip
 _PAIRS_HEAD = ("system", "minus", "figure", "difference", "low", "high", "p", "paired")
-_LIMITS_FOR = 3  # systems side by side: more have no room for limits
+_LIMITS_FOR = 3  # maximum systems side by side that leave room for limits
 
 
 def save_page(
@@ -70,7 +70,7 @@ def save_page(
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Reports of all systems, their groups, and differences of pairs of them."""
+    """Reports of all systems, their groups, and differences of pairs of systems."""
 
     reports: Sequence[Report]
     groups: Sequence[Grouped] = ()
@@ -78,11 +78,11 @@ class Evaluation:
 
     @cached_property
     def comparison(self) -> Comparison:
-        """All systems with the first."""
+        """All systems compared with the first."""
         return compare(self.reports)
 
     def json(self, shown: Sequence[str] | None = None) -> str:
-        """Format everything but replicates as JSON; of figures those shown, or all."""
+        """Format everything except replicates as JSON, with the figures `shown`, or all."""
         several = len(self.reports) > 1
         document = {
             "schema": 1,
@@ -110,7 +110,7 @@ class Evaluation:
     def latex(self, shown: Sequence[str] | None = None) -> str:
         r"""Format a table for a paper, and one for the groups of each system (``booktabs``).
 
-        The figures are those shown, or those that matter.
+        The figures are those `shown`, or the main ones.
         """
         keys = main_keys(self.reports[0].figures) if shown is None else shown
         captions = "; ".join(
@@ -124,9 +124,9 @@ class Evaluation:
         return "% needs \\usepackage{booktabs}\n" + "\n".join(tables)
 
     def summary(self, shown: Sequence[str] | None = None, every: bool = False) -> Document:
-        """Make what a terminal shows.
+        """Make the document for a terminal.
 
-        These are the figures `shown`, by key, or those that matter. `every` adds all others.
+        It has the figures `shown`, by key, or the main ones. `every` adds all others.
         """
         have = [row.key for row in self.comparison.rows]
         tables = list(_choose_tables(have, shown, every))
@@ -150,7 +150,7 @@ class Evaluation:
         return Document("", facts, sections, self._warnings())
 
     def _explain(self, shown: Sequence[str] | None) -> Iterator[str]:
-        """Explain the table of what matters, or of what is shown."""
+        """Explain the table of the main figures, or of those shown."""
         several = len(self.reports) > 1
         if several:
             yield "\N{DEGREE SIGN} nearest to no evidence"
@@ -167,10 +167,10 @@ class Evaluation:
             yield note if len(names) == len(self.reports) else f"{', '.join(names)}: {note}"
 
     def page(self) -> Document:
-        """Make the page: what it means, pictures, all figures, and where each misleads.
+        """Make the page with meaning, pictures, all figures, and caveats.
 
-        It holds figures and names of systems, and no scores; notes may name a trial or a speaker.
-        Raises UsageError if no report, or two systems have one name.
+        It contains figures and names of systems, but no scores. Notes may name a trial or a
+        speaker. Raises UsageError if there is no report, or two systems have the same name.
         """
         names = self.comparison.names
         several = len(names) > 1

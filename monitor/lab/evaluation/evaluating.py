@@ -92,7 +92,7 @@ def evaluate(
         )
     context = EvaluationContext.from_scores(scores, settings, dev)
     every, usage = context.comparisons, context.comparisons.usage
-    about = dict.fromkeys(notes, "")  # by note, the family of figures that it is about
+    about = dict.fromkeys(notes, "")  # family of figures, by note
     if every.incomplete is not None:
         about |= dict.fromkeys(_describe_usage(usage, len(every.speakers)), "")
     figures: dict[str, Figure] = {}
@@ -166,7 +166,7 @@ def warnings_of(context: EvaluationContext) -> list[str]:
 def _with_limits(
     context: EvaluationContext, family: Family, figures: Iterable[Figure]
 ) -> Iterator[Figure]:
-    """Give limits to figures of the pool and of ranks, resampled over different people."""
+    """Add limits to figures; those of the pool and of ranks resample different people."""
     for pooled, members in groupby(figures, key=lambda figure: family.pooled(figure.key)):
         if pooled or context.matrix is not None:
             yield from add_limits(members, context.sample(pooled))
@@ -212,7 +212,7 @@ def list_warning(scores: ScoredComparisons, counts: Counts) -> str:
     """Return `warning` for a list, from mated scores among non-mated ones."""
     others = counts.non_mated_total
     under = np.cumsum(counts.non_mated)  # below the end of each cell
-    at = np.searchsorted(counts.cuts, scores.mated, "right")  # the cell of just that score
+    at = np.searchsorted(counts.cuts, scores.mated, "right")  # the cell of exactly that score
     below = (under[at - 1] + under[at]) / (2 * others)
     error = float(np.sqrt((1 / below.size + 1 / others) / 12))
     if not _below_chance(below, scores.owner, error):

@@ -135,7 +135,7 @@ class EvaluationContext:
         return cls(every, matrix, pool, weights, pool_weights, dev, settings)
 
     def has(self, need: Need) -> bool:
-        """Return whether there is what a family needs."""
+        """Return whether a family's requirement is met."""
         return {
             "matrix": self.matrix is not None,
             "pool": True,
@@ -144,7 +144,7 @@ class EvaluationContext:
         }[need]
 
     def once(self, make: Callable[[EvaluationContext], _T]) -> _T:
-        """Compute what families share when the first of them asks for it."""
+        """Compute a result that families share, when the first family needs it."""
         if make not in self._shared:
             self._shared[make] = make(self)
         return cast("_T", self._shared[make])
@@ -161,7 +161,7 @@ class EvaluationContext:
         return self.once(_counts)
 
     def sample(self, pooled: bool) -> Sample:
-        """Return what figures of the pool, or of ranks, were resampled over."""
+        """Return the resampled speakers of figures of the pool, or of ranks."""
         if pooled:
             units, trials = np.unique(self.pool.owner).size, self.pool.mated.size
             return Sample(self.pool_weights, units, trials, self.nothing)
@@ -194,7 +194,7 @@ class LimitRule:
     quiet: str = ""  # reason for missing limits without evidence
     # key of the figure that limits are derived from, by key
     source: Callable[[str], str] | None = None
-    # own limit, by figure and limit of the other figure
+    # computes a limit from the figure and a limit of the other figure
     change: Callable[[Figure, float], float] | None = None
     # whether a few speakers determine it, so that systems are not compared by it
     few_decide: bool = False
@@ -229,7 +229,7 @@ class FigureEntry:
         return replace(self, **texts, like=self.like or self.key)
 
     def matches(self, key: str) -> bool:
-        """Return whether a key is this figure's, at whatever numbers."""
+        """Return whether a key is this figure's, for any numbers."""
         return self._pattern.fullmatch(key) is not None
 
     @cached_property
@@ -301,7 +301,7 @@ class Family:
 
 
 MODULES = "srd lid longitudinal among zebra verification linkage membership anonymity accounting"
-"""Of `monitor.lab.evaluation`: each declares one family, ``FAMILY``."""
+"""Modules of `monitor.lab.evaluation` that each declare one family, ``FAMILY``."""
 
 
 @cache

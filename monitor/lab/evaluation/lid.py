@@ -50,7 +50,7 @@ from monitor.types import FloatArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FEWEST = 10  # speakers to fit a rank model on that is carried over to another number of them
+FEWEST = 10  # minimum speakers for a rank model that is evaluated at another N
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class LidBits:
 
     @classmethod
     def from_matrix(cls, matrix: ScoreMatrix, dev: ScoreMatrix | None = None) -> LidBits:
-        """Calibrate on a dev matrix, or each speaker's trials by the others', and score."""
+        """Compute LID, calibrated on a dev matrix, or for each fold of speakers on the others."""
         scores = RowScores(matrix, FOLDS) if dev is None else RowScores(dev)
         calibrations: dict[str, AnyCalibration] = {
             name: cross_calibrate(scores, style) if dev is None else scores.calibrate(style)
@@ -136,7 +136,7 @@ def statistics(bits: FloatArray) -> LidStatistics:
 def weight_shifts(
     matrix: ScoreMatrix, calibration: AnyCalibration, style: LidStyle, weights: FloatArray
 ) -> FloatArray:
-    """Compute the shift of a calibration's weight w from one resample to the next.
+    """Compute the shift of a calibration's weight w on each resample of speakers.
 
     The arguments are the matrix that it was fitted on and weights (B, S) from its `resamples`. With
     several folds, the result is their mean. It has shape (B,) and is added to w. At most it halves
@@ -175,7 +175,7 @@ def weight_shifts(
 
 
 def bits_slopes(matrix: ScoreMatrix, calibration: AnyCalibration, style: LidStyle) -> FloatArray:
-    """Compute bits that LID of each trial gains for one more of the weight: shape (T,)."""
+    """Compute the derivative of each trial's LID by the weight, in bits, shape (T,)."""
     fold = calibration.fold
     weight = np.array([fold_fit.weight for fold_fit in calibration.calibrations])
     slopes = np.empty(matrix.trials)
@@ -269,7 +269,7 @@ def _replicates(
     matrix: ScoreMatrix, dev: ScoreMatrix | None, local: LidBits, style: LidStyle,
     weights: FloatArray | None,
 ) -> dict[str, FloatArray]:  # fmt: skip
-    """Compute the statistics of each resample: its trials as the calibration moves them."""
+    """Compute the statistics on each resample, with bits shifted by its calibration."""
     if weights is None:
         return {}
     calibration, bits = local.calibrations[style.name], local.bits[style.name]
@@ -279,8 +279,8 @@ def _replicates(
         others = resamples(dev, len(weights), _DEV_SEED)
         shifts = weight_shifts(dev, calibration, style, others) * find_resamples(weights)
     slopes = bits_slopes(matrix, calibration, style)
-    maximum = matrix.ceiling_bits  # a step of the weight may go beyond it
-    sums = np.empty((len(weights), 4))  # trials, those above 0, and the bits of both kinds
+    maximum = matrix.ceiling_bits  # linear shifts may exceed it
+    sums = np.empty((len(weights), 4))  # trials, trials above 0, bits of these and of the others
     for row, by_speaker, shift in zip(sums, weights, shifts, strict=True):
         weight = by_speaker[matrix.owner]
         moved = np.minimum(bits + shift * slopes, maximum)
@@ -324,7 +324,7 @@ def _paint_local(axes: Axes, systems: Systems) -> None:
 _TIMES_CHANCE, _OUTLIERS, _FEW_SPEAKERS, _WORTH_BITS = 2.0, 0.05, 30, 0.3
 """Thresholds for the calibration warning."""
 _FAR = 10
-"""Times its own number of speakers that a rank model is trusted at (docs/method.md section 3)."""
+"""Multiple of a rank model's N up to which it is trusted (docs/method.md section 3)."""
 
 _OF_A_STYLE = (
     FigureEntry("alid", "alid_bits", "mean bits that a calibrated attacker learns from a trial",
@@ -343,7 +343,7 @@ _OF_A_STYLE = (
 
 
 def local_bits(context: EvaluationContext) -> LidBits | None:
-    """LID of every trial; None where nothing can be calibrated on."""
+    """Compute LID of every trial; None if there is nothing to calibrate on."""
     if context.dev is None and len(context.ranked.tested) < 2:
         return None
     return LidBits.from_matrix(context.ranked, context.dev)
@@ -380,7 +380,7 @@ def _notes(matrix: ScoreMatrix, dev: ScoreMatrix | None) -> Iterator[str]:
 
 
 def _contradiction(matrix: ScoreMatrix, dev: ScoreMatrix | None, local: LidBits) -> Iterator[str]:
-    """Explain a calibration that denies what the ranks show, and what to do."""
+    """Explain a calibration that contradicts the ranks, with advice."""
     bits = local.bits[STYLE]
     fraction = float((matrix.better == 0).mean())
     alid, trials = float(bits.mean()), matrix.trials
@@ -414,7 +414,7 @@ def _contradiction(matrix: ScoreMatrix, dev: ScoreMatrix | None, local: LidBits)
 
 
 def _tested(matrix: ScoreMatrix) -> set[str]:
-    """Return names of the speakers with trials; none where they are no more than numbers."""
+    """Return the names of speakers with trials, except names that are only numbers."""
     return {name for i in matrix.tested if not (name := matrix.speakers[i]).isdecimal()}
 
 

@@ -123,9 +123,9 @@ def _d_sys(mated: FloatArray, others: FloatArray, omega: float) -> DoubleArray:
 
 # Predicate singling out (Cohen and Nissim): the predicate is an enrolled speaker and a threshold
 # that 1 / N of calibration trials exceed. It succeeds if exactly one test trial exceeds it.
-CHANCE_SING = float(np.exp(-1.0))  # pi_sing of a predicate that knows nothing: 37 %
+CHANCE_SING = float(np.exp(-1.0))  # pi_sing without evidence: 37 %
 
-_FOLDS = 10  # trials of a speaker that are used: one tests, nine calibrate, as in the paper
+_FOLDS = 10  # trials per speaker: one for the test, nine for calibration, as in the paper
 
 
 def isolated(calibration: AnyArray, test: AnyArray, passing: IntArray) -> NDArray[np.bool_]:
@@ -147,7 +147,7 @@ def isolated(calibration: AnyArray, test: AnyArray, passing: IntArray) -> NDArra
             f"invalid number of passing scores: use 1 to {count - 1} for each predicate"
         )
     ordered = np.array(calibration.T, order="C")
-    ordered.sort(axis=1)  # quicker than to partition
+    ordered.sort(axis=1)  # faster than a partition
     row = np.arange(len(passing))
     pair = ordered[row, count - passing], ordered[row, count - passing - 1]
     threshold = 0.5 * pair[0].astype(np.float64) + 0.5 * pair[1].astype(np.float64)
@@ -202,7 +202,7 @@ def sing_figure(matrix: ScoreMatrix, weights: FloatArray | None = None) -> Figur
 
 
 def _folds(matrix: ScoreMatrix, many: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Ten trials of each speaker of `many`, drawn: row, number within the speaker, speaker."""
+    """Draw ten trials of each speaker in `many`: row, number within the speaker, speaker."""
     order = settled_order(matrix)
     order = order[np.argsort(matrix.owner[order], kind="stable")]
     firsts = np.searchsorted(matrix.owner[order], np.arange(len(matrix.tested)))

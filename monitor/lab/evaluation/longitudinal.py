@@ -1,10 +1,10 @@
-"""Joint disclosure of several trials of one speaker, against their number.
+"""Joint disclosure of several trials of one speaker, by the number of trials.
 
 Measures: LID of the sum of a speaker's log-likelihood ratios, divided by a temperature; and SRD's
 product of rank models.
 
-Source: the longitudinal form of LID (Šterns et al.); temperatures against dependent trials are our
-own (docs/method.md section 8).
+Source: the longitudinal form of LID (Šterns et al.); temperatures for dependent trials are our own
+(docs/method.md section 8).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_IN_CACHE = 1 << 15  # numbers taken at a time
+_IN_CACHE = 1 << 15  # numbers per batch
 _WIDEST = 20.0  # bound on log tau and on the logit of rho
 
 
@@ -107,7 +107,7 @@ def fit_temperature(
         return float(means.mean()) - mean_lead, float(curvatures.mean())
 
     low, high = 1.0 / max(_HIGHEST, 4.0 * trials), 1.0 / _LOWEST
-    if differentiate(high)[0] <= 0:  # sums that are all right have no best temperature
+    if differentiate(high)[0] <= 0:  # no temperature is best if all sums are correct
         return _LOWEST
     inverse = 1.0
     for _ in range(_SECTIONS):
@@ -165,7 +165,7 @@ def fit_growing_temperature(
         hessian = np.array([[curvature_u, cross_term], [cross_term, curvature_v]])
         return float(loss.mean()), gradient, hessian
 
-    # sums that are all right have no best temperature: a few steps towards a sharper one will do
+    # no temperature is best if all sums are correct, and a few steps towards 0 are enough
     optima, _ = descend(objective, np.array([[0.0, -1.0]]), -_WIDEST, _WIDEST, _TEMPERING_STEPS)
     log_tau, logit = optima[0]
     return float(np.exp(log_tau)), float(expit(logit))
@@ -176,7 +176,7 @@ def fit_growing_temperature(
 # development speakers, and ``count`` is ``tau (1 + rho (k - 1))``. ``rank`` multiplies rank
 # posteriors instead, ``gamma = (h + 1) / (n + N)``. Development ranks among another number of
 # speakers give h at N by their rank model.
-LONGEST = 100  # most trials of a speaker that a curve goes through
+LONGEST = 100  # maximum trials per speaker in a curve
 _CHUNK = 1 << 20
 _FITTED = 1 << 21
 """Maximum numbers in the fit of a temperature; larger samples are thinned by speaker."""
@@ -184,7 +184,7 @@ _FITTED = 1 << 21
 
 @dataclass(frozen=True)
 class Tempering:
-    """Fits on development speakers: T, tau and rho of ``count``, and h, ranks counted, (N,)."""
+    """Fits on development speakers: T, tau and rho of ``count``, and counts of ranks h, (N,)."""
 
     constant: float
     tau: float
@@ -221,7 +221,7 @@ class SpeakerSums:
     def from_matrix(
         cls, matrix: ScoreMatrix, longest: int | None, as_rows: bool = True
     ) -> SpeakerSums:
-        """Choose the trials: in the order of the rows, or in `settled_order`."""
+        """Choose the trials in the order of the rows, or in `settled_order`."""
         counts = np.bincount(matrix.owner)
         length = min(int(np.median(counts)), LONGEST) if longest is None else longest
         tested = np.flatnonzero(counts >= length)
@@ -236,18 +236,18 @@ class SpeakerSums:
 
     @property
     def trials(self) -> IntArray:
-        """1 to K."""
+        """Numbers of trials, 1 to K."""
         return np.arange(1, self.rows.shape[1] + 1)
 
     @property
     def target(self) -> IntArray:
-        """Heading of each speaker: shape (S',)."""
+        """Column of each speaker in the matrix, shape (S',)."""
         return self.matrix.tested[self.tested]
 
     def temper(self, weight: float, speakers: BoolArray) -> Tempering:
-        """Learn the temperatures and the rank model of some of the speakers, shape (S',).
+        """Fit the temperatures and the rank model to some speakers, a mask of shape (S',).
 
-        `weight` is of the calibration, for rows normalised with ddof = 0.
+        `weight` is the calibration's, for rows normalised with ddof = 0.
         """
         last = self.rows.shape[1]
         chosen_speakers = np.flatnonzero(speakers)
@@ -270,7 +270,7 @@ class SpeakerSums:
     def bits(
         self, weight: float, tempering: Tempering, speakers: BoolArray
     ) -> dict[str, FloatArray]:
-        """``log2(N p)`` of some speakers after each trial, by rule: shape (speakers, K)."""
+        """Compute ``log2(N p)`` of some speakers after each trial, by rule, (speakers, K)."""
         chosen = np.flatnonzero(speakers)
         rank_model = tempering.rank_model(self.matrix.population)
         k = self.trials.astype(np.float64)
@@ -307,14 +307,14 @@ class SpeakerSums:
 
     @cached_property
     def _spaced(self) -> tuple[IntArray, FloatArray]:
-        """Speakers at even distances, and their sums after each of `_steps`."""
+        """Speakers at even intervals, and their sums after each of `_steps`."""
         cells = len(self._steps) * self.matrix.population
         at = np.arange(0, len(self.tested), max(1, -(-len(self.tested) * cells // _FITTED)))
         sums = [np.cumsum(z, axis=1)[:, self._steps] for _, z, _ in self._chunks(at)]
         return at, np.concatenate(sums)
 
     def _chunks(self, speakers: IntArray) -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
-        """Yield speakers a few at a time: which, their normalised scores and scores (C, K, N)."""
+        """Yield batches of speakers: indices, normalised scores and scores, (C, K, N)."""
         cells = self.rows.shape[1] * self.matrix.population
         step = max(1, _CHUNK // cells)
         for start in range(0, len(speakers), step):
@@ -325,7 +325,7 @@ class SpeakerSums:
 
 
 def _rank_evidence(scores: FloatArray, rank_model: FloatArray) -> FloatArray:
-    """Log of the model's probability of each candidate's rank, its mean over ranks that tie."""
+    """Compute the log probability of each candidate's rank, with the mean over tied ranks."""
     better, tied = all_rank_bounds(scores.reshape(-1, scores.shape[-1]))
     sums = np.concatenate([[0.0], np.cumsum(rank_model)])
     shared = np.where(tied == 1, rank_model[better], (sums[better + tied] - sums[better]) / tied)
@@ -348,17 +348,17 @@ class LongitudinalCurve:
     note: str = ""
 
     def mean_bits(self, rule: str = "count") -> FloatArray:
-        """Mean over speakers after each number of trials, shape (K,)."""
+        """Compute the mean over speakers after each number of trials, shape (K,)."""
         return np.asarray(self.bits[rule].mean(axis=0))
 
     def replicates(self, weights: FloatArray, rule: str = "count") -> FloatArray:
-        """`mean_bits` of resamples, weights (B, S): (B, K), NaN where none of the speakers is."""
+        """Compute `mean_bits` on resamples, (B, S) to (B, K); NaN if it has no such speaker."""
         chosen = weights[:, self.tested]
         with np.errstate(invalid="ignore"):
             return np.asarray(chosen @ self.bits[rule] / chosen.sum(axis=1, keepdims=True))
 
     def limits(self, weights: FloatArray, rule: str = "count") -> FloatArray:
-        """Compute limits of each point of `mean_bits`, as of the figures: shape (2, K)."""
+        """Compute the interval of each point of `mean_bits`, like those of figures, (2, K)."""
         replicates, is_resample = self.replicates(weights, rule), find_resamples(weights)
         points = zip(self.mean_bits(rule).tolist(), replicates.T, self.trials.tolist(), strict=True)
         limits = []
@@ -426,7 +426,7 @@ def longitudinal(
     )
 
 
-RULE = "count"  # the rule that is drawn: calibrated after any number of trials
+RULE = "count"  # the rule that is drawn, since it is calibrated after any number of trials
 
 _NOTES = {
     "sum": "treats trials as independent; overconfident if they are alike",
@@ -442,7 +442,7 @@ def figures(
 ) -> tuple[Figure, ...]:
     """Compute bits after all trials of the curve by each rule, resampled by weights (B, S).
 
-    `tested`: how many speakers have trials, where that is not those of the curve.
+    `tested` is the number of speakers with trials, by default those of the curve.
     """
     last = int(curve.trials[-1])
     speakers = len(curve.tested)
@@ -488,7 +488,7 @@ def _paint_growth(axes: Axes, systems: Systems) -> None:
     axes.set(xlabel="trials of one speaker", ylabel="bits disclosed, mean over speakers")
 
 
-_OVERSURE = LimitRule("none", reason="a few speakers about whom it is wrongly certain decide it")
+_OVERSURE = LimitRule("none", reason="a few speakers with confident errors decide it")
 _RULES = (
     ("sum", "as if trials were independent", _OVERSURE),
     ("average", "by their average",

@@ -56,7 +56,7 @@ class UpperTail:
 
 
 class TopScores:
-    """Collect at least the given number of highest scores of S speakers, in twice that memory.
+    """Collector of at least the ``keep`` highest scores of S speakers, in twice that memory.
 
     All scores equal to the last one are counted.
     """
@@ -70,7 +70,7 @@ class TopScores:
         self._held = self._total = 0
 
     def add(self, scores: FloatArray, speaker: IntArray) -> None:
-        """Take the scores of rows, shape (rows, n), each row with its speaker."""
+        """Add scores, shape (rows, n), with the speaker of each row."""
         self._total += scores.size
         above = scores > self._cut
         if self._cut > -np.inf:
@@ -123,7 +123,7 @@ class OperatingPoint:
 
     @property
     def fpr(self) -> float:
-        """The realised false positive rate: at most what was asked for, less where scores tie."""
+        """Realised false positive rate: at most the requested one, and lower if scores tie."""
         return self.false_alarms / self.non_mated
 
 
@@ -179,7 +179,7 @@ def operating_points(
         weights is not None
         and (resampled_rates := _resampled(scores, tail, weights, rates)) is None
     ):
-        keep = 4 * keep + 1  # some resample has few high scores: look further down
+        keep = 4 * keep + 1  # some resample has few high scores: collect more
         tail = _tail(scores, keep)
     mated = _descending(scores.mated)
     halves = min(mated.size, total) >= 2
@@ -194,7 +194,7 @@ def operating_points(
 
 
 def allowed_alarms(fpr: float, total: int) -> int:
-    """``floor(fpr n)``, where a product such as 0.29 x 100 does not fall short by rounding."""
+    """Return ``floor(fpr n)``, corrected for rounding of products such as 0.29 x 100."""
     if not 0 < fpr < 1:
         raise UsageError(f"invalid false positive rate {fpr:g}: use a number between 0 and 1")
     return min(int(np.floor(fpr * total + _ROUNDING)), total - 1)
@@ -203,7 +203,7 @@ def allowed_alarms(fpr: float, total: int) -> int:
 def _resampled(
     scores: ScoredComparisons, tail: UpperTail, weights: FloatArray, rates: tuple[float, ...]
 ) -> list[Rates] | None:
-    """Count in each resample; None where the tail is too short for one."""
+    """Compute the rates on each resample; None if the tail is too short for one."""
     order = np.argsort(-scores.mated, kind="stable")
     mated, owner = scores.mated[order], scores.owner[order]
     realised = np.empty((len(rates), 2, len(weights)))
@@ -226,9 +226,9 @@ def half_trials(
 ) -> Rates:
     """Resample half of the mated scores, descending, and of the others, as VoxGuard does.
 
-    With replacement. The scores count as independent trials, which those of one speaker are not:
-    resampling speakers is right. No resample is written out: where its threshold falls and what
-    exceeds it are drawn from their exact distributions.
+    Scores are drawn with replacement, as if they were independent, which those of one speaker are
+    not. Resampling speakers is correct. No resample is made: its threshold, and the number of
+    scores above it, are drawn from their exact distributions.
     """
     half, half_mated = tail.total // 2, mated.size // 2
     generator = np.random.default_rng(seed)
@@ -258,7 +258,7 @@ def _running(tail: UpperTail) -> IntArray:
 
 
 def _place(running: IntArray, rank: IntArray | FloatArray) -> IntArray:
-    """Find the entry that holds the score with that many scores before it."""
+    """Find the entry that contains the score with ``rank`` scores before it."""
     return np.searchsorted(running[1:], rank, side="right")
 
 
@@ -306,13 +306,13 @@ def figures(
     rates: tuple[float, ...] = RATES,
     delta: float = DELTA,
 ) -> tuple[Figure, ...]:
-    """TPR at low FPR and the epsilon that it rules out: seven figures at each rate.
+    """Compute TPR at low FPR and the epsilon that it rules out, in seven figures per rate.
 
-    The threshold moves with each resample (weights (B, S), from `pooled_resamples`); delta is of
-    the (epsilon, delta)-privacy in question.
+    Each resample (weights (B, S), from `pooled_resamples`) has its own threshold. ``delta`` is that
+    of (epsilon, delta)-privacy.
     """
     points = operating_points(scores, rates, weights)
-    # of the attacker who takes low scores for alike
+    # for the attacker who treats low scores as matches
     total = int(scores.non_mated_counts.sum())
     tail = _tail(scores, 2 * max(allowed_alarms(rate, total) for rate in rates) + _SPARE, -1.0)
     low = _descending(-scores.mated)
@@ -377,11 +377,11 @@ def _at_rate(
 
 
 def _spread(replicates: FloatArray) -> tuple[float | None, str]:
-    """Mean over the replicates in which there is a value, and where 95 % of them lie, in words."""
+    """Return the mean of the replicates with a value, and a sentence on their central 95 %."""
     seen = replicates[~np.isnan(replicates)]
     if not seen.size:
         return None, ""
-    # interpolated, as these words always were: a spread, and no limits (monitor.maths.statistics)
+    # interpolated, because this is a spread, not an interval (monitor.maths.statistics)
     low, high = np.percentile(seen, (2.5, 97.5)).tolist()
     return float(seen.mean()), f" 95 % of the resamples are between {low:.3g} and {high:.3g}."
 

@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 from monitor.errors import StoreError, UsageError
 from monitor.types import AnyArray
 
-_MOST = 1 << 28  # bytes that are simply held in memory
+_MOST = 1 << 28  # maximum bytes of an array in memory
 _BYTES = 45  # memory per comparison of a list that is read and evaluated
 JOIN_BYTES = 75
 """Further memory per comparison while it is joined with a trial list, or enrolments are merged."""
@@ -23,8 +23,7 @@ JOIN_BYTES = 75
 def scratch(shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> AnyArray:
     """Make an array of zeros: in memory if small, otherwise a map of a temporary file.
 
-    The file is private (0600) and has no name (POSIX) or goes when the program ends: nothing is
-    left behind, whatever happens.
+    The file is private (0600). It has no name (POSIX), or is deleted when the program ends.
     """
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
     if size <= _MOST:
@@ -36,13 +35,13 @@ def scratch(shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> AnyArray:
             return np.memmap(file, dtype, "w+", shape=shape)  # keeps the file open
     except OSError as error:
         raise StoreError(
-            f"no room for {size / 1e9:.1f} GB of scores ({error.strerror}): free some, or point "
-            "TMPDIR elsewhere"
+            f"no room for {size / 1e9:.1f} GB of scores ({error.strerror}): free some space, or "
+            "set TMPDIR to another folder"
         ) from None
 
 
 def count_lines(path: Path) -> int:
-    """Count lines, a last one without an end too."""
+    """Count lines, including a last one without a line end."""
     count, end = 0, b"\n"
     with path.open("rb") as file:
         while block := file.read(1 << 20):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def entries() -> tuple[FigureEntry, ...]:
-    """List every figure that needs no option with numbers in its key, families together."""
+    """List the figures of all families without an option, family by family."""
     return tuple(entry for family in families() if not family.option for entry in family.figures)
 
 
@@ -42,12 +42,12 @@ def list_catalogue() -> list[tuple[str, str]]:
 
 
 def main_figures() -> tuple[str, ...]:
-    """List keys of the figures to look at first."""
+    """List the keys of the main figures."""
     return tuple(key for family in families() if not family.option for key in family.main)
 
 
 def by_family(keys: Iterable[str]) -> dict[str, list[str]]:
-    """List keys by family, both in the order in which they come."""
+    """Group keys by family, in the given order."""
     grouped: dict[str, list[str]] = {}
     for key in keys:
         grouped.setdefault(key.split(".")[0], []).append(key)
@@ -55,13 +55,13 @@ def by_family(keys: Iterable[str]) -> dict[str, list[str]]:
 
 
 def title_of(key: str) -> str:
-    """Return the title of a figure's family; the key where it is not known."""
+    """Return the title of a figure's family; the key if the family is unknown."""
     declared = family_of(key)
     return key if declared is None else declared.title
 
 
 def main_keys(keys: Iterable[str]) -> list[str]:
-    """Select keys to look at first, and those of what was asked for by an option.
+    """Select the keys of main figures, including those that an option requests.
 
     Example:
         >>> main_keys(["srd.spread", "among.idr_500", "among.idr_logit_500", "srd.idr"])
@@ -78,7 +78,7 @@ def main_keys(keys: Iterable[str]) -> list[str]:
 
 
 def short_name(key: str) -> str:
-    """Return the short name of a figure; its key where it has none."""
+    """Return the short name of a figure; its key if it has none."""
     family = family_of(key)
     listed = () if family is None else family.figures
     return next((entry.name for entry in listed if entry.key == key), key)
@@ -92,8 +92,8 @@ def choose_figures(names: Sequence[str], keys: Iterable[str] = ()) -> tuple[str,
     """Find the keys that names stand for, in the order of the names.
 
     Names are short names, keys (those given, or of the catalogue), families (``"zebra"``) or
-    ``"main"``; case does not matter. Raises UsageError if a name is unknown; the message has those
-    that look like it.
+    ``"main"``; case does not matter. Raises UsageError if a name is unknown; the message lists
+    similar names.
 
     Example:
         >>> choose_figures(["EER", "zebra"])[:2]
@@ -305,7 +305,7 @@ def fact_list(report: Report) -> tuple[str, ...]:
 
 
 def tie_rules(figures: Sequence[Figure]) -> str:
-    """Describe how these figures treat equal scores, in one sentence; empty where none.
+    """Describe how these figures treat equal scores, in one sentence; empty if ties do not matter.
 
     Example:
         >>> tie_rules([Figure("a.b", "B", 1.0, "", ties="mid"), Figure("a.c", "C", 1.0, "")])
@@ -332,7 +332,7 @@ def tie_rules(figures: Sequence[Figure]) -> str:
 
 
 def meaning(report: Report) -> tuple[str, ...]:
-    """Explain the report to people who know none of the metrics; a paragraph each."""
+    """Explain the report to readers who know none of the metrics, in paragraphs."""
     return tuple(
         paragraph
         for family in families()

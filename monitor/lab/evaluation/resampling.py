@@ -1,4 +1,4 @@
-"""Resamples of speakers, and a random order of trials that no order of rows changes."""
+"""Resamples of speakers, and a random order of trials that does not depend on that of rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def settled_order(matrix: ScoreMatrix) -> IntArray:
 
 
 def _by_scores(matrix: ScoreMatrix, position: IntArray) -> IntArray:
-    """By what the order of columns does not change; equal ones by all of their scores."""
+    """Order rows by keys that do not depend on the order of columns, then by all scores."""
     order = np.lexsort((matrix.tied, matrix.better, matrix.mated, position))
     keys = np.stack([key[order] for key in (position, matrix.mated, matrix.better, matrix.tied)])
     apart = (keys[:, 1:] != keys[:, :-1]).any(axis=0)
@@ -72,7 +72,7 @@ def resamples(matrix: ScoreMatrix, replicates: int = REPLICATES, seed: int = 0) 
 
 
 def drawn_by_name(names: Sequence[str], replicates: int = REPLICATES, seed: int = 0) -> FloatArray:
-    """Compute `speaker_weights` of named people, whatever order they are given in."""
+    """Compute `speaker_weights` of named people, independent of their order."""
     order = sorted(range(len(names)), key=lambda i: natural(names[i]))
     weights = np.empty((replicates, len(names)))
     weights[:, order] = speaker_weights(len(names), replicates, seed)
@@ -80,7 +80,7 @@ def drawn_by_name(names: Sequence[str], replicates: int = REPLICATES, seed: int 
 
 
 def leaving_out(names: Sequence[str]) -> FloatArray:
-    """Make weights that leave out each person in turn, or a group of more than 100.
+    """Make weights that leave out each person in turn, or each of 100 groups of more people.
 
     They measure how unequally people contribute to a figure (`monitor.maths.statistics.freedom`).
     Shape (J, S), 0 or 1, without rows for a single person.
@@ -99,11 +99,11 @@ def find_resamples(weights: FloatArray) -> BoolArray:
 def pooled_resamples(
     pool: Comparisons | ScoreMatrix, replicates: int = REPLICATES, seed: int = 0
 ) -> FloatArray:
-    """Draw how often each person counts in each resample of a pool: as `resamples`.
+    """Draw how often each person counts in each resample of a pool, as in `resamples`.
 
-    People with a mated comparison are drawn among themselves and impostors among themselves, so
-    that every resample has as many of both. A resample without any non-mated comparison, as a list
-    of few can have, is the whole list instead.
+    People with a mated comparison and impostors are drawn separately, so that their numbers stay
+    the same. A resample without any non-mated comparison, which can occur with few, is replaced by
+    the whole pool.
     """
     weights = np.zeros((replicates, len(pool.people)))
     mated_people = np.unique(pool.owner)
@@ -117,7 +117,7 @@ def pooled_resamples(
 
 
 def pooled_leaving_out(pool: Comparisons | ScoreMatrix) -> FloatArray:
-    """`leaving_out` of the people of a pool, where both kinds of comparison are left without."""
+    """Return the rows of `leaving_out` for a pool that keep comparisons of both kinds."""
     weights = leaving_out(pool.people)
     mated = np.bincount(pool.owner, minlength=len(pool.people))
     return np.asarray(weights[(weights @ mated > 0) & (weights @ pool.non_mated_counts > 0)])

@@ -71,7 +71,7 @@ def resampled_histograms(
 
 
 def _mean_bits(histograms: FloatArray) -> FloatArray:
-    """MeanD of the LL rank model of many histograms, (B, N) to (B,)."""
+    """Compute MeanD of the LL rank models of histograms, (B, N) to (B,)."""
     return mean_bits_of(*fit_many(histograms), histograms.shape[1])
 
 
@@ -96,9 +96,9 @@ def mean_bits_by_speaker(matrix: ScoreMatrix, ties: str = "spread") -> FloatArra
 
 
 PERMUTATIONS = 200
-_RANKS = 1 << 26  # most permuted ranks held at once: 512 MB
+_RANKS = 1 << 26  # maximum permuted ranks in memory: 512 MB
 _FEWEST = 20
-_ENOUGH = 20  # arrangements of which the truth is 5 % at most
+_ENOUGH = 20  # minimum arrangements, so that the true one is at most 5 %
 _WHOLE = "permutations of whole speakers against the templates"
 _ROUNDING = 1e-9
 
@@ -216,7 +216,7 @@ class FittedRankModel:
 
     @property
     def sparse(self) -> bool:
-        """Fewer trials than ranks: the plug-in figures mean little."""
+        """Whether there are fewer trials than ranks, so that plug-in figures mean little."""
         return self.trials < self.histogram.size
 
 
@@ -357,7 +357,7 @@ def figures(
     ranked: FittedRankModel | None = None,
     by_speaker: FloatArray | None = None,
 ) -> tuple[Figure, ...]:
-    """Compute every figure of SRD but those of the losses.
+    """Compute every figure of SRD, except those of the losses.
 
     Limits of MeanD come from the rank model, refitted in each resample (weights (B, S), from
     `resamples`), because resamples of the plug-in figure are biased.
@@ -467,7 +467,7 @@ def _notes(ranked: FittedRankModel) -> dict[str, str]:
 
 
 def _replicates(matrix: ScoreMatrix, weights: FloatArray, ties: str) -> dict[str, FloatArray]:
-    """Compute rank model figures of each resample, and plug-in ones that limits suit."""
+    """Compute rank model figures on each resample, and plug-in figures that have intervals."""
     names = ("mean_bits_model", "idr", "rank1_bits", "maxd_bits", "spread", "alpha")
     replicates: dict[str, FloatArray] = {name: np.empty(len(weights)) for name in names}
     speakers = matrix.population
@@ -501,7 +501,7 @@ _SINGLE = 20  # ranks up to here are drawn one by one, further ones in bins
 
 
 def binned_ranks(histogram: FloatArray) -> Line:
-    """Share of the trials by rank, from a histogram (N,); beyond rank 20 means of widening bins."""
+    """Compute the fraction of trials by rank from a histogram, (N,), in bins beyond rank 20."""
     count = len(histogram)
     edges = np.arange(min(_SINGLE, count) + 1.0)
     if count > _SINGLE:
@@ -513,7 +513,7 @@ def binned_ranks(histogram: FloatArray) -> Line:
 
 
 def rank_model_line(rank_model: RankFit, speakers: int) -> Line:
-    """Probability by rank, at ranks spread evenly over their logarithm."""
+    """Compute the probability by rank, at logarithmically spaced ranks."""
     ranks = np.unique(np.rint(np.geomspace(1, speakers, POINTS)))
     return Line(ranks, np.exp(rank_model.log_pmf(speakers))[ranks.astype(np.intp) - 1])
 
@@ -592,7 +592,7 @@ def _compute(context: EvaluationContext) -> FamilyResult:
 
 
 def _three_means(by_key: Mapping[str, Figure]) -> str:
-    """Explain why means differ most where each speaker has one trial."""
+    """Explain why the three means differ if each speaker has one trial."""
     means = (by_key[f"srd.{key}"] for key in ("mean_bits", "mean_bits_miller_madow",
                                              "mean_bits_model"))  # fmt: skip
     counted, corrected, model = (

@@ -19,7 +19,7 @@ from monitor.lab.report.renderers import figure_json
 from monitor.maths.statistics import Estimate, difference_reach
 from monitor.phrases import format_best_feature, plural
 
-ERROR = 0.05  # chance with which the limits of a row of differences may fail
+ERROR = 0.05  # error rate of the intervals in a row of differences
 _ROUNDING = 1e-9
 
 
@@ -30,10 +30,10 @@ def paired(first: Report, other: Report) -> bool:
 
 
 def compute_difference(first: Report, other: Report, key: str, error: float = ERROR) -> Figure:
-    """Compute a figure of one system less that of the first, with limits at that error.
+    """Compute a figure of one system minus that of the first, with an interval at this error.
 
-    The value is None where one of the two does not exist; there are no limits where either has
-    none, or too seldom existed.
+    The value is None if either figure is missing. There is no interval if either has none, or is
+    missing in too many resamples.
     """
     base, compared = first.figures.get(key), other.figures.get(key)
     unknown = Figure(key, "", None, "" if base is None else base.unit)
@@ -56,7 +56,7 @@ def compute_difference(first: Report, other: Report, key: str, error: float = ER
         reach = difference_reach(a, b, error / 2)
     if reach > _ROUNDING * max(abs(base.value), abs(compared.value)):
         return replace(difference, low=value - reach, high=value + reach)
-    # neither varies, as at the edges of shares: what their own limits allow
+    # neither varies, like shares of 0 and 1: combine their own intervals
     (low, high), (other_low, other_high) = base.limits, compared.limits
     if low is None or high is None or other_low is None or other_high is None:
         return difference
@@ -64,7 +64,7 @@ def compute_difference(first: Report, other: Report, key: str, error: float = ER
 
 
 def _estimate(figure: Figure, speakers: int) -> Estimate | None:
-    """None where it has no limits that hold."""
+    """Return the estimate of a figure; None if it has no valid interval."""
     if figure.replicates is None or figure.left_out is None or figure.value is None:
         return None
     rule = rule_of(figure.key)
@@ -99,14 +99,14 @@ class Row(OneLine):
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """``*`` of systems that differ from the first, ``°`` of the most private."""
+        """``*`` for systems that differ from the first, ``°`` for the most private."""
         return tuple(
             "\N{DEGREE SIGN}" * (i == self.most_private) + "*" * differs
             for i, differs in enumerate(self.differs)
         )
 
     def note(self, names: Sequence[str]) -> str:
-        """Describe the figures in sentences; by name where notes differ between the systems."""
+        """Describe the figures in sentences, with names of systems if their notes differ."""
         by_note: dict[str, list[str]] = {}
         for name, figure in zip(names, self.figures, strict=True):
             if figure is not None:
@@ -121,13 +121,13 @@ class Row(OneLine):
 
 @dataclass(frozen=True, repr=False)
 class Comparison(OneLine):
-    """A table of several systems; the first is the one that others are compared with."""
+    """A table of several systems, which compares the others with the first."""
 
     reports: tuple[Report, ...]
     # whether a system was tested on the same speakers as the first, and resampled with it
     paired: tuple[bool, ...]
-    # of the limits of each difference. Those of one row hold together in 95 % of cases (Bonferroni
-    # over the systems); rows are not corrected for each other.
+    # confidence of each difference's interval. Those of one row hold together in 95 % of cases
+    # (Bonferroni over the systems); rows are not corrected for each other.
     confidence: float
     rows: tuple[Row, ...]  # in the order of the reports
     notes: tuple[str, ...]  # how to read it, one sentence each
@@ -290,7 +290,7 @@ class Pair(OneLine):
     p: Mapping[str, float | None]
 
     def to_json(self) -> dict[str, object]:
-        """Ready for ``json.dumps(..., allow_nan=False)``."""
+        """Return the pair for ``json.dumps(..., allow_nan=False)``."""
         differences = {
             key: {
                 **{end: finite(getattr(difference, end)) for end in ("value", "low", "high")},
@@ -304,9 +304,9 @@ class Pair(OneLine):
 
 
 def all_pairs(reports: Sequence[Report], keys: Sequence[str] | None = None) -> tuple[Pair, ...]:
-    """Compare every system with every other, of different names, by some figures or all.
+    """Compare every system with every other by some figures or all; names must differ.
 
-    Pairs are in the order of the reports; none of fewer than two.
+    Pairs are in the order of the reports. Fewer than two reports have none.
     """
     couples = list(combinations(reports, 2))
     have = dict.fromkeys(key for report in reports for key in report.figures)
@@ -321,7 +321,7 @@ def all_pairs(reports: Sequence[Report], keys: Sequence[str] | None = None) -> t
 
 
 def p_value(first: Report, other: Report, key: str) -> float | None:
-    """Compute the smallest error with which the limits of a difference leave zero out.
+    """Compute the smallest error at which the interval of a difference excludes zero.
 
     The resolution is one in the number of resamples. None without limits.
     """
@@ -340,7 +340,7 @@ def p_value(first: Report, other: Report, key: str) -> float | None:
 
 
 def p_text(p: float | None, smallest: float) -> str:
-    """Format a p-value; the least that pairs by resamples allow is marked.
+    """Format a p-value, and mark the smallest that resamples can resolve.
 
     Example:
         >>> p_text(0.0312, 0.015), p_text(0.015, 0.015), p_text(None, 0.015)
@@ -385,7 +385,7 @@ class Grouped(OneLine):
     notes: tuple[str, ...]
 
     def to_json(self, shown: Sequence[str] | None = None) -> dict[str, object]:
-        """Everything but replicates and curves, ready for ``json.dumps(..., allow_nan=False)``."""
+        """Return all except replicates and curves, for ``json.dumps(..., allow_nan=False)``."""
         *groups, average = self.comparison.reports
         encoded = {report.name: dict(report.to_json(shown)) for report in groups}
         for record in encoded.values():
@@ -404,7 +404,7 @@ def by_group(
     measure: Callable[[Comparisons], Report],
     label: str = "the file of groups",
 ) -> Grouped:
-    """Measure each group of speakers, by their names, by itself, as the whole was measured.
+    """Measure each group of named speakers separately, in the same way as the whole.
 
     `label` names the source of the groups in messages. Raises UsageError if no speaker is in any
     group, or fewer than two groups can be measured.
@@ -463,7 +463,7 @@ def _add_average(comparison: Comparison) -> Comparison:
     """Put the average beside groups, as a last column."""
     rows, means = [], {}
     for row in comparison.rows:
-        rule = rule_of(row.key)  # none of a bound, nor of one trial's figure
+        rule = rule_of(row.key)  # bounds and figures of one trial have no average
         mean = None if rule is None or rule.method == "none" else _average(row.figures)
         if mean is not None:
             means[row.key] = mean
@@ -478,7 +478,7 @@ def _add_average(comparison: Comparison) -> Comparison:
 
 
 def _average(figures: Sequence[Figure | None]) -> Figure | None:
-    """Average independent groups, with limits by theirs (Zou and Donner, 2008)."""
+    """Average independent groups, with an interval from theirs (Zou and Donner, 2008)."""
     have = [figure for figure in figures if figure is not None]
     values = [figure.value for figure in have if figure.value is not None]
     if len(values) < len(figures) or not np.isfinite(values).all():

@@ -144,7 +144,7 @@ class ValidationPart(OneLine):
 
     name: str  # of the group or condition; empty for all
     speakers: int  # people with same-speaker comparisons
-    # same, different: how many comparisons of one speaker, and of two
+    # same, different: numbers of comparisons of one speaker, and of two
     same: int
     different: int
     pairs: int  # pairs of people behind the latter
@@ -155,7 +155,7 @@ class ValidationPart(OneLine):
 
     @property
     def supported_bits(self) -> tuple[float, float]:
-        """Return the narrowest ELUB on either side, bits of evidence."""
+        """Narrowest ELUB on either side, in bits of evidence."""
         low, high = (
             [value for key in keys if (value := self[key]) is not None]
             for keys in (("elub_low", "elub_people_low"), ("elub_high", "elub_people"))
@@ -235,7 +235,7 @@ def validate(
     context = EvaluationContext.from_scores(comparisons, EvaluationSettings(0, seed))
     messages = [*warnings_of(context), *notes]
     if llr is None and dev is None:
-        messages.append(_of_scores(context))
+        messages.append(_describe_uncalibrated(context))
     settings = EvaluationSettings(replicates, seed)
     total = _measure(listed, "", settings)
     parts: dict[str, tuple[ValidationPart, ...]] = {}
@@ -265,7 +265,7 @@ def _in_memory(every: Comparisons) -> ScoreList:
 def _ratios(
     listed: ScoreList, name: str, dev: ScoreMatrix | Comparisons | None, llr: str | None
 ) -> tuple[FloatArray, str]:
-    """Log-likelihood ratios in nats, (n,), and where they come from."""
+    """Return log-likelihood ratios in nats, (n,), and a sentence on their origin."""
     scores = np.asarray(listed.scores, np.float64)
     if llr is not None:
         if llr not in BASES:
@@ -287,7 +287,7 @@ def _ratios(
             + (both if shared and not nameless else "")
             + _describe_bound(fit)
         )
-    return _crosswise(listed, name, scores)
+    return _cross_calibrate(listed, name, scores)
 
 
 def _fit(listed: ScoreList, training: BoolArray) -> Platt:
@@ -314,7 +314,7 @@ def people_of(listed: ScoreList) -> tuple[IntArray, IntArray, tuple[str, ...]]:
     return tester, np.array([index[name] for name in listed.speakers])[listed.speaker], names
 
 
-def _crosswise(listed: ScoreList, name: str, scores: FloatArray) -> tuple[FloatArray, str]:
+def _cross_calibrate(listed: ScoreList, name: str, scores: FloatArray) -> tuple[FloatArray, str]:
     """Calibrate each comparison on comparisons of people outside its people's folds."""
     tester, owner, names = people_of(listed)
     tested = np.zeros(len(names), bool)
@@ -347,7 +347,7 @@ def _crosswise(listed: ScoreList, name: str, scores: FloatArray) -> tuple[FloatA
     )
 
 
-def _of_scores(context: EvaluationContext) -> str:
+def _describe_uncalibrated(context: EvaluationContext) -> str:
     """Explain how EER and min Cllr differ from those of `monitor evaluate`."""
     figures = verification.figures(context.comparisons, None, context.counts)
     values = {figure.key: figure.shown for figure in figures}
@@ -374,7 +374,7 @@ def _measure(listed: ScoreList, name: str, settings: EvaluationSettings) -> Vali
     by_people = TemplateComparisons(np.zeros((bits.size, 1)), ScorePairs(tester, owner))
     weight, pairs = by_people.weights(), pair_count(by_people)
     speakers = int(np.unique(tester[listed.mated]).size)
-    # a name that stands for two people here and there would be mated with itself
+    # a name for different people in trials and templates would be mated with itself
     consistent = bool((by_people.mated == listed.mated).all())
     elub_people = elub_people_low = None
     if consistent:

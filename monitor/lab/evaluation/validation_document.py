@@ -1,4 +1,4 @@
-"""The document of a forensic validation: HTML that prints, CSV and JSON."""
+"""The document of a forensic validation: printable HTML, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ NOT_STATED = "not stated"
 _NATS = float(np.log(10.0))
 _TENS = float(np.log10(2.0))
 _POINTS = 300
-_FARTHEST = 15.0  # decades on either side that are drawn
+_FARTHEST = 15.0  # maximum decades that are drawn on either side
 _SAME, _DIFFERENT = COLOURS[0], COLOURS[1]
 _HEAD = (
     "system", "by", "part", "measure", "label", "characteristic", "value", "low", "high", "unit",
     "criterion", "met", "speakers", "same", "different", "pairs", "note",
 )  # fmt: skip
 _SHOWN = ("cllr", "min_cllr", "cllr_cal", "eer", "devpav")
-"""Measures of the tables of parts, beside the bounds."""
+"""Measures in the tables of parts, besides the bounds."""
 _SOURCES = (
     "Cllr, and its parts min Cllr and Cllr cal: N. Brümmer and J. du Preez, Computer Speech and "
     "Language 20 (2006).",
@@ -122,7 +122,7 @@ def save_validation(
 
 
 def validation_csv(validations: Iterable[Validation], statement: ValidationStatement) -> str:
-    """Format one line per measure, with empty missing values."""
+    """Format one line per measure, with empty cells for missing values."""
     rows: list[list[Cell]] = []
     for validation in validations:
         parts = [("", validation.total)]
@@ -153,7 +153,7 @@ def _verdict(figure: Figure, criteria: Sequence[Criterion]) -> str:
 
 
 def reservations(figure: Figure, criteria: Sequence[Criterion]) -> list[str]:
-    """Describe criteria that the value meets and its interval does not."""
+    """Describe criteria that the value meets but its interval does not."""
     return [
         f"{criterion} is met, but the interval reaches {format_value(end, figure.unit)}"
         for criterion in criteria
@@ -166,7 +166,7 @@ def validation_json(
     statement: ValidationStatement,
     sources: Mapping[str, str] | None = None,
 ) -> Record:
-    """Everything in the document, ready for ``json.dumps(..., allow_nan=False)``."""
+    """Return the content of the document, for ``json.dumps(..., allow_nan=False)``."""
     return {
         "schema": SCHEMA,
         "kind": "validation",
@@ -220,7 +220,7 @@ def _part_json(subset: ValidationPart, criteria: Sequence[Criterion] = ()) -> di
 
 
 def rows_in_words(validation: Validation) -> Sequence[VerbalRow]:
-    """Count comparisons by the verbal scale, within what the data support."""
+    """Count comparisons by degree of support, within the bounds of the data."""
     mated, others = validation.mated / _TENS, validation.others / _TENS
     return verbal_rows(mated, others, validation.total.supported_bits)
 
@@ -262,11 +262,11 @@ def _verbal_scale(validation: Validation) -> Section:
 
 
 def curves(validation: Validation) -> dict[str, Line]:
-    """Compute lines to draw, against or of log10 likelihood ratios, some hundred points each.
+    """Compute the curves to draw, with some hundred points each; x is log10 LR unless noted.
 
     ``tippett_same`` is the share of same-speaker ratios up to x, ``tippett_different`` that of
     different-speaker ratios from x on. ``pav`` has finite calibrated ratios. ``ece``,
-    ``ece_calibrated`` and ``ece_nothing`` are functions of log10 prior odds, ``det`` of misses.
+    ``ece_calibrated`` and ``ece_nothing`` are by log10 prior odds, and ``det`` by false alarms.
     """
     mated, others = validation.mated, validation.others
     low = max(min(mated[0], others[0]), -_FARTHEST)
@@ -298,7 +298,7 @@ def curves(validation: Validation) -> dict[str, Line]:
 
 
 def _cross_entropy(mated: FloatArray, others: FloatArray, odds: FloatArray) -> FloatArray:
-    """Empirical cross-entropy of ratios as they are, bits; at even odds it is Cllr."""
+    """Compute the empirical cross-entropy of unchanged ratios, bits; at even odds it is Cllr."""
     costs = []
     for log_odds in odds.tolist():
         prior = 1 / (1 + np.exp(-log_odds))
@@ -439,7 +439,7 @@ def validation_page(
 def validation_summary(
     validations: Sequence[Validation], statement: ValidationStatement
 ) -> Document:
-    """Make what a terminal shows: the measures of each system, and whether criteria are met."""
+    """Make the document for a terminal: measures of each system, and whether criteria are met."""
     sections = [
         Section(
             f"{validation.name}: {validation.calibration}",
@@ -476,7 +476,7 @@ def _by_length(validation: Validation) -> tuple[tuple[str, ...], float]:
 
 
 def _draw_lengths(validations: Sequence[Validation]) -> list[Columns]:
-    """Draw Cllr against the length of trials, where systems differ in it."""
+    """Draw Cllr by the length of trials, if systems differ in it."""
     lines: dict[tuple[str, ...], list[tuple[float, ValidationPart]]] = {}
     for validation in sorted(validations, key=_by_length):
         sort, seconds = _by_length(validation)

@@ -21,19 +21,19 @@ from monitor.types import FloatArray, IntArray
 TERMS = ("no", "weak", "moderate", "moderately strong", "strong", "very strong", "extremely strong")
 """Degrees of support, the weakest first."""
 EDGES = (2.0, 10.0, 1e2, 1e3, 1e4, 1e6)
-"""Likelihood ratios at which the next degree begins: at the first, above the others."""
+"""Likelihood ratios above which the next degree begins; the first edge itself has degree 1."""
 SOURCE = (
     "Verbal scale: ENFSI, Guideline for evaluative reporting in forensic science (2015). Its "
     "ranges share their ends. Here, an end gets the weaker term, and below 2 there is no support."
 )
 _EDGE_BITS = np.log2(EDGES)
-_SLACK_BITS = 1e-9  # rounding of a logarithm: 1000 is exactly 1000
+_SLACK_BITS = 1e-9  # tolerance of rounded logarithms, so that 1000 is exactly 1000
 
 
 class VerbalRow(NamedTuple):
     """A degree of support, and the comparisons that have it."""
 
-    degree: int  # place in `TERMS`; below 0 for different speakers
+    degree: int  # index in `TERMS`, negative for different speakers
     # same, different: share of same-speaker and of different-speaker comparisons
     same: float
     different: float
@@ -43,14 +43,14 @@ class VerbalRow(NamedTuple):
 def degrees_of_support(
     bits: ArrayLike, bounds_bits: tuple[float, float] = (-math.inf, math.inf)
 ) -> IntArray:
-    """Grade evidence: places in `TERMS`, negative where it supports different speakers.
+    """Grade evidence: indices in `TERMS`, negative if it supports different speakers.
 
     Args:
         bits: log2 likelihood ratios, any shape; infinite ones are cut to the bounds.
         bounds_bits: lower and upper bound supported by the data (ELUB), to which bits are clipped.
 
     Raises:
-        UsageError: a ratio or a bound is no number.
+        UsageError: a ratio or a bound is NaN.
 
     Example:
         >>> degrees_of_support(np.log2([1, 2, 10, 11, 1e6, 1e7, 1 / 50])).tolist()

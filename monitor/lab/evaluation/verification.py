@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # False rejects are mated scores below a threshold, false accepts non-mated ones at or above it.
-EER_RULES = ("nearest", "rocch")  # where the two error rates are called equal
+EER_RULES = ("nearest", "rocch")  # definitions of the point of equal error rates
 NEAREST, HULL = "verification.eer_nearest", "verification.eer_rocch"
 EER = {NEAREST: "EER", HULL: "EER (convex hull)"}
 """Short label of the equal error rate by each rule: plain EER is at the nearest threshold."""
@@ -77,7 +77,7 @@ def det_curve(mated: ArrayLike, non_mated: ArrayLike) -> tuple[DoubleArray, Doub
 
 
 def det_points(counts: Counts, maximum: int = 2000) -> tuple[DoubleArray, DoubleArray]:
-    """`det_curve` of counts, about `maximum` points spread evenly over the rates."""
+    """Compute `det_curve` of counts, with about `maximum` points evenly over the rates."""
     full = (counts.mated > 0) | (counts.non_mated > 0)
     false_rejects = np.cumsum(counts.mated[full]) / counts.mated_total
     false_accepts = 1 - np.cumsum(counts.non_mated[full]) / counts.non_mated_total
@@ -92,12 +92,12 @@ def det_points(counts: Counts, maximum: int = 2000) -> tuple[DoubleArray, Double
 
 
 def rocch_of_blocks(blocks: Blocks) -> DoubleArray:
-    """Equal rates on the hull of each draw: blocks are its edges."""
+    """Compute the equal error rate of each draw on the hull, of which blocks are the edges."""
     mated, non_mated = blocks.sums(blocks.mated), blocks.sums(blocks.non_mated)
     first = np.searchsorted(blocks.replicate, np.arange(blocks.replicates))
     below, under = (_before(x, first, blocks) for x in (blocks.mated, blocks.non_mated))
     total, others = mated[blocks.replicate], non_mated[blocks.replicate]
-    # whole numbers: false rejects less false accepts, where a block ends, times both totals
+    # false rejects minus false accepts at the end of each block, times both totals (integers)
     end = (below + blocks.mated) * others + (under + blocks.non_mated) * total - total * others
     at = first + blocks.sums((end < 0).astype(np.float64)).astype(np.intp)
     step = blocks.mated * others + blocks.non_mated * total
@@ -106,7 +106,7 @@ def rocch_of_blocks(blocks: Blocks) -> DoubleArray:
 
 
 def _before(values: FloatArray, first: NDArray[np.intp], blocks: Blocks) -> DoubleArray:
-    """Sum of the blocks of the same draw that come before."""
+    """Sum the earlier blocks of the same draw."""
     sums = np.cumsum(values) - values
     return np.asarray(sums - sums[first][blocks.replicate])
 
@@ -127,7 +127,7 @@ def _crossing(counts: Counts) -> tuple[NDArray[np.intp], DoubleArray, DoubleArra
 
 
 def nearest_of_replicates(counts: Counts) -> DoubleArray:
-    """Compute EER of each replicate, (B,): in a gap its scores count as all different."""
+    """Compute EER of each replicate, (B,); scores in a gap count as all different."""
     at, rejected, accepted = _crossing(counts)
     rejects = rejected / counts.mated_total[..., None]
     accepts = accepted / counts.non_mated_total[..., None]
@@ -139,7 +139,7 @@ def nearest_of_replicates(counts: Counts) -> DoubleArray:
 
 
 def nearest_of_counts(counts: Counts, non_mated: FloatArray | ScoredComparisons) -> float:
-    """Compute EER at the nearest of all thresholds; in a gap every non-mated score is one."""
+    """Compute EER at the nearest threshold; in a gap, every non-mated score is a threshold."""
     at, rejected, accepted = _crossing(counts)
     total, others = float(counts.mated_total), float(counts.non_mated_total)
     cell = int(at)
@@ -149,7 +149,7 @@ def nearest_of_counts(counts: Counts, non_mated: FloatArray | ScoredComparisons)
         below = np.unique(_between(non_mated, low, high), return_counts=True)[1]
         accepted = accepted[0] - np.concatenate([[0.0], np.cumsum(below)])
         rejected = np.full(len(accepted), rejected[0])
-    # of two as near, the lower threshold, as SpeechBrain and VoicePrivacy take it
+    # the lower of two equally near thresholds, as in SpeechBrain and VoicePrivacy
     best = int(np.argmin(np.abs(rejected * others - accepted * total)))
     return float(rejected[best] / total + accepted[best] / others) / 2
 
@@ -187,7 +187,7 @@ def min_cllr(mated: ArrayLike, non_mated: ArrayLike) -> float:
 
 
 def min_cllr_of_blocks(blocks: Blocks) -> DoubleArray:
-    """`min_cllr` of each replicate: shape (replicates,), in bits."""
+    """Compute `min_cllr` of each replicate, shape (replicates,), in bits."""
     mated, non_mated = blocks.sums(blocks.mated), blocks.sums(blocks.non_mated)
     ratio = blocks.odds * (non_mated / mated)[blocks.replicate]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -200,7 +200,7 @@ def min_cllr_of_blocks(blocks: Blocks) -> DoubleArray:
 def figures(
     scores: ScoredComparisons, weights: FloatArray | None = None, counts: ScoreCounts | None = None
 ) -> tuple[Figure, ...]:
-    """EER by both rules, Cllr of the raw scores and min Cllr."""
+    """Compute EER by both rules, Cllr of the raw scores and min Cllr."""
     counts = counts or ScoreCounts.from_scores(scores, weights)
     replicates, blocks, costs = counts.replicates, counts.replicate_blocks, counts.replicate_costs
     hull = float(rocch_of_blocks(counts.blocks)[0])
@@ -220,7 +220,7 @@ def figures(
 
 
 def curves(counts: ScoreCounts) -> dict[str, Line]:
-    """Compute lines to draw of all scores; the ROC is even in log false positives."""
+    """Compute the curves to draw; points of the ROC are even in log false positives."""
     mated, others = counts.exact.mated, counts.exact.non_mated
     hits = np.concatenate([[0.0], np.cumsum(mated[::-1])]) / counts.exact.mated_total
     alarms = np.concatenate([[0.0], np.cumsum(others[::-1])])

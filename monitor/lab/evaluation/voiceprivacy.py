@@ -76,7 +76,7 @@ class SpeakerVectors:
         stored = array_at(folder / _VECTORS)
         if stored.dtype.kind not in "fiu" or stored.ndim != 2 or not stored.size:
             raise UsageError(f"{label}: {_VECTORS} has shape {stored.shape}, not (n, d) numbers")
-        with np.errstate(invalid="ignore"):  # what is not finite is refused below
+        with np.errstate(invalid="ignore"):  # values that are not finite are refused below
             values = np.asarray(stored, dtype=np.float64)
         row = {name.removesuffix(_WAV): _index(word, label, "id2idx")
                for name, word in read_map(folder / "id2idx").items()}  # fmt: skip
@@ -88,8 +88,8 @@ class SpeakerVectors:
             )
         for name, index in row.items():
             if not np.isfinite(values[index]).all() or not values[index].any():
-                what = "all zero" if np.isfinite(values[index]).all() else "not finite"
-                raise UsageError(f"{label}: the embedding of {name} is {what}")
+                fault = "all zero" if np.isfinite(values[index]).all() else "not finite"
+                raise UsageError(f"{label}: the embedding of {name} is {fault}")
         speakers = {}
         if (folder / "idx2spk").is_file():
             listed = read_map(folder / "idx2spk")
@@ -111,19 +111,19 @@ def _index(word: str, label: str, file: str) -> int:
 class VoicePrivacyEntry:
     """A list of trials in one scenario: ``libri_dev``, ``f``, ``aa``."""
 
-    # what it is chosen by
+    # dataset, part, scenario, anonymiser: words that select the entry
     dataset: str
-    part: str  # empty where there is but one list
+    part: str  # empty if there is only one list
     scenario: str
-    anonymiser: str  # suffix of the folders; empty where trials are original
+    anonymiser: str  # suffix of the folders; empty if trials are original
     # enrolment, trials: folders of embeddings
     enrolment: Path
     trials: Path
-    listed: Path | None  # the list of trials; None where it is missing
+    listed: Path | None  # the list of trials; None if it is missing
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Words that it is chosen by; empty where there is nothing."""
+        """Words that select the entry, some of them empty."""
         return self.dataset, self.part, self.scenario, self.anonymiser
 
 
@@ -137,7 +137,7 @@ class VoicePrivacyResults:
 
     @classmethod
     def find(cls, path: Path, data: Path | None = None) -> VoicePrivacyResults:
-        """Find the results there; lists of trials are below `data`, by default as in the kit."""
+        """Find the results in a folder; lists of trials are in `data`, by default as in the kit."""
         root = next(filter(Path.is_dir, (path / "cosine_out" / "emb_xvect", path / "emb_xvect")),
                     path if path.name == "emb_xvect" else None)  # fmt: skip
         if root is None:
@@ -162,11 +162,11 @@ class VoicePrivacyResults:
             pairs = (("oo", ""),) if not suffix else (("oa", ""), ("aa", suffix))
             entries += [
                 VoicePrivacyEntry(
-                    name, subset, scenario, suffix.removeprefix("_"), enrols[name, whose], folder,
-                    listed,
+                    name, subset, scenario, suffix.removeprefix("_"), enrols[name, enrol_suffix],
+                    folder, listed,
                 )
-                for scenario, whose in pairs
-                if (name, whose) in enrols
+                for scenario, enrol_suffix in pairs
+                if (name, enrol_suffix) in enrols
             ]  # fmt: skip
         if not entries:
             raise UsageError(
@@ -217,7 +217,7 @@ class VoicePrivacyResults:
         return EvaluationInput(scores.comparisons, tuple(messages), tuple(warnings))
 
     def find_lost_numbers(self, entries: Iterable[VoicePrivacyEntry]) -> Iterator[str]:
-        """Warn of embeddings of signs alone, with which an attacker looks too weak.
+        """Warn of embeddings with only signs, which make an attacker look too weak.
 
         The kit of 2026 divided arrays of shape (1, 1, d) by their length along the second axis,
         until its change of 1 September.
@@ -308,7 +308,7 @@ class VoicePrivacyResults:
         return "", f"The attacker is trained: {sentence}."
 
     def _clear_bits(self, entry: VoicePrivacyEntry) -> float | None:
-        """MeanD of the clear side of a list, all its trials against all its speakers."""
+        """Compute MeanD of a list's clear speech, all its trials against all its speakers."""
         same = (entry.dataset, entry.part, "oo")
         entries = [e for e in self.entries if (e.dataset, e.part, e.scenario) == same]
         if not entries:
@@ -366,7 +366,7 @@ class VoicePrivacyResults:
         tests, templates = (near_one(vectors) for vectors in (trials.values[rows], templates))
         tests = tests / np.linalg.norm(tests, axis=1, keepdims=True)
         cosines = tests @ (templates / np.linalg.norm(templates, axis=1, keepdims=True)).T
-        # of target pairs, utt2spk or idx2spk
+        # speakers by target pairs, otherwise by utt2spk, otherwise by idx2spk
         spoken = {name: trials.speakers.get(row, name) for name, row in trials.row.items()}
         spoken |= self._utt2spk(entry.trials.name)
         spoken |= {utterance: who for who, utterance, target in listed if target}
@@ -378,7 +378,7 @@ class VoicePrivacyResults:
         )  # fmt: skip
 
     def _utt2spk(self, dataset: str) -> dict[str, str]:
-        """Read the speakers of the data folder of that name, or of its clear one."""
+        """Read the speakers of a data folder, or of the clear folder that belongs to it."""
         parsed = parse_folder(dataset)
         names = (dataset, dataset.removesuffix(parsed.suffix) if parsed else dataset)
         files = [] if self.data is None else [self.data / name / "utt2spk" for name in names]
@@ -387,7 +387,7 @@ class VoicePrivacyResults:
         return {name.removesuffix(_WAV): speaker for name, speaker in words.items()}
 
     def _read_templates(self, folder: Path, notes: list[str]) -> SpeakerVectors:
-        """Average each speaker's utterances as they are, as the kit does."""
+        """Read each speaker's vector, or average the utterances unnormalised, as the kit does."""
         by_utterance = None
         if _has_vectors(folder / "utt-level"):
             by_utterance = SpeakerVectors.from_folder(folder / "utt-level")
@@ -479,7 +479,7 @@ def format_rows(
 ) -> str:
     """Format EERs in percent, with a section per network.
 
-    Word errors, by data set and side ("o" or "a"), have another.
+    Word errors, by data set and side ("o" or "a"), have their own section.
     """
     rows: dict[str, list[tuple[str, ...]]] = {}
     for line in lines:

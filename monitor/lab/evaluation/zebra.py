@@ -43,10 +43,10 @@ class EceProfile:
     """Empirical cross-entropy over prior beliefs: ZEBRA's figure 3."""
 
     prior_log_odds: FloatArray  # shape (P,), nats
-    # shape (P,), bits: entropy of the prior itself, what perfect privacy leaves
+    # shape (P,), bits: entropy of the prior, which remains with perfect privacy
     default: FloatArray
-    # shape (P,), bits left to someone who calibrated the scores ideally. D_ECE is the mean over all
-    # priors of the space between the two.
+    # shape (P,), bits: cross-entropy after ideal calibration of the scores. D_ECE is the mean
+    # difference between the two over all priors.
     calibrated: FloatArray
 
 
@@ -70,7 +70,7 @@ def ece_profile(
 
 
 def profile_of_blocks(blocks: Blocks, prior_log_odds: ArrayLike | None = None) -> EceProfile:
-    """`ece_profile` of blocks of one draw, such as `ScoreCounts.blocks`."""
+    """Compute `ece_profile` from the blocks of one draw, such as `ScoreCounts.blocks`."""
     grid = np.linspace(-7.0, 7.0, 141) if prior_log_odds is None else prior_log_odds
     odds = np.atleast_1d(real_numbers(grid, "log odds", np.float64))
     mated, others = (counts / counts.sum() for counts in (blocks.mated, blocks.non_mated))
@@ -84,7 +84,7 @@ def profile_of_blocks(blocks: Blocks, prior_log_odds: ArrayLike | None = None) -
 
 
 def _weighed(shares: DoubleArray, nats: DoubleArray) -> DoubleArray:
-    """Mean of ``ln(1 + exp(nats))`` over blocks; none where a block is empty, even of infinity."""
+    """Compute the mean of ``ln(1 + exp(nats))`` over blocks; empty ones add 0, even if infinite."""
     full = shares > 0
     return np.asarray(shares[full] @ np.logaddexp(0.0, nats[full]))
 
@@ -99,7 +99,7 @@ _SERIES = 1e-2
 
 
 def d_ece(mated: ArrayLike, non_mated: ArrayLike) -> float:
-    """Expected disclosure (ZEBRA): the scores' information, averaged over all priors.
+    """Compute expected disclosure (ZEBRA): the scores' information, averaged over all priors.
 
     Equations 5 and 6, without dummy scores. Scores have any shape. The result is in bits, 0 to
     `CEILING_BITS`.
@@ -113,10 +113,10 @@ def d_ece(mated: ArrayLike, non_mated: ArrayLike) -> float:
 
 
 def log10_l(mated: ArrayLike, non_mated: ArrayLike) -> float:
-    """Worst-case disclosure (ZEBRA, equation 8): the strongest log-likelihood ratio of a score.
+    """Compute worst-case disclosure (ZEBRA, equation 8): the strongest log10 likelihood ratio.
 
-    The logarithm is decimal. A mated and a non-mated dummy score at both ends keep it finite. It is
-    an estimate and not a bound. Few scores cannot reach high values (`log10_l_limits`).
+    A mated and a non-mated dummy score at both ends keep it finite. It is an estimate, not a bound.
+    Few scores cannot reach high values (`log10_l_limits`).
 
     Example:
         >>> round(log10_l(np.ones(100), np.zeros(100)), 4)
@@ -147,7 +147,7 @@ def tag(worst: float) -> str:
 def figures(
     scores: ScoredComparisons, weights: FloatArray | None = None, counts: ScoreCounts | None = None
 ) -> tuple[Figure, ...]:
-    """D_ECE, log10 l and the tag; resampled by weights (B, S), from `pooled_resamples`."""
+    """Compute D_ECE, log10 l and the tag, with weights (B, S) from `pooled_resamples`."""
     counts = counts or ScoreCounts.from_scores(scores, weights)
     mean, worst = float(_d_ece(counts.blocks)[0]), float(_log10_l(counts.exact)[0])
     floor, ceiling = log10_l_limits(scores.mated.size, int(scores.non_mated_counts.sum()))
@@ -164,7 +164,7 @@ def figures(
 
 
 def _z(llr: DoubleArray) -> DoubleArray:
-    """Z of equation 6 at ``exp(llr)``: 0 at 0, 1/4 at infinity, minus infinity at the other end."""
+    """Compute Z of equation 6 at ``exp(llr)``: 0 at 0, 1/4 at infinity, -infinity at -infinity."""
     a = np.asarray(llr, dtype=np.float64)
     near = np.abs(a) < _SERIES
     safe = np.where(near, 1.0, a)
@@ -204,7 +204,7 @@ def _log10_l(counts: Counts) -> DoubleArray:
 
 
 def curves(counts: ScoreCounts) -> dict[str, Line]:
-    """Compute lines to draw of all scores."""
+    """Compute the curves to draw."""
     profile = profile_of_blocks(counts.blocks, np.linspace(-3.0, 3.0, 61) * np.log(10.0))
     priors = profile.prior_log_odds / np.log(10.0)
     return {"ece": Line(priors, profile.calibrated), "ece_nothing": Line(priors, profile.default)}

@@ -137,7 +137,7 @@ def measure_losses(matrix: ScoreMatrix, replicates: int, seed: int) -> list[Loss
 
 
 def _cost_left_out(matrix: ScoreMatrix) -> dict[str, FloatArray] | None:
-    """Return by loss the extra bits of each speaker's trials under models of others, (S,)."""
+    """Return by loss each speaker's bits per trial beyond LL's, under models of others, (S,)."""
     count = len(matrix.tested)
     if count < 3:
         return None
@@ -152,7 +152,7 @@ def _cost_left_out(matrix: ScoreMatrix) -> dict[str, FloatArray] | None:
         for loss in LOSSES:
             gamma = np.exp(fit(training, loss).log_pmf(matrix.population))
             gamma = (1.0 - floor) * gamma + floor / matrix.population  # no rank is impossible
-            # tied ranks: mean of their logarithms
+            # tied ranks get the mean of their log probabilities
             sums = np.cumsum(np.append(0.0, np.log2(gamma)))
             cost = -(sums[better + tied] - sums[better]) / tied
             mean = np.bincount(owner, cost, minlength=count) / trials
@@ -173,7 +173,7 @@ class SpeakerRecord(TypedDict):
 
 
 class SystemRecord(TypedDict):
-    """One system in one cell, with more fields for tables."""
+    """One system in one cell, with further fields in a cell of the tables."""
 
     speakers: int
     tested: int
@@ -271,7 +271,7 @@ def make_orders(
 
 
 def predict_measuring(panels: Sequence[Panel], systems: int, settings: ExperimentSettings) -> float:
-    """Return the seconds that a core takes to measure all cells, from random scores."""
+    """Predict a core's seconds to measure all cells, by evaluating random scores."""
     total = 0.0
     for panel in panels:
         only = ("srd", "verification") if panel.purpose == "tables" else ("srd",)
@@ -310,14 +310,14 @@ def make_cells(
         systems[key] = measured
         progress(missing[key])
 
-    work = partial(_make, material, settings)
+    work = partial(_measure_cell, material, settings)
     with closing(each_in_order(work, list(missing.values()), jobs, arrived=arrived)) as finished:
         for _ in finished:
             pass
     return [replace(order, systems=systems[order.key]) for order in orders]
 
 
-def _make(
+def _measure_cell(
     material: Material, settings: ExperimentSettings, order: MeasuredCell
 ) -> tuple[str, dict[str, SystemRecord]]:
     matrices = material.matrices(order.panel, order.test_seconds, order.template_seconds)

@@ -71,7 +71,7 @@ class ExperimentSettings:
             raise UsageError(f"invalid session {unknown[0]!r}: use {', '.join(SESSIONS)}")
 
     def get_trainers(self, system: str, features: Sequence[str]) -> frozenset[str]:
-        """Return the training speakers of a system's networks; it is a feature or the joint."""
+        """Return the training speakers of a system's networks (a feature's, or the joint's)."""
         names = features if system == "joint" else (system,)
         return frozenset().union(*(self.trained.get(name, frozenset()) for name in names))
 
@@ -132,7 +132,7 @@ def choose_panels(
     """
     lengths = settings.lengths or offered[0]
     templates = settings.template_lengths or offered[1]
-    corners = sorted({  # the longest cells of squares that grow
+    corners = sorted({  # the longest cell within each square of lengths
         (max((t for t in lengths if t <= side), default=min(lengths)),
          max((d for d in templates if d <= side), default=min(templates)))
         for side in (*lengths, *templates)
@@ -295,7 +295,7 @@ def _read_score_file(path: Path) -> ScoreFile:
 
 
 ENOUGH_BYTES, MOST_BYTES = 1 << 30, 4 << 30
-"""Size of one feature's scores in a cell: above the first, trials are reduced to at least one."""
+"""Sizes of one feature's scores in a cell: from which trials are reduced, and the maximum."""
 
 
 @dataclass(frozen=True)
@@ -469,8 +469,8 @@ def read_speech(
     """Read frames of the corpus at ``path``; audio is first extracted into a folder of frames.
 
     ``progress`` is called with each extracted recording. Raises SourceError if no recording can be
-    extracted or read. Raises UsageError if audio and frames are mixed, or the folder is within
-    the corpus. The same holds if no feature can be scored, or a requested one is in no file.
+    extracted or read. Raises UsageError if audio and frames are mixed, or the folder is within the
+    corpus. It is also raised if no feature can be scored, or no file has a requested one.
     """
     ready = [is_frames(recording.path) for recording in corpus.recordings]
     if any(ready) and not all(ready):

@@ -257,7 +257,7 @@ class Definitions:
 class Picture:
     """A trusted ``<svg>`` element with title, caption and names by colour.
 
-    A wide one takes the full width.
+    A ``wide`` picture takes the full width.
     """
 
     title: str
@@ -271,7 +271,7 @@ class Picture:
 class Section:
     """Blocks under a heading, which is smaller in nested sections.
 
-    A page shows the heading of a folded one, and its blocks on request or in print.
+    A page shows only the heading of a ``folded`` section, until it is opened or printed.
     """
 
     title: str
@@ -280,7 +280,7 @@ class Section:
 
 
 class Tile(NamedTuple):
-    """A headline figure, as formatted, with what it is and what it means."""
+    """A formatted headline figure, with its label and its meaning."""
 
     value: str
     label: str

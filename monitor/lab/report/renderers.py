@@ -1,4 +1,4 @@
-"""Reports in other formats: CSV, JSON, Markdown and LaTeX."""
+"""Renders reports as HTML, terminal text, Markdown, LaTeX, CSV and JSON."""
 
 from __future__ import annotations
 

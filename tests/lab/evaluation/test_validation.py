@@ -18,7 +18,7 @@ from monitor.lab.evaluation.validation import (
     MEASURES,
     Criterion,
     ValidationStatement,
-    _crosswise,
+    _cross_calibrate,
     validate,
 )
 from monitor.lab.evaluation.validation_document import (
@@ -113,7 +113,7 @@ def test_nobody_calibrates_a_comparison_of_theirs():
 
 def _ratios_of(scores):
     listed = Comparisons.all_of(scores).listed()
-    return _crosswise(listed, "a", np.asarray(listed.scores))[0].reshape(scores.scores.shape)
+    return _cross_calibrate(listed, "a", np.asarray(listed.scores))[0].reshape(scores.scores.shape)
 
 
 def test_conditions_and_groups_are_measured_by_themselves():

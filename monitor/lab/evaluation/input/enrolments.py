@@ -25,7 +25,7 @@ def with_speakers(
 ) -> RawScores:
     """Merge the columns of a speaker with several enrolments."""
     if owner_labels is None and len(set(raw.speakers)) < raw.scores.shape[1]:
-        return raw  # no names, or two columns of one: refused where they are matched
+        return raw  # no names, or two columns with one name, which matching refuses
     if owner_labels is not None and owner_labels.columns is not None:
         raise UsageError(f"{owner_labels.label}: give names of speakers, one for each enrolment")
     count = raw.scores.shape[1]

@@ -32,7 +32,7 @@ _FOREIGN = {
 
 @contextmanager
 def opening(path: Path) -> Iterator[None]:
-    """Name the file in what the system refuses."""
+    """Convert errors of the system to a StoreError that names the file."""
     try:
         yield
     except FileNotFoundError:
@@ -87,14 +87,14 @@ def array_at(path: Path) -> AnyArray:
     try:
         try:
             return np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
-        except ValueError:  # an array without any number cannot be mapped
+        except ValueError:  # an empty array cannot be mapped
             return np.asanyarray(np.load(path, allow_pickle=False))
-    except Exception as error:  # the header is parsed as Python: anything may come of it
+    except Exception as error:  # the header is parsed as Python, which may raise any error
         raise _broken(path, error) from None
 
 
 def arrays_at(path: Path, only: str | None = None) -> Mapping[str, AnyArray]:
-    """Read the arrays of an ``.npz`` by name, or the one that is wanted."""
+    """Read the arrays of an ``.npz`` by name, all or ``only`` one."""
     try:
         with path.open("rb") as file:
             return read_arrays(file, only)
@@ -116,7 +116,7 @@ def _broken(path: Path, error: BaseException) -> StoreError:
 
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called with how much is done and how much there is."""
+"""Called with the amount done and the total amount."""
 _CHUNK = 1 << 20
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069]")
 _ASCII_CONTROL = bytes([*range(9), *range(14, 32), 127])
@@ -136,9 +136,9 @@ class Rows:
 
     @classmethod
     def from_file(cls, path: Path, *, blanks: bool = False) -> Rows:
-        """Open a text by its first line; with `blanks`, only blanks separate columns.
+        """Find the separator in the first line of a text; with `blanks`, it is blanks.
 
-        Raises UsageError if the file is empty or not text, or its first line not one of a table.
+        Raises UsageError if the file is empty or not text, or the first line is not a table's.
         """
         if kind_of(path) != "text":
             raise UsageError(f"{path.name} is not text: save it as CSV")
@@ -179,8 +179,8 @@ class Rows:
     ) -> tuple[FloatArray, dict[str, tuple[str, ...]]]:  # fmt: skip
         """Read numbers, shape (rows, columns), and columns of names by role, as a stream.
 
-        `called` is the role of the header's names of the numbers. Raises UsageError if a cell is
-        not a number, with a hint, or if a name is invalid.
+        `called` is the role of the names of number columns in the header. Raises UsageError if a
+        cell is not a number, with a hint, or if a name is invalid.
         """
         label = self.path.name
         numbers, done = scratch((count_lines(self.path), len(columns))), 0
@@ -245,7 +245,7 @@ def text_lines(path: Path, progress: Progress | None = None) -> Iterator[tuple[i
 
 
 def split_line(line: str, separator: str | None) -> list[str]:
-    """Split a line; quotes are for names that hold the separator.
+    """Split a line; names that contain the separator are quoted.
 
     Example:
         >>> split_line('u1, "Lee, Ann" ,0.5', ",")
@@ -263,7 +263,7 @@ def split_line(line: str, separator: str | None) -> list[str]:
 
 
 def _find_fault(line: str) -> str:
-    """Describe why a first line is not one of a table, and the remedy."""
+    """Describe why a first line is not a table's, and the remedy."""
     if line.lstrip().startswith("#"):
         return "is a comment (#): remove it, or write the names of the columns without #"
     if ";" not in line or len(line.split()) > 1:

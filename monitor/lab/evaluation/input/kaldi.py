@@ -25,11 +25,11 @@ _VECTORS = (b"FV ", b"DV ", b"FM ", b"DM ", b"CM ", b"CM2", b"CM3")
 
 
 def read_archive(path: Path) -> tuple[FloatArray, tuple[str, ...]]:
-    """Read the vectors of an ``.ark``, or those that an ``.scp`` names, with a speaker of each.
+    """Read the vectors of an ``.ark``, or those that an ``.scp`` lists, with their speakers.
 
     A ``utt2spk`` beside it names the speaker of each utterance, or the keys are its speakers.
     Returns the vectors, shape (n, d), and their speakers. Raises UsageError if kaldiio is missing,
-    an entry is no vector, or a speaker is unknown, and StoreError if a file is missing or damaged.
+    an entry is not a vector, or a speaker is unknown; StoreError if a file is missing or damaged.
     """
     entries = _scp_entries(path) if path.suffix.lower() == ".scp" else _ark_entries(path)
     keys, vectors = dict[str, None](), []
@@ -58,7 +58,7 @@ def _speakers(path: Path, keys: list[str]) -> tuple[str, ...]:
         raise UsageError(f"{path.name} has no speakers: add Kaldi's utt2spk to its folder")
     owners = read_map(table)
     if not set(keys) & owners.keys() and set(keys) <= set(owners.values()):
-        return tuple(keys)  # a mean for each speaker
+        return tuple(keys)  # one mean vector per speaker
     if unknown := next((key for key in keys if key not in owners), None):
         raise UsageError(f"{path.name}: {printable(unknown)} has no speaker in utt2spk. Add it")
     return tuple(owners[key] for key in keys)
@@ -78,7 +78,7 @@ def _scp_entries(path: Path) -> Iterator[tuple[str, FloatArray]]:
         name, _, offset = location.strip().rpartition(":")
         if not name or not offset.isdecimal() or "|" in location:
             raise UsageError(f"{path.name} line {number}: use KEY FILE.ark:OFFSET")
-        candidates = [path.parent / name, Path(name)]  # Kaldi's are relative to the current folder
+        candidates = [path.parent / name, Path(name)]  # in Kaldi, relative to the current folder
         archive = next(filter(Path.is_file, candidates), candidates[0])
         if archive not in contents:
             contents[archive] = _content(archive)

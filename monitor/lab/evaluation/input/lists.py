@@ -1,7 +1,7 @@
 """Reads texts of scores: lists of pairs, tables, and labels of trials.
 
-The header names the columns; otherwise their number and kind do. A list without a header is
-``speaker trial score [target]``, as Kaldi and ZEBRA write it. Numbers alone are a table.
+The header identifies the columns, otherwise their number and kind. A list without a header is
+``speaker trial score [target]``, as in Kaldi and ZEBRA. Numbers alone are a table.
 """
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ class Layout:
 
 
 def layout_of(rows: Rows) -> Layout:
-    """Lay out a list or a table, which has no column of speakers, by its first line."""
+    """Find the layout of a list, or of a table without a column of speakers, by its first line."""
     names, width, label = rows.head, len(rows.head), rows.path.name
     trial, speaker, score, target = (role_of(names, role) for role in ROLES)
     if trial is not None and speaker is not None and (score is not None or target is not None):
         return Layout(rows, True, trial, speaker, score, target)
     if trial is None and not names[0]:
-        trial = 0  # of a table
+        trial = 0  # a table may leave the name of its first column empty
     if trial is not None and speaker is None and score is None:
         speakers = tuple(name for i, name in enumerate(names) if i not in (trial, target))
         if "" not in speakers:
@@ -108,7 +108,7 @@ def layout_of(rows: Rows) -> Layout:
 def read_pairs(layout: Layout, progress: Progress | None = None) -> Pairs:
     """Read a list of pairs.
 
-    Raises UsageError if a line makes no sense, or the list does not fit in memory.
+    Raises UsageError if a line is invalid, or the list does not fit in memory.
     """
     rows, label = layout.rows, layout.rows.path.name
     trial_at, speaker_at = layout.trial, layout.speaker
@@ -119,7 +119,7 @@ def read_pairs(layout: Layout, progress: Progress | None = None) -> Pairs:
     trials, speakers = (defaultdict[str, int](count().__next__) for _ in range(2))
     trial, speaker, scores, target = array("i"), array("i"), array("d"), array("b")
     for number, row in rows.read(header=layout.header, progress=progress):
-        trial.append(trials[row[trial_at]])  # a new name is a new number
+        trial.append(trials[row[trial_at]])  # a new name gets the next number
         speaker.append(speakers[row[speaker_at]])
         try:
             if score_at is not None:
@@ -166,7 +166,7 @@ _ORDER = "without a header, columns are speaker, trial and score"
 def pairs_of_records(label: str, records: AnyArray) -> Pairs:
     """Read a list from records, shape (n,): trials and speakers are numbers.
 
-    Fields are called as columns of a text are.
+    Fields have the names that columns of a text have.
     """
     names = list(records.dtype.names or ())
     at = [role_of(names, role) for role in ROLES]
@@ -206,14 +206,14 @@ class Labels:
 
     label: str
     columns: IntArray | None = None  # column of each trial's speaker, from 0, shape (T,)
-    names: tuple[str, ...] = ()  # or the speaker's name
+    names: tuple[str, ...] = ()  # or name of each trial's speaker
     trials: tuple[str, ...] = ()  # names of the trials; may be empty
     listed: frozenset[str] = frozenset()  # all trials in a trial list
     pairs: Pairs | None = None  # a trial list with nontarget pairs; only its pairs count
     several: str = ""  # description of a trial that is a target of two models
 
     def by_trial(self) -> Mapping[str, str]:
-        """Speaker by trial."""
+        """Return the speaker by trial."""
         speakers = dict(zip(self.trials, self.names, strict=True))
         if len(speakers) < len(self.trials):
             again = next(name for name, times in Counter(self.trials).items() if times > 1)
@@ -296,7 +296,7 @@ def read_label_rows(lines: Rows) -> Labels:
 
 @dataclass(frozen=True)
 class RawScores:
-    """Contents of a file of scores (T, N), with names of columns and rows, and labels, if any."""
+    """Scores (T, N) of a file, with its names of columns and rows and its labels, if any."""
 
     scores: AnyArray
     speakers: tuple[str, ...] = ()

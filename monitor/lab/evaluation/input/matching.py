@@ -34,8 +34,8 @@ from monitor.types import AnyArray, BoolArray, IntArray
 
 _COLUMN, _DIGITS = re.compile("[0-9]{1,9}"), re.compile("[0-9]+")
 UNMATED = ("count", "drop", "refuse")
-"""Treatment of impostor trials, where the speaker is not enrolled. They count where no rank is
-needed, are left out, or are refused."""
+"""Treatments of impostor trials, with a speaker who is not enrolled. They count for figures without
+ranks, are left out, or are refused."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -194,7 +194,7 @@ def _order_speakers(raw: RawScores, labels: Labels, label: str, notes: list[str]
 def _name_columns(
     names: Sequence[str], count: int, label: str, source: str, notes: list[str]
 ) -> tuple[IntArray, tuple[str, ...]]:
-    """Number columns without names, or name them in order where the names are as many."""
+    """Number columns without names, or name them in order if there is one name per column."""
     if all(map(_COLUMN.fullmatch, names)) and max(map(int, names), default=0) < count:
         return np.array(names, np.int64), ()
     order = sorted(set(names))
@@ -223,10 +223,10 @@ def _label_pairs(
     if key is not None and key is not pairs:
         pairs = select_listed(pairs, key, notes)
     pairs = pairs.by_trial()
-    whose = find_owners(pairs.speakers, labels, models)
-    speakers = tuple(sorted(set(whose), key=natural))
-    pairs = replace(pairs, speakers=speakers, speaker=places(whose, speakers)[pairs.speaker])
-    names = list(pairs.trials)  # of unnamed speakers
+    owners = find_owners(pairs.speakers, labels, models)
+    speakers = tuple(sorted(set(owners), key=natural))
+    pairs = replace(pairs, speakers=speakers, speaker=places(owners, speakers)[pairs.speaker])
+    names = list(pairs.trials)  # an unnamed speaker has the name of the trial
     if key is None:
         nothing = np.broadcast_to(0.0, (len(pairs.trials), len(speakers)))
         raw = RawScores(nothing, speakers, pairs.trials)
@@ -238,8 +238,8 @@ def _label_pairs(
     else:
         for i, column in reversed(pairs.targets()):
             names[i] = speakers[column]
-    if len(speakers) < len(whose):
-        notes.append(describe_merge(len(whose), len(speakers), scoring))
+    if len(speakers) < len(owners):
+        notes.append(describe_merge(len(owners), len(speakers), scoring))
         pairs = merge_models(pairs, scoring)
     people = tuple(dict.fromkeys(names))
     assert pairs.scores is not None
@@ -281,7 +281,7 @@ def check_matrix(
 def check_list(
     listed: ScoreList, name: str, *, notes: Sequence[str], unmated: str
 ) -> EvaluationInput:
-    """Collect the complete trials of a list into a matrix, and describe the rest."""
+    """Collect the complete trials of a list into a matrix, and describe the other trials."""
     messages = list(notes)
     impostor = listed.hits == 0
     if not _impostors(impostor, listed.trials, name, unmated, messages):
@@ -365,4 +365,4 @@ def _list_impostors(
 
 def _rows(scores: AnyArray, keep: IntArray) -> AnyArray:
     selected = scratch((len(keep), scores.shape[1]), scores.dtype)
-    return np.take(scores, keep, axis=0, out=selected, mode="clip")  # which needs no buffer
+    return np.take(scores, keep, axis=0, out=selected, mode="clip")  # this mode needs no buffer

@@ -34,7 +34,7 @@ class Pairs:
 
     @property
     def codes(self) -> IntArray:
-        """A number of each line, equal for equal pairs, ascending by trial: shape (n,)."""
+        """Number of each line's pair, ascending by trial: shape (n,)."""
         return self.trial.astype(np.int64) * len(self.speakers) + self.speaker
 
     def take(self, rows: AnyArray) -> Pairs:
@@ -52,7 +52,7 @@ class Pairs:
         return replace(self, trial=trial, trials=trials, speaker=speaker, speakers=speakers)
 
     def by_trial(self) -> Pairs:
-        """Sort lines trial after trial, those of a trial as they came."""
+        """Sort lines by trial, and keep their order within a trial."""
         if (self.trial[1:] >= self.trial[:-1]).all():
             return self
         return self.take(np.argsort(self.trial, kind="stable"))
@@ -73,7 +73,7 @@ def _compact(numbers: IntArray, names: tuple[str, ...]) -> tuple[IntArray, tuple
 
 
 def check_scores(pairs: Pairs) -> None:
-    """Refuse scores that are not finite, and pairs with two."""
+    """Refuse scores that are not finite, and pairs with two scores."""
     assert pairs.scores is not None
 
     def pair(row: int) -> str:
@@ -101,7 +101,7 @@ def select_listed(pairs: Pairs, key: Pairs, notes: list[str]) -> Pairs:
     count = len(pairs.trial)
     refuse_beyond_memory(pairs.label, count, JOIN_BYTES)
     trials, speakers = (
-        tuple(dict.fromkeys((*ours, *key_names)))  # names of the list alone come last
+        tuple(dict.fromkeys((*ours, *key_names)))  # names that only the trial list has come last
         for ours, key_names in ((pairs.trials, key.trials), (pairs.speakers, key.speakers))
     )
     both = f"{pairs.label} and {key.label}"
@@ -139,7 +139,7 @@ def select_listed(pairs: Pairs, key: Pairs, notes: list[str]) -> Pairs:
 
 
 def places(names: Sequence[str], among: Sequence[str]) -> IntArray:
-    """Return the index of each name among others, which have them all."""
+    """Return the index of each name in ``among``, which has them all."""
     index = {name: i for i, name in enumerate(among)}
     return np.array([index[name] for name in names], dtype=np.int32)
 

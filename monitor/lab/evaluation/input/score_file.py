@@ -44,7 +44,7 @@ class ScoreCell:
 
     @property
     def matrix(self) -> ScoreMatrix:
-        """Any of them, for what they share."""
+        """One of the matrices, for properties that all share."""
         return next(iter(self.matrices.values()))
 
 
@@ -61,7 +61,7 @@ class ScoreEntry:
 
     @property
     def words(self) -> tuple[str, str, str, str]:
-        """Words that it is chosen by."""
+        """Words that select the entry."""
         lengths = f"T={self.test_seconds:g}", f"D={self.template_seconds:g}"
         return (self.system, self.session, *lengths)
 
@@ -102,7 +102,7 @@ class ScoreFile(OneLine):
 
     @classmethod
     def from_file(cls, path: Path) -> ScoreFile | None:
-        """Read the score file there; None where there is another ``.npz``."""
+        """Read a score file; None for any other ``.npz``."""
         array = arrays_at(path, "header").get("header")
         if array is None or array.ndim or array.dtype.kind != "U":
             return None
@@ -140,7 +140,7 @@ class ScoreFile(OneLine):
     def choose(self, words: Sequence[str]) -> tuple[ScoreEntry, ...]:
         """Find matrices that fit the words: systems, ``same`` or ``cross``, ``T=``, ``D=``.
 
-        Words of one sort are alternatives; of each sort that is given one must fit.
+        Words of one sort are alternatives; one word of each given sort must fit.
         """
         sorts: dict[str, set[str]] = {}
         for word in words:
@@ -170,7 +170,7 @@ class ScoreFile(OneLine):
         return "; ".join(parts)
 
     def matrix(self, entry: ScoreEntry, name: str) -> ScoreMatrix:
-        """Read one of its matrices, by a name of its own."""
+        """Read one of the matrices, and give it a name."""
         target = self._array(entry, "target")
         speakers, trials = self._array(entry, "speakers"), self._array(entry, "trials")
         scores = self._array(entry, f"scores_{entry.system}")

@@ -106,11 +106,11 @@ def read_scores(
 
 
 def scores_in_memory(scores: Any, labels: Any = None) -> EvaluationInput:
-    """Take an array, trials x speakers, or a data frame, of any library.
+    """Convert an array, trials x speakers, or a data frame of any library.
 
     Args:
         scores: shape (T, N); or a frame as `monitor.lab.evaluation.input.tables.read_frame` reads.
-        labels: each trial's column from 0, or speaker, (T,); not needed where a frame has it.
+        labels: each trial's column from 0, or speaker, (T,); not needed if a frame has it.
     """
     written, name = column_names(scores), "scores"
     raw: RawScores | Pairs

@@ -37,7 +37,7 @@ _INDEX = "__index_level_0__"  # name that pandas gives an index without one in P
 
 
 def column_names(frame: Any) -> list[Any] | None:
-    """Return the columns of a data frame as they are written; None of anything else."""
+    """Return a data frame's names of columns, unconverted; None for anything else."""
     names = getattr(frame, "column_names", None)  # of pyarrow
     names = getattr(frame, "columns", None) if names is None else names
     return None if names is None else list(names)
@@ -69,9 +69,9 @@ def read_parquet(path: Path) -> Any:
 def read_frame(frame: Any, label: str) -> RawScores | Pairs:
     """Read a list of pairs, or a table with a row for each trial and a column for each speaker.
 
-    Columns have the names that a header has in a text. In a table without the column ``target`` the
-    one column of text states who spoke, or the index of a frame of pandas. Raises UsageError if a
-    score is not a number, or several columns are text.
+    Columns have the names that a header has in a text. In a table without the column ``target``,
+    speakers are in the only column of text, or in the index of a pandas frame. Raises UsageError if
+    a score is not a number, or several columns are text.
     """
     written = column_names(frame) or []
     names = [name_of(name) or str(name) for name in written]
@@ -92,7 +92,7 @@ def read_frame(frame: Any, label: str) -> RawScores | Pairs:
 
 
 def read_labels_of(frame: Any, label: str) -> Labels:
-    """Read who spoke from a frame: one column, a trial and a speaker, or a trial list."""
+    """Read labels from a frame: one column, a trial and a speaker, or a trial list."""
     names = [name_of(name) or str(name) for name in column_names(frame) or []]
     if len(names) == 1:
         return labels_of_array(label, _column(frame, 0))
@@ -106,9 +106,9 @@ def read_labels_of(frame: Any, label: str) -> Labels:
 
 
 def match_columns(labels: Labels, raw: RawScores, written: Sequence[Any]) -> Labels:
-    """Take labels that are numbers for names where the columns of a frame have numbers as names.
+    """Convert numeric labels to names if the columns of a frame have numbers as names.
 
-    ``written`` are the names of the columns as the frame has them: text or numbers.
+    ``written`` has the frame's names of columns, as text or numbers.
     """
     names = raw.speakers
     if labels.columns is None or names == tuple(map(str, range(len(names)))):
@@ -150,7 +150,7 @@ def _targets(column: Any, label: str) -> BoolArray:
 
 
 def _column(frame: Any, column: int) -> Any:
-    """Return a column by its place; two may have one name."""
+    """Return a column by its index, because two may have the same name."""
     if hasattr(frame, "iloc"):  # of pandas
         return frame.iloc[:, column]
     return frame.column(column) if hasattr(frame, "column") else frame.to_series(column)
@@ -166,7 +166,7 @@ def _texts(frame: Any, column: int | None, label: str) -> tuple[str, ...]:
 def _spoken_column(
     frame: Any, names: Sequence[str], apart: Sequence[int], label: str
 ) -> int | None:
-    """Find the one column that is text, or the index of a frame that was saved."""
+    """Find the only column of text, or the saved index of a pandas frame."""
     if _INDEX in names:
         return names.index(_INDEX)
     if np.asarray(frame).dtype.kind in "fiub":
