@@ -270,8 +270,8 @@ class AttackerModel:
     def contradiction(self, population: Population) -> tuple[float, float]:
         """Test whether the enrolled contradict the ratios: an e-value, and their mean ratio.
 
-        Each person is compared with the streams of those after. If the ratios are calibrated for
-        these people, no mean ratio exceeds 1 on average, whatever the earlier ones showed. An
+        Each person's template is a stream under the templates of later people. If the ratios are
+        calibrated for these people, each mean is at most 1 on average, given the earlier ones. An
         e-value above 20 rejects the calibration at 5 % (docs/method.md section 10). Both are 1 if
         there is nothing to compare.
         """

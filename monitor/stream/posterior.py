@@ -181,7 +181,7 @@ class RatioBits(NamedTuple):
     """Evidence of R moments of a stream about all enrolled people."""
 
     # log2 of the likelihood ratios, shape (R, N). All ratios of a moment are lowered equally, which
-    # keeps the odds among the enrolled: the mean of all but the best is then at most 1, and the
+    # keeps the odds among the enrolled. The mean of all but the best is then at most 1, and the
     # best at most ``support``
     bits: FloatArray
     # evidence of the watched speaker with its limits, shape (R, 3), at most the support; NaN
