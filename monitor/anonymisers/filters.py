@@ -33,7 +33,7 @@ class Utterance:
     name: str = ""  # of the recording, the same in every run
     speaker: str | None = None  # None if unknown
     channel: int = 0  # from 0
-    seed: int = 0  # of all random numbers
+    seed: int = 0  # seed of all random numbers
     timeout_seconds: float | None = None  # for a program; None for `Program`'s default
 
     def random(self, *whose: object) -> np.random.Generator:
@@ -155,11 +155,11 @@ class McAdams:
         before = np.concatenate((self._before[None], halves[:-1]))
         frames = self._window * np.hstack((before, halves))
         changed = self._window * self._move_formants(frames)
-        # no later frame reaches back to the first half of one
+        # the first half of a frame is final, because later frames do not overlap it
         begun = np.concatenate((self._begun[None], changed[:-1, self._hop :]))
         output = (begun + changed[:, : self._hop]).astype(np.float32)
         self._before, self._begun = halves[-1].copy(), changed[-1, self._hop :].copy()
-        if self._first:  # it precedes the recording
+        if self._first:  # the first output precedes the recording
             output, self._first = output[1:], False
         return output.ravel()
 

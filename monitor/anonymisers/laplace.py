@@ -41,7 +41,7 @@ class Laplace:
 
     The noise of each number is independent. A frame is therefore (epsilon, 0)-private in the local
     sense, in exact arithmetic. Any output is at most exp(epsilon) times as likely for one voice as
-    for any other. The noise is a keyed hash in counter mode (SHAKE-256). The low bits of its
+    for any other. The noise comes from SHAKE-256, keyed by a secret seed. The low bits of its
     floats can disclose more (Mironov, CCS 2012), so the bound is not proved for the written file.
     A ``clip`` (C) chosen from the protected data would disclose something about them.
     """

@@ -83,7 +83,7 @@ class Program:
             return self._run(Path(folder))
 
     def _run(self, folder: Path) -> tuple[bytes, str, str]:
-        """Run it, with ``{in}`` and ``{out}`` in this folder."""
+        """Run the program, with ``{in}`` and ``{out}`` in this folder."""
         wav = io.BytesIO()
         sound = np.concatenate([np.empty(0, np.float32), *self._blocks])
         soundfile.write(wav, sound, self.rate, format="WAV", subtype="PCM_16")

@@ -68,7 +68,7 @@ class GriffinLim:
         self.reset()
 
     def reset(self) -> None:
-        """Begin again: the next frame is the first."""
+        """Restart: the next frame is the first."""
         bins = FFT // 2 + 1
         self._waiting: FloatArray = np.empty((0, self._bands), np.float32)
         self._asked: FloatArray = np.zeros((_FRAMES, bins), np.float32)

@@ -11,12 +11,12 @@ from monitor.maths.condition import ROW, describe_seconds, hide_second
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, IntArray, Track
 
 BANDS_HZ = (60, 150, 300, 500, 800, 1300, 2100, 3400, 4600, 6000, 7600)  # edges
-SECONDS = 3  # long enough for most readers to pause in it
+SECONDS = 3  # long enough to contain a pause of most readers
 QUIET, LOUD = 0.1, 0.9  # quantiles: the level between words, and at their peaks
-LEAST_RANGE = 1.0  # bels from quiet to loud: less is silence, or noise, and not speech
+LEAST_RANGE = 1.0  # minimum bels from quiet to loud in speech; silence and noise have less
 
 _RATE = 16000
-_LENGTH, _HOP = 512, 1280  # one look every 80 ms is as good as one every 20
+_LENGTH, _HOP = 512, 1280  # a spectrum every 80 ms is as good as one every 20
 _AT_ONCE = 8  # stays in the cache (benchmarks/runs.py)
 SILENCE = np.float32(1e-9)  # 90 dB below full scale, above the steps of 16 bits
 _WINDOW = np.hanning(_LENGTH).astype(np.float32)
@@ -52,7 +52,7 @@ class Channel(AudioFeature):
         return Track(ticks[is_wanted][speech], levels[speech])
 
     def kept(self) -> dict[str, object]:
-        """Return the attributes that a snapshot keeps; the levels at hand are left out."""
+        """Return the attributes that a snapshot keeps, without the unfinished three seconds."""
         ends = (self._count + 1) * SECONDS * TICKS_PER_SECOND
         return {"_count": self._count, "_skip": max(self._skip, ends), "_begun": self._framer.waits}
 
@@ -63,13 +63,13 @@ class Channel(AudioFeature):
     def reset(self) -> None:
         """Reset: the next sample is the first of a recording."""
         super().reset()
-        self._begun = 0  # samples of three seconds, at a snapshot
+        self._begun = 0  # samples of the unfinished three seconds at a snapshot
         self._framer = Framer(SECONDS * _RATE, SECONDS * _RATE)
         self._count = 0
 
 
 def _levels(pieces: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """Compute levels, (n, 20), of shape (n, samples), and where there is speech, (n,)."""
+    """Compute levels, (n, 20), of pieces, (n, samples), and whether each has speech, (n,)."""
     looks = np.lib.stride_tricks.sliding_window_view(pieces, _LENGTH, axis=1)[:, ::_HOP]
     spectrum = rfft(looks * _WINDOW)
     power = spectrum.real**2 + spectrum.imag**2
@@ -82,15 +82,15 @@ def _levels(pieces: FloatArray) -> tuple[FloatArray, BoolArray]:
     return np.concatenate((quiet[:, :-1], loud[:, :-1]), axis=1), speech
 
 
-CONDITION = "sound-condition"  # name of its track; no feature has a hyphen in its own
+CONDITION = "sound-condition"  # name of the track; no feature's name has a hyphen
 
 
 _MOST_SAMPLES = 1 << 20
-_TOGETHER = 8  # seconds that are described together: they stay in a processor's cache
+_TOGETHER = 8  # seconds per batch, which stays in the cache
 
 
 class ConditionRows:
-    """One recording, as rows of counts that `monitor.maths.condition` adds up.
+    """Converter of one recording to rows of counts, which `monitor.maths.condition` sums.
 
     This is not a feature. It uses the samples as decoded, since clipping and a narrow band leave
     their traces there. Clipping is searched for in the first channels only, with at most
@@ -103,7 +103,10 @@ class ConditionRows:
         self._samples, self._seconds, self._skip = 0, 0, 0
 
     def process(self, columns: FloatArray, mono: FloatArray) -> Track:
-        """Return rows of the seconds that samples, (n, channels), and their mean complete."""
+        """Return rows of the seconds that further samples, (n, channels), complete.
+
+        ``mono``, (n,), is their mean without offset and hum.
+        """
         rate, batches = self._rate, list[IntArray]()
         columns = columns[:, : max(1, _MOST_SAMPLES // rate)]
         count = (self._samples + mono.size) // rate
@@ -125,7 +128,7 @@ class ConditionRows:
         return Track(ticks, rows)
 
     def kept(self) -> dict[str, object]:
-        """Return the attributes that a snapshot keeps: what describes the second at hand."""
+        """Return the attributes that a snapshot keeps; the unfinished second is hidden."""
         waiting = self._waiting
         if waiting:
             columns, mono = map(np.concatenate, zip(*waiting, strict=True))
@@ -133,5 +136,5 @@ class ConditionRows:
         return {**vars(self), "_waiting": waiting}
 
     def skip_to(self, tick: int) -> None:
-        """Rows complete by ``tick`` of the recording are not computed."""
+        """Skip rows complete by ``tick`` of the recording."""
         self._skip = tick

@@ -31,11 +31,11 @@ WINDOW_SECONDS = 3.0
 _TICK = RATE // TICKS_PER_SECOND
 _WINDOW = round(WINDOW_SECONDS * RATE)
 SLOTS = 6  # slots of a window. Runs of them are embedded too.
-EARLY_SECONDS = (1, 2)  # of speech in a window that still grows, in which it has early frames
-EARLY_WINDOWS = 2  # the first windows have early frames: to more whole ones a part adds little
-SHORTEST = RATE  # of less than a second the network makes little
+EARLY_SECONDS = (1, 2)  # seconds of speech at which an unfinished window gives an early frame
+EARLY_WINDOWS = 2  # first windows, which have early frames; they add little to later windows
+SHORTEST = RATE  # the network embeds less than a second poorly
 _BATCH = 4  # more windows at a time leave the caches of a processor
-_AT_ONCE = 60 * RATE  # an hour given at once is processed in minutes
+_AT_ONCE = 60 * RATE  # longer input is processed a minute at a time
 
 
 def window_spec(name: str, size: int, network: str | None = None) -> FeatureSpec:
@@ -57,7 +57,7 @@ class SpeechWindows(AudioFeature):
         self.spec, self.follow = spec, follow
         self._encoder = embedder
         self._window: FloatArray = np.zeros(_WINDOW, np.float32)
-        self._spoken: IntArray = np.empty(0, np.intp)  # the ticks of it, so far
+        self._spoken: IntArray = np.empty(0, np.intp)  # ticks of the window so far
         self.activity = VoiceActivity()
         self.defers = False
         super().__init__()
@@ -90,15 +90,15 @@ class SpeechWindows(AudioFeature):
         return join_tracks(track, Track(ticks, values, windows=windows))
 
     def embed_part(self, speech: FloatArray) -> AnyArray:
-        """Embed part of a window, (n, 160), by its length: (1, d), or (0, d) under a second."""
+        """Embed part of a window, (n, 160), scaled by its length: (1, d), or (0, d) below 1 s."""
         if speech.size < SHORTEST:
             return self._no_windows().values
         return np.float32(speech.size / _WINDOW) * self._encoder.embed(speech.reshape(1, -1))
 
     def embed_parts(self, parts: Sequence[FloatArray]) -> list[AnyArray]:
-        """Embed parts of windows, a second or more each, as `embed_part`, to (d,) each.
+        """Embed parts of windows, at least a second each, like `embed_part`: (d,) each.
 
-        The shipped network embeds them together, which changes them by rounding.
+        The shipped network embeds them in one batch, which changes the rounding.
         """
         if not parts or not isinstance(self._encoder, VoiceNetwork):
             return [value for part in parts for value in self.embed_part(part)]
@@ -153,7 +153,7 @@ class SpeechWindows(AudioFeature):
         self._early_windows, self._most_speech = 0, most_speech
 
     def _is_wanted(self, window: IntArray | int) -> BoolArray:
-        """Return True if a window after this many whole ones begins early enough."""
+        """Return whether a window after this many whole ones begins early enough to be used."""
         return np.asarray(np.multiply(window, _WINDOW // _TICK) < self._most_speech)
 
     def _embed_windows(self, samples: FloatArray) -> Track:
@@ -220,7 +220,7 @@ class SpeechWindows(AudioFeature):
     def _embed_early(
         self, speech: FloatArray, before: int, speech_ticks: IntArray
     ) -> EarlyFrames | None:
-        """Early frames that newly spoken ticks complete, the first after ``before`` of a window."""
+        """Return the early frames that new ticks complete, after ``before`` ticks of a window."""
         long = _WINDOW // _TICK
         ticks, values, seconds = [], [], []
         for window in range(-(-speech.size // _WINDOW)):
@@ -264,5 +264,5 @@ class Voice(SpeechWindows):
         super().__init__(self.spec, network, self.follow)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return a recipe by which another process makes it."""
+        """Return the class and arguments with which another process recreates it."""
         return type(self), self._given

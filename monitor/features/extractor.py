@@ -1,4 +1,4 @@
-"""Converts blocks of audio to usable frames, with the same code for live audio and files."""
+"""Conversion of blocks of audio to frames, with the same code for live audio and files."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ from monitor.types import (
 )
 
 VAD_RATE = 16_000
-"""Samples per second that voice activity takes; WebRTC's detector halves it inside."""
-# of one decision: with 30 ms one recording in four depends on where in them a word begins
+"""Sample rate of voice activity detection; WebRTC's detector halves it internally."""
+# 10 ms: with 30 ms, the result for one recording in four depends on where in them words begin
 _DECISION_SAMPLES = VAD_RATE // TICKS_PER_SECOND
 _FULL_SCALE = 32768.0
 # Mode 2 leaves out 1.9 % of ten readers' voiced frames, mode 0 1.6 % (mostly one recording's hum)
@@ -81,7 +81,7 @@ class VoiceActivity:
         self._detector.at[self._reader] = self._at
 
     def share(self, other: VoiceActivity) -> None:
-        """Take the decisions of another detector of the same samples, before the first sample."""
+        """Before the first sample, adopt another detector of the same samples."""
         self._detector = other._detector
         self._detector.at[self._reader] = 0
 
@@ -99,14 +99,13 @@ class VoiceDetector:
         _webrtcvad.set_mode(self._vad, _AGGRESSIVENESS)
         self._first, self._decisions = 0, np.empty(0, np.bool_)  # requested decisions
         self._last, self._lingers = False, False
-        self._has_adapted = False  # silence leaves it as it was
-        self._adapted: AnyArray = np.empty(0, np.uint8)  # a snapshot's
+        self._has_adapted = False  # digital silence does not change the detector
+        self._adapted: AnyArray = np.empty(0, np.uint8)  # state from a snapshot
 
     def __deepcopy__(self, memo: dict[int, Any]) -> VoiceDetector:
-        """Copy it for the few ticks that end a stream, with its last decision.
+        """Copy it for the few ticks that end a stream, without its adapted state.
 
-        Its adapted state cannot be copied. After a last word, it reports speech for a moment
-        longer.
+        If it has adapted, the copy repeats the last decision.
         """
         detector = VoiceDetector()
         detector.at = deepcopy(self.at, memo)
@@ -121,7 +120,7 @@ class VoiceDetector:
         return {**decisions, **lingers, "_adapted": np.array(_adapted_state(self._vad))}
 
     def resume(self) -> None:
-        """Continue from a snapshot's attributes; ValueError where no detector has them."""
+        """Continue from a snapshot's attributes; ValueError if they are invalid."""
         state = _adapted_state(self._vad)
         fixed = _VAD_SETTINGS
         if self._adapted.shape != state.shape or self._adapted.dtype != state.dtype:
@@ -159,7 +158,7 @@ class VoiceDetector:
 
 _VAD_BYTES = 736
 _VAD_SETTINGS = slice(708, _VAD_BYTES)  # thresholds, and the mark of an initialised detector
-_VAD_HANGOVER = slice(280, 284)  # frames of speech to add, and in a row: at most a few
+_VAD_HANGOVER = slice(280, 284)  # counts of hangover frames, and of speech frames in a row
 _FIRST_NOISE = slice(180, 204), (6738, 4892, 7065, 6715, 6771, 3369, 7646, 3863, 7820, 7266, 5020,
                                  4362)  # fmt: skip
 
@@ -167,8 +166,8 @@ _FIRST_NOISE = slice(180, 204), (6738, 4892, 7065, 6715, 6771, 3369, 7646, 3863,
 def _adapted_state(vad: object) -> AnyArray:
     """Return the memory of a WebRTC detector, (736,) uint8: a view, which writes to it.
 
-    The library has no access to its state, one C structure without pointers or indices. So no value
-    in it leads outside of it. UsageError where a new detector's differs from the known layout.
+    The library gives no access to its state. The state is a C structure without pointers or
+    indices, so no value in it leads outside. UsageError if a new detector's state is not as known.
     """
     new = _webrtcvad.create()
     _webrtcvad.init(new)
@@ -190,14 +189,14 @@ def _memory_of(vad: object) -> AnyArray:
 _RECENT_SECONDS = 0.3
 """More samples than a resampler holds: 0.16 s at 8 kHz and above, 0.23 s at 4 kHz."""
 _FILTER_SECONDS, _MOST_STEP_SECONDS = 0.02, 0.05
-"""Reach of its filter before the samples that it holds, and most seconds between common beats."""
+"""Reach of its filter before those samples, and maximum interval of samples that rates share."""
 
 
 class Resampler:
-    """High-quality streaming resampling (libsoxr), one recording long.
+    """High-quality streaming resampler (libsoxr) of one recording.
 
-    Samples come out a few milliseconds after they went in, in bursts; together with ``flush`` they
-    are those of resampling the whole recording at once. Equal rates pass straight through.
+    Its output is a few milliseconds late and comes in bursts. With ``flush``, it equals the
+    whole recording resampled at once. Equal rates change nothing.
     """
 
     def __init__(self, rate_in: int, rate_out: int) -> None:
@@ -210,8 +209,8 @@ class Resampler:
             self._stream = soxr.ResampleStream(rate_in, rate_out, 1, dtype="float32", quality="HQ")
         self._given = self._made = 0  # samples
         self._recent = np.empty(0, np.float32)
-        self._due = np.empty(0, np.float32)  # of a copy: what the first one had not made yet
-        self._surplus = 0  # samples to drop, which the first one had made
+        self._due = np.empty(0, np.float32)  # output that the original had not returned yet
+        self._surplus = 0  # output to drop, because the original had returned it
 
     def process(self, samples: FloatArray) -> FloatArray:
         """Resample further samples, shape (n,), as far as they allow: shape (m,), float32."""
@@ -245,12 +244,10 @@ class Resampler:
             return
         rate_in, rate_out = self._rates
         first = self._given - len(self._recent)
-        # a sample of the output must begin with the first sample that is given again
+        # an output sample must coincide with the first input sample that is repeated
         start = -(-first // self._step) * self._step
-        if (
-            self._step > _MOST_STEP_SECONDS * rate_in and first
-        ):  # of rare rates: up to half a sample off
-            start = first
+        if self._step > _MOST_STEP_SECONDS * rate_in and first:
+            start = first  # rare rates: up to half a sample off
         again = self._stream.resample_chunk(self._recent[start - first :])
         early = max(self._made - round(start * rate_out / rate_in), 0)
         self._surplus, self._due = max(early - len(again), 0), again[early:]
@@ -273,16 +270,16 @@ class Resampler:
 
 FRAME_TICKS = 10  # levels of each channel for each 100 ms: longer than a delay between channels
 BANDS_HZ = (200, 500, 1000, 2000, 4000)
-_WINDOW_FRAMES = 400  # what is looked at: the last 40 s
-_LEAST_FRAMES = 100  # of them with sound in either channel, before channels can differ: 10 s
+_WINDOW_FRAMES = 400  # the last 40 s, which are compared
+_LEAST_FRAMES = 100  # minimum frames with sound in any channel for "channels differ": 10 s
 _CANCELLED_FRAMES = 30
-_ACTIVE_DECIBELS = 25.0  # below a channel's loud frames: what is fainter is a pause
-_FAINT_DECIBELS = 40.0  # below them: fainter is as good as nothing
+_ACTIVE_DECIBELS = 25.0  # frames further below a channel's loud frames are pauses
+_FAINT_DECIBELS = 40.0  # floor of band levels below the loud ones
 _LEAST_RANGE_DECIBELS = 15.0  # from faint frames to loud ones in speech; noise has less
 _MOST_LAG_FRAMES = 5  # maximum delay of the same speech in another channel
-_LEAST_CORRELATION = 0.5  # of channels that hold the same speech: ordinary stereo has 0.6 and more
-_CANCELLED_DECIBELS = 12.0  # what the mean is fainter than the channels where they cancel
-_MOST_COMPARED = 8  # channels: of more the first ones are compared
+_LEAST_CORRELATION = 0.5  # of channels with the same speech: ordinary stereo has at least 0.6
+_CANCELLED_DECIBELS = 12.0  # excess of the channels over their mean if they cancel
+_MOST_COMPARED = 8  # first channels, which are compared
 _LOUD = 0.95
 _SPREAD = (10.0, 90.0)
 _SECOND = TICKS_PER_SECOND // FRAME_TICKS
@@ -290,7 +287,7 @@ _SILENCE = 1e-8  # 80 dB below full scale
 
 
 class Mixer:
-    """The mean of the channels of one recording, and whether they should not be mixed.
+    """Mixer of the channels of one recording, with notices if they should not be mixed.
 
     Two people on the two channels of a call would mix into one false voice. Stereo of opposite
     phase becomes silence. Ordinary stereo rises and falls in both channels alike, band by band
@@ -319,12 +316,12 @@ class Mixer:
         return mixed
 
     def kept(self) -> dict[str, object]:
-        """Return the attributes that a snapshot keeps; a level's samples become silence."""
+        """Return the attributes that a snapshot keeps; waiting samples become silence."""
         silence = None if self._rest is None else np.zeros_like(self._rest)
         return {**vars(self), "_rest": silence}
 
     def pop_notices(self) -> tuple[tuple[int, Notice], ...]:
-        """Return the notices since the last call, as (tick, Notice): each once a recording."""
+        """Return the notices since the last call, as (tick, Notice), each once per recording."""
         notices, self._found = tuple(self._found), []
         return notices
 
@@ -340,7 +337,7 @@ class Mixer:
             self._levels.append(self._measure_levels(np.ascontiguousarray(frame)))
             self._frames += 1
             if self._frames % _SECOND == 0 and self._open:
-                self._look()
+                self._check_channels()
 
     def _measure_levels(self, frame: FloatArray) -> FloatArray:
         """Compute levels of channels and their mean, decibels, shape (channels + 1, 1 + bands)."""
@@ -351,7 +348,7 @@ class Mixer:
         totals = np.stack([power.sum(axis=1), *bands], axis=1, dtype=np.float64)
         return 10 * np.log10(totals + _SILENCE)
 
-    def _look(self) -> None:
+    def _check_channels(self) -> None:
         levels = np.stack(self._levels)
         channels, mixed = levels[:, :-1, 0], levels[:, -1, 0]
         loud = np.quantile(channels, _LOUD, axis=0)
@@ -361,7 +358,7 @@ class Mixer:
             power = 10 * np.log10(np.mean(10 ** (channels[sounding] / 10), axis=1))
             if np.median(power - mixed[sounding]) > _CANCELLED_DECIBELS:
                 best = int(np.argmax(loud)) + 1
-                self._say(
+                self._notify(
                     "channels cancel",
                     f"the channels cancel each other when mixed: use one (--channel {best})",
                 )
@@ -373,7 +370,7 @@ class Mixer:
             for a, b in combinations(speech_channels, 2):
                 if _correlate(band_levels[:, a], band_levels[:, b]) < _LEAST_CORRELATION:
                     two = channels.shape[1] == 2
-                    self._say(
+                    self._notify(
                         "channels differ",
                         f"{'the two channels' if two else f'channels {a + 1} and {b + 1}'} hold "
                         "different speech, which is mixed: use one of them "
@@ -381,7 +378,7 @@ class Mixer:
                     )
                     break
 
-    def _say(self, kind: str, text: str) -> None:
+    def _notify(self, kind: str, text: str) -> None:
         self._open.discard(kind)
         tick = -(-self._frames * self._length * TICKS_PER_SECOND // self._rate)
         self._found.append((self._first_tick + tick, Notice(kind, text, self._recording)))
@@ -438,7 +435,7 @@ class Extractor:
     def process(self, block: Block) -> Frames:
         """Return the ticks and frames that a further block completes.
 
-        SourceError where the block makes no sense; nothing has changed then.
+        An invalid block is a SourceError and changes nothing.
         """
         samples = columns_of(block, self.channel)
         ended = None
@@ -474,9 +471,9 @@ class Extractor:
         return replace(frames, tracks=tracks)
 
     def skip_to(self, tick: int) -> None:
-        """Skip frames complete by ``tick`` of the stream: they need not be computed.
+        """Skip the computation of frames complete by ``tick`` of the stream.
 
-        Resampling and voice activity still run, so that what follows is the same to the last bit.
+        Resampling and voice activity still run, so that later frames are the same to the last bit.
         """
         self._skip = tick
         if self._current is not None:
@@ -484,7 +481,7 @@ class Extractor:
 
 
 class RecordingFeatures:
-    """All that processes one recording: from its samples to frames."""
+    """Pipeline of one recording, from samples to frames."""
 
     def __init__(
         self,
@@ -508,7 +505,7 @@ class RecordingFeatures:
         self._samples_in = dict.fromkeys(rates, 0)  # samples, at each rate
         self._source_rate = block.rate
         self._source_samples = 0
-        self._waiting: BoolArray = np.empty(0, np.bool_)  # decisions on ticks not yet given
+        self._waiting: BoolArray = np.empty(0, np.bool_)  # decisions not yet returned
         self._ticks = 0
         for feature in features:
             feature.reset()
@@ -586,7 +583,7 @@ class RecordingFeatures:
         self._waiting = np.concatenate((self._waiting, self._vad.process(sound)))
 
     def _due(self, complete: int) -> BoolArray:
-        """Decisions on the ticks up to this one of the recording that have not been given yet."""
+        """Return the decisions not yet returned, up to this tick of the recording."""
         count = complete - self._ticks
         speech, self._waiting = self._waiting[:count], self._waiting[count:]
         self._ticks = complete

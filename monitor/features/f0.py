@@ -19,7 +19,7 @@ LOWEST_LAG = _SEARCH_FROM + 1  # 19 samples, 421 Hz; a dip at the first lag coun
 HIGHEST_LAG = FRAME // 2 - 1  # 122 samples, 65.6 Hz
 THRESHOLD = 0.1
 _FLOOR = np.float32(1e-5)
-_ROUNDING = np.float32(3e-4)  # of the energy; less is rounding, as of a constant
+_ROUNDING = np.float32(3e-4)  # fraction of the energy up to which differences are rounding
 
 _POINTS = 384  # >= 246 + 122: the circular correlation is the linear one at every lag used
 _CHUNK = 240  # frames at a time: they stay in the second-level cache (benchmarks/speed.py)
@@ -95,7 +95,7 @@ class _Yin:
         return lags
 
     def _normalised(self, frames: FloatArray) -> FloatArray:
-        """Equation (8) at the lags searched, 18 to 122: shape (105, n), or (105, n + 1)."""
+        """Compute equation (8) at lags 18 to 122: shape (105, n), or (105, n + 1) for odd n."""
         even = len(frames) + len(frames) % 2  # for the running sums
         correlation = self._correlation(frames, even)
         energy = correlation[0] * np.float32(1 / _POINTS)
@@ -120,7 +120,7 @@ class _Yin:
         return normalised
 
     def _correlation(self, frames: FloatArray, even: int) -> FloatArray:
-        """384 times the autocorrelation, shape (lags, even). Rows beyond the frames are stale."""
+        """Compute 384 times the autocorrelation, (lags, even); columns beyond frames are stale."""
         padded, power = self._padded[:even], self._power[:even]
         padded[: len(frames), :FRAME] = frames
         parts = rfft(padded).view(np.float32)
@@ -142,7 +142,8 @@ def _search(normalised: FloatArray) -> IntArray:
     first = below.max(axis=0)
     rises = (normalised[1:] >= normalised[:-1]).view(np.uint8)
     rises *= _PRIORITY[:-1]
-    # Priorities above the first wrap round to more than any other: the nearest one below is left.
+    # Rises before the first lag below the threshold wrap round to large numbers, so the minimum
+    # belongs to the first rise after it.
     np.subtract(first, rises, out=rises)
     bottom = np.maximum(first - rises.min(axis=0), 1)  # the longest lag ends any dip
     lags = HIGHEST_LAG + 1 - bottom.astype(np.intp)
@@ -150,9 +151,9 @@ def _search(normalised: FloatArray) -> IntArray:
 
 
 def _running_sum(rows: FloatArray, out: FloatArray) -> None:
-    """Running sum down the rows, of two columns at a time: the parts of a complex number.
+    """Sum down the rows, two columns at a time as the parts of a complex number.
 
-    Each addition waits for the one before it, so two of them take hardly longer than one.
+    Each addition waits for the previous one, so two columns take hardly longer than one.
     """
     np.cumsum(rows.view(np.complex64), axis=0, out=out.view(np.complex64))
 

@@ -1,4 +1,4 @@
-"""Streams of samples checked and cut into frames; and small operations on frames."""
+"""Checks of samples, their division into frames, and small operations on frames."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Gap, Noti
 
 
 def attributes_without(component: object, *names: str) -> dict[str, object]:
-    """Return the attributes that a snapshot keeps of a part, without those of these names."""
+    """Return the attributes of a component for a snapshot, without those of these names."""
     return {name: value for name, value in vars(component).items() if name not in names}
 
 
 class AudioFeature:
-    """Base of audio features: holds the tick up to which no frames are wanted."""
+    """Base of audio features, with the tick up to which no frames are needed."""
 
     spec: FeatureSpec
 
@@ -43,7 +43,7 @@ class AudioFeature:
 
 
 class Framer:
-    """Frame i holds the samples [hop * i, hop * i + length) of the stream.
+    """Divider of a stream into frames: frame i has samples [hop * i, hop * i + length).
 
     Example:
         >>> framer = Framer(length=4, hop=2)
@@ -109,7 +109,7 @@ def columns_of(block: Block, channel: int | None) -> FloatArray:
 
 
 _LARGEST = 1e12  # larger samples come from broken memory; their squares would leave float32
-_BEYOND = 8.0  # 18 dB above full scale: floats from -1 to 1 are rarely half as far beyond it
+_BEYOND = 8.0  # 18 dB above full scale; audio with a full scale of 1 rarely reaches half of it
 
 
 class BadSamples:
@@ -129,9 +129,9 @@ class BadSamples:
         self._notices: tuple[tuple[int, Notice], ...] = ()
 
     def silence(self, samples: FloatArray) -> FloatArray:
-        """Return shape (n, channels), float32, with zeros where there was no number."""
+        """Return the samples, shape (n, channels), float32, with zeros for invalid ones."""
         samples = np.asarray(samples, np.float32)
-        # what is no number spoils the extremes, too: two passes that need no memory
+        # NaN is also an extreme: two passes without extra memory
         if samples.size and not -_LARGEST <= samples.min() <= samples.max() <= _LARGEST:
             sound = np.abs(samples) <= _LARGEST
             samples = np.where(sound, samples, np.float32(0))
@@ -155,12 +155,12 @@ class BadSamples:
         return notices
 
     def report(self, ticks: int) -> tuple[tuple[int, Gap], ...]:
-        """Return losses of the seconds complete after this many ticks of it, as (tick, Gap)."""
+        """Return losses of the seconds complete by this tick of the recording, as (tick, Gap)."""
         seconds = [second for second in self._pending if (second + 1) * TICKS_PER_SECOND <= ticks]
         return tuple(self._gap(*self._pending.pop(second)) for second in sorted(seconds))
 
     def finish(self) -> tuple[tuple[int, Gap], ...]:
-        """Report the losses that are left at the end of the recording."""
+        """Return the remaining losses at the end of the recording."""
         return self.report(self._samples_in * TICKS_PER_SECOND + TICKS_PER_SECOND)
 
     def _note(self, lost: np.ndarray) -> None:
@@ -177,7 +177,7 @@ class BadSamples:
 
 
 def join_tracks(before: Track, after: Track) -> Track:
-    """Join the frames of one track and then of another."""
+    """Join the frames of two consecutive tracks."""
     early = before.early if after.early is None else after.early
     if before.early is not None and after.early is not None:
         early = before.early.joined(after.early)
@@ -195,7 +195,7 @@ def join_tracks(before: Track, after: Track) -> Track:
 
 
 def join_frames(before: Frames, after: Frames) -> Frames:
-    """Join one run of ticks and the next."""
+    """Join two consecutive runs of ticks."""
     tracks: dict[str, Track] = {**before.tracks, **after.tracks}
     for name in before.tracks.keys() & after.tracks.keys():
         tracks[name] = join_tracks(before.tracks[name], after.tracks[name])

@@ -15,22 +15,22 @@ from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.maths.landmarks import FRAME_TICKS, FRAMES_PER_SECOND, NAME, PITCHES, STEPS_PER_OCTAVE
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, IntArray, Track
 
-_PER_BLOCK = 6  # peaks that are kept of half a second, the strongest
-_FAINT = 3e-4  # of the power of the strongest peak lately: what is fainter is no landmark
+_PER_BLOCK = 6  # strongest peaks kept per half second
+_FAINT = 3e-4  # minimum power of a landmark relative to the strongest recent peak
 _PEAK_RATE = 8000  # the input of voice activity detection
 _SIZE, _STEP = 768, _PEAK_RATE // FRAMES_PER_SECOND
 _BLOCK = FRAMES_PER_SECOND // 2  # frames from which the strongest peaks are taken
-_BESIDE = 2  # frames on both sides that a peak must exceed (in twos)
-_AROUND = 5  # bins on both sides
+_BESIDE = 2  # frames on either side that a peak must exceed
+_AROUND = 5  # bins on either side that a peak must exceed
 _LOW_HZ = 200.0
 _BINS = slice(round(_LOW_HZ * _SIZE / _PEAK_RATE), round(3600 * _SIZE / _PEAK_RATE))
 _HERTZ = (np.arange(_SIZE // 2 + 1) * (_PEAK_RATE / _SIZE)).astype(np.float32)[_BINS]
-_TILT = _HERTZ / 1000  # 3 dB an octave: high peaks count as much
+_TILT = _HERTZ / 1000  # 3 dB per octave, so that high peaks count as much
 _PEAK_WINDOW = np.hanning(_SIZE).astype(np.float32)
-_PEAK_TOGETHER = 8 * _BLOCK  # frames: what is made of them stays in the cache of a core
-_INNER = _TILT.size - 2 * _AROUND  # bins that have all others around them
+_PEAK_TOGETHER = 8 * _BLOCK  # frames per batch, which stays in the cache
+_INNER = _TILT.size - 2 * _AROUND  # bins with all their neighbours
 _NEIGHBOURS = np.arange(-1, 2)
-_FADING = np.float32(0.4)  # of power, each half second
+_FADING = np.float32(0.4)  # decay of the strongest power per half second
 
 
 class Landmarks:
@@ -44,9 +44,9 @@ class Landmarks:
 
     def reset(self) -> None:
         """Reset: the next sample is the first of a recording."""
-        self._sound: FloatArray = np.empty(0, np.float32)  # of which no spectra were made
+        self._sound: FloatArray = np.empty(0, np.float32)  # samples without spectra so far
         self._power = np.zeros((_BESIDE, _TILT.size), np.float32)
-        self._frames = 0  # that were looked at
+        self._frames = 0  # frames searched so far
         self._loudest = SILENCE
 
     def process(self, samples: FloatArray) -> Track:
@@ -59,7 +59,7 @@ class Landmarks:
         return self._due(len(self._power) + self._spectra - _BESIDE)
 
     def skip_to(self, tick: int) -> None:
-        """Skip nothing, since audio before a stop is needed after it."""
+        """Skip nothing, since later audio is compared with earlier landmarks."""
 
     def kept(self) -> dict[str, object]:
         """Return the attributes that a snapshot keeps: spectra in place of their samples."""
@@ -69,7 +69,7 @@ class Landmarks:
 
     @property
     def _spectra(self) -> int:
-        """Count of spectra that can be made of the samples that wait."""
+        """Number of spectra that the waiting samples complete."""
         return max(0, (self._sound.size - _SIZE) // _STEP + 1)
 
     def _due(self, count: int) -> Track:
@@ -78,7 +78,7 @@ class Landmarks:
         times, pitches = self._strongest(*self._peaks(count), count)
         first = self._frames
         self._frames += count
-        # known once the half second is over
+        # available at the end of the half second
         blocks = times // _BLOCK
         ends = np.minimum((blocks + 1) * _BLOCK, count)
         ticks = (first + ends + _BESIDE) * FRAME_TICKS + _SIZE * TICKS_PER_SECOND // _PEAK_RATE
@@ -87,7 +87,7 @@ class Landmarks:
         return Track(ticks, pitches, spans)
 
     def _peaks(self, count: int) -> tuple[IntArray, IntArray, FloatArray]:
-        """Find frames and bins of all peaks of further frames, and power there and beside."""
+        """Find frame and bin of all peaks of further frames, and power in three bins, (k, 3)."""
         sound, position = self._sound, 0
         peaks = []
         for first in range(0, count, _PEAK_TOGETHER):
@@ -130,12 +130,12 @@ class Landmarks:
         )
         hertz = _HERTZ[bins[rows]] + np.clip(shift, -0.5, 0.5) * (_PEAK_RATE / _SIZE)
         steps = np.floor(STEPS_PER_OCTAVE * np.log2(hertz / _LOW_HZ)).astype(np.intp)
-        # of one frame in order of pitch, as the bins are
+        # peaks of one frame are in order of pitch, as the bins are
         return times[rows], np.clip(steps, 0, PITCHES - 1)
 
 
 def _spectrum(sound: FloatArray, count: int) -> FloatArray:
-    """Power in the relevant bins, for this many frames from the first sample."""
+    """Compute the power in the relevant bins of ``count`` frames from the first sample."""
     step = sound.itemsize
     frames = as_strided(sound, (count, _SIZE), (_STEP * step, step), writeable=False)
     spectrum = rfft(frames * _PEAK_WINDOW)[:, _BINS]
@@ -143,13 +143,13 @@ def _spectrum(sound: FloatArray, count: int) -> FloatArray:
 
 
 def _mark_peaks(power: FloatArray) -> BoolArray:
-    """Mark bins of the inner frames that exceed all around them; of equals the first one."""
+    """Mark bins of the inner frames that exceed all neighbours; only the first of equal ones."""
     maxima, width = power, 1
-    while width < 2 * _AROUND + 1:  # the largest of this many bins, from there
+    while width < 2 * _AROUND + 1:  # maxima over ``width`` bins from each bin
         step = min(width, 2 * _AROUND + 1 - width)
         maxima, width = np.maximum(maxima[:, :-step], maxima[:, step:]), width + step
     inner = slice(_BESIDE, len(power) - _BESIDE)
-    two = np.maximum(maxima[:-1], maxima[1:])  # of two frames
+    two = np.maximum(maxima[:-1], maxima[1:])  # maxima over two frames
     here = power[inner, _AROUND:-_AROUND]
     is_peak = here >= np.maximum(maxima[inner], two[_BESIDE + 1 :])
     is_peak &= here > two[: len(here)]

@@ -1,4 +1,4 @@
-"""The level of a recording: its sound at one loudness, without offset and hum."""
+"""Levelling of a recording to one loudness, and removal of its offset and hum."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from scipy.fft import irfft, rfft
 from monitor.features.framing import attributes_without
 from monitor.types import TICKS_PER_SECOND, FloatArray
 
-LEVEL_DB = -16.0  # of the loudest syllable, of full scale: what the shipped readers have
-MOST_GAIN_DB = 40.0  # speech at -60 dBFS comes up to the level, the noise of 16 bits does not
-HELD_TICKS = 120  # sound before the first syllable that is kept until the syllable is complete
+LEVEL_DB = -16.0  # of the loudest syllable, relative to full scale, as for the shipped readers
+MOST_GAIN_DB = 40.0  # enough for speech at -60 dBFS, but not for the noise of 16 bits
+HELD_TICKS = 120  # maximum sound that is held until the first syllable is complete
 _SETTLING_TICKS = 80  # from the beginning of the first syllable until its level is trusted
-_FAINTER_DB = 8.0  # than what follows within that time: not yet the voice
-_LEAD_TICKS = 3  # of sound before the first syllable that come out with it
-_REMEMBERED_SECONDS = 60  # with syllables
+_FAINTER_DB = 8.0  # a syllable this much below later ones within that time is not yet the voice
+_LEAD_TICKS = 3  # ticks before the first syllable that are output with it
+_REMEMBERED_SECONDS = 60  # seconds with syllables, of which the loudest sets the gain
 _LOUDNESS_TICKS, _CONTRAST_TICKS = 10, 5  # over which levels are averaged
-_CONTRAST_DB = 5.0  # rise and fall of a syllable
-_FLUTTER_DB = 2.0  # of the level of noise
-_ONSET_TICKS = 40  # from noise to the peak of a syllable, at most
-_LEAST_TICKS = 7  # of a syllable; a click is shorter
-_LEAST_VOICING = 0.6  # of syllables in any noise that was tried nine in ten have more, noise 0.4
-_WHISPERED = 3  # syllables without pitch within the time that is held, as loud as this
+_CONTRAST_DB = 5.0  # minimum rise and fall of a syllable
+_FLUTTER_DB = 2.0  # variation of the level of noise
+_ONSET_TICKS = 40  # maximum time from noise to the peak of a syllable
+_LEAST_TICKS = 7  # minimum length of a syllable; a click is shorter
+_LEAST_VOICING = 0.6  # nine in ten syllables in any tested noise have more; noise has 0.4
+_WHISPERED = 3  # unvoiced syllables within `HELD_TICKS`, at least this loud, that count as speech
 _WHISPERED_DB = -50.0
 _LEAST_POWER = 1e-10
 _BAND_HZ = (1000.0, 3400.0)
@@ -34,18 +34,18 @@ _VOICING_RATE = 8000
 _VOICING_SECONDS, _VOICED_FRAMES = 0.04, 2
 
 
-STOP_HZ = 61.0  # offset, rumble and the hum of mains of 50 or 60 Hz lie below
+STOP_HZ = 61.0  # offset, rumble and mains hum of 50 or 60 Hz are below
 _ORDER, _STOP_DB = 7, 40.0
 
 
 @lru_cache(maxsize=16)
 def high_pass(rate: int) -> FloatArray:
-    """Design a high-pass filter: Chebyshev's of type II, of order 7, 40 dB down from 61 Hz on.
+    """Design a Chebyshev type II high-pass filter of order 7, with at least 40 dB below 61 Hz.
 
-    Second-order sections, (4, 6), for a rate above 160 Hz. An odd order stops a constant
-    altogether. Above 80 Hz it changes nothing by more than 3 dB.
+    It has second-order sections, (4, 6), for a rate above 160 Hz. An odd order removes a constant
+    completely. Above 80 Hz, levels change by at most 3 dB.
     """
-    # analog zeros and poles of the low-pass filter, turned round, by the bilinear transform
+    # analog zeros and poles of the low-pass filter, inverted, by the bilinear transform
     angles = np.pi / (2 * _ORDER) * np.arange(-_ORDER + 1, _ORDER, 2)
     ellipticity = np.arcsinh(np.sqrt(10 ** (_STOP_DB / 10) - 1)) / _ORDER
     edge = 2 * rate * np.tan(np.pi * STOP_HZ / rate)
@@ -60,7 +60,7 @@ def high_pass(rate: int) -> FloatArray:
     single = _ORDER // 2
     sections.insert(0, [1, -1, 0, 1, -poles[single].real, 0])
     filter_sections = np.array(sections)
-    # nothing changes at half the rate, where z = -1
+    # unit gain at half the rate, where z = -1
     signs = np.array([1, -1, 1])
     filter_sections[:, :3] *= ((filter_sections[:, 3:] @ signs) / (filter_sections[:, :3] @ signs))[
         :, None
@@ -69,9 +69,9 @@ def high_pass(rate: int) -> FloatArray:
 
 
 def filter_stream(sections: FloatArray, samples: FloatArray, state: FloatArray) -> FloatArray:
-    """Filter further samples, (n,), of a stream; any cutting gives the same, to the last bit.
+    """Filter further samples, (n,), of a stream: float64, the same for any division of it.
 
-    ``sections`` are those of `high_pass`, (k, 6). ``state``, (k, 2), starts with zeros and is
+    ``sections`` are second-order sections, (k, 6). ``state``, (k, 2), starts with zeros and is
     changed in place.
     """
     if not samples.size:
@@ -84,7 +84,7 @@ def filter_stream(sections: FloatArray, samples: FloatArray, state: FloatArray) 
 
 
 class HighPass:
-    """One recording without offset and hum (`high_pass`)."""
+    """Filter that removes offset and hum from one recording (`high_pass`)."""
 
     def __init__(self, rate: int) -> None:
         self._sections = high_pass(rate)
@@ -104,15 +104,15 @@ class HighPass:
 class Syllables:
     """Finder of syllables by the rise and fall of the level, which noise lacks.
 
-    The recording is silent before its first tick.
+    Before its first tick, the recording counts as silent.
     """
 
     def __init__(self) -> None:
         self.loudest_db = -np.inf  # peak level of the current syllable, or of the last one
         self._levels: deque[float] = deque(maxlen=HELD_TICKS)
         self._tick = self._risen = self._peak = 0
-        self._rises = True  # whether one is in progress
-        self._highest, self._lowest = -np.inf, np.inf  # since it began, and since the last ended
+        self._rises = True  # whether a syllable is in progress
+        self._highest, self._lowest = -np.inf, np.inf  # since it began; since the last one ended
 
     @property
     def goes_on(self) -> bool:
@@ -121,7 +121,7 @@ class Syllables:
 
     @property
     def begin(self) -> int:
-        """The tick at which it began to rise to its peak: the last one that is as low as noise."""
+        """Tick before the peak at which the syllable began: the last one as low as noise."""
         peak = len(self._levels) - (self._tick - self._peak)
         before = [*islice(self._levels, max(peak - _ONSET_TICKS, 0), max(peak, 0) + 1)]
         ceiling = min(before) + _FLUTTER_DB
@@ -132,7 +132,7 @@ class Syllables:
         return self._rises and self._tick - self._risen >= _LEAST_TICKS
 
     def add(self, contrast_db: float, loudness_db: float) -> bool:
-        """Add a tick by its levels, of formants and of all; True if it completes a syllable."""
+        """Add a tick's levels, in the formant band and overall; True if it ends a syllable."""
         tick, self._tick = self._tick, self._tick + 1
         self._levels.append(contrast_db)
         self._lowest = min(self._lowest, contrast_db)
@@ -151,10 +151,10 @@ class Syllables:
 
 
 class Leveller:
-    """One recording at one loudness: its loudest syllable of the last minute is at `LEVEL_DB`.
+    """Leveller of one recording: its loudest syllable of the last minute gets `LEVEL_DB`.
 
     A recording ten times as loud gives the same samples. The output is silent until the first
-    syllable is complete, and then contains that syllable from its beginning. So noise alone is
+    syllable is complete, and then contains that syllable from its beginning. Noise alone is
     never amplified. Only seconds with syllables count as time, so a pause changes no gain. The gain
     changes linearly from tick to tick. The output does not depend on the division into blocks.
     """
@@ -169,21 +169,21 @@ class Leveller:
         self._band: deque[FloatArray] = deque(maxlen=HELD_TICKS)  # of the last ticks
         self._powers: FloatArray = np.empty((0, 2))  # of the last ticks
         self._syllables = Syllables()
-        self._whispered: deque[int] = deque(maxlen=_WHISPERED)  # ticks of those without pitch
+        self._whispered: deque[int] = deque(maxlen=_WHISPERED)  # ticks of syllables without pitch
         self._ticks = self._second = 0
         self._is_open = False
-        self._rises: list[tuple[int, float]] = []  # begin and loudness, before sound comes out
-        self._first = 0  # tick at which what comes out begins
+        self._rises: list[tuple[int, float]] = []  # begin and loudness of syllables, until open
+        self._first = 0  # tick of the first syllable in the output
         self._loudest: deque[float] = deque(maxlen=_REMEMBERED_SECONDS)  # of each second
         self._reference = -np.inf  # the largest of these
-        self._gain = np.float32(0)  # at the last tick that came out
-        self._voicing = 0.0  # of a syllable that had begun at a snapshot
-        self._silent = 0, 0  # ticks of what was held there
+        self._gain = np.float32(0)  # at the last tick of output
+        self._voicing = 0.0  # of a syllable in progress at a snapshot
+        self._silent = 0, 0  # numbers of ticks held at a snapshot
 
     def kept(self) -> dict[str, object]:
-        """Return the attributes that a snapshot keeps; what is held, but for 10 ms, is silent.
+        """Return the attributes that a snapshot keeps; held sound becomes silence, except 10 ms.
 
-        Before a first syllable up to 1.2 s of sound are lost by that.
+        This loses up to 1.2 s of sound before the first syllable.
         """
         voicing = 0.0
         if self._syllables.goes_on and self._band:
@@ -200,7 +200,7 @@ class Leveller:
         self._band.extend(band)
 
     def process(self, samples: FloatArray) -> FloatArray:
-        """Level what further samples, shape (n,), complete, a whole number of ticks: float32."""
+        """Level the ticks that further samples, shape (n,), complete: whole ticks, float32."""
         sound = np.concatenate((self._rest, samples), dtype=np.float32)
         size = sound.size - sound.size % self._size
         self._rest = sound[size:].copy()
@@ -219,7 +219,7 @@ class Leveller:
         return self._amplify(ticks, gains)
 
     def flush(self) -> FloatArray:
-        """Level the last samples, and what waited: speech where there is a syllable in it."""
+        """Level the last samples and held ones, which are silenced without a syllable."""
         missing = -self._rest.size % self._size
         levelled = self.process(np.zeros(missing, np.float32))
         if count := len(self._held):
@@ -233,7 +233,7 @@ class Leveller:
         return levelled[: levelled.size - missing]
 
     def _wait(self, ticks: FloatArray) -> FloatArray:
-        """Hold ticks until there is a syllable; what is held for too long comes out silent."""
+        """Hold ticks until there is a syllable; return silence for those held too long."""
         waiting = np.concatenate((self._held, ticks))
         over = max(len(waiting) - HELD_TICKS, 0)
         self._held = waiting[over:].copy()
@@ -242,7 +242,7 @@ class Leveller:
     def _open_with(self, gain: float, opening: int, count: int) -> FloatArray:
         """Return the gains of the first ``opening`` of the last ``count`` ticks.
 
-        It is 0 up to where the first syllable begins.
+        They are 0 before the first syllable.
         """
         begin = self._first - _LEAD_TICKS - (self._ticks - count)
         gains = np.full(opening, gain)
@@ -283,7 +283,7 @@ class Leveller:
         return 10 * np.log10(np.maximum(levels, _LEAST_POWER))
 
     def _judge(self) -> None:
-        """Count a rise and fall that is complete, where it is a syllable."""
+        """Count a complete rise and fall of the level if it is a syllable."""
         loudest, second = self._syllables.loudest_db, self._ticks // TICKS_PER_SECOND
         if self._is_open and second == self._second and loudest <= self._loudest[-1]:
             return
@@ -309,7 +309,7 @@ class Leveller:
         return np.concatenate([*islice(self._band, first, None)])
 
     def _opens(self, *, ends: bool = False) -> bool:
-        """Return whether the level of the first syllables is known well enough, or all there is."""
+        """Return whether the first syllables are known well enough, or all of them are known."""
         if not self._rises:
             return False
         rises = list(self._rises)
@@ -328,9 +328,10 @@ class Leveller:
 
 
 def measure_voicing(sound: FloatArray, rate: int) -> float:
-    """Measure how periodic the most periodic 60 ms of sound, shape (n,), are: 0 to 1.
+    """Measure how periodic the most periodic frames of sound, shape (n,), are: 0 to 1.
 
-    The normalised autocorrelation at the best pitch period, less the window's own.
+    It is the normalised autocorrelation at the best pitch period, divided by the window's, and the
+    second highest over all frames.
     """
     sound = sound[:: max(rate // _VOICING_RATE, 1)]
     rate //= max(rate // _VOICING_RATE, 1)
@@ -364,7 +365,7 @@ def _autocorrelate(frames: FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=16)
 def _formant_band(rate: int) -> FloatArray:
-    """Design the band in which speech rises and falls most: second-order sections."""
+    """Design a filter of the band in which speech rises and falls most: second-order sections."""
     from scipy.signal import butter  # slow to import
 
     low, high = _BAND_HZ

@@ -1,9 +1,9 @@
 """Speaker embeddings by a network of the user's own.
 
-Not every network takes sound. Three front ends are computed for those that take energies: `Kaldi`
-(D. Povey et al., ASRU 2011), of WeSpeaker's and 3D-Speaker's networks, `MelBanks`, of ReDimNet
-(I. Yakovlev et al., "Reshape dimensions network for speaker recognition", Interspeech 2024), and
-`ReDimNet2Banks`, of its successor (I. Yakovlev and A. Okhotnikov, arXiv 2603.11841).
+Some networks take energies instead of sound. They have one of three front ends: `Kaldi` (D. Povey
+et al., ASRU 2011) for WeSpeaker's and 3D-Speaker's networks, `MelBanks` for ReDimNet (I. Yakovlev
+et al., "Reshape dimensions network for speaker recognition", Interspeech 2024), and
+`ReDimNet2Banks` for its successor (I. Yakovlev and A. Okhotnikov, arXiv 2603.11841).
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Kaldi:
 
 
 class MelBanks:
-    """Energies equal to those of ReDimNet's front end, its class of this name.
+    """Energies equal to those of ReDimNet's front end, a class of the same name.
 
     Pre-emphasis 0.97 applies to the whole sound. Frames use Hamming's window of 25 ms every 10 ms
     and 512 points. They are centred, and the ends are mirrored. Powers are weighted by 72 triangles
@@ -180,7 +180,7 @@ def _powers(frames: FloatArray) -> FloatArray:
     return np.asarray(spectra.real**2 + spectra.imag**2)
 
 
-RUN_SECONDS = 60.0  # for one window of a few seconds; a large network takes one
+RUN_SECONDS = 60.0  # limit per window of a few seconds; a large network takes 1 s
 _MOST_BYTES = 512 << 20
 _MOST_SIZE = 4096
 _LEAST_SAMPLES, _MOST_SAMPLES = RATE // 2, 60 * RATE  # of a network that takes one length
@@ -192,7 +192,7 @@ _TAKES = (
 
 
 def network_bytes(path: Path) -> bytes:
-    """Read the file of a network; StoreError of no plain file, or one that is far too large."""
+    """Read the file of a network; StoreError if it is not a plain file or is too large."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):  # a pipe would never end
@@ -252,7 +252,7 @@ class Network:
                     f"{label} takes only {self._samples / RATE:.3g} s of sound: use a network for "
                     "any length, or for 0.5 to 60 s"
                 )
-        # a hum, since silence is no speech: what it gives, for the shortest window as well
+        # test embeddings of a hum, which networks treat more like speech than silence
         hum = np.sin(np.arange(3 * SHORTEST) * (2 * np.pi * 150 / RATE)).astype(np.float32)
         self.size = self._embed(hum).size
         if self._embed(hum[:SHORTEST]).size != self.size or not 2 <= self.size <= _MOST_SIZE:
@@ -315,14 +315,14 @@ class Network:
 
 @contextmanager
 def _ended_in_time() -> Iterator[tuple[Any, Event]]:
-    """Yield options of a run that is ended where it takes too long; and whether it was."""
+    """Yield options that end a run after `RUN_SECONDS`, and an event that is then set."""
     import onnxruntime
 
     options, expired = onnxruntime.RunOptions(), Event()
 
     def end() -> None:
         expired.set()
-        options.terminate = True  # looked at before each operator, within loops as well
+        options.terminate = True  # checked before each operator, also within loops
 
     timer = Timer(RUN_SECONDS, end)
     timer.daemon = True
@@ -334,18 +334,18 @@ def _ended_in_time() -> Iterator[tuple[Any, Event]]:
 
 
 def _session(data: bytes, label: str) -> Any:
-    # from version 1.29 on it reports every session to its makers, from its import on
+    # from version 1.29 on, onnxruntime reports to its makers as soon as it is imported
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
 
     onnxruntime.disable_telemetry_events()
-    # the key of where other files lie; onnxruntime would look for them beside this process
+    # the key of external data, which onnxruntime would read from the working directory
     if b"\x08location" in data:
         raise StoreError(f"{label} has weights in another file: use one file with all weights")
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4  # what goes wrong is raised as well
+    options.log_severity_level = 4  # errors are also raised
     options.inter_op_num_threads = 1
-    options.intra_op_num_threads = 1  # the last bits depend on it; processes share out the work
+    options.intra_op_num_threads = 1  # the last bits depend on it, and processes share the work
     with tempfile.TemporaryDirectory(prefix="monitor-onnx-") as empty:
         options.add_session_config_entry(
             "session.model_external_initializers_file_folder_path", empty

@@ -38,8 +38,8 @@ class Codes(AudioFeature):
     """
 
     _rest: FloatArray  # less than a block
-    _next: int  # the frame that comes out of the network next
-    _speech: BoolArray  # whether it and those after it are speech
+    _next: int  # index of the network's next frame
+    _speech: BoolArray  # whether that frame and later ones are speech
 
     def __init__(
         self, spec: FeatureSpec, stream: CodeStream, block: int, late: int, memory: int | None
@@ -62,7 +62,7 @@ class Codes(AudioFeature):
         if self._memory is not None and sound.size:
             before = max(0, self._skip - self._memory - self._elapsed) // self._block_ticks
             skipped = min(before * self._block, sound.size)
-            if skipped:  # the network gets silence before what follows, and its effect fades
+            if skipped:  # the network starts again early enough for its memory to fill
                 self._elapsed += skipped // _TICK
                 first, self._next = self._next, self._elapsed // self._ticks
                 self._speech = self._speech[self._next - first :]
@@ -90,18 +90,18 @@ class Codes(AudioFeature):
         self._speech = np.empty(0, np.bool_)
 
     def kept(self) -> dict[str, object]:
-        """Return the attributes that a snapshot keeps; UsageError where blocks are long."""
+        """Return the attributes that a snapshot keeps; UsageError if blocks are too long."""
         if self._block > _TICK * MOST_KEPT_TICKS:
             raise UsageError(f"streams with {self.spec.name} cannot move: use other features")
         return vars(self)
 
     def _decide(self, samples: FloatArray) -> None:
-        """Decide whether frames are speech: where all of their ticks are."""
+        """Decide which frames are speech: those with speech in all of their ticks."""
         decisions = self.activity.process(samples).reshape(-1, self._ticks).all(axis=1)
         self._speech = np.concatenate((self._speech, decisions))
 
     def _out(self, codes: IntArray) -> Track:
-        """Return the codes that came out of the network, without what is no speech."""
+        """Return the new codes of the network that are speech."""
         speech, self._speech = self._speech[: codes.size], self._speech[codes.size :]
         frames = self._next + np.flatnonzero(speech)
         begins = frames * self._ticks
@@ -142,7 +142,7 @@ class Tokens(Codes):
     a secret seed, and the recording.
     """
 
-    follow = None  # how its margins vary was not measured
+    follow = None  # the variation of its margins was not measured
 
     def __init__(
         self,

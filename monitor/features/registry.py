@@ -61,8 +61,8 @@ AS_ENVIRONMENT = FeatureSetup()  # the settings of the environment
 class FeatureEntry:
     """Entry of the registry, which creates a feature."""
 
-    load: Callable[[], Any]  # gives its class; what that imports may be slow, and is imported then
-    make: Callable[[FeatureSetup], Feature] | None = None  # None where the class makes it
+    load: Callable[[], Any]  # returns its class, after imports that may be slow
+    make: Callable[[FeatureSetup], Feature] | None = None  # None to call the class
     takes: str = "audio"  # "audio" or "words"
     usual: bool = True  # it is used by default
     caveat: str = ""  # shown beside each of its figures

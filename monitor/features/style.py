@@ -27,11 +27,11 @@ NUMBER = "#"  # the token of a number in digits
 _APOSTROPHES = "\u2018\u2019\u201b\u02bc\u02b9\u2032\u00b4\u0060\u05f3"
 _HYPHENS = "\u2010\u2011\ufe63\uff0d"
 _ALIKE = str.maketrans(dict.fromkeys(_APOSTROPHES, "'") | dict.fromkeys(_HYPHENS, "-"))
-_DASHES = re.compile(r"[\u2012-\u2015\u2212\u2e3a\u2e3b~]|--+|\.\.+|_")  # they part words
+_DASHES = re.compile(r"[\u2012-\u2015\u2212\u2e3a\u2e3b~]|--+|\.\.+|_")  # they separate words
 _CLOSES = {"[": "]", "(": ")", "<": ">", "{": "}"}
 _TAG = re.compile(r"\[[^][]*\]|\([^()]*\)|<[^<>]*>|\{[^{}]*\}|\*[^\s*][^*]*\*")
 _OPEN = re.compile(r"[\[(<{]")
-_HESITATION = ("%hesitation", "uh")  # as NIST and some recognisers write any of them
+_HESITATION = ("%hesitation", "uh")  # the spelling of NIST and some recognisers, and ours
 _LONGEST_WORD = 1000  # letters: a longer text is not a word
 _LONGEST_TAG = 8  # words: a bracket left open for longer does not count
 
@@ -53,7 +53,7 @@ class StyleTokens:
 
     def push(self, text: str) -> list[str]:
         """Return the tokens of a further word; empty for a mark or a tag."""
-        text = text[:_LONGEST_WORD].translate(_ALIKE)  # NFKC makes a space of some apostrophes
+        text = text[:_LONGEST_WORD].translate(_ALIKE)  # NFKC turns some apostrophes into spaces
         text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
         text = "".join(c for c in text if unicodedata.category(c) != "Cf")
         text = text.translate(_ALIKE).replace(*_HESITATION)
@@ -101,7 +101,7 @@ def _digits(token: str) -> bool:
 
 NUMBERS = "number"  # the class of numbers: those in digits count in it, and neighbours count once
 _RUN = re.compile(r"(.)\1{2,}")
-_LONGEST = 64  # letters of a word: the rest of a longer one makes no difference
+_LONGEST = 64  # letters of a word that count; the rest of a longer word is ignored
 _MOST_WORDS = 20_000
 _MOST_BYTES = 1 << 20
 _FORM = "a line is WORD, CLASS WORD..., or VARIANT = WORD..."
@@ -193,7 +193,7 @@ class StyleWords:
             if token.startswith(begin) and token[len(begin) :].strip("'"):
                 return [self._unit(begin), *self.units(token[len(begin) :])]
         bare = token.strip("'")
-        for pattern in (r"\1\1", r"\1"):  # ``sooo`` is ``so``, where the list has it
+        for pattern in (r"\1\1", r"\1"):  # ``sooo`` is ``so`` if the list has it
             shorter = _RUN.sub(pattern, bare)
             if shorter != bare and (units := self._look_up(shorter)):
                 return units
@@ -216,7 +216,7 @@ class StyleWords:
 
 
 def _word(text: str, where: str) -> str:
-    """Parse a word of a list, as tokens are written; UsageError where no token can be it."""
+    """Convert a word of a list to a token; UsageError if it is not exactly one word."""
     tokens = StyleTokens().push(text)
     if len(tokens) > 1:
         raise UsageError(f"{where}: {text!r} is more than one word. Write its parts")
@@ -256,7 +256,7 @@ _LATELY_WORDS = 50
 _LONGEST_GAP = TICKS_PER_SECOND
 _WORD_SECONDS = 0.3
 _ENOUGH_WORDS = 50
-_FEW_LISTED = 0.25  # the least of any 50 words of English readers is 0.26; of German all have 0.055
+_FEW_LISTED = 0.25  # any 50 words of English readers have at least 0.26; German has 0.055
 _VERSION = 1  # of the rules of this file: other frames are another version
 
 
@@ -304,11 +304,11 @@ class Style:
         """Reset: the next word is the first of a recording."""
         self._tokens.reset()
         self._last: Unit | None = None
-        self._begun: int | None = None  # when the last word did
-        self._reached = 0  # the end of the words so far
-        self._gaps: list[int] = []  # from word to word, in this window
+        self._begun: int | None = None  # tick at which the last word began
+        self._reached = 0  # end of the words so far
+        self._gaps: list[int] = []  # ticks from word to word, since the last rate
         self._gaps_since = 0
-        self._lately: deque[str] = deque(maxlen=_LATELY_WORDS)  # words that the list lacks
+        self._lately: deque[str] = deque(maxlen=_LATELY_WORDS)  # words not in the list
 
     def skip_to(self, tick: int) -> None:
         """Do nothing, since counting words is fast."""
@@ -339,7 +339,7 @@ class Style:
         for text, (begin, end, arrival) in zip(content.texts, times, strict=True):
             units = [u for token in self._tokens.push(text) for u in self._words.units(token)]
             counted = self._count_bins(units)
-            for i, bin_index in enumerate(counted):  # each has its share of the word's time
+            for i, bin_index in enumerate(counted):  # they share the word's time equally
                 first = begin + (end - begin) * i // len(counted)
                 last = begin + (end - begin) * (i + 1) // len(counted)
                 rows.append((arrival, bin_index, *self._span(first, max(last, first + 1))))
@@ -348,7 +348,7 @@ class Style:
         return Track(frames[:, 0], frames[:, 1], frames[:, 2:])
 
     def _span(self, first: int, last: int) -> tuple[int, int]:
-        """Return the span of a word: a tick that it shares with the one before is usable once."""
+        """Return the span of a word, without ticks that earlier words cover."""
         begin = self._reached if first < self._reached < last else first
         self._reached = max(self._reached, last)
         return begin, last
@@ -358,9 +358,9 @@ class Style:
         for unit in units:
             last = self._last
             if unit.leans and (last is None or last.place is None):
-                continue  # the 's of any noun
+                continue  # such as the 's of a noun
             if last is not None and self._words.is_number(unit) and self._words.is_number(last):
-                continue  # one number: digits or words, however many
+                continue  # neighbouring numbers count once
             self._last = unit
             if unit.text == CUT_OFF:
                 bins.append(_BROKEN_OFF)
@@ -376,7 +376,7 @@ class Style:
         return bins
 
     def _rate(self, begin: int) -> list[tuple[int, int, int]]:
-        """Return the frame, bin and span, that a word begun at this tick completes; or none."""
+        """Return the rate (bin and span) that a word beginning at this tick completes, or none."""
         if self._begun is not None:
             if not self._gaps:
                 self._gaps_since = self._begun
@@ -391,6 +391,6 @@ class Style:
 
 
 def _steps(edges: tuple[float, ...], first: str, shift: int) -> list[str]:
-    """In words: below the first edge, from edge to edge, from the last on."""
+    """Name the ranges below the first edge, between edges, and from the last edge on."""
     between = [f"{low:g} to {high + shift:g}" for low, high in pairwise(edges)]
     return [first.format(edges[0] + shift), *between, f"from {edges[-1]:g}"]

@@ -1,4 +1,4 @@
-"""The waveform of a narrow band, by which audio that a stream has had before is known again.
+"""The waveform of a narrow band, by which repeated audio in a stream is recognised.
 
 It has a tenth of the bandwidth and 8 bits, stays in memory, and is dropped after ten minutes.
 """
@@ -16,9 +16,9 @@ _RATE = 8000  # the rate of voice activity
 _LOW_BAND_HZ = 150.0, 950.0
 _EVERY = _RATE // RATE  # samples
 _TAPS = np.arange(-64, 65)
-_LEVELLED = 30  # samples on both sides that are brought to one level: 30 ms
+_LEVELLED = 30  # samples on either side, 15 ms each, over which the level is measured
 _FAINTEST = 2e-3  # the loudest half second of speech has 0.05
-_BATCH_TICKS = 20  # one size of batch: equal to the last bit for any cutting
+_BATCH_TICKS = 20  # one size of batch, so that any division gives the same last bits
 _BATCH = _BATCH_TICKS * SAMPLES_PER_TICK
 _AHEAD = _EVERY * _LEVELLED + _TAPS[-1]  # samples beyond those of a batch, on both sides
 _QUANTA = 32
@@ -45,8 +45,8 @@ class Waveform:
     def reset(self) -> None:
         """Begin a recording with the next sample."""
         self._sound: FloatArray = np.zeros(_AHEAD, np.float32)
-        self._ticks = 0  # that came out
-        self._samples = 0  # that came in
+        self._ticks = 0  # ticks returned
+        self._samples = 0  # samples received
 
     def process(self, samples: FloatArray) -> Track:
         """Return the ticks of every fifth of a second that further samples, (n,), complete."""
@@ -59,7 +59,7 @@ class Waveform:
         return self._track(rows, count * _BATCH_TICKS)
 
     def flush(self) -> Track:
-        """Return the rest of the recording, which silence follows."""
+        """Return the rest of the recording, as if silence followed."""
         count = -(-self._samples * TICKS_PER_SECOND // _RATE) - self._ticks
         if count <= 0:
             return self.spec.no_frames()
@@ -83,7 +83,7 @@ class Waveform:
 
 
 def _compute_waveform(sound: FloatArray, count: int) -> IntArray:
-    """Compute the waveform of batches of ticks, (20 b, 20), of their samples and those around."""
+    """Compute the waveform of b batches of ticks, (20 b, 20), from their samples and a margin."""
     step, size = sound.itemsize, _BATCH + 2 * _LEVELLED
     strides = _BATCH * _EVERY * step, _EVERY * step, step
     pieces = as_strided(sound, (count, size, _TAPS.size), strides, writeable=False)

@@ -74,7 +74,7 @@ def advanced(epsilon: float, windows: int, delta: float) -> float:
 
 
 def optimal(epsilon: float, windows: int, delta: float) -> float:
-    """Compute the smallest valid epsilon (Kairouz, Oh and Viswanath), between the grid points.
+    """Compute the smallest epsilon that k windows compose to (Kairouz, Oh and Viswanath): nats.
 
     Theorem 3.3 gives the delta at each ``(k - 2 i) epsilon``. In between, delta is that of k
     randomised responses, which no (epsilon, 0)-private mechanisms exceed. It is piecewise linear in
@@ -85,7 +85,7 @@ def optimal(epsilon: float, windows: int, delta: float) -> float:
         (0.417, 20.846)
     """
     _check(epsilon, windows, delta)
-    low, high = 0, windows // 2  # delta_i grows with i: the last i that still holds
+    low, high = 0, windows // 2  # delta_i grows with i: find the last i with delta_i <= delta
     while low < high:
         middle = (low + high + 1) // 2
         if _failure(epsilon, windows, middle)[0] <= delta:
@@ -93,16 +93,16 @@ def optimal(epsilon: float, windows: int, delta: float) -> float:
         else:
             high = middle - 1
     failure, decay = _failure(epsilon, windows, low)
-    with np.errstate(divide="ignore"):  # a slope that underflows is not used
+    with np.errstate(divide="ignore"):  # if the slope underflows, the next line limits the step
         room = np.float64(delta - failure) / decay
     down = np.log1p(-min(float(room), -np.expm1(-2 * epsilon)))  # not below the next grid point
     return max((windows - 2 * low) * epsilon + float(down), 0.0)
 
 
 def _failure(epsilon: float, windows: int, i: int) -> tuple[float, float]:
-    """Compute delta_i of theorem 3.3, and its fall with exp(x - x_i) below the grid point.
+    """Compute delta_i of theorem 3.3, and its decrease per unit of exp(x - x_i) below x_i.
 
-    Both summed in logarithms over the outcomes j <= i of k randomised responses.
+    Both are sums over the outcomes j <= i of k randomised responses.
     """
     counts = np.arange(i + 1, dtype=np.float64)
     log_choose = np.concatenate(
@@ -110,7 +110,7 @@ def _failure(epsilon: float, windows: int, i: int) -> tuple[float, float]:
     )
     chance = log_choose - counts * epsilon - windows * np.log1p(np.exp(-epsilon))
     beyond = -2 * (i - counts) * epsilon
-    with np.errstate(divide="ignore"):  # the outcome at x_i adds nothing: log 0
+    with np.errstate(divide="ignore"):  # log 0: outcome i adds nothing
         failure = np.exp(chance + np.log(-np.expm1(beyond))).sum()
     return float(failure), float(np.exp(chance + beyond).sum())
 
@@ -125,7 +125,7 @@ def _check(epsilon: float, windows: int, delta: float) -> None:
 
 
 # The epsilon of differential privacy that an attacker's rates rule out (VoxGuard eq. (5)).
-DELTA = 1e-4  # VoxGuard's fixed delta, which its eq. (5) leaves out; the lower bound takes it off.
+DELTA = 1e-4  # VoxGuard's fixed delta, missing from its eq. (5); the lower bound subtracts it
 
 
 def epsilon_nats(tpr: ArrayLike, fpr: ArrayLike) -> FloatArray:
@@ -156,12 +156,11 @@ def epsilon_lower_nats(
     hits: int, mated: int, false_alarms: int, non_mated: int, delta: float = DELTA, *,
     tail: float = 0.025,
 ) -> float:  # fmt: skip
-    """Compute a lower bound of the mechanism's epsilon, with 95 % confidence; 0 or more nats.
+    """Compute a lower bound of the mechanism's epsilon, with 95 % confidence: nats, at least 0.
 
     `hits` of `mated` trials and `false_alarms` of `non_mated` trials were accepted. Each rate is
     moved against the attacker to its one-sided Clopper-Pearson limit with error `tail`, and delta
-    is subtracted. The bound is valid for independent trials and one threshold that was not searched
-    for.
+    is subtracted. The bound is valid for independent trials and a threshold fixed in advance.
 
     Example:
         >>> round(epsilon_lower_nats(30, 1000, 0, 99_000), 3)
@@ -178,7 +177,7 @@ def epsilon_lower_nats(
 # Dwork, McSherry, Nissim and Smith, Calibrating noise to sensitivity in private data analysis, TCC
 # 2006; on clipped features as in USC section 2.5.
 def clipped(vectors: FloatArray, bound: float) -> FloatArray:
-    """Shorten vectors (..., d) with an L1 norm above a bound C > 0 to it; leave the others."""
+    """Shorten vectors (..., d) to an L1 norm of at most C > 0, the ``bound``."""
     norms = np.abs(vectors).sum(axis=-1, keepdims=True)
     return np.asarray(
         vectors * np.divide(bound, norms, out=np.ones_like(norms), where=norms > bound)
@@ -199,12 +198,12 @@ def laplace(uniform: FloatArray, scale: float) -> FloatArray:
     return np.asarray(-scale * np.sign(uniform - 0.5) * np.log(2 * tail))
 
 
-def secret_uniform(count: int, *whose: object) -> FloatArray:
-    """Draw numbers strictly between 0 and 1 that only the knower of all of ``whose`` can repeat.
+def secret_uniform(count: int, *key_parts: object) -> FloatArray:
+    """Draw numbers strictly between 0 and 1, (count,), which only knowing all parts reproduces.
 
-    A keyed hash in counter mode (SHAKE-256), 52 bits a number. Whose they are, such as a secret
-    seed, is compared by ``repr``.
+    They are output of SHAKE-256, 52 bits each, keyed by the ``repr`` of the parts, such as a secret
+    seed.
     """
-    key = repr(whose).encode("utf-8", "replace")
+    key = repr(key_parts).encode("utf-8", "replace")
     integers = np.frombuffer(hashlib.shake_256(key).digest(8 * count), "<u8") >> np.uint64(12)
     return np.asarray((integers + 0.5) * 2.0**-52)

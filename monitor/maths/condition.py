@@ -19,52 +19,52 @@ from monitor.types import AnyArray, FloatArray, IntArray
 
 WIDEST_HZ = 8000.0  # no feature uses more, so a wider band makes no difference
 
-_FRAMES = 50  # a second, in frames of 20 ms side by side
+_FRAMES = 50  # frames per second: 20 ms each, without overlap
 _SILENCE = np.float32(1e-13)
 _BAND_HZ, _BANDS = 250.0, 32
 _LEAST_BAND, _BAND_STEP, _BAND_LEVELS = -130.0, 2.0, 112
-_LEAST = -110.0  # below this level, in decibels of full scale, there is no sound but zeros
-_LEVELS = 210  # up to 100 dB above full scale: whole numbers of 16 bits that were written as floats
+_LEAST = -110.0  # lowest level, in decibels of full scale: lower ones are digital zeros
+_LEVELS = 210  # up to 100 dB above full scale, for 16-bit integers stored as floats
 _DECAY_BANDS = ((1000, 2000), (2000, 3500))
-"""Hertz: within the band of a telephone, and above most noises of rooms."""
+"""Hertz, within a telephone's band and above most room noise."""
 _DECAY_RANGE, _DECAY_ABOVE = 20.0, 8.0
-"""A decay counts from so far above the quietest of its second to so far above it, decibels."""
+"""Decibels by which a decay must begin and end above the quiet level of its second."""
 _SLOPE_STEP, _SLOPES = 0.25, 80
-"""Decibels a frame."""
+"""Width of a bin of slopes, in decibels per frame, and number of bins."""
 _FLAT, _NEAR = np.float32(0.99), np.float32(0.90)
 _AUDIBLE = 0.003  # seconds with a smaller peak are not checked for clipping
 
 _SIZES = (_BANDS * _BAND_LEVELS, _LEVELS, _SLOPES, 3)
 _ENDS = tuple(int(end) for end in np.cumsum(_SIZES))
 ROW = _ENDS[-1]
-"""Numbers in a row: levels by band, levels, slopes of decays, samples at and near the top."""
+"""Counts in a row: levels by band, levels, slopes of decays, samples at and near the peak."""
 
 LEAST_BAND_SECONDS, LEAST_SPEECH_SECONDS = 1.0, 3.0
 """Minimum seconds of sound above its noise, for the band and for the other conditions."""
-_SILENCE_DB = -100.0  # below are zeros, of a gate or of no input, and no noise
+_SILENCE_DB = -100.0  # lower levels are digital zeros (a gate, no input), not noise
 _QUIET_SHARE, _QUIETEST_SHARE, _MOST_SPREAD = 0.1, 0.02, 4.0
 _ABOVE_NOISE = 3.0
 _ACTIVE_BELOW = 15.9  # decibels below the level of speech at which it counts as speech (ITU-T P.56)
 _LOUD_SHARE, _DROP, _EDGE = 0.95, 18.0, 10.0
-"""Share of a band's sounds below its loud level; decibels that it falls at an edge, and there."""
+"""Quantile that is a band's loud level; decibels of its fall beyond the edge, and at the edge."""
 _LEAST_EDGE = round(2000 / _BAND_HZ)
-"""First band that may end a line. Between 1.5 and 2 kHz many voices fall as steeply themselves."""
+"""First band that may be the edge: between 1.5 and 2 kHz many voices fall as steeply."""
 _STEEP_SHARE, _DECAY, _FASTEST, _LONGEST = 0.9, 0.933, 2.02, 3.0
-"""RT60 of a slope: fitted to rooms by the image method (benchmarks/conditions.py)."""
+"""Quantile of slopes, and RT60 by it: fitted to image-method rooms (benchmarks/conditions.py)."""
 _LEAST_SNR, _LEAST_DECAYS = 13.0, 25
 """With more noise or fewer decays, reverberation is not estimated."""
 _MORE_THAN_BELOW, _UNCLIPPED = 1.25, 0.25
-"""Samples at the top for each a little below it: what clipping exceeds, and what speech has."""
+"""Ratio of samples at the peak to those just below: minimum if clipped, typical of speech."""
 
-_BAND_RATIO = 0.7  # readers who came as MP3 end at 5.8 kHz, others at 8: that is no telephone
+_BAND_RATIO = 0.7  # readers in MP3 end at 5.8 kHz and others at 8 kHz: not a mismatch
 _NARROW_HZ, _WIDER_HZ = 4500.0, 5000.0
-"""A telephone's audio ends at 4.3 kHz where its resampler leaks, and an MP3 is wider than that."""
+"""A telephone's audio ends at 4.3 kHz if its resampler leaks. MP3 is wider."""
 _LOUD_ENOUGH, _SNR_APART = 25.0, 8.0
 _DRY, _ECHO_RATIO = 0.25, 1.3
 _CLIPPED = 0.005
 _NOISY = 5.0
 _QUIET = -60.0
-"""Level in dB of full scale, below which noise of 16 bits and of the gain affects the voice."""
+"""Level in dB of full scale below which noise of 16-bit samples and of the gain matters."""
 _MOST = 1e6
 
 
@@ -92,7 +92,7 @@ def describe_seconds(columns: FloatArray, mono: FloatArray, rate: int) -> IntArr
 
 
 def _bands_of(pieces: FloatArray, rate: int) -> FloatArray:
-    """Compute the power of frames, (n, rate / 50), in bands; of hidden ones as it was."""
+    """Compute the power of frames, (n, rate / 50), in bands, or read it from hidden frames."""
     from scipy.fft import rfft  # slow to import
 
     window, edges, last = _analysis(rate)
@@ -106,15 +106,15 @@ def _bands_of(pieces: FloatArray, rate: int) -> FloatArray:
 
 _HIDDEN, _LEAST_HIDDEN = np.float32(2.0**100), 1e15
 _MOST_HIDDEN = np.float32(1e8)
-_KEPT_TOP = 0.8  # of the largest sample so far: fainter ones are no tops of their second
+_KEPT_TOP = 0.8  # fraction of the largest sample so far; smaller ones are never near the peak
 
 
 def hide_second(columns: FloatArray, mono: FloatArray, rate: int) -> tuple[FloatArray, FloatArray]:
-    """Replace the sound of an unfinished second, so that `describe_seconds` finds the same.
+    """Replace the sound of an unfinished second without changing its `describe_seconds`.
 
-    Columns, (n, channels), are sorted, and those far from the extremes averaged. Frames of 20 ms of
-    ``mono``, (n,), are replaced by the power in their bands, scaled beyond all samples. Only the
-    samples of the last frame remain, which is not complete.
+    The samples of each column, (n, channels), are sorted, and those far from the extremes averaged.
+    Frames of 20 ms of ``mono``, (n,), are replaced by the power in their bands, scaled beyond all
+    samples. Only the samples of the last, incomplete frame remain.
     """
     window, edges, _ = _analysis(rate)
     columns, mono = np.sort(columns, axis=0), np.array(mono, np.float32)
@@ -143,7 +143,7 @@ def _analysis(rate: int) -> tuple[FloatArray, IntArray, int]:
     """Compute the window of a frame, the first bin of each band, and the last band's end."""
     size = rate // _FRAMES
     window = np.hanning(size)
-    # so that the power of all bins adds up to the mean square of the samples
+    # scaled so that the power of all bins sums to the mean square of the samples
     window = (window * math.sqrt(2 / size / (window @ window))).astype(np.float32)
     hertz = np.fft.rfftfreq(size, 1 / rate)
     last = int(np.searchsorted(hertz, WIDEST_HZ + 1))
@@ -152,7 +152,7 @@ def _analysis(rate: int) -> tuple[FloatArray, IntArray, int]:
 
 
 def _decays(bands: FloatArray) -> IntArray:
-    """Count slopes of levels that fall for four frames on end, from well above the quiet."""
+    """Count slopes of levels that fall over four frames, all well above the second's quiet."""
     decay_bands = [bands[..., round(a / _BAND_HZ) : round(b / _BAND_HZ)] for a, b in _DECAY_BANDS]
     level = 10 * np.log10(np.array([band.sum(axis=2) for band in decay_bands]) + _SILENCE)
     quiet = np.partition(level, 2, axis=2)[..., 2:3]
@@ -161,15 +161,15 @@ def _decays(bands: FloatArray) -> IntArray:
     falls = np.maximum(np.maximum(step[..., :-2], step[..., 1:-1]), step[..., 2:]) < 0
     counts = falls & (begin > quiet + _DECAY_RANGE) & (end > quiet + _DECAY_ABOVE)
     _, second, _ = decays = np.nonzero(counts)
-    # through four points
+    # least squares through four points
     slope = (3 * (begin[decays] - end[decays]) - step[..., 1:-1][decays]) / 10
     bins = np.clip(slope / _SLOPE_STEP, 0, _SLOPES - 1).astype(np.intp) + _SLOPES * second
     return np.bincount(bins, minlength=_SLOPES * len(bands)).reshape(-1, _SLOPES)
 
 
 def _flat_tops(columns: FloatArray) -> IntArray:
-    """Count samples at the extremes of each second, a little below them, and all."""
-    columns = columns - columns.mean(axis=1, keepdims=True)  # of an offset both tops would be one
+    """Count samples at the extremes of each second, slightly below them, and in total: (n, 3)."""
+    columns = columns - columns.mean(axis=1, keepdims=True)  # an offset would hide one extreme
     high, low = columns.max(axis=1), columns.min(axis=1)
     is_audible = (low < 0) & (high > 0) & (np.maximum(high, -low) >= _AUDIBLE)
     top, lower = (
@@ -184,15 +184,15 @@ def _flat_tops(columns: FloatArray) -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Conditions of a voice's sound; a figure is None while too little sound supports it."""
+    """Conditions of a voice's audio; a figure is None while too little sound supports it."""
 
-    # where the spectrum of the speech ends; `WIDEST_HZ` where it does not below
+    # where the spectrum of the speech ends, at most `WIDEST_HZ`
     bandwidth_hz: float | None = None
-    snr_db: float | None = None  # how far the speech is above the noise
-    # in which sound dies away by 60 dB (RT60); 0.2 and less is a dry room
+    snr_db: float | None = None  # level of the speech minus that of the noise
+    # RT60, in which sound decays by 60 dB; at most 0.2 is a dry room
     reverberation_seconds: float | None = None
-    clipping: float | None = None  # share of the samples, 0 to 1, on tops that were cut off flat
-    level_db: float | None = None  # of the speech, below a square wave at full scale
+    clipping: float | None = None  # fraction of samples, 0 to 1, at the peak because of clipping
+    level_db: float | None = None  # level of the speech relative to a square wave at full scale
 
     def record(self) -> dict[str, float | None]:
         """Return the figures by name, as records and stores keep them."""
@@ -200,7 +200,7 @@ class Condition:
 
     @classmethod
     def parse(cls, record: Mapping[str, object] | None) -> Condition | None:
-        """Parse what `record` gives, None of None; ValueError of what no sound has."""
+        """Parse the result of `record`, or None; an impossible figure is a ValueError."""
         if record is None:
             return None
         figures: dict[str, float | None] = {}
@@ -256,7 +256,7 @@ level_db=None)
 
 
 def sound_seconds(total: AnyArray) -> float:
-    """Count seconds that are no silence, from the sum of rows that `condition_of` takes."""
+    """Count seconds above digital silence, from the sum of their rows, shape (ROW,)."""
     levels = total[_ENDS[0] : _ENDS[1]]
     return float(levels[round(_SILENCE_DB - _LEAST) :].sum()) / _FRAMES
 
@@ -264,11 +264,11 @@ def sound_seconds(total: AnyArray) -> float:
 def _speech_and_noise(levels: AnyArray) -> tuple[float, float, float]:
     """Estimate levels of speech and noise in decibels, and the frames of speech.
 
-    The noise is what a tenth of all frames stay below, and more where these differ among
-    themselves, as babble does. Speech is what exceeds it, down to 15.9 dB below its own level.
+    The noise level is the 10 % quantile of frames, plus up to 4 dB if the frames below it vary, as
+    in babble. Speech frames exceed the noise and are at most 15.9 dB below their mean level.
     """
     counts = levels.astype(np.float64)
-    counts[: round(_SILENCE_DB - _LEAST)] = 0  # zeros of a gate, or of no input, are no noise
+    counts[: round(_SILENCE_DB - _LEAST)] = 0  # digital zeros are not noise
     if not counts.any():
         return 0.0, 0.0, 0.0
     quiet = _quantile(counts, _QUIET_SHARE)
@@ -281,7 +281,7 @@ def _speech_and_noise(levels: AnyArray) -> tuple[float, float, float]:
     if not power[0]:
         return noise, noise, 0.0
     level = 10 * np.log10(power / np.maximum(frames, 1) + _SILENCE)
-    # the least of them is too far below its own mean: the highest that is not decides
+    # the highest level at least 15.9 dB below the mean of the frames from it upwards
     index = int(np.flatnonzero((level - centres >= _ACTIVE_BELOW) | (np.arange(_LEVELS) == 0))[-1])
     return float(level[index]), noise, float(frames[index])
 
@@ -295,7 +295,7 @@ def _quantile(counts: FloatArray, fraction: float) -> float:
 
 
 def _bandwidth(bands: AnyArray) -> float:
-    """Find where every band's loud sounds fall by 18 dB within 1 kHz and nothing follows, in Hz."""
+    """Find the frequency, Hz, beyond which loud levels stay 18 dB lower, or `WIDEST_HZ`."""
     below = np.cumsum(bands, axis=1)
     loud = _LEAST_BAND + _BAND_STEP * np.argmax(below >= _LOUD_SHARE * below[:, -1:], axis=1)
     places = np.arange(_LEAST_EDGE, _BANDS - 1)
@@ -314,8 +314,8 @@ def _bandwidth(bands: AnyArray) -> float:
 def _reverberation(decays: AnyArray) -> float:
     """Estimate RT60 in seconds from the steepest decays of sound.
 
-    In a room no level falls faster than by 60 dB in its RT60, however short a sound is (J. Y. C.
-    Wen, E. A. P. Habets, P. A. Naylor, "Blind estimation of reverberation time based on the
+    In a room, no level falls by 60 dB in less than RT60, however short the sound is (J. Y. C. Wen,
+    E. A. P. Habets, P. A. Naylor, "Blind estimation of reverberation time based on the
     distribution of signal decay rates", ICASSP 2008).
     """
     steep = _SLOPE_STEP * _quantile(decays.astype(np.float64), _STEEP_SHARE)
@@ -334,10 +334,10 @@ def _clipping(flat: int, near: int, count: int) -> float:
 
 
 def list_mismatches(stream: Condition, templates: Condition) -> tuple[str, ...]:
-    """List the figures in which a stream differs more than sessions of a voice do.
+    """List the figures in which a stream differs from the templates more than sessions do.
 
-    Levels are of no consequence: features are fed one loudness. The distances were chosen on half
-    of the readers (benchmarks/conditions.py).
+    Levels are not compared, because features get audio of one loudness. The thresholds were chosen
+    on half of the readers (benchmarks/conditions.py).
 
     Example:
         >>> telephone = Condition(bandwidth_hz=3600.0, snr_db=30.0)
@@ -387,7 +387,7 @@ def list_poor_figures(stream: Condition) -> tuple[str, ...]:
 
 
 def average_condition(conditions: Sequence[Condition | None]) -> Condition | None:
-    """Take the median of each figure that more than half of these have; None if none has."""
+    """Compute the median of each figure that more than half of them have; None without any."""
     medians: dict[str, float | None] = {}
     for name in _FIGURES:
         figures = [getattr(condition, name) for condition in conditions if condition is not None]
@@ -403,7 +403,7 @@ _DEGRADED: Mapping[str, Callable[[float], float]] = {
     "reverberation_seconds": lambda seconds: min((seconds - 0.25) / 0.25, 1.0),
     "snr_db": lambda db: (25.0 - db) / 15.0,
 }
-_MOST_DEGRADED = 1.2  # beyond what was simulated nothing more is concluded
+_MOST_DEGRADED = 1.2  # stronger degradations were not simulated
 
 
 def degradation(condition: Condition | None) -> FloatArray:
@@ -418,7 +418,7 @@ def degradation(condition: Condition | None) -> FloatArray:
 
 
 UNLIKE, NEW = 11, 10
-"""Figures of `unlike`, and the place of the one for new streams."""
+"""Number of columns of `unlike`, and index of the one for new streams."""
 
 
 def unlike(streams: FloatArray, templates: FloatArray, *, is_new: bool = False) -> FloatArray:
@@ -429,7 +429,7 @@ def unlike(streams: FloatArray, templates: FloatArray, *, is_new: bool = False) 
     template)``, each 0 to 1.2. The tenth column sums the larger degradation of each kind and
     subtracts the largest, because combined degradations cost less than their sum. Unknown
     conditions count as 0. The last column is 1 if the streams are so new that their noise is still
-    unknown (``is_new``): it may be anything.
+    unknown (``is_new``).
 
     Example:
         >>> telephone, studio = np.array([[1.0, 0.0, np.nan]]), np.zeros((1, 3))

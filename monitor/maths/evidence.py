@@ -20,8 +20,8 @@ from monitor.maths.posterior import weighted_evidence
 from monitor.types import BoolArray, FloatArray
 
 MISSES = 0.01
-"""Share of mated comparisons that look like other people's: another microphone, noise, a label
-that is wrong. Chosen on people who calibrate (benchmarks/results/world.md)."""
+"""Fraction of mated comparisons that look non-mated, because of another microphone, noise or a
+wrong label. Chosen on calibration speakers (benchmarks/results/world.md)."""
 UNBOUNDED = 1000.0  # bits that no ratio reaches
 
 
@@ -75,7 +75,7 @@ class ConditionEffects:
     effects: tuple[ConditionEffect, ...]
 
     def at_template(self, seconds: float) -> ConditionEffect:
-        """Interpolate for templates of D speech seconds, in log D; outside the nearest holds."""
+        """Interpolate in log D for templates of D speech seconds; beyond the grid, use its ends."""
         is_reached = np.ones(len(self.effects), np.bool_)
         lower, upper, w = neighbours(self.template_lengths, is_reached, seconds)
         shorter, longer = self.effects[lower], self.effects[upper]
@@ -174,7 +174,7 @@ def total_bits(bits: FloatArray, others: FloatArray | float = 0.0) -> FloatArray
 
 
 def posterior_among(bits: FloatArray, people: float) -> FloatArray:
-    """Compute ``p_j(M)`` of N enrolled among M people, (R, N); the rest to 1 is all others'.
+    """Compute ``p_j(M)`` of N enrolled among M people, (R, N); others share the remainder to 1.
 
     Example:
         >>> posterior_among(np.array([[11.0, -3.0]]), 1e6).round(4)
@@ -189,8 +189,8 @@ def bits_among(bits: FloatArray, people: float, watched: int | None) -> FloatArr
 
     From likelihood ratios (R, N) this returns bits (R,). A watched speaker has ``log2(M p_w(M))``,
     at most log2 M, and negative if the attacker is misled. Without a watched speaker it is the
-    relative entropy of the posterior over all M people to an even one. That does not count being
-    the best of N as evidence.
+    relative entropy of the posterior over all M people to a uniform one. Being the best of N is
+    then not evidence by itself.
 
     Example:
         >>> ratios = np.array([[11.0, 0.0]])
@@ -213,7 +213,7 @@ def crowd_bits(
     `other_bits` is ``total_bits`` of the other N - 1 (-inf without others). `people` is M, at least
     N. All shapes must broadcast.
     """
-    with np.errstate(divide="ignore"):  # nobody beside them
+    with np.errstate(divide="ignore"):  # log2 0 if M = N
         others = np.log2(np.maximum(np.asarray(people, float) - enrolled, 0.0))
     total = np.logaddexp2(speaker_bits, np.logaddexp2(other_bits, others))
     return np.asarray(np.log2(people) + speaker_bits - total)
@@ -225,7 +225,7 @@ def enrolled_share(bits: FloatArray, prior: float = 0.5) -> FloatArray:
     `prior` is that probability before any speech. The shapes are (R, N) to (R,).
     """
     if not 0.0 < prior < 1.0:
-        raise UsageError(f"a prior of {prior:g} must lie between 0 and 1")
+        raise UsageError(f"invalid prior {prior:g}: use more than 0 and less than 1")
     odds = total_bits(bits) - np.log2(bits.shape[-1]) + np.log2(prior) - np.log2(1.0 - prior)
     return np.asarray(1.0 / (1.0 + np.exp2(np.clip(-odds, -1000.0, 1000.0))))
 
@@ -233,5 +233,7 @@ def enrolled_share(bits: FloatArray, prior: float = 0.5) -> FloatArray:
 def _count_others(bits: FloatArray, people: float) -> float:
     enrolled = bits.shape[-1]
     if not enrolled <= people < np.inf:
-        raise UsageError(f"among {people:g} people: {enrolled} are enrolled, so at least that many")
+        raise UsageError(
+            f"invalid crowd of {people:g}: use a finite number, at least the {enrolled} enrolled"
+        )
     return float(people - enrolled)

@@ -32,10 +32,10 @@ __all__ = [
 # is the uncertainty (docs/method.md section 10).
 _STEP = 1e-5  # step of the central differences for slopes
 _NEARBY = np.array([[0, 0], [1, 0], [-1, 0], [0, 1], [0, -1]]) * _STEP
-_STEPS = 60  # at most: towards the ends of a range, where nothing is at stake, they grow small
-_EDGE = 1e-12  # rates nearer than this to 0 or 1 are taken for that near
-_OWN = np.arange(-14.0, 26.0, 0.08)
-"""Own scores, in deviations of impostors' scores: fine enough for the highest of 1e10 impostors."""
+_STEPS = 60  # maximum: steps become tiny near the bounds, where the loss is flat
+_EDGE = 1e-12  # rates are kept this far from 0 and 1
+_MATED = np.arange(-14.0, 26.0, 0.08)
+"""Mated scores in standard deviations of impostor scores, fine enough for 1e10 impostors."""
 
 
 def beta_binomial(points: FloatArray, sizes: FloatArray) -> DoubleArray:
@@ -43,7 +43,7 @@ def beta_binomial(points: FloatArray, sizes: FloatArray) -> DoubleArray:
 
     ``rate(n) = B(alpha, n - 1 + beta) / B(alpha, beta)``: docs/method.md section 3 at j = 0.
 
-    Each form takes points (B, 2), here ``(ln alpha, ln beta)``, and n of 1 or more, (K,), to rates
+    Each form maps points (B, 2), here ``(ln alpha, ln beta)``, and sizes n >= 1, (K,), to rates
     (B, K).
 
     Example:
@@ -55,7 +55,7 @@ def beta_binomial(points: FloatArray, sizes: FloatArray) -> DoubleArray:
 
 
 def probit(points: FloatArray, sizes: FloatArray) -> DoubleArray:
-    """Compute the rate of normal scores of one spread, with a share of certain misses.
+    """Compute the rank-1 rate of normal scores of equal spread, a fraction 1 - w of them missed.
 
     ``rate(n) = w E[Phi(z)^(n - 1)]``, with z normal with mean d' and deviation 1 (docs/method.md
     section 10). Mated and impostor scores have equal spread, as in signal detection (Green and
@@ -70,17 +70,17 @@ def probit(points: FloatArray, sizes: FloatArray) -> DoubleArray:
     """
     from scipy.special import expit, log_ndtr
 
-    density = np.exp(-0.5 * (_OWN - points[:, 1:]) ** 2)
+    density = np.exp(-0.5 * (_MATED - points[:, 1:]) ** 2)
     density /= density.sum(axis=1, keepdims=True)
-    best = np.exp(log_ndtr(_OWN)[:, None] * (sizes - 1.0))  # that an own score is highest of n
+    best = np.exp(log_ndtr(_MATED)[:, None] * (sizes - 1.0))  # P(a mated score is highest of n)
     return np.asarray(expit(points[:, :1]) * (density @ np.asarray(best)))
 
 
 def logit(points: FloatArray, sizes: FloatArray) -> DoubleArray:
-    """Compute the rate of odds that fall as a power of the crowd.
+    """Compute the rank-1 rate if its odds fall as a power of the number of impostors.
 
-    ``rate(n) = 1 / (1 + c (n - 1)^b)``, 0 < b < 1. It uses the n - 1 impostors. The rate is
-    therefore 1 without others, and exactly 1 / n without evidence (c = b = 1).
+    ``rate(n) = 1 / (1 + c (n - 1)^b)``, 0 < b < 1. The rate is therefore 1 without impostors, and
+    exactly 1 / n without evidence (c = b = 1).
 
     Points are ``(ln c, logit b)``.
 
@@ -117,7 +117,7 @@ def pitman_yor(points: FloatArray, sizes: FloatArray) -> DoubleArray:
     from scipy.special import expit
 
     d, t = expit(points[:, :1]), np.exp(points[:, 1:])
-    values = t * np.expm1(rise(sizes + t, d) - rise(t, d)) / d  # nothing that cancels
+    values = t * np.expm1(rise(sizes + t, d) - rise(t, d)) / d  # without cancellation
     return np.clip(values / sizes, 1.0 / sizes, 1.0)
 
 
@@ -125,13 +125,13 @@ def pitman_yor(points: FloatArray, sizes: FloatArray) -> DoubleArray:
 class Form:
     """One parametric form of the rate, with the range of its parameters."""
 
-    name: str  # in keys and as a command line writes it
-    label: str  # what a table calls it
+    name: str  # in keys and on the command line
+    label: str  # in tables
     # from parameters, shape (B, 2), and sizes, shape (K,), to rates, shape (B, K)
     rate: Callable[[FloatArray, FloatArray], FloatArray]
     start: tuple[tuple[float, float], ...]  # where searches begin, shape (R, 2)
-    low: tuple[float, float]  # the least that the parameters can be, shape (2,)
-    high: tuple[float, float]  # the most
+    low: tuple[float, float]  # minimum of each parameter
+    high: tuple[float, float]  # maximum of each parameter
 
 
 FORMS: Mapping[str, Form] = {
@@ -147,11 +147,11 @@ FORMS: Mapping[str, Form] = {
              ((0.0, 3.0), (2.0, 3.0), (-2.0, 1.0)), (-9.0, -8.0), (9.0, 14.0)),
     )
 }  # fmt: skip
-"""By name, in the order of tables."""
+"""Forms by name, in the order of tables."""
 
 
 def fit_rates(form: Form, sizes: ArrayLike, rates: ArrayLike, near: ArrayLike = ()) -> DoubleArray:
-    """Fit a form to rates by quasi-likelihood: they are shares, surest near 0 and 1.
+    """Fit a form to rates by binomial quasi-likelihood.
 
     ``sizes``, (K,), are 2 or more, at least two of them different. ``rates``, (..., K), are those
     of any number of curves; the result has shape (..., 2). The search starts from ``near``, (2,),
@@ -184,7 +184,7 @@ def _misfit(
     form: Form, point: DoubleArray, sizes: DoubleArray, rates: DoubleArray
 ) -> tuple[DoubleArray, DoubleArray, DoubleArray]:
     """Compute loss, gradient and Fisher's information of B fits, as `descend` takes them."""
-    nearby = point + _NEARBY[:, None]  # (5, B, 2), in one call, which costs little more than one
+    nearby = point + _NEARBY[:, None]  # (5, B, 2): one call costs little more than for one point
     here, *others = form.rate(nearby.reshape(-1, 2), sizes).reshape(5, -1, sizes.size)
     f = np.clip(here, _EDGE, 1 - _EDGE)
     jacobian = np.stack([others[0] - others[1], others[2] - others[3]], axis=1) / (2 * _STEP)
@@ -195,7 +195,7 @@ def _misfit(
     return loss, gradient, information
 
 
-# This needs a model of the probability that an impostor scores higher than the true speaker. If
+# MeanD needs a model of the probability that an impostor scores higher than the true speaker. If
 # each of M - 1 impostors scores higher with probability p, the rank is 1 + Binomial(M - 1, p). Over
 # trials p varies with density f on [0, 1]. MeanD among M is ``log2 M - H(rank)``. It never
 # decreases with M, because ranks in a random subset follow from those among all. It tends to the
@@ -205,12 +205,11 @@ _ODDS = np.arange(-60.0, 60.0 + _WIDTH / 2, _WIDTH)  # ln(p / (1 - p)) at the no
 _LOG_P, _LOG_Q = -np.logaddexp(0.0, -_ODDS), -np.logaddexp(0.0, _ODDS)
 _CELL = np.exp(_LOG_P + _LOG_Q) * _WIDTH  # width of a node's cell of p
 _EACH = 256
-"""Ranks at either end that are gone through one by one; between them f hardly changes from one to
-the next."""
+"""Ranks summed one by one at either end. Between them, f hardly changes from rank to rank."""
 
 
 def beta_mass(points: FloatArray) -> DoubleArray:
-    """Compute the share of trials in each cell of p by SRD's rank model, from (B, 2) to (B, G).
+    """Compute the probability of each cell of p under SRD's rank model: points (B, 2) to (B, G).
 
     Mass below the lowest cell is left out.
     """
@@ -221,7 +220,7 @@ def beta_mass(points: FloatArray) -> DoubleArray:
 
 
 def probit_mass(points: FloatArray) -> DoubleArray:
-    """Compute the same by `probit`'s normal scores; in a miss p is uniform."""
+    """Compute the probability of each cell of p under `probit`; p is uniform in misses."""
     from scipy.special import expit, ndtri_exp
 
     w, d = expit(points[:, :1]), points[:, 1:]
@@ -230,7 +229,7 @@ def probit_mass(points: FloatArray) -> DoubleArray:
 
 
 def mean_bits(mass: FloatArray, people: int) -> DoubleArray:
-    """Compute MeanD among M >= 2 people, bits (B,), within 0.002 where p spreads over cells.
+    """Compute MeanD among M >= 2 people, bits (B,); error 0.002 if p spans several cells.
 
     ``mass`` is from `beta_mass` or `probit_mass`, (B, G). Mass missing from 1 counts at p = 0.
 
@@ -240,7 +239,7 @@ def mean_bits(mass: FloatArray, people: int) -> DoubleArray:
     """
     total = np.maximum(mass.sum(axis=1, keepdims=True), 1e-300)
     density = mass / np.maximum(total, 1.0)
-    # each rank's chance at either end, by cell, (J, G); of all ranks where few
+    # probability of each rank at either end, or of all ranks if few, by cell: (J, G)
     is_small, others = people <= 2 * _EACH, people - 1.0
     j = np.arange(people if is_small else _EACH, dtype=np.float64)[:, None]
     choose = rise(others - j + 1.0, j) - rise(1.0, j)

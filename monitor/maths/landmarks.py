@@ -20,31 +20,31 @@ from monitor.maths.statistics import median
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, IntArray, Track
 
 NAME = "landmarks"
-"""Name of their track, from `monitor.features.landmarks`."""
+"""Name of the track of landmarks, from `monitor.features.landmarks`."""
 FRAMES_PER_SECOND = 25
 FRAME_TICKS = TICKS_PER_SECOND // FRAMES_PER_SECOND
 LATE_TICKS = 78
 """Ticks until all landmarks of a moment are available: half a second plus its neighbourhood."""
 PITCHES = 250  # steps of 1/60 octave, from 200 Hz on
 STEPS_PER_OCTAVE = 60
-FAN_OUT = 5  # later peaks that a peak is paired with
+FAN_OUT = 5  # maximum later peaks paired with a peak
 _LOOKED_AT = 3 * FAN_OUT
 LEAST_APART, MOST_APART = 2, 20
 """Frames between the peaks of a pair."""
 _LONGEST, _NO_PITCH = 255, 255
-_COARSE = 2.5  # steps of pitch that make one key: 1/24 octave, more than a codec moves a peak
+_COARSE = 2.5  # steps of pitch per key: 1/24 octave, more than a codec moves a peak
 _SHIFT = 16  # offset added to coarse pitches, so that they stay positive at every speed
 _ALL_PITCHES = np.arange(PITCHES)
 _KEYS = 1 << 19
-_LEAST_LATER = 20  # frames after which audio can come again: 0.8 s
+_LEAST_LATER = 20  # minimum frames between audio and its repetition: 0.8 s
 _AGAIN_HITS, _AGAIN_CELLS = 16, 4
 _MOST_PLACES = 6
-_ENOUGH = 0.9  # of the peaks: no further place is looked for
+_ENOUGH = 0.9  # fraction of repeated peaks at which the search ends
 _NEWEST = 24  # maximum occurrences compared per key, if a short stretch is repeated many times
 _MOST_RECENT = 4000
 _WHOLE_FRAMES = 600 * FRAMES_PER_SECOND
 _REMEMBERED_FRAMES = 7200 * FRAMES_PER_SECOND
-SAME_FRAMES = 2.5  # distances in time that are counted as one: 0.1 s, and the next as well
+SAME_FRAMES = 2.5  # width of a bin of offsets, 0.1 s; two neighbouring bins are one offset
 
 
 def frames_of(track: Track | None) -> tuple[IntArray, IntArray] | None:
@@ -58,7 +58,7 @@ def frames_of(track: Track | None) -> tuple[IntArray, IntArray] | None:
 def pack(times: IntArray, pitches: IntArray) -> IntArray:
     """Pack peaks into 16 bits each: frames since the one before, and the pitch.
 
-    Longer pauses are made up of steps without a pitch.
+    Pauses of 255 frames or more are split into entries without a pitch.
     """
     steps = np.diff(times, prepend=0)
     pauses = steps // _LONGEST
@@ -82,7 +82,7 @@ _Run: TypeAlias = tuple[IntArray, FloatArray]  # keys in order, and the time of 
 
 
 class LandmarkPairs(NamedTuple):
-    """Pairs of peaks: pitches of earlier and later, frames between, frame of the earlier."""
+    """Pairs of peaks: both pitches, the frames between them, and the earlier peak's frame."""
 
     first: IntArray
     second: IntArray
@@ -90,7 +90,7 @@ class LandmarkPairs(NamedTuple):
     times: FloatArray
 
     def keys(self, speed: float = 1.0) -> IntArray:
-        """Compute a key below 2**19 per pair, shape (P,), of audio slower by ``speed``."""
+        """Compute a key below 2**19 per pair, shape (P,), as if played ``speed`` times as fast."""
         move = STEPS_PER_OCTAVE * np.log2(speed) + 0.5 + _COARSE * _SHIFT
         coarse = np.clip((_ALL_PITCHES + move) // _COARSE, 0, 127).astype(np.intp)
         apart = np.minimum(np.rint(self.apart / speed), 31).astype(np.intp)
@@ -100,12 +100,12 @@ class LandmarkPairs(NamedTuple):
 def pairs_of(times: IntArray, pitches: IntArray, *, backwards: bool = False) -> LandmarkPairs:
     """Pair each of K peaks, in order of time, with the next few.
 
-    Backwards: as of the same audio played backwards; times are negative then.
+    With ``backwards``, the pairs are those of the reversed audio, and times are negative.
     """
     if backwards:
         times, pitches = -times[::-1], pitches[::-1]
     at = times.astype(np.float64)
-    # what is due is a run of the later peaks
+    # the peaks to pair are a run of later ones
     begin = np.searchsorted(at, at + LEAST_APART, side="left")
     end = np.searchsorted(at, at + MOST_APART, side="right")
     end = np.minimum(end, np.minimum(begin + FAN_OUT, np.arange(at.size) + _LOOKED_AT + 1))
@@ -120,7 +120,7 @@ class LandmarkMatch:
     """Match of a stretch of audio: the recording, and the relative speed.
 
     A negative speed means reversed. ``hits`` are pairs found at this position. ``cells`` are half
-    seconds of the stretch with at least two of them. ``chance`` is the average number at other
+    seconds of the stretch with at least two hits. ``chance`` is the average number at other
     positions of that recording, which is high if both have hum.
     """
 
@@ -143,10 +143,10 @@ class LandmarkIndex:
             end += (float(at[-1]) if at.size else 0.0) + 4 * MOST_APART
             starts.append(round(end))
         all_keys = np.concatenate(keys).astype(np.int64) if keys else np.empty(0, np.int64)
-        # keys and places as one number each: sorted five times as fast as by argsort
+        # each key and its index in one number: sorting is five times as fast as argsort
         order = np.sort(all_keys << 32 | np.arange(all_keys.size)) & 0xFFFFFFFF
         self._times = np.concatenate(times)[order].astype(np.float32) if keys else np.empty(0)
-        # times of key k: from place k on to that of k + 1
+        # times of key k are at _places[k] to _places[k + 1]
         self._places = np.zeros(_KEYS + 1, np.int32)
         np.cumsum(np.bincount(all_keys, minlength=_KEYS), out=self._places[1:])
         self._starts = np.array(starts)
@@ -173,7 +173,7 @@ class LandmarkIndex:
         return None if best is None else self._match(*best)
 
     def _hits(self, keys: IntArray, at: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return, for every pair with one of these keys, its time and the time here."""
+        """Return the times of indexed pairs with these keys, and the query's time of each."""
         low = self._places[keys]
         counts = self._places[keys + 1] - low
         return self._times[_runs(low, counts)].astype(np.float64), np.repeat(at, counts)
@@ -192,23 +192,23 @@ class LandmarkIndex:
 class StreamLandmarks:
     """Landmarks of a stream so far, to detect what it repeats.
 
-    Memory is bounded. An eighth is kept of landmarks older than ten minutes, and none of those
-    older than two hours.
+    Memory is bounded. Beyond ten minutes, an eighth of the pairs is kept, and beyond two hours
+    none.
     """
 
     def __init__(self) -> None:
         none = np.empty(0, np.int32), np.empty(0, np.float32)
         self._known: _Run = none
-        self._recent: _Run = none  # small, so that a window is cheaply sorted in
-        self._first = 0.0  # where what is remembered begins
-        self._end = -np.inf  # before which all is remembered
+        self._recent: _Run = none  # small, so that merging a window is cheap
+        self._first = 0.0  # frame from which on pairs are stored
+        self._end = -np.inf  # frame up to which pairs are stored
 
     def find_repeats(self, times: IntArray, pitches: IntArray) -> tuple[BoolArray, list[float]]:
-        """Mark further peaks of the stream that occurred before, at another place in it.
+        """Mark peaks of the next window of the stream that occurred earlier in it.
 
-        Times are frames of the stream, in order, with all that came after the window before.
-        Windows may overlap: what the one before had is not remembered twice. The second value is
-        how many frames before, for each such place.
+        Times are frames of the stream, in order. Windows leave no gap and may overlap: pairs of the
+        previous window are stored once. The second value has the distance in frames to each earlier
+        occurrence.
         """
         pairs = pairs_of(times, pitches)
         keys = pairs.keys().astype(np.int32)
@@ -244,11 +244,11 @@ class StreamLandmarks:
         return is_repeated, places
 
     def _age(self) -> None:
-        """Sort recent pairs in; of old ones keep an eighth, of very old ones nothing."""
+        """Merge recent pairs; keep an eighth of the old ones and no very old ones."""
         keys, times = _merged(self._known, self._recent)
         self._recent = keys[:0], times[:0]
         age = times.max() - times
-        # by the key alone, so that what is kept of one round is kept of all
+        # chosen by key alone, so that all repetitions keep the same pairs
         eighth = (keys.astype(np.int64) * 2654435761 >> 24) % 8 == 0
         is_kept = (age < _WHOLE_FRAMES) | (eighth & (age < _REMEMBERED_FRAMES))
         self._known = keys[is_kept], times[is_kept]
@@ -256,12 +256,12 @@ class StreamLandmarks:
 
     @property
     def remembered(self) -> int:
-        """Pairs of peaks."""
+        """Number of stored pairs of peaks."""
         return int(self._known[0].size + self._recent[0].size)
 
 
 def _merged(first: _Run, second: _Run) -> _Run:
-    """Merge two sorted runs: a stable sort takes runs as they are."""
+    """Merge two sorted runs; a stable sort uses existing runs."""
     keys, times = (np.concatenate(columns) for columns in zip(first, second, strict=True))
     order = np.argsort(keys, kind="stable")
     return keys[order], times[order]
@@ -270,7 +270,7 @@ def _merged(first: _Run, second: _Run) -> _Run:
 def _hits(
     keys: IntArray, times: FloatArray, queries: IntArray, at: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return, for equal keys of two sorted runs, the newest times in the first and second."""
+    """Return the times of equal keys: the newest ones in a sorted run, and the queries' ``at``."""
     low = np.searchsorted(keys, queries, side="left")
     high = np.searchsorted(keys, queries, side="right")
     low = np.maximum(low, high - _NEWEST)
@@ -279,14 +279,14 @@ def _hits(
 
 
 def _runs(low: IntArray, counts: IntArray) -> IntArray:
-    """Concatenate ranges of such lengths from each start on."""
+    """Concatenate the ranges from each ``low`` to ``low + counts``."""
     which = np.repeat(low - (np.cumsum(counts) - counts), counts)
     which += np.arange(which.size, dtype=which.dtype)
     return which
 
 
 def _densest(distances: FloatArray) -> IntArray:
-    """Find the distances within the two neighbouring steps that hold most of them."""
+    """Return indices of the distances in the two neighbouring bins that contain most."""
     steps = np.floor(distances / SAME_FRAMES)
     order = np.sort(steps)
     first = np.flatnonzero(np.diff(order, prepend=-np.inf))

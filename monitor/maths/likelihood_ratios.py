@@ -21,8 +21,8 @@ OTHERS = 30.0
 """Weight of all non-mated comparisons relative to mated ones. It improves the fit at large ratios,
 where other people's must not be too high.
 """
-RIDGE = 1.0  # nats of half a squared unit of slope: of a speaker's loss, a nat or two at the most
-_HELD = np.float64(1e-3)  # the same of the intercept, so that it is finite whatever the data
+RIDGE = 1.0  # penalty in nats on half a squared slope: at most a nat or two of a speaker's loss
+_HELD = np.float64(1e-3)  # the same penalty on the intercept, which keeps it finite
 _TWOCLASS_STEPS = 40
 _TWOCLASS_ARRIVED = 1e-4
 """Step relative to the coefficients: Newton squares the error, which is 1e-8 after such a step."""
@@ -34,7 +34,7 @@ _SHORTER, _RISES = 20, 0.9
 
 
 class ScorePairs:
-    """Test and template speaker of each comparison, and what follows from them alone.
+    """Test and template speaker of each comparison, with cached weights, folds and subsamples.
 
     Several sets of features share it if all have the same streams.
     """
@@ -94,7 +94,7 @@ class ScorePairs:
 
     @cached_property
     def folds(self) -> tuple[IntArray, FloatArray]:
-        """Fold of each person, (V,), and people outside two folds, (fold pairs, V)."""
+        """Fold of each person, (V,), and 1 for people outside two folds, (fold pairs, V)."""
         people = int(max(self.test_speaker.max(), self.template_speaker.max())) + 1
         is_mated = np.zeros(people, dtype=bool)
         is_mated[self.test_speaker[self.mated]] = True
@@ -115,7 +115,7 @@ class ScorePairs:
         sizes = np.bincount(pair)
         turn = np.empty(order.size, dtype=np.int64)
         turn[by_pair] = np.arange(order.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        # every pair's first one, then every pair's second
+        # every pair's first comparison, then every pair's second
         selection = order[np.argsort(turn, kind="stable")[:maximum]]
         mated = np.flatnonzero(self.mated)
         index = np.sort(np.union1d(selection, mated[:: -(-mated.size // maximum)]))
@@ -166,7 +166,7 @@ class TemplateComparisons:
         return weights if speakers is not None else weights[0]
 
     def subsample(self, maximum: int, seed: int = 0) -> TemplateComparisons:
-        """Draw at most that many comparisons, evenly over speakers and pairs, by ``seed``."""
+        """Draw ``maximum`` comparisons evenly over pairs, plus at most as many mated ones."""
         if self.test_speaker.size <= maximum:
             return self
         index, pairs = self.pairs.subsample(maximum, seed)
@@ -194,8 +194,8 @@ def fit_each(
 ) -> FloatArray:
     """Fit the regression in every bootstrap replicate of the speakers: a and b, (B, 1 + F), b >= 0.
 
-    `speakers`, (B, V), has the number of draws of each. Without it, only the fit itself is made.
-    `prior` is another model, and `start`, (1 + F,), is the initial point.
+    `speakers`, (B, V), has the number of draws of each. Without it, every speaker counts once, and
+    B = 1. `prior` is another model, and `start`, (1 + F,), is the initial point.
 
     Example:
         >>> z = np.array([[4.0], [5.0], [0.0], [1.0], [-1.0], [0.0]])
@@ -224,13 +224,13 @@ def fit_each(
 
 
 class _Regressions:
-    """Logistic regressions on the same n comparisons, each with weights of its own, (B, n)."""
+    """B logistic regressions on the same n comparisons, with different weights, (B, n)."""
 
     def __init__(self, x: FloatArray, mated: BoolArray, weight: FloatArray) -> None:
         self._mated, self._weight = mated, weight
         self._columns = np.ascontiguousarray(x.T)
         self._first, self._second = np.triu_indices(x.shape[1])
-        # summed up by gradients and Hessians
+        # terms of gradients and Hessians
         self._rows = x * np.where(mated, 1.0, OTHERS)[:, None]
         self._products = self._rows[:, self._first] * x[:, self._second]
         self._ridge = np.append(_HELD, np.full(x.shape[1] - 1, RIDGE))
@@ -243,7 +243,7 @@ class _Regressions:
         return np.asarray(self._weight[:, mated_rows] @ self._rows[mated_rows])
 
     def by_share(self, point: FloatArray) -> FloatArray:
-        """Sum ``w_bi p_bi x_i`` with the probabilities at these points, (B, K): (B, K)."""
+        """Sum ``w_bi p_bi x_i`` with the probabilities p at points (B, K): (B, K)."""
         return np.concatenate([
             self._shares(point[batch]) * self._weight[batch] @ self._rows for batch in self._batches
         ])  # fmt: skip
@@ -265,7 +265,7 @@ class _Regressions:
         is ``sum_i w_bi g_bi x_i`` of the target probabilities, and `centre` is the ridge's centre.
         """
         first = None
-        if len(begin) > 1 and (begin == begin[0]).all():  # the probabilities are the same in all
+        if len(begin) > 1 and (begin == begin[0]).all():  # all rows have the same probabilities
             probability = self._shares(begin[:1])[0, :, None]
             curvature = self._products * (probability * (1.0 - probability))
             first = self._weight @ np.concatenate([self._rows * probability, curvature], axis=1)
@@ -277,7 +277,7 @@ class _Regressions:
         return coefficients
 
     def _sums(self, point: FloatArray, rows: IntArray) -> FloatArray:
-        """Sum ``w_i p_i x_i`` and ``w_i p_i (1 - p_i) x_i x_i'`` of rows, side by side."""
+        """Sum ``w_i p_i x_i`` and ``w_i p_i (1 - p_i) x_i x_i'`` for rows (r,), side by side."""
         probability = self._shares(point)
         weights = self._weight[rows] * probability
         gradient = weights @ self._rows
@@ -298,7 +298,7 @@ class _Regressions:
             hessian[:, self._first, self._second] = times[rows] * sums[:, size:]
             hessian[:, self._second, self._first] = hessian[:, self._first, self._second]
             hessian += np.diag(self._ridge)
-            # a slope at 0 that would go below stays there
+            # a slope at 0 stays there if the step would make it negative
             free = np.ones(point.shape, dtype=bool)
             free[:, 1:] = (point[:, 1:] > 0.0) | (gradient[:, 1:] < 0.0)
             hessian = np.where(free[:, :, None] & free[:, None, :], hessian, np.eye(size))
@@ -320,7 +320,7 @@ class _Regressions:
                 move = trial - point
                 trial_gradient = times[rows] * (sums[:, :size] - goal[rows])
                 trial_gradient += self._ridge * (trial - centre[rows])
-                # the loss is convex: where it does not rise more steeply than it fell it is less
+                # the loss is convex: it is lower if it ends no steeper than it began
                 fall = (move * gradient).sum(axis=1)
                 overshoots = (move * trial_gradient).sum(axis=1) > -_RISES * fall + 1e-12
                 if not overshoots.any():
@@ -343,10 +343,10 @@ def cross_fit(
     prior: PriorCoefficients | None = None,
     start: FloatArray | None = None,
 ) -> tuple[FloatArray, IntArray]:
-    """Fit without the people of two folds, or of one: coefficients (K, K, 1 + F), folds (V,).
+    """Fit without the people of each pair of folds: coefficients (K, K, 1 + F), folds (V,).
 
-    A comparison of persons i and j is judged by ``coefficients[fold[i], fold[j]]``, which has seen
-    neither.
+    A comparison of persons i and j is judged by ``coefficients[fold[i], fold[j]]``, fitted without
+    both.
     """
     fold, speakers = comparisons.pairs.folds
     folds = int(fold.max()) + 1

@@ -45,14 +45,13 @@ def descend(
     high: float | DoubleArray = np.inf,
     steps: int = _STEPS,
 ) -> tuple[DoubleArray, DoubleArray]:
-    """Walk downhill from every start, (B, 2), by damped Newton steps: points and losses.
+    """Minimise from every start, (B, 2), by damped Newton steps: points (B, 2), losses (B,).
 
-    The objective gives the loss (R,), its slope (R, 2) and its Hessian (R, 2, 2) at R points, those
-    of these rows of ``start``. A loss far below 1 is to be scaled up. Neither unknown goes below
-    `low` or above `high`.
+    The objective gets R points and their rows of ``start``, and returns the loss (R,), its gradient
+    (R, 2) and its Hessian (R, 2, 2). Scale up a loss far below 1. Points stay from `low` to `high`.
     """
     point = np.clip(start, low, high)
-    rows = np.arange(len(point))  # that have not arrived
+    rows = np.arange(len(point))  # not yet converged
     loss, gradient, hessian = objective(point, rows)
     pace = np.ones(loss.size)  # 1 a full Newton step, less after a step uphill
     for _ in range(steps):
@@ -73,7 +72,7 @@ def descend(
 
 
 def _newton(gradient: DoubleArray, hessian: DoubleArray, is_bound: BoolArray) -> DoubleArray:
-    """Compute steps downhill; hills and ridges are bent upwards, a bound coordinate stays."""
+    """Compute downhill steps, with indefinite Hessians shifted and bound values fixed."""
     p, q, r = hessian[:, 0, 0], hessian[:, 1, 1], hessian[:, 0, 1]
     gradient, r = np.where(is_bound, 0.0, gradient), np.where(is_bound.any(axis=1), 0.0, r)
     middle, reach = (p + q) / 2, np.hypot((p - q) / 2, r)
@@ -138,14 +137,14 @@ def fit_ridge(
 # The loss is ``sum_i s_i log(1 + exp(-y_i (w z_i + b))) + w^2 / (2 C)``, with an unpenalised bias.
 _PLATT_STEPS = 100
 _LARGE, _MOST = 100, 300
-"""Powers of two: of scores that are fitted as they are, and by which a penalty is scaled."""
+"""Powers of two: the largest of scores that are not scaled, and the largest of a penalty."""
 _PLATT_ARRIVED = 3e-6
 """Newton squares its error: after a step this short the next would be rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Platt:
-    """A calibration ``w z + b``; bounded where classes separate and C = 1 keeps w finite."""
+    """A calibration ``w z + b``; bounded if the classes separate, so that C = 1 keeps w finite."""
 
     weight: float
     bias: float
@@ -251,9 +250,9 @@ _OPENSET_FOLDS = 20
 class OpenSet:
     """Regression that separates enrolled speakers from impostors, with its cross-validated rates.
 
-    The log odds of being enrolled, at even prior odds, are ``bias + slopes @ favourite``. At log
-    odds of 0, these fractions of enrolled trials are kept, and of impostors found. ``area`` is the
-    area under the ROC curve: 0.5 is useless, 1 is perfect.
+    The log odds of being enrolled, at even prior odds, are ``bias + slopes @ favourite``. The
+    fractions of enrolled trials kept and of impostors found are those at log odds of 0. ``area`` is
+    the area under the ROC curve: 0.5 is useless, 1 is perfect.
     """
 
     bias: float

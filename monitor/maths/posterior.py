@@ -9,14 +9,14 @@ import numpy as np
 from monitor.types import FloatArray, IntArray
 
 _CHUNK = 1 << 15
-"""Most numbers worked on at once, so that they stay in the cache (benchmarks/scale.py)."""
+"""Maximum numbers processed at once, so that they stay in the cache (benchmarks/scale.py)."""
 
 _SHARE = np.array([1.0, 0.5, 0.125], np.float32)
 FAR_NATS = 20.0  # candidates this far behind another under every replicate have no mass
 EXACT_CANDIDATES = 256  # up to this number, candidates are not grouped
 CELL_NATS = 0.6  # beyond it, candidates that differ by less in every feature form one group
 LEVEL_NATS = 5.0
-"""... by twice as much this far behind the best, by four times beyond twice as far."""
+"""Groups this far behind the best are twice as wide, and 8 times as wide at twice the distance."""
 EDGES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 """Bins of probability: most of N candidates are improbable, so they are narrow at the low end."""
 _LEAST = 1e-300
@@ -25,8 +25,8 @@ _LEAST = 1e-300
 def score_posterior(evidence: FloatArray, floor: float | FloatArray) -> FloatArray:
     """Compute ``(1 - e) softmax(LLR) + e / N`` of evidence (..., N), nats, and e, (...).
 
-    Worked out in units of ``1 / N``: without any evidence, and at a floor of 1, all are even to the
-    last bit. No row depends on the others.
+    It is computed in units of ``1 / N``, so that probabilities without evidence, or at a floor of
+    1, are exactly equal.
 
     Example:
         >>> score_posterior(np.array([0.0, np.log(3.0)]), 0.0)
@@ -43,7 +43,7 @@ def score_posterior(evidence: FloatArray, floor: float | FloatArray) -> FloatArr
 
 def local_bits(probability: float | FloatArray, speakers: int) -> FloatArray:
     """Compute LID of one speaker, ``log2(N p)``; 0 without evidence, negative if misled."""
-    # not N p: that is not exactly 1 for 1 / N at N = 49
+    # N p is not exactly 1 for p = 1 / N at N = 49
     return np.asarray(np.log2(np.asarray(probability) / (1.0 / speakers)))
 
 
@@ -59,12 +59,11 @@ def confidence_bits(posterior: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The N candidates of one reading, with equal scores in groups.
+    """The N candidates of one reading, grouped by similar scores if there are many.
 
     Limits evaluate a reading under every replicate of the rank model. If there are many candidates,
-    those that hardly differ in any feature form one group with its mean and spread. Few candidates
-    are not grouped. Several readings are then evaluated together, along leading axes written as
-    ``...``.
+    those that hardly differ in any feature form one group with its mean and spread. With few,
+    several readings are evaluated together, along leading axes written as ``...``.
     """
 
     # shape (..., F, G), raw scores of candidates, or group means, minus the best candidate's
@@ -124,8 +123,7 @@ class Candidates:
             probability -= top[..., None, :]
         if half_variance is not None:
             probability += half_variance
-        # beyond this there is no mass, and denormal numbers are ten times as slow
-        # faster than maximum
+        # lower ones have no mass, and denormal numbers are ten times as slow; clip beats maximum
         np.clip(probability, np.float32(-40.0), np.float32(np.inf), out=probability)
         np.exp(probability, out=probability)
         counts = self.counts.astype(np.float32)
@@ -160,7 +158,7 @@ def condense(scores: FloatArray, weights: FloatArray) -> Candidates:
         return Candidates(deficits, None, np.ones(speakers), best, speakers)
     deficits = deficits.astype(np.float32)
     low, high = (w.astype(np.float32)[:, None] for w in (weights.min(axis=0), weights.max(axis=0)))
-    # the best that any replicate between the extremes could make of a candidate
+    # upper bound of a candidate's evidence, relative to the best, under any replicate
     reach = np.maximum(low * deficits, high * deficits).sum(axis=0)
     is_near = reach > -FAR_NATS
     if not is_near.all():
@@ -173,7 +171,7 @@ def condense(scores: FloatArray, weights: FloatArray) -> Candidates:
     key = level.astype(np.float64)
     for row in cells:
         key = key * (float(row.max()) + 1.0) + row
-    # few keys are counted as they are; only a wide range is worth a sort
+    # a narrow range of keys is counted directly; only a wide one is sorted
     is_dense = key.max() < 4 * key.size
     group = key.astype(np.intp) if is_dense else np.unique(key, return_inverse=True)[1]
     counts = np.bincount(group)
@@ -197,7 +195,7 @@ def replicate_bits(
     target_scores = None if target is None else scores[np.arange(len(scores)), :, target]
     if scores.shape[2] <= EXACT_CANDIDATES:
         return condense(scores, weights).bits(weights[:, 1:], floors, target_scores)
-    # grouping looks at one reading at a time
+    # grouping takes one reading at a time
     readings = [
         condense(scores[r], weights[r]).bits(
             weights[r, 1:], floors[r], None if target_scores is None else target_scores[r]
@@ -219,7 +217,7 @@ def weighted_evidence(scores: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def _evidence(weights: FloatArray, scores: FloatArray) -> FloatArray:
-    """Compute it for one candidate under many replicates: (..., B, F) and (..., F) to (..., B)."""
+    """Compute a candidate's evidence under B replicates: (..., B, F) and (..., F) to (..., B)."""
     features = range(scores.shape[-1])
     return np.asarray(sum(weights[..., f] * scores[..., f, None] for f in features))
 
@@ -295,19 +293,15 @@ def _binned(
     return predicted, observed, mass[used] / mass.sum()
 
 
-# Used by `evaluate` and for comparison. Normalising a row removes the effect of the amount of
-# speech, so the live posterior uses raw scores (docs/method.md section 5).
-
-
 def one_to_one(shares: FloatArray) -> list[tuple[int | None, float]]:
     """Find the likeliest match of voices to people, each person to at most one voice.
 
-    The product of the probabilities is the largest (the assignment problem; H. W. Kuhn, Naval
-    Research Logistics Quarterly 1955). Any number of voices may match no person.
+    The matches maximise the product of their probabilities (the assignment problem; H. W. Kuhn,
+    Naval Research Logistics Quarterly 1955). Any number of voices may match no person.
 
-    ``shares``, (L, N), are the probabilities that voice l is person j; the rest of a row to 1, that
-    it is another person. Returns for each voice its person, or None for no match, and the
-    probability that this is right, given that the other matches are.
+    ``shares``, (L, N), are the probabilities that voice l is person j. The remainder of a row to 1
+    is the probability of another person. Returns each voice's person, or None for no match, and the
+    probability that this match is right if the other matches are right.
 
     Example:
         >>> matches = one_to_one(np.array([[0.8, 0.1], [0.7, 0.2], [0.1, 0.0]]))
@@ -330,9 +324,7 @@ def one_to_one(shares: FloatArray) -> list[tuple[int | None, float]]:
         free = ~is_matched
         if is_enrolled:
             free[column] = True
-        of_all = float(shares[voice, free].sum() + nobody[voice])
+        total = float(shares[voice, free].sum() + nobody[voice])
         probability = float(shares[voice, column] if is_enrolled else nobody[voice])
-        matches.append(
-            (column if is_enrolled else None, probability / of_all if of_all > 0 else 0.0)
-        )
+        matches.append((column if is_enrolled else None, probability / total if total > 0 else 0.0))
     return matches

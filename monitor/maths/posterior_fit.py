@@ -1,4 +1,4 @@
-"""Fits temperature, weights and floor of the score posterior, by conditional logit.
+"""Fit of the score posterior's weights and floor, by conditional logit.
 
 Source: docs/method.md section 5.
 """
@@ -25,9 +25,9 @@ from monitor.types import FloatArray, IntArray
 class Anchor:
     """A quadratic penalty around another rank model's lambda and log e."""
 
-    # of that rank model, and of each of its resamples if any, shape (1 + B, F + 1)
+    # lambda and log e of that rank model and its resamples, if any, shape (1 + B, F + 1)
     centre: FloatArray
-    precision: FloatArray  # its bend, nats of one speaker's mean loss, shape (F + 1, F + 1)
+    precision: FloatArray  # curvature in nats of one speaker's mean loss, shape (F + 1, F + 1)
 
     def scale_to(self, speakers: float) -> Anchor:
         """Scale the penalty to the weight of this number of speakers."""
@@ -106,7 +106,7 @@ _START_STEPS = np.geomspace(1.0 / _REACH, _REACH, _STEPS)
 _FLOORS = 24
 _FEW_SPEAKERS = 12
 _FLATTEST = 0.02
-_NO_SAY = 1e-3  # a lambda below this fraction of the feature's lambda alone is set to 0
+_NO_SAY = 1e-3  # a lambda below this fraction of the feature's single-feature lambda is set to 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class Trials:
     """Calibration trials, seen from the true speaker."""
 
     margins: FloatArray  # shape (n, F, N), raw score of every template minus the true speaker's
-    speaker: IntArray  # shape (n,), which calibration speaker each trial is of, 0..S-1
+    speaker: IntArray  # shape (n,), calibration speaker of each trial, 0..S-1
 
     def select(self, features: Sequence[int]) -> Trials:
         """Select features of the trials."""
@@ -171,7 +171,7 @@ def _scale(trials: Trials) -> FloatArray:
     return np.asarray(np.where(deviation > 0, 1.0 / np.maximum(deviation, 1e-300), 1.0))
 
 
-_TOGETHER = 1 << 17  # numbers that are worked on at once: what a processor keeps at hand
+_TOGETHER = 1 << 17  # numbers processed at once, so that they stay in the cache
 _VANISHED = 1e-200  # smallest product of exponentials without loss of digits
 
 
@@ -198,7 +198,7 @@ def _shares_at(trials: Trials, points: FloatArray) -> FloatArray:
 
 
 def _shares_of_products(trials: Trials, levels: Sequence[FloatArray]) -> FloatArray:
-    """Compute `_shares_at` every combination of levels, (L,), the last lambda's fastest.
+    """Compute `_shares_at` for all combinations of levels, (L,); the last lambda varies fastest.
 
     ``exp(sum_f lambda_f s_f)`` is a product of each feature's factor at one of its levels. This
     takes one exponential per level, and one matrix product for all combinations.
@@ -232,7 +232,7 @@ class _Shares:
 
     def __init__(self, trials: Trials, probability: FloatArray) -> None:
         self._candidates = trials.margins.shape[2]
-        # trial by trial of each speaker, those of most trials first
+        # per round, one trial of each speaker, with the speakers of most trials first
         self._present, index, counts = np.unique(
             trials.speaker, return_inverse=True, return_counts=True
         )
@@ -246,7 +246,7 @@ class _Shares:
         ]
 
     def table(self, speakers: int, lowest_floor: float) -> tuple[FloatArray, FloatArray]:
-        """Tabulate losses with floors from the lowest to 1: these, (E,), and losses (S, P, E)."""
+        """Tabulate losses with floors from the lowest to 1: floors (E,) and losses (S, P, E)."""
         floors = np.geomspace(lowest_floor, 1.0, _FLOORS)
         people, points = self._rounds[0].shape
         loss = np.zeros((speakers, points, floors.size))
@@ -257,7 +257,7 @@ class _Shares:
             -np.append(np.log(complement[:-1]), -np.log(self._candidates)) * self._counts[:, None]
         )
         for batch in _chunks(points, floors.size * people):
-            # of several trials one logarithm: no probability is below the floor's
+            # one logarithm for several trials: the floor keeps their product from underflow
             product = np.ones((floors.size, self._rounds[0][:, batch].size))
             nats = np.zeros_like(product)
             for k, probability in enumerate(self._rounds, 1):
@@ -271,7 +271,7 @@ class _Shares:
         return floors, loss
 
 
-_AT_ONCE = 16  # probabilities of which a product does not vanish: each is 1e-18 at least
+_AT_ONCE = 16  # probabilities per product, which cannot underflow: each is at least 1e-18
 
 
 class _Losses:
@@ -320,7 +320,7 @@ _FARTHEST = 12.0  # maximum distance in log lambda from the start of a descent
 _LONGEST, _MOST_STEPS, _HALVED = 2.0, 100, 40
 _ROUNDING = 1e-14
 _FLAT = 1e-9
-"""Slope, nats, along which nothing is gained: classes that separate want lambda without end."""
+"""Slope, in nats, that counts as 0, because separable classes have no finite optimum."""
 
 
 def _polish(
@@ -354,7 +354,7 @@ def _polish(
         step[free] = _downhill(gradient[free], hessian[np.ix_(free, free)])
         if not step.any():
             break
-        # towards 0, where the loss still falls as it is reached: in the logarithm that takes long
+        # a lambda that heads for 0 jumps to its bound: steps in its logarithm would take long
         vanishes = (
             free[:-1] & (gradient[:-1] > _FLAT) & (np.diag(hessian)[:-1] <= 2.0 * gradient[:-1])
         )
@@ -382,10 +382,10 @@ def _downhill(gradient: FloatArray, hessian: FloatArray) -> FloatArray:
 
 
 def prior_of(trials: Trials, alone: Sequence[LogitFit] | None = None) -> FloatArray:
-    """Compute the penalty on each lambda, shape (F,): nats of one speaker for each unit of it.
+    """Compute the penalty per unit of each lambda, shape (F,), in nats of one speaker.
 
-    The best single feature has no penalty. The others, with possibly redundant information, have
-    one nat at the lambda of each alone. ``alone`` are the single-feature fits, if known.
+    The best single feature has no penalty. Each other feature may be redundant and costs one nat at
+    its single-feature lambda. ``alone`` are the single-feature fits, if known.
     """
     count = trials.margins.shape[1]
     if count == 1:
@@ -398,10 +398,10 @@ def prior_of(trials: Trials, alone: Sequence[LogitFit] | None = None) -> FloatAr
 
 
 class FitStarts:
-    """Losses of trials on wide lines: starts of fits, whatever prior and anchor they have."""
+    """Losses of trials along lines of lambda: starts of fits with any prior and anchor."""
 
     def __init__(self, trials: Trials, alone: Sequence[FitStarts] | None = None) -> None:
-        scale = _scale(trials)  # all features together, and each alone where there are several
+        scale = _scale(trials)  # one line for all features together and, if several, for each
         directions = np.vstack(
             [np.ones(scale.size), np.eye(scale.size)[: -1 if scale.size < 2 else None]]
         )
@@ -456,7 +456,7 @@ def fit(
     if anchor is not None:
         total += anchor.rank_model.cost(points, table.floors)[0] * trials.per_speaker
     optima = []
-    # the loss has local optima, a feature alone among them: descend from the best of every line
+    # the loss has local optima, such as one feature alone: descend from the best of every line
     for line, loss in zip(lines, np.split(total, len(lines)), strict=True):
         point, floor = divmod(int(loss.argmin()), table.floors.size)
         optima.append(_polish(trials, line[point], float(table.floors[floor]), prior, anchor))
@@ -464,7 +464,7 @@ def fit(
 
 
 class _Sums(NamedTuple):
-    """Losses (K, P) of parts on a grid of P points, and how often each part counts, (B, K)."""
+    """Losses (K, P) of parts on a grid of P points, and counts of each part, (B, K)."""
 
     often: FloatArray
     losses: FloatArray
@@ -482,7 +482,7 @@ class _Sums(NamedTuple):
         return best
 
     def evaluate_at(self, index: IntArray) -> FloatArray:
-        """Compute each replicate's loss at a grid point of its own, (d, B): shape (B,)."""
+        """Compute each replicate's loss at its own grid point, (d, B): shape (B,)."""
         column = np.ravel_multi_index(tuple(index), self.shape)
         return np.asarray(np.einsum("bk,kb->b", self.often, self.losses[:, column]))
 
@@ -491,7 +491,7 @@ def _offsets(total: _Sums, index: IntArray) -> FloatArray:
     """Find the minimum of the paraboloid through a grid point's neighbours, in steps.
 
     ``total`` has the losses, and ``index`` the best grid point, (d, B). The result, (d, B), is 0
-    along an axis with the best point at its end.
+    along axes with the best point at an end.
     """
     axes, replicates = index.shape
     last = np.array(total.shape)[:, None] - 1
@@ -513,11 +513,11 @@ def _offsets(total: _Sums, index: IntArray) -> FloatArray:
             hessian[:, a, b] = hessian[:, b, a] = 0.25 * cross
     free = inside.T & (np.einsum("baa->ba", hessian) > 0)
     gradient *= free
-    # in units of each axis's own curvature; an axis that is not free stays where it is
+    # in units of each axis's curvature; axes that are not free do not move
     size = np.sqrt(np.where(free, np.einsum("baa->ba", hessian), 1.0))
     pairs = free[:, :, None] & free[:, None, :]
     shape = np.where(pairs, hessian / (size[:, :, None] * size[:, None, :]), np.eye(axes))
-    # no minimum in between: each axis for itself
+    # without a minimum in between, each axis is solved by itself
     saddle = np.linalg.eigvalsh(shape)[:, 0] < _FLATTEST
     shape[saddle] = np.eye(axes)
     offset = -np.linalg.solve(shape, (gradient / size)[:, :, None])[:, :, 0] / size
@@ -562,7 +562,7 @@ def fit_replicates(
     shape = (multipliers.size,) * centre.size + (grid_floors.size,)
     # row 0 has each speaker once, with a known optimum
     weights = np.concatenate([np.ones((1, speakers)), weights])
-    # a replicate's loss is a sum of those of its speakers, of the prior, and of parts of the anchor
+    # a replicate's loss sums those of its speakers, of the prior and of the anchor
     parts, counts = [loss.reshape(speakers, -1)], [weights]
     unit, per_speaker = np.ones((len(weights), 1)), trials.per_speaker
     if prior is not None:
@@ -576,7 +576,7 @@ def fit_replicates(
     sums = _Sums(np.concatenate(counts, axis=1), np.concatenate(parts), shape)
     index = np.stack(np.unravel_index(sums.least(), shape))
     position = index + _offsets(sums, index)
-    # a loss is steeper on one side than on the other: what that moves is seen in row 0
+    # the paraboloid errs because losses are skewed: row 0, with its known optimum, shows the error
     error = position[:-1, 0] - (multipliers.size - 1) / 2
     position[:-1] -= np.where(np.abs(error) < 1.0, error, 0.0)[:, None]
     step = np.log(multipliers[1] / multipliers[0])
@@ -595,8 +595,8 @@ def fit_held_out(
 ) -> tuple[FloatArray, FloatArray]:
     """Fit lambda (S, F) and e (S,) for every speaker without that speaker: cross-fitting.
 
-    Refits search around lambda of the full fit, which includes the speaker. With few speakers,
-    where one matters, they start without it.
+    Refits search around lambda of the full fit, which includes the speaker. With at most 12
+    speakers, when one matters, they start from scratch.
     """
     anchor = None if anchor is None else anchor.rank_model
     if trials.speakers > _FEW_SPEAKERS:

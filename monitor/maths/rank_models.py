@@ -32,7 +32,7 @@ def nodes(count: int) -> DoubleArray:
 
 
 def gather(weights: FloatArray) -> DoubleArray:
-    """Move weights (..., count) of all ranks to the nodes, some of them then negative.
+    """Move weights (..., count) of all ranks to the nodes, where some become negative.
 
     ``w @ f(ranks)`` is ``gather(w) @ f(nodes)``.
     """
@@ -45,7 +45,7 @@ def gather(weights: FloatArray) -> DoubleArray:
 
 @lru_cache(maxsize=8)
 def _shares(count: int) -> tuple[tuple[int, int, DoubleArray], ...]:
-    """Compute `gather`'s share of each node in each rank, by block of ranks."""
+    """Compute the fraction of each rank's weight that `gather` moves to each node, by block."""
     shares = []
     for start, stop in _blocks(count, EXACT):
         weights = np.eye(stop - start)
@@ -98,13 +98,13 @@ def _from_below(count: int, first: int, order: int) -> tuple[DoubleArray, Double
 def _block_sum(ranks: int, order: int) -> DoubleArray:
     """Compute each node's weight in a plain sum over a block of more ranks than nodes.
 
-    Chebyshev polynomials are summed over ranks by the Euler-Maclaurin formula, which is exact for
-    polynomials: the work does not grow with the ranks.
+    The Euler-Maclaurin formula sums Chebyshev polynomials over ranks exactly, in time that does not
+    depend on the number of ranks.
     """
     from scipy.special import bernoulli
 
     numbers, step = bernoulli(order), 2.0 / (ranks - 1)
-    even = np.arange(0.0, order, 2.0)  # polynomials of odd degree sum to nothing
+    even = np.arange(0.0, order, 2.0)  # polynomials of odd degree sum to 0
     sums = 2.0 / (1.0 - even * even) / step + 1.0  # the integral, and half of both ends
     derivative, scale = np.ones(even.size), 1.0  # r-th derivative at 1, and step^r / (r + 1)!
     for r in range(1, order):
@@ -115,9 +115,7 @@ def _block_sum(ranks: int, order: int) -> DoubleArray:
     return np.asarray(sums @ _series(order)[1][::2])
 
 
-# A rank model among very many is narrower than that beside some ranks: then more nodes.
-
-_FINE_EXACT, _FINE_ORDER = 128, 24
+_FINE_EXACT, _FINE_ORDER = 128, 24  # more nodes, for a rank model that is narrow among many ranks
 
 
 def sum_nodes(
@@ -157,7 +155,7 @@ _LARGE = 1e5  # differences of log-gammas above this lose digits that matter: er
 _SHIFT = 16
 _TABLED = 4096  # impostors
 ALL_RANKS_TO = 2048
-_CHUNK = 1 << 19  # most numbers worked on at once, so that memory stays small
+_CHUNK = 1 << 19  # maximum numbers processed at once, to limit memory
 _ROWS = 32
 FINE_FROM = 1 << 17  # with more speakers, `sum_nodes` replaces sums over every rank where possible
 _FINE_NEAR = 1e-8
@@ -186,7 +184,7 @@ def log_pmf_at(alpha: ArrayLike, beta: ArrayLike, speakers: int, rank: ArrayLike
 
 
 def binomial_log_pmf(p: ArrayLike, speakers: int) -> DoubleArray:
-    """Compute every rank's log-probability, (..., N), if each impostor wins with p, (...)."""
+    """Compute every rank's log-probability, (..., N), if an impostor wins with chance p, (...)."""
     rank = np.arange(1, _impostors(speakers) + 2)
     return binomial_log_pmf_at(np.asarray(p, dtype=np.float64)[..., None], speakers, rank)
 
@@ -205,7 +203,7 @@ def binomial_log_pmf_at(p: ArrayLike, speakers: int, rank: ArrayLike) -> DoubleA
 def mean_disclosure_bits(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> DoubleArray:
     """Compute MeanD of the rank model, ``log2 N - H(gamma)``, in [0, log2 N].
 
-    Parameters and errors as of `log_pmf`; above 2048 speakers the sum runs over a few hundred nodes
+    The parameters are those of `log_pmf`. Above 2048 speakers, the sum uses a few hundred nodes
     (error below 1e-6 bits).
 
     Example:
@@ -269,7 +267,7 @@ def _mixed(
     n: int,
     coarse: bool,
 ) -> DoubleArray:
-    """Compute it for one mixture with a binomial part, or for several without any."""
+    """Compute MeanD of one mixture with a binomial part, or of several without: bits (R,)."""
     last = _impostors(n)
     windows: list[tuple[int, int]] = []
     for p in np.sort(alpha[binomial & (weights > 0)]).tolist():
@@ -294,7 +292,7 @@ def _mixed(
 
 
 def binomial_mean_disclosure_bits(p: ArrayLike, speakers: int) -> DoubleArray:
-    """Compute MeanD of the binomial rank model; p and errors as of `binomial_log_pmf`."""
+    """Compute MeanD of the binomial rank model, with p of `binomial_log_pmf`: bits (...)."""
     log = binomial_log_pmf(p, speakers)
     entropy = -(np.exp(log) * np.where(np.isinf(log), 0.0, log)).sum(axis=-1)
     return _in_bits(np.asarray(entropy), speakers)
@@ -321,9 +319,9 @@ def _beaten_by(rank: ArrayLike, speakers: int) -> DoubleArray:
 
 
 def _relative(a: DoubleArray, b: DoubleArray, last: int) -> DoubleArray:
-    """Compute every rank's log-probability against that of the likeliest, shape (..., N)."""
+    """Compute every rank's log-probability minus that of the likeliest rank, shape (..., N)."""
     j = np.arange(last, dtype=np.float64)
-    # Neighbours differ by a simple factor: no special function, and nothing that cancels.
+    # Neighbours differ by a simple factor, without special functions or cancellation.
     steps = (a[..., None] + j) / (b[..., None] + (last - 1 - j))
     steps *= (last - j) / (j + 1)
     np.log(steps, out=steps)
@@ -357,7 +355,8 @@ def _log_choose(last: int, j: DoubleArray) -> DoubleArray:
 def rise(x: ArrayLike, m: ArrayLike) -> DoubleArray:
     """Compute ``log Gamma(x + m) - log Gamma(x)``, x > 0, without cancelling log-gammas.
 
-    Stirling's series of the difference; below 16 after ``Gamma(x + 16) = Gamma(x) x ... (x + 15)``.
+    It is Stirling's series of the difference, for x < 16 after ``Gamma(x + 16) = Gamma(x) x ... (x
+    + 15)``.
 
     Example:
         >>> round(float(np.exp(rise(3.0, 2.0))), 9)
@@ -393,7 +392,7 @@ def _log_choose_table(last: int) -> DoubleArray:
 def _binomial_log(
     p: DoubleArray, last: int, j: DoubleArray, log_choose: DoubleArray | None = None
 ) -> DoubleArray:
-    # nothing times minus infinity: nothing
+    # 0 times minus infinity is 0
     def times(count: DoubleArray, log: DoubleArray) -> DoubleArray:
         return np.asarray(count * np.where((count == 0) & np.isinf(log), 0.0, log))
 
@@ -434,13 +433,13 @@ def _in_bits(entropy: DoubleArray, speakers: int) -> DoubleArray:
 # < n - j. The likelihood therefore depends on a histogram only through the number of trials above
 # and below each i. Those sums can be thinned, so 11696 ranks cost about as much as 200.
 LOWEST, HIGHEST = 1e-9, 1e12
-"""Where alpha and beta are held; a rank model that reaches either end has no finite optimum."""
+"""Range of alpha and beta. A rank model that reaches either end has no finite optimum."""
 _ENDS = float(np.log(LOWEST)), float(np.log(HIGHEST))
 
 
 @dataclass(frozen=True, slots=True)
 class _Tails:
-    """Shares of trials with j > i, with n - j > i, and of all, at the nodes i."""
+    """Fractions of trials with j > i, with n - j > i, and of all, at the nodes i."""
 
     above: DoubleArray
     below: DoubleArray
@@ -462,7 +461,7 @@ class _Tails:
         a, b = np.exp(logs).T
         above, below = self.above[rows], self.below[rows]
         x, y, z = (value[:, None] + self.at for value in (a, b, a + b))
-        # Each logarithm against that of the uniform rank model: small numbers, little to cancel.
+        # Relative to the uniform rank model, the logarithms are small, and little cancels.
         unit = self.at + 1.0
         loss = (
             np.log(z / unit) @ self.every
@@ -485,7 +484,7 @@ def _dot(weights: DoubleArray, values: DoubleArray) -> DoubleArray:
 
 
 # SRD's four losses beside the likelihood, with their slopes (SRD section IV-B).
-_HELD = 1e5  # how hard CLL is held to rank 1 (SRD eq. 7).
+_HELD = 1e5  # weight of CLL's constraint at rank 1 (SRD eq. 7)
 
 
 def loss_values(shares: DoubleArray, log: DoubleArray, loss: str) -> DoubleArray:
@@ -510,7 +509,7 @@ def _weights(shares: DoubleArray, loss: str) -> DoubleArray:
 
 @dataclass(frozen=True, slots=True)
 class RankLoss:
-    """A loss but LL at (log alpha, log beta), divided by a unit."""
+    """Any loss except LL at (log alpha, log beta), divided by ``unit``."""
 
     shares: DoubleArray
     loss: str
@@ -571,8 +570,8 @@ _DIPS = 4
 _GRID = np.log(10.0) * np.stack(
     [axis.ravel() for axis in np.meshgrid(np.linspace(-3, 3, 15), np.linspace(-3, 3, 15))], axis=1
 )
-"""(log alpha, log beta) where a search looks for dips: 15 x 15, from 1e-3 to 1e3."""
-_TRIED = 25  # steps from every local minimum. The search continues only from the best.
+"""(log alpha, log beta) at which a search looks for minima: 15 x 15, from 1e-3 to 1e3."""
+_TRIED = 25  # steps from every start; the search continues only from the best result
 
 
 @dataclass(frozen=True, slots=True)
@@ -590,8 +589,8 @@ class RankFit:
     value: float
     # warnings. ``"perfect"`` means always rank 1, ``"sparse"`` fewer trials than ranks, and
     # ``"reversed"`` a mean rank above (N + 1) / 2. ``"LL instead of CLL"`` means that rank 1 is
-    # missing or trials are sparse. ``"at the bound"`` means no finite optimum within the range. The
-    # other one is ``"under-dispersed"``.
+    # missing or trials are sparse. ``"at the bound"`` means no finite optimum within the range, and
+    # ``"under-dispersed"`` a binomial model that is not perfect.
     notes: tuple[str, ...] = ()
 
     def log_pmf(self, speakers: int) -> FloatArray:
@@ -716,7 +715,7 @@ def _notes(counts: DoubleArray, binomial: bool) -> list[str]:
     if binomial:
         notes.append("perfect" if counts[0] == total else "under-dispersed")
     proportions = abs(total - 1.0) < 1e-9 and counts.max() < 1.0 - 1e-9
-    if total < ranks * (1 - 1e-12) and not proportions:  # weights add up but for rounding
+    if total < ranks * (1 - 1e-12) and not proportions:  # sums of weights may round
         notes.append("sparse")
     if counts @ np.arange(ranks) > total * (ranks - 1) / 2 * (1 + 1e-12):
         notes.append("reversed")
@@ -724,7 +723,7 @@ def _notes(counts: DoubleArray, binomial: bool) -> list[str]:
 
 
 def _search(shares: DoubleArray, loss: str, likeliest: DoubleArray) -> DoubleArray:
-    """Minimise a loss that can have several minima: from each dip of a grid."""
+    """Minimise a loss with several minima, from ``likeliest`` and the lowest dips of a grid."""
     side = int(np.sqrt(len(_GRID)))
     step = max(_CHUNK // shares.size, 1)
     batches = [np.exp(_GRID[k : k + step]).T for k in range(0, len(_GRID), step)]
@@ -732,7 +731,7 @@ def _search(shares: DoubleArray, loss: str, likeliest: DoubleArray) -> DoubleArr
         [loss_values(shares, log_pmf(a, b, shares.size), loss) for a, b in batches]
     )
     likeliest_loss = loss_values(shares, log_pmf(likeliest[0], likeliest[1], shares.size), loss)
-    # squared losses are tiny: makes noise relative
+    # squared losses are tiny, so tolerances must be relative
     unit = float(min(values.min(), likeliest_loss)) or 1.0
     surface = values.reshape(side, side)
     neighbourhoods = np.lib.stride_tricks.sliding_window_view(

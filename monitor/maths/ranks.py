@@ -128,8 +128,8 @@ def rank_histograms(
 def _spread(better: IntArray, tied: IntArray, speakers: int, weights: DoubleArray) -> DoubleArray:
     is_untied = tied == 1
     histograms = _bin(better[is_untied], weights[:, is_untied], speakers)
-    # Shared trials go through running sums of steps up and down. Where no trial reaches, those sums
-    # are zero up to rounding only, and an empty rank must be exactly empty: hence `covered`.
+    # Tied trials are added by running sums of steps up and down. Those sums may round, so `covered`
+    # makes ranks without trials exactly empty.
     first, split_weight = better[~is_untied], weights[:, ~is_untied] / tied[~is_untied]
     last = first + tied[~is_untied]
     steps = _bin(first, split_weight, speakers + 1) - _bin(last, split_weight, speakers + 1)
@@ -219,7 +219,7 @@ class RankStatistics:
 
     speakers: int
     trials: float | None
-    mean_bits: float  # MeanD, ``log2 N - H(p)``; of a histogram it is biased up
+    mean_bits: float  # MeanD, ``log2 N - H(p)``; biased upwards for a histogram
     # MeanD less ``(occupied ranks - 1) / (2 n ln 2)``, at least 0; None if the histogram does not
     # hold whole counts
     miller_madow_bits: float | None
@@ -229,7 +229,7 @@ class RankStatistics:
     max_bits: float
     max_rank: int
     rank1_bits: float | None  # disclosure of rank 1; None if it never occurs (minus infinity)
-    spread: float  # share of the ranks that are likelier than chance, strictly
+    spread: float  # fraction of ranks strictly more probable than chance
     ceiling_bits: float  # log2 N
 
 
@@ -238,7 +238,7 @@ def rank_statistics(
 ) -> RankStatistics:
     """Compute the statistics of a rank histogram (N,), or of a rank model's probabilities.
 
-    `trials` is n, where it holds the proportions of n trials.
+    `trials` is n if ``histogram`` has the proportions of n trials.
 
     Example:
         >>> found = rank_statistics(np.array([6, 2, 0, 0]))
@@ -303,9 +303,9 @@ def rank1_match_bits(p: FloatArray | IntArray, gamma: FloatArray) -> float:
 
 
 def null_bias_bits(speakers: int, trials: float) -> float:
-    """Compute the plug-in MeanD that no evidence would read: ``(N - 1) / (2 n ln 2)``.
+    """Compute the plug-in MeanD of trials without evidence: ``(N - 1) / (2 n ln 2)``.
 
-    For independent trials, many more than ranks; overlapping windows read more.
+    It assumes many more independent trials than ranks. Overlapping windows have more.
     """
     if speakers < 1 or not trials > 0:
         raise UsageError("the null bias needs speakers and trials: use positive numbers")

@@ -38,7 +38,7 @@ def least_cost_bits(
 
 
 def mean_ratio(others: FloatArray, other_weight: FloatArray) -> float:
-    """Compute other people's mean likelihood ratio: 1 is the most that is allowed."""
+    """Compute other people's mean likelihood ratio, at most 1 for a valid ratio."""
     top = float(others.max())
     return float(
         other_weight @ np.exp2(others - top) / other_weight.sum() * np.exp2(np.minimum(top, 1000.0))
@@ -46,7 +46,10 @@ def mean_ratio(others: FloatArray, other_weight: FloatArray) -> float:
 
 
 def exceeding(others: FloatArray, other_weight: FloatArray, bits: FloatArray) -> FloatArray:
-    """Compute the share of other people with that many bits, (K,), or more: at most 2^-bits."""
+    """Compute the weighted fraction of ratios with at least ``bits``, (K,): shape (K,).
+
+    For other people it is at most 2^-bits if the ratios are valid.
+    """
     order = np.argsort(others, kind="stable")
     mass = np.append(0.0, np.cumsum(other_weight[order]))
     below = mass[np.searchsorted(others[order], bits, side="left")] / mass[-1]
@@ -64,8 +67,8 @@ def supported_bits(
     based on extrapolation: When to stop extrapolating?". One misleading ratio is added on each
     side. Decisions by the ratios must then cost no more than decisions without them, at every
     threshold up to the bound. The second is the upper bound of `invariance_bounds_bits`. Each is
-    the first t at which ``P(t bits or more | mated) >= 2^t P(t bits or more | others)`` fails. The
-    ELUB adds one misleading other, the second bound half a comparison on each side.
+    the last step of 0.01 bits before ``P(t bits or more | mated) >= 2^t P(t or more | others)``
+    fails. The ELUB adds one misleading other, the second bound half a comparison per side.
 
     The observations are held-out speakers and pairs of people. Pairs that share people count as
     fewer if `comparisons` identifies them (`effective_pairs`).
@@ -92,9 +95,9 @@ def supported_bits(
 
 
 def bounds_bits(mated: FloatArray, others: FloatArray) -> tuple[float, float]:
-    """Compute ELUB as published, lower and upper: every comparison is an observation.
+    """Compute the published ELUB, lower and upper, with every comparison as an observation.
 
-    See `supported_bits`; exact, without steps.
+    Unlike `supported_bits`, it is exact, without steps.
 
     Example:
         >>> low, high = bounds_bits(np.full(30, 9.0), np.full(200, -5.0))
@@ -129,7 +132,7 @@ def _find_bounds(
 def _holds_up_to(mated: FloatArray, others: FloatArray, hit: float, alarm: float) -> float:
     """Find the first t > 0 where ``(H(t) + hit) / (n + 1) >= 2^t (A(t) + alarm) / (m + 1)`` fails.
 
-    H and A are how many show t bits or more: they are the same from one ratio to the next.
+    H and A count mated and other ratios of t bits or more, and change only at a ratio.
     """
     ends = np.unique(np.concatenate([mated, others]))
     ends = ends[ends > 0.0]
@@ -170,11 +173,11 @@ def calibrated_by_pav(mated: FloatArray, others: FloatArray) -> tuple[FloatArray
 
 
 def deviation_from_pav(levels: FloatArray, calibrated: FloatArray) -> float:
-    """Compute DevPAV: mean distance of ratios from PAV's, 0 where they are calibrated.
+    """Compute DevPAV: the mean distance of ratios from PAV's, 0 if they are calibrated.
 
-    Of what `calibrated_by_pav` gives: the area between the lines that join finite points and the
-    diagonal, per bit (Vergeer, van Schaik and Sjerps, Forensic Science International 321, 2021). In
-    the unit of the ratios; NaN where they separate perfectly, so that no point is finite.
+    The distance is the area per bit between the diagonal and the line through the finite points of
+    `calibrated_by_pav`. See Vergeer, van Schaik and Sjerps, Forensic Science International 321,
+    2021. It has the unit of the ratios, and is NaN without finite points.
 
     Example:
         >>> levels = np.array([-2.0, 0.0, 2.0])
@@ -187,7 +190,7 @@ def deviation_from_pav(levels: FloatArray, calibrated: FloatArray) -> float:
         return float(np.abs(deviation[0])) if x.size else float("nan")
     left, right = deviation[:-1], deviation[1:]
     size = np.abs(left) + np.abs(right)
-    # where the diagonal is crossed two triangles are left of a trapezium
+    # a segment that crosses the diagonal encloses two triangles, not a trapezium
     crossed = np.divide(left**2 + right**2, size, out=np.zeros_like(size), where=size > 0)
     area = np.where(left * right < 0, crossed, size) / 2
     return float(area @ np.diff(x) / (x[-1] - x[0]))
@@ -218,7 +221,7 @@ def effective_pairs(
     pairs = counts.size
     speakers = np.stack([comparisons.test_speaker, comparisons.template_speaker], axis=1)[first]
     with_others = np.bincount(speakers.ravel())
-    # comparisons from the most bits down: what each adds to sums over pairs, and over people
+    # by descending bits, the increments of each comparison to sums over pairs and over people
     order = np.flatnonzero(bits >= steps[0])
     order = order[np.argsort(-bits[order], kind="stable")]
     pair_index = pair[order]
@@ -238,7 +241,7 @@ def effective_pairs(
     )
     ends = np.searchsorted(-bits[order], -steps, side="right")
     p = total[ends] / pairs
-    # of each person what her pairs show beyond p, squared, summed over people
+    # squared excess of each person's pairs over p, summed over people
     deviation = (
         person_squares[ends] - 2.0 * p * by_size[ends] + p * p * float(with_others @ with_others)
     )

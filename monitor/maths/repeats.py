@@ -1,9 +1,9 @@
-"""Audio that a stream has had before, found by its waveform.
+"""Repeated audio in a stream, found by its waveform.
 
 The same words spoken again have another waveform. Audio played again keeps its waveform through
-another gain, another rate or a codec. So the newest second of a stream is correlated with
-what came before it. The waveform is that from 150 to 950 Hz, every few periods of it at one level,
-so that no single vowel outweighs the rest.
+another gain, another rate or a codec. The newest second of a stream is therefore correlated with
+its past. The waveform has the band from 150 to 950 Hz, levelled over a few periods, so that no
+vowel outweighs the rest.
 """
 
 from __future__ import annotations
@@ -17,38 +17,38 @@ from scipy.fft import irfft, rfft
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, IntArray
 
 NAME = "waveform"
-"""Name of its track, which `monitor.features.waveform` makes."""
+"""Name of the track from `monitor.features.waveform`."""
 SAMPLES_PER_TICK = 20
 RATE = SAMPLES_PER_TICK * TICKS_PER_SECOND
-LATE_TICKS = 25  # ticks after which the waveform of a moment has come
+LATE_TICKS = 25  # ticks until the waveform of a moment is available
 WINDOW_TICKS = TICKS_PER_SECOND
-"""The newest audio, which is looked for; audio that repeats itself twice as long is found."""
+"""Newest audio that is searched for in the past. It detects repetitions of twice this length."""
 BACK_TICKS = 12 * TICKS_PER_SECOND
-"""How far back a repetition that is found is traced to its beginning."""
+"""Maximum audio before now in which the beginning of a repetition is sought."""
 SEARCHED_TICKS = 25 * TICKS_PER_SECOND
-"""Past in which every distance is tried; further back only where landmarks point to."""
+"""Past in which every distance is tried. Further back, only distances from landmarks are tried."""
 KEPT_TICKS = 600 * TICKS_PER_SECOND
 LEAST_CORRELATION = 0.8
-"""The least for 1 s: Opus at 12 kb/s leaves 0.90, no two seconds of readers exceed 0.72."""
-_ALIKE = 0.03  # correlations that differ by less are equal: then the shortest distance is taken
+"""Minimum over 1 s. Opus at 12 kb/s leaves 0.90, and different seconds of readers reach 0.72."""
+_ALIKE = 0.03  # correlations that differ by less count as equal, and the shortest distance wins
 _LEAST_LAG = 0.06 * RATE  # shorter ones are periods of a voice, or multiples of one
 _NEAR = round(0.25 * RATE)  # samples around a distance by landmarks
-_QUIET = 0.35 * 32.0**2  # mean power of a waveform: pauses have less, speech more as a rule
-_LONGER = (2, 3, 5, 8)  # windows in place of one that is quiet: of speech with long pauses
+_QUIET = 0.35 * 32.0**2  # mean power of a waveform: pauses have less, most speech has more
+_LONGER = (2, 3, 5, 8)  # window lengths, seconds, that are tried if the newest second is quiet
 _FAINT = 0.02 * 32.0**2
 _SMOOTHED_TICKS = 11
-_LEAST_ALIKE = 0.5  # share of the power, in that many ticks, where audio repeats
-_GAP_TICKS = 25  # shorter gaps are part of a repetition, and pauses in it
-_PAUSE_TICKS = 50  # of a pause before or after, at most
-_OPEN_PAUSE_TICKS = 200  # where it has not ended yet
+_LEAST_ALIKE = 0.5  # minimum correlation over that many ticks of repeated audio
+_GAP_TICKS = 25  # gaps up to this length are part of a repetition
+_PAUSE_TICKS = 50  # maximum pause added before and after a repetition
+_OPEN_PAUSE_TICKS = 200  # the same for a pause that has not ended
 _SHORTEST_TICKS = 60
-_REACH = 16  # samples on both sides that a value between two samples is made of
+_REACH = 16  # samples on either side that interpolation uses
 _FRACTIONS = np.arange(-0.75, 0.76, 0.25)
 _TAPS = np.arange(-_REACH, _REACH + 1)
 
 
 def _sinc(fraction: FloatArray) -> FloatArray:
-    """Return weights, shape (..., 33), of the samples around a place between two of them."""
+    """Return weights, shape (..., 33), that interpolate at fractions of a sample, shape (...)."""
     at = _TAPS - np.asarray(fraction)[..., None]
     return np.asarray(np.sinc(at) * np.cos(np.pi / 2 * at / (_REACH + 1)) ** 2, np.float32)
 
@@ -69,8 +69,8 @@ class WaveformPast:
 
     def __init__(self) -> None:
         self._sound = np.zeros(KEPT_TICKS * SAMPLES_PER_TICK * 5 // 4, np.int8)
-        self._first = 0  # sample of the stream that is kept first
-        self._lag: float | None = None  # samples, while it repeats
+        self._first = 0  # earliest kept sample of the stream
+        self._lag: float | None = None  # distance in samples while audio repeats
 
     def add(self, ticks: IntArray, rows: IntArray) -> None:
         """Add the waveform, shape (k, 20), of further ticks, counted from 1."""
@@ -87,9 +87,9 @@ class WaveformPast:
         self._sound[places - self._first] = rows
 
     def look(self, tick: int, distances: Iterable[float] = ()) -> Repetition:
-        """Look where the newest second, up to this tick, was before.
+        """Find where the newest second, up to this tick, occurred before.
 
-        Distances are where landmarks point to, in ticks.
+        ``distances``, in ticks, are those of repetitions that landmarks found.
         """
         end, before = tick * SAMPLES_PER_TICK, self._lag
         self._lag = self._find(end, [distance * SAMPLES_PER_TICK for distance in distances])
@@ -107,12 +107,12 @@ class WaveformPast:
         return Repetition(tuple(intervals), self._lag is not None)
 
     def _find(self, end: int, distances: list[float]) -> float | None:
-        """Find the distance, samples, at which the newest second came before; None without."""
+        """Find the distance, in samples, at which the newest second occurred before, or None."""
         size = WINDOW_TICKS * SAMPLES_PER_TICK
         if end - size < self._first:
             return None
         if self._is_quiet(end):
-            if self._lag is not None:  # a pause is no other audio
+            if self._lag is not None:  # a pause does not end a repetition
                 return self._lag
             sizes = (times * size for times in _LONGER if end - times * size >= self._first)
             size = next((length for length in sizes if not self._is_quiet(end, length)), 0)
@@ -134,8 +134,8 @@ class WaveformPast:
         return float(np.sum(newest * newest)) < _QUIET * WINDOW_TICKS * SAMPLES_PER_TICK
 
     def _best(self, window: FloatArray, end: int, low: float, high: float) -> float | None:
-        """Return the shortest distance between these where a window has its like; None without."""
-        # the lags from low to high, and a margin
+        """Return the shortest distance from low to high at which the window repeats, or None."""
+        # the lags from low to high, with a margin
         first, last = int(np.floor(low)) - _REACH, int(np.ceil(high)) + _REACH
         start = end - window.size
         if first < 0:
@@ -145,13 +145,13 @@ class WaveformPast:
             return None
         past = self._part(start - last, end - first)
         products = _correlate(past, window)[::-1]  # by distance, from first on
-        sums = np.concatenate(([0], np.cumsum(past * past, dtype=np.int32)))  # of whole numbers
+        sums = np.concatenate(([0], np.cumsum(past * past, dtype=np.int32)))  # samples are whole
         power = (sums[window.size :] - sums[: -window.size])[::-1].astype(np.float32)
         scale = np.sqrt(np.maximum(power, _FAINT * window.size) * np.sum(window * window))
         inner = slice(_REACH, products.size - _REACH)
         coarse = (products / scale)[inner]
         best, lag = LEAST_CORRELATION, None
-        # peaks between two samples are up to two fifths higher
+        # true peaks, between two samples, are up to two fifths higher
         for peak in _find_peaks(coarse, LEAST_CORRELATION / 2).tolist():
             around = products[peak : peak + 2 * _REACH + 1]
             between = _BETWEEN @ around / scale[peak + _REACH]
@@ -162,7 +162,7 @@ class WaveformPast:
         return lag
 
     def _intervals(self, lag: float, tick: int) -> list[tuple[int, int]]:
-        """Return where the last ticks are those at this distance before them."""
+        """Return intervals of recent ticks with the audio at this distance before them."""
         earliest = round((self._first + lag) / SAMPLES_PER_TICK)
         start = max(tick - BACK_TICKS, earliest, 0)
         if tick - start < _SHORTEST_TICKS:
@@ -176,7 +176,7 @@ class WaveformPast:
             np.convolve(product.reshape(-1, SAMPLES_PER_TICK).sum(axis=1), _SMOOTH)[_HALF:-_HALF]
             for product in (now * then, now * now, then * then)
         )
-        # at the beginning of a stream what is quiet may be louder than it is later
+        # levelling makes quiet audio louder at the beginning of a stream
         min_power = SAMPLES_PER_TICK * _SMOOTHED_TICKS
         again = alike > _LEAST_ALIKE * np.sqrt(np.prod(np.maximum(powers, min_power), axis=0))
         quiet = np.mean(powers, axis=0) < _QUIET * min_power
@@ -212,7 +212,7 @@ def _correlate(past: FloatArray, window: FloatArray) -> FloatArray:
 
 
 def _find_peaks(values: FloatArray, least: float) -> IntArray:
-    """Find the values above a least one that are no smaller than those beside them."""
+    """Return indices of local maxima above ``least``."""
     places = np.flatnonzero(values > least)
     padded = np.pad(values, 1, constant_values=-np.inf)
     is_peak = (values[places] >= padded[places]) & (values[places] >= padded[places + 2])
@@ -220,7 +220,7 @@ def _find_peaks(values: FloatArray, least: float) -> IntArray:
 
 
 def _runs(marked: BoolArray) -> list[tuple[int, int]]:
-    """Return runs (begin, end) of what is marked, short gaps closed."""
+    """Return runs (begin, end) of marked ticks, joined over short gaps."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], marked, [False]))))
     runs: list[tuple[int, int]] = []
     for begin, last in edges.reshape(-1, 2).tolist():

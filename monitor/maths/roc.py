@@ -11,9 +11,8 @@ from monitor.arrays import real_numbers
 from monitor.errors import UsageError
 from monitor.types import DoubleArray, FloatArray, IntArray
 
-# All non-mated scores between two neighbouring mated ones move a threshold's false accepts and
-# nothing else. So every figure of a ROC needs only counts: at each distinct mated score, and
-# between.
+# Non-mated scores between two neighbouring mated ones only change the false accepts. A ROC
+# therefore needs only counts at each distinct mated score, and between them.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Similarity of a stream to each template (docs/method.md section 2); higher is more alike.
 
 Every similarity splits into ``prepare`` (once, on the templates) and ``score`` (at each reading),
-so that the default costs one matrix-vector product a reading.
+so that the default costs one matrix-vector product per reading.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
-PSEUDO_COUNT = 0.5  # a of docs/method.md section 2: what is added to every bin of a template
+PSEUDO_COUNT = 0.5  # a of docs/method.md section 2, added to every bin of a template
 
 GRID_NATS = 2.0**-28
 
@@ -28,10 +28,10 @@ class Similarity:
     # whether the score grows with the evidence, like a log-likelihood. It is then an exact sum,
     # equal for one stream and for many at once.
     additive: bool
-    # templates, (N, M) counts or sums, or with ``by_slice`` (N, S, M): prepared ones
+    # from templates, (N, M) counts or sums, or (N, S, M) if ``by_slice``, to prepared ones
     prepare: Callable[[AnyArray], FloatArray]
-    # prepared templates and totals, (M,) or (n, M), to (N,) or (n, N). Totals of zero score zero
-    # everywhere: no frames, no score.
+    # from prepared templates and totals, (M,) or (n, M), to scores (N,) or (n, N). Without frames,
+    # all scores are 0.
     score: Callable[[FloatArray, AnyArray], FloatArray]
     by_slice: bool = False  # whether it compares with each slice of a template
     # whether scores have a fixed scale, so that their spread over a cohort does not depend on the
@@ -41,7 +41,7 @@ class Similarity:
     bound: Callable[[int], float] | None = None
 
     def score_each(self, prepared: FloatArray, totals: AnyArray) -> FloatArray:
-        """Score totals, shape (n, M), each to the last bit as if it were alone: (n, N)."""
+        """Score totals, shape (n, M), exactly as one at a time: shape (n, N)."""
         if self.additive and len(totals) > 1:
             return self.score(prepared, totals)
         return np.stack([self.score(prepared, total) for total in totals])
@@ -113,7 +113,7 @@ def unit_vectors(vectors: AnyArray) -> FloatArray:
 
 
 def near_one(rows: AnyArray) -> FloatArray:
-    """Divide each finite row (..., n) by a power of two, exactly, to a largest below 1.
+    """Scale each finite row (..., n) exactly, by a power of two, to a maximum below 1.
 
     Squares of such rows neither overflow nor vanish.
     """
@@ -157,7 +157,7 @@ Example:
 _COSINE = Similarity(
     "embedding-cosine", False, unit_vectors, _cosine, own_scale=True, bound=_cosine_bound
 )
-# VoxGuard's max scoring, over the slices of 5 s that a template is kept in
+# VoxGuard's max scoring, over a template's slices of 5 s
 _MAX_COSINE = Similarity(
     "embedding-max", False, unit_vectors, _largest_cosine, by_slice=True, own_scale=True
 )
@@ -165,11 +165,11 @@ OF_VECTORS = {similarity.name: similarity for similarity in (_COSINE, _MAX_COSIN
 """Similarities of sums of embeddings, by name, the default first."""
 
 # Running, mergeable summaries of one feature over a stream (docs/method.md section 1).
-LONGEST = 1e24  # an embedding of this length or more is damaged: beside it no other would count
+LONGEST = 1e24  # an embedding this long is damaged, and would outweigh all others
 
 
 def are_countable(embeddings: AnyArray) -> BoolArray:
-    """Return which embeddings, shape (k, d), have a direction and a weight: shape (k,)."""
+    """Return which embeddings, shape (k, d), have a length above 0 and below `LONGEST`: (k,)."""
     lengths = np.hypot.reduce(embeddings, axis=1, dtype=np.float64)
     countable: BoolArray = (lengths > 0) & (lengths < LONGEST)
     return countable
@@ -223,15 +223,15 @@ class Histogram(_Sum):
         self.frames += int(values.shape[0])
 
     def correct(self, values: AnyArray, counts: BoolArray) -> None:
-        """Count bins, shape (k,), from now on, or no longer."""
+        """Add bins, shape (k,), if ``counts``, shape (k,), is true; otherwise subtract them."""
         change = np.where(counts, 1, -1)
         np.add.at(self.total, values.astype(np.intp, copy=False), change)
         self.frames += int(change.sum())
 
     def totals_after(self, values: AnyArray, ends: IntArray) -> tuple[AnyArray, IntArray]:
-        """Compute the totals after the first ``ends[r]`` of these values, without learning them.
+        """Compute the totals after the first ``ends[r]`` of these values, without adding them.
 
-        Values (k,) and R ascending ends to totals (R, M) and frames (R,).
+        From values (k,) and R ascending ends, it returns totals (R, M) and frames (R,).
         """
         if values.shape[0]:
             self._check(values)
@@ -252,7 +252,7 @@ class Histogram(_Sum):
 
 
 class EmbeddingSum(_Sum):
-    """Sum (d,) of the embeddings so far, of which only the direction counts.
+    """Sum (d,) of the embeddings so far; scores use only its direction.
 
     Example:
         >>> total = EmbeddingSum(2)
@@ -271,8 +271,8 @@ class EmbeddingSum(_Sum):
     def learn_many(self, values: AnyArray) -> None:
         """Add embeddings, shape (k, d), one after the other so that batching leaves no trace.
 
-        An embedding of length zero, or with a number that is not finite, has no direction and is
-        ignored. So is one of length `LONGEST` or more.
+        Embeddings of length 0, or of `LONGEST` or more, or with a number that is not finite, are
+        ignored.
         """
         if values.ndim != 2 or values.shape[1] != self.total.size:
             raise UsageError(f"embeddings must have shape (k, {self.total.size})")
@@ -282,14 +282,14 @@ class EmbeddingSum(_Sum):
             self.frames += 1
 
     def correct(self, values: AnyArray, counts: BoolArray) -> None:
-        """Count embeddings, shape (k, d), from now on, or no longer."""
+        """Add embeddings, shape (k, d), if ``counts``, (k,), is true; otherwise subtract them."""
         usable = are_countable(values)
         for row, change in zip(values[usable], np.where(counts, 1, -1)[usable], strict=True):
             self.total += change * row.astype(np.float64)
             self.frames += int(change)
 
     def totals_after(self, values: AnyArray, ends: IntArray) -> tuple[AnyArray, IntArray]:
-        """Compute, as ``Histogram.totals_after``, totals, shape (R, d), and frames, shape (R,)."""
+        """Compute totals (R, d) and frames (R,) like ``Histogram.totals_after``."""
         trial = self + type(self)(self.total.size)
         totals, frames = np.empty((ends.shape[0], self.total.size)), np.empty_like(ends)
         start = 0

@@ -36,14 +36,14 @@ def speaker_weights(speakers: int, replicates: int = REPLICATES, seed: int = 0) 
 # other order statistics: exact limits of a quantile of independent values (`quantile_limits`), and
 # the finite-sample rank of a conformal threshold (`monitor.population.false_alarms`).
 def median(values: FloatArray) -> float:
-    """Compute the median of n > 0 numbers, shape (n,), as numpy's, without ``numpy.ma``."""
+    """Compute the median of n > 0 numbers, shape (n,), like NumPy but without ``numpy.ma``."""
     low, high = (len(values) - 1) // 2, len(values) // 2
     ordered = np.partition(values, (low, high))
     return (float(ordered[low]) + float(ordered[high])) / 2
 
 
 def limits(values: FloatArray) -> tuple[float, float]:
-    """Return the order statistics nearest to the 2.5 and 97.5 percentiles, shape (B,).
+    """Return the order statistics of values, (B,), nearest to the 2.5 and 97.5 percentiles.
 
     Example:
         >>> limits(np.arange(200.0))
@@ -65,9 +65,9 @@ def limits_of_each(values: FloatArray) -> FloatArray:
 
 
 def weighted_quantile(values: FloatArray, weights: FloatArray, level: float) -> FloatArray:
-    """Return the smallest value that, with those below it, holds a share of the weight: (B,).
+    """Return the smallest value with a fraction ``level`` of the weight up to it: shape (B,).
 
-    Values (S,) and weights (B, S), 0 or more. Exact where weights are whole numbers.
+    Values have shape (S,), and weights, at least 0, (B, S). Whole weights make it exact.
 
     Example:
         >>> weighted_quantile(np.array([3.0, 1.0]), np.array([[1, 1], [3, 0]]), 0.5).tolist()
@@ -79,7 +79,7 @@ def weighted_quantile(values: FloatArray, weights: FloatArray, level: float) -> 
 
 
 def interpolated_quantile(values: FloatArray, weights: FloatArray, level: float) -> FloatArray:
-    """Compute ``np.quantile(np.repeat(values, weights[b]), share)`` by row of weights, (B,).
+    """Compute ``np.quantile(np.repeat(values, weights[b]), level)`` for each row b: (B,).
 
     ``values`` have shape (S,), and ``weights`` are whole numbers, (B, S).
 
@@ -113,10 +113,10 @@ def _running(
     return np.asarray(values, dtype=np.float64)[order], running
 
 
-# Percentiles over resampled speakers are too short for thirty of them, and have no width where all
-# agree. Here resampling gives a variance only; how far limits then reach follows from how well that
-# variance is known (docs/method.md section 12). Coverage: benchmarks/results/coverage.md.
-TAIL = 0.025  # error on each side of 95 % interval
+# Percentile intervals over resampled speakers are too short with thirty, and have no width if all
+# agree. Resampling therefore gives only a variance. Limits follow from it and from its degrees of
+# freedom (docs/method.md section 12). Their coverage is in benchmarks/results/coverage.md.
+TAIL = 0.025  # error on each side of a 95 % interval
 
 _UNSEEN = 0.5
 """Units at the far edge that may not have been sampled. Without them, coverage is too low for
@@ -235,8 +235,8 @@ def quantile_limits(
 ) -> tuple[float, float]:
     """Compute limits of a quantile of independent values, exact for any distribution.
 
-    The number of values below a quantile is binomial (Thompson, 1936). Where even the lowest or the
-    highest value is too near, the end of the range stands for it.
+    The number of values below a quantile is binomial (Thompson, 1936). If even the lowest or the
+    highest value is too near, the limit is the end of the range.
 
     Example:
         >>> quantile_limits(np.arange(1.0, 31.0), 0.5, 0.0, 99.0)
@@ -250,28 +250,27 @@ def quantile_limits(
         raise UsageError("limits of a quantile need values, and a fraction between 0 and 1")
     count = values.size
     ordered = np.concatenate([[minimum], np.sort(values), [maximum]])
-    # at most TAIL: that k or fewer, or k or more, of the values lie below the quantile
+    # probability that at most k of the values are below the quantile
     below = bdtr(np.arange(count + 1), count, level)
     low = int(np.searchsorted(below, TAIL, side="right"))
     high = int(np.searchsorted(below, 1 - TAIL, side="left")) + 1
     return float(ordered[low]), float(ordered[min(high, count + 1)])
 
 
-# A figure with its bootstrap replicates, and limits made of them (docs/method.md section 12).
 @dataclass(frozen=True)
 class Estimate:
-    """A figure with its bootstrap replicates and its jackknife values."""
+    """A figure with its bootstrap replicates and jackknife values (docs/method.md section 12)."""
 
     value: float  # the figure on all units
     replicates: FloatArray  # shape (B,), on resamples of units; NaN if it does not exist there
-    left_out: FloatArray  # shape (J,), with each unit, or each group of them, left out; or empty
-    # units, trials: S, such as speakers, and T, of all of them
+    left_out: FloatArray  # shape (J,), without each unit or group of units; or empty
+    # units, trials: number of units, such as speakers, and of all their trials
     units: int
     trials: int
 
     @property
     def exists(self) -> bool:
-        """True if its spread is known: two units, and most of the resamples."""
+        """Whether its spread is known: from two units and half of the resamples."""
         return self.units > 1 and self._seen.size >= max(self.replicates.size / 2, 2)
 
     @cached_property
@@ -281,7 +280,7 @@ class Estimate:
 
     @property
     def bias(self) -> float:
-        """Excess of the resamples over the value, as of the value over the truth (Efron, 1979)."""
+        """Mean of the resamples minus the value: the bootstrap's bias (Efron, 1979)."""
         return float(self._seen.mean()) - self.value
 
     def t_limits(self) -> tuple[float, float]:
@@ -296,7 +295,7 @@ class Estimate:
     def share_limits(
         self, minimum: float, maximum: float, fitted: bool = False
     ) -> tuple[float, float]:
-        """Compute limits of a figure in a range, as for a fraction; edges are exact.
+        """Compute limits of a figure in a range, like those of a fraction.
 
         If a figure was fitted to the data that it evaluates, the bias is subtracted first.
         """
@@ -308,9 +307,10 @@ class Estimate:
         return minimum + width * low, minimum + width * high
 
     def signed_limits(self, maximum: float) -> tuple[float, float]:
-        """Compute limits of a signed figure with a ceiling: Student's, and its share's above 0.
+        """Compute limits of a signed figure with a ceiling.
 
-        The latter see nothing below 0, the former nothing at the ceiling.
+        These are Student's, which ignore the ceiling. Above 0 they are widened to `share_limits`,
+        which ignore negative values.
         """
         low, high = t_limits(self.value, self._seen, self.units, self.units - 1.0)
         if self.value > 0.0:
@@ -344,7 +344,7 @@ def difference_reach(first: Estimate, other: Estimate, tail: float) -> float:
 # ``horizon_seconds`` (the restricted mean of Irwin, 1949), because nothing is known beyond the
 # recordings.
 HOLD_SECONDS = 5.0
-"""How long a figure must stay at a level, as of an alert: one noisy reading is no crossing."""
+"""Seconds that a figure must stay at a level, as for an alert: a noisy reading is no crossing."""
 _SLACK_SECONDS = 1e-6
 
 
@@ -378,7 +378,7 @@ class FirstCrossing:
         self._last = 0.0
 
     def update(self, seconds: float, value: float | None, *, cut: bool = False) -> None:
-        """Take a further reading's figure; None if withheld, `cut` if it is at least that."""
+        """Add a reading's figure: None if withheld, `cut` if it is capped and may be higher."""
         if self.known is not None:
             return
         self._last = seconds
@@ -401,20 +401,20 @@ class FirstCrossing:
         return [self._last if self.known is None else self.known.seconds, crossed, self._since]
 
     def restore(self, state: Sequence[float | None]) -> None:
-        """Go on where ``state`` was taken."""
+        """Resume from ``state``."""
         seconds, crossed, self._since = state
         self._last = seconds or 0.0
         self.known = None if crossed is None else Crossing(self._last, bool(crossed))
 
     def so_far(self) -> Crossing:
-        """Return the crossing known by now, censored at the last reading if none."""
+        """Return the known crossing, or one censored at the open stretch or the last reading."""
         if self.known is not None:
             return self.known
         return Crossing(self._last if self._since is None else self._since, crossed=False)
 
 
 def share_crossed(crossings: Sequence[Crossing], seconds: float) -> float:
-    """Compute the share of streams with the level reached by those seconds (Kaplan and Meier)."""
+    """Compute the fraction of streams that have reached the level by then (Kaplan and Meier)."""
     times, surviving = _survival(*_columns(crossings))
     return float(1 - surviving[np.searchsorted(times, seconds, side="right")])
 
@@ -521,7 +521,7 @@ def _columns(crossings: Iterable[Crossing]) -> tuple[FloatArray, FloatArray]:
 def _survival(
     times: FloatArray, crossed: FloatArray, weights: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the k times of crossings, ascending, and the shares left before and after (k + 1)."""
+    """Return the k times of crossings, ascending, and the fractions left around them, (k + 1,)."""
     weights = np.ones(times.size) if weights is None else weights
     events, at = np.unique(times[crossed > 0], return_inverse=True)
     crossed_weight = np.bincount(at, weights[crossed > 0], minlength=events.size)
@@ -535,7 +535,7 @@ def _survival(
 def _mean(
     times: FloatArray, crossed: FloatArray, horizon: float, weights: FloatArray | None = None
 ) -> float:
-    """Compute the area below the share that is left, up to the horizon."""
+    """Compute the area under the survival curve, up to the horizon."""
     events, surviving = _survival(times, crossed, weights)
     edges = np.minimum(np.concatenate(([0.0], events, [np.inf])), horizon)
     return float(np.diff(edges) @ surviving)

@@ -1,4 +1,4 @@
-"""Layers of the shipped networks in numpy, streamed: any cutting gives the same output."""
+"""Streaming layers of the shipped networks in NumPy; dividing the input changes no output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SCALE = ".scale"
 
 
 def shipped_weights(name: str, sha256: str) -> tuple[dict[str, AnyArray], str]:
-    """Read weights, as ``read_weights``, of a file beside this one that must have this sha256."""
+    """Read a shipped file of weights like ``read_weights``; StoreError if its sha256 differs."""
     weights, digest = read_weights(Path(__file__).with_name(name))
     if digest != sha256:
         raise StoreError(f"{name} in the package is not the one that belongs to it: install again")
@@ -37,16 +37,16 @@ def read_weights(path: Path) -> tuple[dict[str, AnyArray], str]:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
-            raise ValueError("far too large for it")
+            raise ValueError("larger than 16 MiB")
         return weights_of(content)
-    except Exception as error:  # zipfile and numpy raise what they like on a broken file
+    except Exception as error:  # zipfile and numpy raise many types on a broken file
         raise StoreError(
             f"cannot read weights from {path.name} ({type(error).__name__}: {error})"
         ) from None
 
 
 def weights_of(content: bytes) -> tuple[dict[str, AnyArray], str]:
-    """Parse a file's content, as ``read_weights``; errors are raised as they come."""
+    """Parse a file's content like ``read_weights``, but leave errors as they are."""
     return restored(read_arrays(BytesIO(content))), hashlib.sha256(content).hexdigest()
 
 
@@ -62,12 +62,12 @@ def restored(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
 
 
 class BlockStream:
-    """Stream through a network in blocks of one size, however its input is divided.
+    """Stream through a network in blocks of one size.
 
-    The output is equal to the bit for every division. A subclass resets its state in `_begin`. It
-    computes the output of a block in `_block`, or of several in `_through`. ``silence`` is a silent
-    block, and ``none`` is an empty output. ``ratio`` has a number of input rows and the number of
-    output rows that they give.
+    The output does not depend, to the last bit, on how the input is divided. A subclass resets its
+    state in `_begin`. It computes the output of a block in `_block`, or of several in `_through`.
+    ``silence`` is a silent block, and ``none`` is an empty output. ``ratio`` has a number of input
+    rows and the number of output rows that they give.
     """
 
     def __init__(self, silence: FloatArray, none: AnyArray, ratio: tuple[int, int]) -> None:
@@ -81,7 +81,7 @@ class BlockStream:
         self._unborn = self._begin()
 
     def _begin(self) -> int:
-        """Reset; return how many of the first rows of output precede the beginning."""
+        """Reset; return the number of output rows that precede the first sample."""
         raise NotImplementedError
 
     def _through(self, blocks: FloatArray) -> AnyArray:
@@ -89,7 +89,7 @@ class BlockStream:
         return np.concatenate([self._block(block) for block in blocks])
 
     def _block(self, block: FloatArray) -> AnyArray:
-        """Compute the output of a block, as late as it is."""
+        """Compute the output of a block, delayed as the network is."""
         raise NotImplementedError
 
     def push(self, samples: FloatArray) -> AnyArray:
@@ -123,21 +123,21 @@ class BlockStream:
 
 @dataclass(frozen=True, slots=True)
 class Separable:
-    """A separable convolution around a shortcut, over rows that come a block at a time.
+    """A separable convolution with a residual connection, over rows in blocks.
 
-    Each channel over time by itself, then all channels of a row together; plus the row itself.
+    It convolves each channel over time, then mixes the channels of each row and adds the input row.
     """
 
     taps: FloatArray  # (before + 1 + after, channels)
-    before: int  # input rows before the output's own
-    after: int  # and after it
-    shift: FloatArray  # (channels,), of the first half
+    before: int  # input rows before the output's row
+    after: int  # input rows after it
+    shift: FloatArray  # (channels,), bias of the convolution over time
     mix: FloatArray  # (channels, channels), in to out
-    bias: FloatArray  # (channels,), of the second half
+    bias: FloatArray  # (channels,), bias of the mixing
 
     @classmethod
     def named(cls, weights: Mapping[str, AnyArray], name: str, reach: AnyArray) -> Self:
-        """Read the block of that name; KeyError or ValueError if missing or invalid."""
+        """Read a block by name; KeyError or ValueError if it is missing or invalid."""
         before, after = (int(rows) for rows in reach)
         taps = np.ascontiguousarray(np.asarray(weights[f"{name}.depthwise"], np.float32).T)
         mix, bias = dense(weights, f"{name}.pointwise")
@@ -154,7 +154,7 @@ class Separable:
 
     @property
     def held(self) -> int:
-        """Rows before a block that it needs again."""
+        """Number of earlier rows that it needs with each block of rows."""
         return self.before + self.after
 
     @property
@@ -163,10 +163,10 @@ class Separable:
         return len(self.mix)
 
     def __call__(self, rows: FloatArray, together: int | None = None) -> FloatArray:
-        """Convolve rows after those held, shape (held + n, channels), to (n, channels).
+        """Convolve n rows after the held ones, (held + n, channels), to (n, channels).
 
-        Output i is that of row i + before: ``after`` rows late. So many rows are mixed
-        ``together``: see `product`.
+        Output i is that of row i + before, so it is ``after`` rows late. ``together`` is the batch
+        of `product`.
         """
         y = over_time(rows, self.taps)
         y += self.shift
@@ -193,14 +193,14 @@ def linear(x: FloatArray, weights: tuple[FloatArray, FloatArray]) -> FloatArray:
 
 
 def over_time(rows: FloatArray, taps: FloatArray) -> FloatArray:
-    """Convolve each channel over time by itself, with taps, (k, channels), of its own.
+    """Convolve each channel over time with its own taps, (k, channels).
 
-    Rows, (n + k - 1, channels), have those beyond both ends; the result has n.
+    Rows, (n + k - 1, channels), include those beyond both ends. The result has n rows.
     """
     k, (row, channel) = len(taps), rows.strides
     shape = k, len(rows) - (k - 1), rows.shape[1]
     windows = as_strided(rows, shape, (row, row, channel), writeable=False)
-    # one pass over memory a tap, where a product and a sum are two
+    # one pass over memory per tap; a product and a sum need two
     return np.asarray(np.einsum("ktc,kc->tc", windows, taps))
 
 
@@ -242,16 +242,16 @@ def log_softmax(x: FloatArray) -> FloatArray:
 
 
 class FrameBuffer:
-    """Output rows of a layer, with those ``retained`` that the next layer needs again.
+    """Buffer that prepends the last ``retained`` output rows of a layer to its next ones.
 
-    The first ``late`` rows precede the first sample, and are silent.
+    The first ``late`` rows precede the first sample, and are set to 0.
     """
 
     def __init__(self, retained: int, channels: int, late: int) -> None:
         self._rows, self._late = np.zeros((retained, channels), np.float32), late
 
     def __call__(self, x: FloatArray) -> FloatArray:
-        """Prepend the earlier rows to a block's, shape (n, channels): (held + n, channels)."""
+        """Prepend the earlier rows to a block's, (n, channels): (retained + n, channels)."""
         if self._late:
             x[: self._late] = 0
             self._late = max(0, self._late - len(x))
@@ -261,7 +261,7 @@ class FrameBuffer:
 
 
 class Tapes:
-    """Blocks in a row, over one stream; its output comes ``late`` rows after its time."""
+    """Consecutive blocks over one stream, with output that is ``late`` rows late."""
 
     def __init__(self, blocks: list[Separable], late: int) -> None:
         self._blocks, self._tapes = blocks, []
@@ -271,7 +271,7 @@ class Tapes:
         self.late = late
 
     def __call__(self, x: FloatArray) -> FloatArray:
-        """Pass further rows through all blocks, shape (n, channels); as many come out."""
+        """Pass further rows, shape (n, channels), through all blocks: same shape."""
         for block, tape in zip(self._blocks, self._tapes, strict=True):
             x = block(tape(x))
         return x
@@ -279,7 +279,7 @@ class Tapes:
 
 RATE = 16_000
 BANDS = 40
-WIDTH = 400  # samples a frame: 25 ms
+WIDTH = 400  # samples per frame: 25 ms
 HOP = 160  # samples from frame to frame: 10 ms
 FFT = 512
 _LOWEST_HZ, _HIGHEST_HZ = 20.0, 7600.0
@@ -289,9 +289,9 @@ FLOOR = 1e-6  # energy of a band in silence, above the rounding of 16 bits
 def log_mel(sound: FloatArray, bands: int = BANDS, floor: float = FLOOR) -> FloatArray:
     """Compute the natural logarithm of the energy in mel bands, 20 to 7600 Hz, without padding.
 
-    A frame depends on its own 400 samples; UsageError where there are fewer. Samples, (..., n), are
-    in -1 to 1 at 16 kHz; the result has shape (..., 1 + (n - 400) // 160, bands), float32. Every
-    band has the energy ``floor`` besides, so that fainter sound makes no difference.
+    A frame depends on its own 400 samples; UsageError if there are fewer. Samples, (..., n), are in
+    -1 to 1 at 16 kHz. The result has shape (..., 1 + (n - 400) // 160, bands), float32. ``floor``
+    is added to every energy, so that fainter sound makes no difference.
     """
     if sound.shape[-1] < WIDTH:
         raise UsageError(f"a frame has {WIDTH} samples, not {sound.shape[-1]}")
@@ -321,9 +321,9 @@ def filters(bands: int = BANDS) -> FloatArray:
 
 
 def triangles(at: FloatArray, edges: FloatArray) -> FloatArray:
-    """Evaluate triangles of height 1, each from its left edge over the next to the one after.
+    """Evaluate m triangles of height 1, each over three consecutive edges.
 
-    Bins at places (n,), and ascending edges (m + 2,) in the same unit, give shape (n, m).
+    Positions (n,), and ascending edges (m + 2,) in the same unit, give shape (n, m).
     """
     left, centre, right = edges[:-2], edges[1:-1], edges[2:]
     rising = (at[:, None] - left) / (centre - left)
@@ -331,8 +331,8 @@ def triangles(at: FloatArray, edges: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(np.minimum(rising, falling), 0.0))
 
 
-_KEPT = 1 - 1 / 500  # of what was, from frame to frame of 10 ms: a memory of 5 s
-_PRIOR = 50.0  # frames that the mean of many voices counts for at the beginning
+_KEPT = 1 - 1 / 500  # decay of the mean per frame of 10 ms: a time constant of 5 s
+_PRIOR = 50.0  # initial weight of the mean of many voices, in frames
 
 
 class Centre:
@@ -363,18 +363,18 @@ class Centre:
         return np.asarray(bands - sums / weights[:, None], np.float32)
 
 
-STEM = 5  # mel frames that a frame of 20 ms is made of
-STEM_LATE = 2  # frames that its stem comes after its own time
-BLOCK = 3200  # samples, 0.2 s, that are computed at once however a stream is cut: so are their sums
+STEM = 5  # mel frames from which the stem makes a frame of 20 ms
+STEM_LATE = 2  # frames by which the stem's output is late
+BLOCK = 3200  # samples, 0.2 s, computed at once for any division of a stream: sums round equally
 ROWS = BLOCK // (2 * HOP)  # frames of 20 ms in a block
-_SOUND = 2 * HOP  # samples of before a block that its first two mel frames begin in
+_SOUND = 2 * HOP  # samples before a block in which its first two mel frames begin
 
 
 class SoundStream(BlockStream):
-    """A `BlockStream` of samples at 16 kHz, by log mel bands less their running mean.
+    """A `BlockStream` of samples at 16 kHz, through log mel bands minus their running mean.
 
-    ``usual``, shape (40,), is the initial mean of the bands. The stem has ``channels`` numbers per
-    mel frame, an output row ``size``.
+    ``usual``, shape (40,), is the initial mean of the bands. The stem takes ``channels`` numbers
+    per mel frame. An output row has ``size`` numbers.
     """
 
     def __init__(self, usual: FloatArray, channels: int, size: int, ratio: tuple[int, int]) -> None:
@@ -391,21 +391,21 @@ class SoundStream(BlockStream):
 
     def _bands(self, samples: FloatArray) -> tuple[FloatArray, FloatArray]:
         bands = log_mel(self._sound(samples[:, None])[:, 0])
-        before = 0 if self._begun else STEM_LATE  # frames that are not all of the stream
+        before = 0 if self._begun else STEM_LATE  # frames that begin before the stream
         self._begun = True
         centred = bands.copy()
         centred[before:] = self._centre(bands[before:])
         return bands, centred
 
     def _stem(self, frames: FloatArray, weights: tuple[FloatArray, FloatArray]) -> FloatArray:
-        """Pass every second frame, and those around it, through a stem."""
+        """Apply the stem to `STEM` mel frames around every second one: one row per 20 ms."""
         rows = self._rows(frames).reshape(-1)
         windows = sliding_window_view(rows, STEM * self._channels)[:: 2 * self._channels]
         return relu(linear(windows[:ROWS], weights))
 
 
 class StoredNetwork(ABC):
-    """Weights of a network as its recipe writes them; StoreError for those of another network.
+    """Network from weights as its recipe writes them; StoreError for those of another network.
 
     ``sha256`` identifies the file of weights, because outputs of two networks are not comparable.
     """
@@ -421,9 +421,9 @@ class StoredNetwork(ABC):
 
     @abstractmethod
     def _fit(self, weights: Mapping[str, AnyArray]) -> None:
-        """Lay the weights out, and try them."""
+        """Convert the weights, and run the network once."""
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read a file of weights; StoreError where it cannot be read, or holds something else."""
+        """Read a file of weights; StoreError if it is unreadable or has other contents."""
         return cls(*read_weights(path))

@@ -22,10 +22,10 @@ _NEVER = np.float32(-1e9)
 
 @dataclass(frozen=True, slots=True)
 class Trigram:
-    """The natural logarithm of how likely each of n classes follows two others, shape (n, n, n).
+    """Log probabilities of each of n classes after two others, nats, shape (n, n, n).
 
-    Class 0 is the silence before the first and after the last. ``weight`` is of these logarithms
-    beside the posteriors'; ``bonus`` nats for each phone.
+    Class 0 is the silence before the first and after the last. ``weight`` is that of these
+    logarithms relative to log posteriors. Each phone adds ``bonus`` nats.
     """
 
     logs: FloatArray
@@ -34,22 +34,22 @@ class Trigram:
 
 
 def likeliest(log_posteriors: FloatArray, trigram: Trigram) -> list[tuple[int, int]]:
-    """Classes, and the frame in which each begins, of the likeliest way through a stretch.
+    """Find the likeliest path through a stretch: its classes, and the first frame of each.
 
-    A trigram of phones beside the posteriors (shallow fusion, as in A. Graves, N. Jaitly, "Towards
-    end-to-end speech recognition with recurrent neural networks", ICML 2014), by Viterbi's search,
-    with the last two phones as states. The score of a way is its log posteriors summed, and for
-    each of its phones `Trigram.weight` times the trigram's logarithm and `Trigram.bonus`. Of
-    ``log_posteriors``, (k, n), class 0 is the blank of CTC (Graves et al., ICML 2006).
+    Viterbi's search has the last two phones as states. It combines the posteriors with a trigram of
+    phones (shallow fusion, as in A. Graves, N. Jaitly, "Towards end-to-end speech recognition with
+    recurrent neural networks", ICML 2014). A path's score sums its log posteriors and, per phone,
+    `Trigram.weight` times the trigram's logarithm plus `Trigram.bonus`. Class 0 of
+    ``log_posteriors``, (k, n), is the blank of CTC (Graves et al., ICML 2006).
     """
     classes = log_posteriors.shape[1]
     steps = np.float32(trigram.weight) * trigram.logs.astype(np.float32)
     ending, steps = steps[:, :, 0], steps + np.float32(trigram.bonus)
-    # scores of ways that end in [last but one, last], with a blank or within the last phone
+    # scores of paths that end in [last but one, last], with a blank or within the last phone
     blank = np.full((classes, classes), _NEVER)
     within = blank.copy()
     blank[0, 0] = 0
-    # the way itself: a row of `made`, which names the row before
+    # the path itself: an index of `steps_taken`, where each step has the index of the previous one
     to_blank, to_within = np.full((2, classes, classes), -1)
     steps_taken: list[tuple[int, int, int]] = []
     indices = np.arange(classes)
@@ -60,7 +60,8 @@ def likeliest(log_posteriors: FloatArray, trigram: Trigram) -> list[tuple[int, i
         stay, to_stay = within + log_posterior, to_within.copy()
         for phone in (np.flatnonzero(log_posterior[1:] > _LEAST) + 1).tolist():
             begun = best + steps[:, :, phone]
-            begun[:, phone] = blank[:, phone] + steps[:, phone, phone]  # twice: by a blank
+            # a repeated phone needs a blank in between
+            begun[:, phone] = blank[:, phone] + steps[:, phone, phone]
             first = begun.argmax(axis=0)
             score = begun[first, indices] + log_posterior[phone]
             for last in np.flatnonzero((score > stay[:, phone]) & (score > worst)):
@@ -97,9 +98,9 @@ class Token(NamedTuple):
 class PhoneNetwork(nn.StoredNetwork):
     """Recogniser of 39 phones of English (`recognise_phones`). The feature counts units instead.
 
-    It has separable convolutions at 50 frames a second, and at 25 in the middle. CTC (Graves et
+    It has separable convolutions at 50 frames per second, and at 25 in the middle. CTC (Graves et
     al., ICML 2006) recognises 39 phones, with a trigram. `recipes.phones` trained and folded it.
-    Frame i covers samples [320 i, 320 (i + 1)), and depends on ``look_ahead`` seconds more. A
+    Frame i covers samples [320 i, 320 (i + 1)), and depends on ``look_ahead`` seconds after them. A
     stream also waits for whole blocks of 0.2 s.
     """
 
@@ -115,7 +116,7 @@ class PhoneNetwork(nn.StoredNetwork):
         weight, bonus = weights["trigram.use"]
         self.trigram = Trigram(weights["trigram"], float(weight), float(bonus))
         if self.trigram.logs.shape != 3 * (1 + len(PHONES),):
-            raise ValueError("other phones follow each other")
+            raise ValueError("a trigram of other phones")
         early, middle, late = (sum(block.after for block in blocks) for blocks in stages)
         frames = early + 1 + 2 * middle + late
         self.look_ahead = (frames * _FRAME + nn.STEM // 2 * nn.HOP + nn.WIDTH - _FRAME) / nn.RATE
@@ -128,7 +129,7 @@ class PhoneNetwork(nn.StoredNetwork):
         return PhoneStream(self)
 
     def spoken(self, log_posteriors: FloatArray) -> list[Token]:
-        """Decode the phones of a stretch of speech with the trigram; shape (k, 40)."""
+        """Decode the phones of a stretch of speech from log posteriors, (k, 40)."""
         if log_posteriors.ndim != 2 or log_posteriors.shape[1] != 1 + len(PHONES):
             raise UsageError(f"log posteriors have the shape (k, {1 + len(PHONES)})")
         path = likeliest(log_posteriors, self.trigram)
@@ -164,7 +165,7 @@ class PhoneStream(nn.SoundStream):
         self._early = nn.Tapes(network.early, nn.STEM_LATE)
         early = self._early.late
         if early % 2:
-            raise ValueError("pairs of frames are torn apart")
+            raise ValueError("its delay splits pairs of frames")
         self._middle = nn.Tapes(network.middle, early // 2)
         middle = 2 * self._middle.late
         self._shortcut = nn.FrameBuffer(middle - early, network.early[-1].channels, early)
@@ -183,9 +184,9 @@ class PhoneStream(nn.SoundStream):
 
 UNITS_SHA256 = "1e89f192490800e5f6da9a445a57c71eee4e969c2a0c23601467cad7efb734d0"  # of units.npz
 UNITS_FLOOR = 1e-3
-"""Energy that every band has besides: units of a quiet recording's noise are those of silence
+"""Energy added to every band, so that faint noise gives the units of silence
 (benchmarks/results/levels.md)."""
-UNITS_BLOCK = 640  # samples, 0.04 s, summed together however a stream is cut
+UNITS_BLOCK = 640  # samples, 0.04 s, computed at once for any division of a stream
 _UNITS_ROWS = UNITS_BLOCK // _FRAME
 _SILENCE = np.float32(np.log(nn.FLOOR))
 
@@ -202,7 +203,7 @@ class UnitNetwork(nn.StoredNetwork):
 
     @property
     def mark(self) -> str:
-        """Mark of its units in templates and frames: of the weights and the floor."""
+        """Mark of its units in templates and frames: a hash of the weights and the floor."""
         return hashlib.sha256(f"{self.sha256} floor {UNITS_FLOOR:g}".encode()).hexdigest()
 
     def _fit(self, weights: Mapping[str, AnyArray]) -> None:
@@ -214,7 +215,7 @@ class UnitNetwork(nn.StoredNetwork):
         self.look_ahead = (  # seconds of audio after its own that a frame depends on
             (self.layer.after - 1) * _FRAME + nn.STEM // 2 * nn.HOP + nn.WIDTH
         ) / nn.RATE
-        self.late = self.layer.after + nn.STEM_LATE  # whole frames, at the next end of a block
+        self.late = self.layer.after + nn.STEM_LATE  # delay in frames, before the end of a block
         # earlier samples change nothing, to the last bit
         reach = self.layer.held * _FRAME + _FRAME + nn.STEM * nn.HOP + _FRAME
         self.memory = (-(-reach // UNITS_BLOCK) + 1) * UNITS_BLOCK
@@ -226,7 +227,7 @@ class UnitNetwork(nn.StoredNetwork):
         return UnitStream(self)
 
     def code(self, hidden: FloatArray) -> IntArray:
-        """Find the nearest codes of rows of the layer."""
+        """Find the nearest code of each row of the layer: shape (k,)."""
         distances = self._lengths - 2 * nn.product(hidden, self._codes, _UNITS_ROWS)
         return np.asarray(distances.argmin(axis=1), np.int64)
 
@@ -238,7 +239,7 @@ def shipped_units() -> UnitNetwork:
 
 
 class UnitStream(nn.BlockStream):
-    """Samples at 16 kHz to codes from 0, shape (k,), int64; blocks at once go together."""
+    """Samples at 16 kHz to codes from 0, shape (k,), int64, with blocks in one batch."""
 
     def __init__(self, network: UnitNetwork) -> None:
         self._network = network

@@ -75,7 +75,7 @@ class Codebooks:
         return codes
 
     def latents(self, codes: IntArray) -> FloatArray:
-        """Sum what codes of the first b books, shape (k, b), stand for: shape (k, channels)."""
+        """Sum the vectors of codes of the first b books, shape (k, b): shape (k, channels)."""
         if codes.ndim != 2 or not 0 < codes.shape[1] <= len(self):
             raise UsageError(f"codes have the shape (k, b), b from 1 to {len(self)}")
         if codes.size and not 0 <= codes.min() <= codes.max() < self.size:
@@ -98,10 +98,9 @@ _SILENCE = np.float32(np.log(nn.FLOOR))
 class UscEncoder:
     """The codec's encoder: one latent per 40 ms of sound, as the samples arrive.
 
-    It has separable convolutions at 50 frames a second, then at 25. Their input is log mel bands,
-    unchanged and with their running mean subtracted. A latent appears ``late`` whole latents after
-    its own, at the next end of a block. It depends on ``look_ahead`` seconds of audio after its
-    own.
+    It has separable convolutions at 50 frames per second, then at 25. Their input is log mel bands,
+    both unchanged and minus their running mean. A latent is ``late`` latents late, and appears at
+    the next end of a block. It depends on ``look_ahead`` seconds of audio after its own.
     """
 
     def __init__(self, weights: Mapping[str, AnyArray]) -> None:
@@ -114,7 +113,7 @@ class UscEncoder:
             sum(block.after for block in blocks) for blocks in (self.early, self.middle)
         )
         if early % 2:
-            raise ValueError("pairs of frames are torn apart")
+            raise ValueError("its delay splits pairs of frames")
         self.channels = self.middle[-1].channels
         self.late = (nn.STEM_LATE + early) // 2 + middle
         ahead = (early - 1) * 2 * nn.HOP + middle * FRAME + nn.STEM // 2 * nn.HOP + nn.WIDTH
@@ -128,7 +127,7 @@ class UscEncoder:
 class UscEncoderStream(nn.SoundStream):
     """Samples to latents, shape (k, channels), float32; any cutting gives the same.
 
-    Latent i is of samples [640 i, 640 (i + 1)).
+    Latent i covers samples [640 i, 640 (i + 1)).
     """
 
     def __init__(self, encoder: UscEncoder) -> None:
@@ -237,7 +236,7 @@ class TokenStream:
     With ``epsilon``, nats above 0, the codebook's input is clipped to an L1 norm of C. Laplace
     noise of scale 2 C / epsilon is added. A token is then (epsilon, 0)-private in the local sense.
     It is at most exp(epsilon) times as likely for one voice as for any other (USC section 2.5).
-    There, noise and guarantee end with training. ``whose`` is the seed of the noise, from a secret
+    In USC, noise and guarantee end with training. ``whose`` is the seed of the noise, from a secret
     and the recording. Anyone who knows it can remove the noise.
     """
 
@@ -268,7 +267,7 @@ class TokenStream:
         return self._books.codes(latents, 1, noise=noise)[:, 0]
 
     def _noise(self, count: int) -> FloatArray | None:
-        """Draw each token's own noise, wherever the stream is cut."""
+        """Draw noise by the index of each token, which no division of the stream changes."""
         if self._scale is None:
             return None
         size, places = self._books.dimensions, range(self._made, self._made + count)

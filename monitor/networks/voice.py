@@ -2,8 +2,8 @@
 
 B. Desplanques, J. Thienpondt and K. Demuynck, "ECAPA-TDNN: emphasized channel attention,
 propagation and aggregation in TDNN based speaker verification", Interspeech 2020. `recipes.voice`
-compresses SpeechBrain's weights (Apache 2.0): the wide layers are products of two factors, and all
-after the first runs at 50 frames a second.
+compresses SpeechBrain's weights (Apache 2.0): wide layers are products of two factors, and all
+layers after the first run at 50 frames per second.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from monitor.types import AnyArray, FloatArray, IntArray, list_runs
 SHA256 = "8c94d103c5722cfe6f17d60cc01fbb7ef5367fdba429551b94dd0706881acf6f"  # of voice.npz
 SIZE = 192  # numbers in an embedding
 
-# SpeechBrain's Fbank: Hamming's window, 400 points, and 80 triangles from 0 to 8000 Hz. Decibels
-# end 80 below the loudest, and each band's mean over the window is subtracted.
+# SpeechBrain's Fbank: Hamming's window, 400 points, and 80 triangles from 0 to 8000 Hz. Levels are
+# kept within 80 dB of the loudest one, and each band's mean over the window is subtracted.
 
 _RATE, POINTS, HOP = 16_000, 400, 160
 BANDS = 80
@@ -34,9 +34,9 @@ SHORTEST = 2 * POINTS  # samples of the shortest window
 
 
 def mel_decibels(sound: FloatArray) -> FloatArray:
-    """Compute the energies of a window, (n,), in mel bands, each band less its mean.
+    """Compute the energies of a window, (n,), in mel bands, minus the mean of each band.
 
-    Equal to SpeechBrain's ``Fbank`` and its normalisation to 1e-3 dB: shape (1 + n // 160, 80),
+    They equal SpeechBrain's ``Fbank`` with its normalisation to 1e-3 dB: shape (1 + n // 160, 80),
     decibels, float32.
     """
     decibels = 10 * np.log10(np.maximum(_energies(sound), _LEAST_ENERGY))
@@ -61,14 +61,14 @@ def _energies(sound: FloatArray) -> FloatArray:
 
 
 _HIDDEN, _LEAST_HIDDEN = np.float32(2.0**100), 1e18
-_HEARD_TICKS = 3  # that frames to come have samples in
+_HEARD_TICKS = 3  # last ticks, which have samples of frames to come
 
 
 def hide_sound(sound: FloatArray) -> FloatArray:
-    """Replace the samples of a window so far, (n,), by energies in mel bands, but for 30 ms.
+    """Replace the samples of a window so far, except the last 30 ms, by energies in mel bands.
 
-    Each tick has energies of two frames. They are scaled beyond all samples, so that
-    `mel_decibels` recognises them. It is (n,) as well, of whole ticks.
+    Samples and result have shape (n,), a whole number of ticks. A tick gets the energies of two
+    frames, scaled beyond all samples so that `mel_decibels` recognises them.
     """
     hidden = np.array(sound, np.float32)
     count = len(sound) // HOP - _HEARD_TICKS
@@ -95,10 +95,10 @@ def _triangles() -> FloatArray:
     return np.asarray(np.maximum(1 - np.abs(hertz - centres) / widths, 0), np.float32)
 
 
-GROUPS = 8  # parts that the channels of a block are split into; all but the first are convolved
+GROUPS = 8  # groups of channels in a block; all but the first are convolved
 LEAST_VARIANCE = 1e-6
 _TOGETHER = 12
-"""Rows. OpenBLAS takes this many at a time with AVX2, and sums the remainder differently."""
+"""Rows that OpenBLAS processes at a time with AVX2; it sums a remainder differently."""
 
 
 class VoiceNetwork(StoredNetwork):
@@ -111,7 +111,7 @@ class VoiceNetwork(StoredNetwork):
 
     def _fit(self, weights: Mapping[str, AnyArray]) -> None:
         self.weights = {name: np.asarray(array, np.float32) for name, array in weights.items()}
-        # in to out, as products with frames in rows want them
+        # in to out, for products with frames in rows
         self._matrices = {
             name: np.ascontiguousarray(array.T)
             for name, array in self.weights.items()
@@ -129,9 +129,9 @@ class VoiceNetwork(StoredNetwork):
     def embed(self, windows: FloatArray) -> FloatArray:
         """Embed windows of one length, (b, n), each by itself: shape (b, size), float32.
 
-        Only the direction distinguishes voices. The length is the weight of the window per second
-        beside others, 1 on average: the attention that its frames drew. UsageError where n is under
-        800.
+        Only the direction distinguishes voices. The length is the attention to the window's frames,
+        1 on average. It is the weight of the window per second relative to others. UsageError if n
+        is below 800.
         """
         if windows.ndim != 2 or windows.shape[1] < SHORTEST:
             raise UsageError(f"windows have the shape (b, n), n at least {SHORTEST} samples")
@@ -142,10 +142,10 @@ class VoiceNetwork(StoredNetwork):
     def embed_bands(self, windows: list[FloatArray], *, exact: bool = True) -> FloatArray:
         """Embed windows by their bands, shape (t, 80) each: shape (b, size), as `embed`.
 
-        The frames of all windows go through a matrix together, of any lengths. The others change an
-        embedding at most by rounding. On one thread (`monitor.jobs.one_thread`) and if ``exact``,
-        they do not change it at all from half a second on. Several windows of a second take a
-        seventh longer then.
+        Windows of any lengths share matrix products. Other windows change an embedding at most by
+        rounding. On one thread (`monitor.jobs.one_thread`) and if ``exact``, they do not change an
+        embedding of at least half a second at all. This makes several windows of a second a seventh
+        slower.
         """
         attended = self._attend(windows, _TOGETHER if exact else 1)
         return np.stack([self._weigh(*layers) for layers in attended])
@@ -153,8 +153,8 @@ class VoiceNetwork(StoredNetwork):
     def embed_runs(self, windows: FloatArray, slots: int) -> tuple[FloatArray, FloatArray]:
         """Embed windows as `embed`, and runs of their equal slots, in the order of `list_runs`.
 
-        The frames of a run are those of its window, so that runs cost next to nothing. Their shapes
-        are (b, size) and (b, r, size).
+        A run reuses the frames of its window and costs almost nothing. The shapes are (b, size) and
+        (b, r, size).
         """
         attended = self._attend([mel_decibels(window) for window in windows])
         values, runs = zip(*(self._weigh_runs(*layers, slots) for layers in attended), strict=True)
@@ -163,7 +163,7 @@ class VoiceNetwork(StoredNetwork):
     def _attend(
         self, windows: list[FloatArray], together: int = _TOGETHER
     ) -> list[tuple[FloatArray, FloatArray]]:
-        """Compute the logarithm of attention to the frames of each window, and the frames."""
+        """Compute log attention to the frames of each window, and the frames."""
         rows = [self._rows(bands) for bands in windows]
         frames = _Stack(tuple(map(len, rows)), together)
         x = self._layer(frames.stack(rows), "stem")
@@ -174,14 +174,14 @@ class VoiceNetwork(StoredNetwork):
         return self._pool(np.concatenate(outputs, axis=1), frames)
 
     def _rows(self, bands: FloatArray) -> FloatArray:
-        """Place five rows of bands side by side, at 50 a second."""
+        """Place five rows of bands side by side, at 50 frames per second."""
         taps = self.weights["stem"].shape[1] // BANDS
         padded = _mirrored(bands, taps // 2)
         rows = sliding_window_view(padded, taps, axis=0)[:: self._stride]
         return rows.swapaxes(1, 2).reshape(len(rows), -1)
 
     def _block(self, x: FloatArray, block: int, frames: _Stack) -> FloatArray:
-        """Mix channels, convolve their groups one on top of the other, mix, gate; add x."""
+        """Apply a block: mix channels, convolve their groups in turn, mix, gate, and add x."""
         places = frames.around(*self._blocks[block])
         y = self._layer(x, f"{block}.one")
         width = y.shape[1] // GROUPS
@@ -202,7 +202,7 @@ class VoiceNetwork(StoredNetwork):
         return y
 
     def _pool(self, x: FloatArray, frames: _Stack) -> list[tuple[FloatArray, FloatArray]]:
-        """Widen frames and draw attention to them, (t, channels) each, window by window."""
+        """Widen frames and compute log attention to them, (t, channels) each, per window."""
         x = relu(self._dense(x, "widen"))
         attended = self._product(x, "attend")
         for window in frames.windows:
@@ -212,7 +212,7 @@ class VoiceNetwork(StoredNetwork):
         return [(attention[window], x[window]) for window in frames.windows]
 
     def _context(self, x: FloatArray) -> FloatArray:
-        """Compute what attention to the frames of a window adds to each of them."""
+        """Compute the attention's bias from the mean and deviation of a window's frames."""
         mean = x.mean(axis=0)
         square = np.einsum("tc,tc->c", x, x) / np.float32(len(x))
         return self._product(mean, "attend.mean") + self._product(
@@ -220,7 +220,7 @@ class VoiceNetwork(StoredNetwork):
         )
 
     def _weigh(self, attention: FloatArray, x: FloatArray) -> FloatArray:
-        """Embed a window by the logarithm of attention to its frames, which is overwritten."""
+        """Embed a window from log attention to its frames, which is overwritten."""
         sums = [moment.sum(axis=0) for moment in _moments(attention, x)]
         return self._embed_sums(sums, len(x))
 
@@ -288,7 +288,7 @@ class VoiceNetwork(StoredNetwork):
 
 
 class _Stack:
-    """Places of the frames of windows that lie one below the other in one matrix.
+    """Rows of several windows' frames in one matrix.
 
     Each window begins at a multiple of ``together`` rows. With `_TOGETHER`, a product treats rows
     alike at any position.
@@ -303,14 +303,14 @@ class _Stack:
         ]
 
     def stack(self, rows: list[FloatArray]) -> FloatArray:
-        """Lay the frames of windows, shape (t, channels) each, one below the other."""
+        """Stack the frames of windows, shape (t, channels) each, in one matrix."""
         stacked = np.zeros((self._rows, rows[0].shape[1]), np.float32)
         for window, frames in zip(self.windows, rows, strict=True):
             stacked[window] = frames
         return stacked
 
     def around(self, taps: int, dilation: int) -> IntArray:
-        """Find the frames around each, mirrored at both ends of a window: shape (rows, taps)."""
+        """Find the rows around each frame, mirrored at both ends of a window: (rows, taps)."""
         places = np.zeros((self._rows, taps), np.intp)
         steps = dilation * (np.arange(taps) - taps // 2)
         for window in self.windows:
@@ -322,7 +322,7 @@ class _Stack:
 
 
 def _moments(attention: FloatArray, x: FloatArray) -> Iterator[FloatArray]:
-    """Yield attention, by its logarithm, then times x, then times x again; all in its place."""
+    """Yield the attention's exponential, then its product with x, then with x squared, in place."""
     yield np.exp(attention, out=attention)
     for _ in range(2):
         attention *= x
@@ -345,5 +345,5 @@ def _deviation(square: FloatArray, mean: FloatArray) -> FloatArray:
 
 @once
 def shipped() -> VoiceNetwork:
-    """Load the network that ships with the package, once; StoreError where it is damaged."""
+    """Load the network that ships with the package, once; StoreError if it is damaged."""
     return VoiceNetwork(*shipped_weights("voice.npz", SHA256))

@@ -37,7 +37,7 @@ def spec_from(name: str, header: Mapping[str, object]) -> FeatureSpec:
     kind_name, size, seconds = (header[key] for key in ("kind", "size", "frame_seconds"))
     kind = KINDS.get(kind_name) if isinstance(kind_name, str) else None
     if not is_name(name) or kind is None or not kind.enrolled:
-        raise StoreError(f"templates of {name!a:.40} are of no known kind")
+        raise StoreError(f"templates of {name!a:.40} are of an unknown kind")
     if type(size) is not int or not 0 < size <= _MOST_SIZE:
         raise StoreError(f"templates of {name} have size {size!a:.40}")
     if not isinstance(seconds, int | float) or not 0 < seconds <= 3600:
@@ -59,7 +59,7 @@ def check_templates(templates: FeatureTemplates) -> None:
         raise StoreError(f"templates of {spec.name} must be {wrong}")
 
 
-COHORT = "cohort/"  # what the names of its arrays in a store begin with
+COHORT = "cohort/"  # prefix of its arrays in a store
 _SECONDS = f"{COHORT}seconds"
 
 
@@ -162,7 +162,7 @@ def read_cohort_note(
 
 
 def load_cohort(path: Path, digest: str) -> Cohort:
-    """Read a cohort from a store; StoreError if it holds another one by now."""
+    """Read a cohort from a store; StoreError if the store's cohort has changed."""
     without = ("slices/", "rank_model/", "people/", MAPPED)
     return unpack_cohort(path, digest, *read_store(path, "population", without=without))
 
@@ -170,12 +170,12 @@ def load_cohort(path: Path, digest: str) -> Cohort:
 def unpack_cohort(
     path: Path, digest: str, header: Mapping[str, Any], arrays: Mapping[str, AnyArray]
 ) -> Cohort:
-    """Reverse ``pack_cohort``, from a store that was read, others' arrays among them."""
+    """Reverse ``pack_cohort``, from the header and all arrays of a store."""
     arrays = {name: array for name, array in arrays.items() if name.startswith(COHORT)}
     try:
         note = header["cohort"]
         if not arrays or _digest(arrays) != digest or note["sha256"] != digest:
-            raise StoreError("another cohort than before")
+            raise StoreError("it has changed")
         return Cohort(
             arrays[_SECONDS],
             {
@@ -207,7 +207,7 @@ def _digest(arrays: Mapping[str, AnyArray]) -> str:
 
 
 class CohortScoring:
-    """Cohort's sketches of one feature, ready to be scored by streams.
+    """Cohort's sketches of one feature, prepared to score streams.
 
     Speakers without frames of this feature are left out. Sketches are short, one utterance each.
     The rank model calibrated against them includes the effect on scores.
@@ -220,7 +220,7 @@ class CohortScoring:
         self._similarity = similarity
         self._prepared = similarity.prepare(wide[:, None] if similarity.by_slice else wide)
         self._spread: float | None = None
-        if similarity.own_scale:  # of the cohort's scores with each other, but with oneself
+        if similarity.own_scale:  # spread of the cohort's scores between different speakers
             scores = np.stack([similarity.score(self._prepared, row) for row in wide])
             self._spread = float(scores[~np.eye(len(scores), dtype=bool)].std())
 
@@ -228,9 +228,10 @@ class CohortScoring:
         return len(self._prepared)
 
     def compute_score_stats(self, totals: AnyArray) -> tuple[FloatArray, FloatArray]:
-        """Compute mean and spread of each stream's scores over the cohort, (R,); 0 of no sound.
+        """Compute mean and spread of each stream's scores over the cohort, (R,); 0 without frames.
 
-        ``totals`` are of the streams' sketches, shape (R, M); each as if it were alone.
+        ``totals`` are those of the streams' sketches, shape (R, M). Streams do not affect each
+        other.
         """
         if self._similarity.additive:
             scores = self._similarity.score(self._prepared, totals)

@@ -21,7 +21,7 @@ LIKELY = 0.5  # probability above which a pair is reported
 # Chosen on 120 people at their own microphones and 160 in one room; judged on 20 others
 # (benchmarks/results/doubles.md).
 _MATES = 0.85, 0.1  # mean and spread of the cosine of one person's two templates
-_LEAST_SPREAD = 0.12  # of the cosines of different people: few people show too little of it
+_LEAST_SPREAD = 0.12  # minimum spread of different people's cosines; few people understate it
 _FREEDOM = 30  # degrees of freedom of Student's t: the tail of different people's cosines
 _MOST_PEOPLE = 20_000  # each is compared with all others
 _SAMPLED_PEOPLE = 1000  # their pairs show what is usual here
@@ -31,7 +31,7 @@ _SHARE = 0.01  # prior share of people with a second name
 
 @dataclass(frozen=True, slots=True)
 class Double:
-    """Two names that probably are of one person."""
+    """Two names of what is probably one person."""
 
     first: str
     second: str
@@ -46,8 +46,8 @@ def find_doubles(population: Population, new: Iterable[str] | None = None) -> li
     are nearly all of different people. If all people share a room and a microphone, they
     sound alike, and no pair stands out.
 
-    Without the feature voice none is found, nor among more than 20,000 people. ``new`` are speakers
-    of whom each pair needs one; None for all.
+    None is found without the feature voice, or among more than 20,000 people. With ``new``, only
+    pairs with one of these speakers are found.
     """
     if FEATURE not in population.features or len(population) > _MOST_PEOPLE:
         return []
@@ -107,8 +107,8 @@ def _compute_probabilities(
 def name_once(doubles: Iterable[Double]) -> dict[str, str]:
     """Return the name to keep by each second name, from pairs with the likeliest first.
 
-    Each second name goes to its likeliest first one. So a new name like two enrolled people does
-    not make them one.
+    Each second name gets its likeliest first one. A new name that resembles two enrolled people
+    therefore does not merge them.
 
     Example:
         >>> pairs = [("ann", "new"), ("bob", "new"), ("new", "newer")]
@@ -129,7 +129,7 @@ def name_once(doubles: Iterable[Double]) -> dict[str, str]:
 def group_names(
     names: Sequence[str], doubles: Iterable[Double], response: str
 ) -> dict[str, list[str]]:
-    """Return the names of which each remaining name gets the speech, itself first.
+    """Return, for each remaining name, the names with speech that it gets, itself first.
 
     Example:
         >>> pairs = [Double("ann", "anna", 0.9, 0.8)]

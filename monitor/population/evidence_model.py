@@ -28,10 +28,10 @@ class EvidenceModel:
     template_lengths: FloatArray  # D, likewise, (nD,)
     intercept: FloatArray  # a, nats, (1 + B, nT, nD)
     slopes: FloatArray  # b >= 0, nats, (1 + B, nT, nD, F)
-    support: FloatArray  # the most bits that the calibration's people can support, (nT, nD)
-    area: FloatArray  # under the ROC curve of enrolled and impostors left out of the fit, (nT, nD)
-    cohort: tuple[str, ...]  # digest of each feature of the cohort that scores were set against
-    conditions: ConditionEffects | None = None  # what telephones, rooms and noise do to it
+    support: FloatArray  # maximum bits that the calibration speakers support, (nT, nD)
+    area: FloatArray  # under the ROC curve of held-out enrolled and impostors, (nT, nD)
+    cohort: tuple[str, ...]  # digest of each feature of the cohort that normalised the scores
+    conditions: ConditionEffects | None = None  # effects of telephones, rooms and noise
 
     def __post_init__(self) -> None:
         cells = self.lengths.size, self.template_lengths.size
@@ -60,7 +60,7 @@ class EvidenceModel:
 
     @property
     def most_bits(self) -> float:
-        """The most bits that the calibration's people can support at any lengths."""
+        """Maximum bits that the calibration speakers support at any lengths."""
         return float(self.support[np.isfinite(self.support)].max())
 
     def pack(self) -> dict[str, AnyArray]:
@@ -77,7 +77,7 @@ class EvidenceModel:
             **packed,
             "intercept": self.intercept[0].astype(np.float32),
             "slopes": self.slopes[0].astype(np.float32),
-            # they are spread, not precision
+            # resamples only give a spread
             "intercepts": self.intercept[1:].astype(np.float16),
             "slope_draws": self.slopes[1:].astype(np.float16),
             "support": self.support.astype(np.float32),
@@ -116,10 +116,10 @@ class EvidenceModel:
         return cls(lengths, template_lengths, intercept, slopes, support, area, cohort, effects)
 
     def holding(self, rows: Iterable[Record]) -> EvidenceModel:
-        """Keep a shorter length's a and b if those of a longer one show less on average.
+        """Keep a shorter length's a and b if those of a longer one give less evidence on average.
 
         Fewer people speak for long, and a fit to fewer people claims less. ``rows`` are cells of
-        the calibration table, with the mean evidence of people left out.
+        the calibration table, with the mean evidence of held-out people.
         """
         means = np.full(self.support.shape, np.nan)
         for row in rows:

@@ -20,17 +20,17 @@ class FalseAlarms:
     """Rate at which other people's streams exceed a threshold (docs/method.md section 11)."""
 
     field: str  # of a reading
-    bits: float  # the threshold, which is to be exceeded: to equal it is nothing
-    rate: float  # q: of other people's streams of that length at most this share exceeds it
+    bits: float  # the threshold; only values above it count
+    rate: float  # q, maximum fraction of other people's streams of that length that exceed it
     horizon_seconds: float  # H, audio seconds from the beginning of a stream
     speakers: int  # n, the number behind it, without the watched speaker
     repeated: int  # of these, the number with H/2 to H of audio, which was repeated
     session: str  # kind of rank model, "same" or "cross"
-    template_seconds: float  # to which templates were cut there
-    most_bits: float = math.inf  # what no reading exceeds; infinity where nothing is known
+    template_seconds: float  # to which templates were cut in calibration
+    most_bits: float = math.inf  # maximum of all readings; infinity if unknown
 
     def terms(self) -> FalseAlarmTerms:
-        """Return what an alert quotes of it."""
+        """Return the terms that an alert quotes."""
         return FalseAlarmTerms(
             self.rate, self.horizon_seconds, self.speakers, self.repeated, self.session
         )
@@ -46,7 +46,7 @@ def false_alarms(
     horizon_seconds: float,  # H; between two lengths of the grid, the longer one is used
     *,
     watch: str | None = None,
-    headline: str = "closed-set",  # what ``bits`` are
+    headline: str = "closed-set",  # kind of ``bits``
 ) -> FalseAlarms:
     """Return the threshold that at most a fraction of other people's streams exceeds."""
     needed = fewest_maxima(rate)
@@ -153,7 +153,7 @@ def _too_few(
 # The largest value of a whole stream exceeds a bound with a stated probability (docs/method.md
 # section 11).
 
-_ROUNDING = 1e-9  # of a share such as 0.07 times a whole number
+_ROUNDING = 1e-9  # of a fraction such as 0.07 times a whole number
 
 
 def conformal_threshold(maxima: FloatArray, rate: float) -> float:
@@ -166,7 +166,7 @@ def conformal_threshold(maxima: FloatArray, rate: float) -> float:
     draw of all. Equal values do *not* count, because maxima that stop at a common bound are ties. A
     stream without a value counts as -inf.
 
-    UsageError for a share that is not between 0 and 1, or maxima too few for it or not numbers.
+    UsageError for a rate that is not between 0 and 1, and for too few or invalid maxima.
 
     Example:
         >>> maxima = np.arange(1.0, 20.0)
@@ -186,7 +186,7 @@ def conformal_threshold(maxima: FloatArray, rate: float) -> float:
 
 
 def fewest_maxima(rate: float) -> int:
-    """Return how many maxima a share q takes: the least n of ``1/q - 1`` or more."""
+    """Return the minimum number of maxima for a rate q: the least n of at least ``1/q - 1``."""
     if not 0 < rate < 1:
         raise UsageError(f"rate={rate:g} must be over 0 and under 1")
     return max(1, math.ceil(1 / rate * (1 - _ROUNDING)) - 1)

@@ -24,9 +24,9 @@ from monitor.safe_text import spelled_all
 class Forgotten:
     """Record of the data removed from a file and of the invalidated models."""
 
-    template_seconds: float = 0.0  # 0 where the person was not enrolled
+    template_seconds: float = 0.0  # 0 if the person was not enrolled
     recordings: int = 0
-    maxima: int = 0  # rank models that knew how high the person's stream got
+    maxima: int = 0  # rank models with maxima of the person's stream
     background: bool = False  # whether the cohort had the person
     marked: int = 0  # rank models partly calibrated on the person
     mute: int = 0  # models without evidence from now on, since their cohort changed

@@ -17,7 +17,7 @@ from monitor.population.population import Population
 from monitor.population.rank_model import RankModel, RankModels
 from monitor.types import BoolArray, FloatArray, IntArray
 
-_CHUNK = 1 << 19  # most numbers worked on at once, so that memory stays small
+_CHUNK = 1 << 19  # maximum numbers processed at once, to limit memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class RankModelPoint:
     binomial: BoolArray  # (C, n)
     weights: FloatArray  # lambda, (n, F)
     floor: FloatArray  # e, (n,)
-    fade: FloatArray  # (n,), 1 inside the grid, T / T0 below it: the rest is no evidence at all
+    fade: FloatArray  # (n,), weight of the model: 1 inside the grid, T / T0 below it
 
     @property
     def uniform_share(self) -> FloatArray:
@@ -56,13 +56,13 @@ class RankModelPoint:
                     logs = betabinomial.log_pmf_at(alpha[at], beta[at], speakers, of_each)
                 gamma[at] += weight[at] * np.exp(logs).mean(axis=0)
         spread = self.uniform_share[row]
-        # N times gamma first: with nothing but the floor left this is exactly 1 / N
+        # N times gamma first: this is exactly 1 / N if only the floor remains
         return np.asarray(((1.0 - spread) * (speakers * gamma) + spread) / speakers)
 
     def rank_bits(self, speakers: int, better: int | IntArray, tied: int | IntArray) -> FloatArray:
-        """Compute ``log2(N x mean gamma over the tied ranks)``, of one rank or of each row's: (n,).
+        """Compute ``log2(N x mean gamma over the tied ranks)`` of one rank or of n ranks: (n,).
 
-        Exactly 0 if every template ties: no evidence.
+        It is exactly 0 without evidence, if every template ties.
         """
         bits = np.zeros(self.floor.shape)
         counts = {tied} if isinstance(tied, int) else set(tied.tolist())
@@ -75,7 +75,7 @@ class RankModelPoint:
         return bits
 
     def pmf(self, speakers: int, row: slice | IntArray, *, floor: bool) -> FloatArray:
-        """Compute the rank pmf, shape (rows, N); with the floor e mixed in, or only the fading."""
+        """Compute the rank pmf, (rows, N), faded below the grid and, if requested, with floor e."""
         gamma = np.zeros((self.alpha[0, row].size, speakers))
         for c in range(self.mixture.shape[0]):
             alpha, beta, binomial = self.alpha[c, row], self.beta[c, row], self.binomial[c, row]
@@ -151,7 +151,7 @@ class LengthModel:
 
     @property
     def least_floor(self) -> float:
-        """The smallest share e, over all lengths, that is held back for a mistake."""
+        """The smallest floor e over all lengths."""
         return float(self._parameters[:, 2, 0].min())
 
     def evaluate_at(self, seconds: float) -> RankModelPoint:
@@ -159,8 +159,8 @@ class LengthModel:
         return self.evaluate_each(np.array([seconds]))
 
     def evaluate_each(self, seconds: FloatArray) -> RankModelPoint:
-        """Return both at each of R lengths: R (1 + B) points, length after length."""
-        last, key = self._last, seconds.tobytes()  # looked at once: threads share the model
+        """Return the rank model and its resamples at R lengths: R (1 + B) points, by length."""
+        last, key = self._last, seconds.tobytes()  # read once, because threads share the model
         if last is None or last[0] != key:
             last = self._last = key, self._points(seconds, slice(None))
         return last[1]
@@ -180,7 +180,7 @@ class LengthModel:
     ) -> tuple[FloatArray, FloatArray]:
         """Return ``weights`` and ``uniform_share`` at R lengths, (R, 1 + B, F) and (R, 1 + B).
 
-        Row 0 is the rank model, the others are its resamples, unless it is wanted alone.
+        Row 0 is the rank model. The others are its ``resamples``, if requested.
         """
         if not resamples:
             point = self.at_each(seconds)
@@ -206,7 +206,7 @@ class LengthModel:
         # of shape (R, 3 + F, rows)
         low, high = (self._parameters[ends, :, rows] for ends in (lower, upper))
         mixed = np.exp(near * self._logs[lower, :, rows] + far * self._logs[upper, :, rows])
-        zero = (low[:, 3:] == 0.0) | (high[:, 3:] == 0.0)  # a lambda that has no logarithm
+        zero = (low[:, 3:] == 0.0) | (high[:, 3:] == 0.0)  # lambda has no logarithm
         mixed[:, 3:] = np.where(zero, near * low[:, 3:] + far * high[:, 3:], mixed[:, 3:])
         mixed = np.where(on_grid, low, mixed)
         # of shape (C, R, rows)
@@ -285,28 +285,28 @@ def _mixed(low: FloatArray, high: FloatArray, w: float) -> FloatArray:
 class SpeakerRange(NamedTuple):
     """Range of voices' readings at one length, bits."""
 
-    low: float  # between these 9 of 10 voices read that are watched by their own name
-    high: float  # infinite if it is what calibration supports
-    others: float | None  # below this 19 of 20 of other people's voices do; None if not known
+    low: float  # 9 in 10 voices, watched by their own name, read from low to high
+    high: float  # infinite if it reaches the calibration's support
+    others: float | None  # 19 in 20 of other people's voices read below this; None if unknown
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceSpread:
-    """Range of voices at one template length, in log T; the longest length holds beyond it."""
+    """Range of voices at one template length, interpolated in log T; constant beyond the grid."""
 
     lengths: FloatArray  # T, speech seconds, (n,), increasing
-    bits: FloatArray  # low, high and others, (n, 3); NaN where it is not known
-    clipped: BoolArray  # whether high is what calibration supports, and may be more, (n,)
+    bits: FloatArray  # low, high and others, (n, 3); NaN if unknown
+    clipped: BoolArray  # whether high reaches the calibration's support and may be higher, (n,)
 
     @classmethod
     def from_rows(
         cls, rows: Sequence[Mapping[str, Any]], template_seconds: float
     ) -> EvidenceSpread | None:
-        """Read it from a rank model's calibration table; None if that has none."""
+        """Read the spread from a rank model's calibration table; None if the table has none."""
         bounds = "evidence_low_twentieth", "evidence_high_twentieth", "others_high_twentieth"
         names = ("T", "D", *bounds, "support_bits")
         read = np.array([[row.get(name) for name in names] for row in rows], float).reshape(-1, 6)
-        # the shipped population has a range of people whom no fit saw (benchmarks/results/usual.md)
+        # the shipped population has a range of held-out people (benchmarks/results/usual.md)
         usual = [[row.get(name) for name in ("usual_low", "usual_high")] for row in rows]
         measured = np.array(usual, float).reshape(-1, 2)
         has_usual = ~np.isnan(measured).any(axis=1)
@@ -319,7 +319,7 @@ class EvidenceSpread:
         lower, upper, w = neighbours(columns, np.ones(columns.size, np.bool_), template_seconds)
         cells = cells[cells[:, 1] == columns[upper if w > 0.5 else lower]]
         cells = cells[np.argsort(cells[:, 0], kind="stable")]
-        # cut to what few people support at long lengths: what shorter speech reads, longer does
+        # few people at long lengths support less, but longer speech reads as high as shorter
         clipped = np.maximum.accumulate(cells[:, 3] >= cells[:, 5] - 1e-6)
         cells[:, 3] = np.maximum.accumulate(cells[:, 3])
         return cls(cells[:, 0], cells[:, 2:5], clipped)
@@ -373,8 +373,8 @@ class EnrolledProbability:
     def evaluate_at(self, seconds: FloatArray, favourite: FloatArray) -> FloatArray:
         """Compute the probability at R moments, in (0, 1); NaN if impostors cannot be detected.
 
-        By the absolute scores of the most probable candidate, (R, F), in the rank model's order of
-        features; additive ones divided by their frames.
+        ``favourite`` has the absolute scores of the most probable candidate, (R, F), in the rank
+        model's order of features. Additive scores are divided by their frames.
         """
         from scipy.special import expit
 
@@ -395,7 +395,7 @@ _SHOWN = (10.0, 60.0)  # speech seconds at which the difference is shown
 
 @once
 def _load_shipped() -> tuple[Mapping[str, FeatureSpec], RankModels]:
-    """Load the shipped readers' models, once; that takes as long as a minute of speech."""
+    """Load the shipped readers' models, once; this takes as long as a minute of speech does."""
     reference = Population.reference()
     return reference.specs, reference.rank_models
 
@@ -403,9 +403,9 @@ def _load_shipped() -> tuple[Mapping[str, FeatureSpec], RankModels]:
 def same_session_bias_bits(
     features: Mapping[str, FeatureSpec], speakers: int, template_seconds: float
 ) -> dict[float, float] | None:
-    """Compute expected bits of the shipped same-session model less those of the cross-session one.
+    """Compute expected bits of the shipped same-session model minus the cross-session model's.
 
-    They are by speech seconds; None if the shipped readers have no models of these features.
+    The keys are speech seconds. None if the shipped readers have no models of these features.
     """
     specs, rank_models = _load_shipped()
     same, cross = (rank_models.find(tuple(features), s) for s in ("same", "cross"))

@@ -19,7 +19,7 @@ from monitor.safe_text import LONGEST_NAME, is_name, is_printable, spelled_all
 from monitor.types import AnyArray, FloatArray, IntArray, Record
 
 _FIGURES = tuple(figure.name for figure in fields(Condition))
-_WIDTH = 1 + len(_FIGURES)  # of the sound of a session: seconds, and the figures
+_WIDTH = 1 + len(_FIGURES)  # numbers of a session's sound: seconds, then the figures
 _MOST_SOUND = 1e6
 
 
@@ -32,7 +32,7 @@ class SourceNote:
     hashes: tuple[str, ...]  # fingerprints of the recording
     start_seconds: float  # of the interval used, audio seconds
     end_seconds: float
-    # peaks of its spectrogram (`monitor.maths.landmarks.pack`), by which a copy is known again
+    # peaks of its spectrogram (`monitor.maths.landmarks.pack`), by which copies are recognised
     landmarks: AnyArray = field(
         default_factory=partial(np.empty, 0, "<u2"), compare=False, repr=False
     )
@@ -135,7 +135,7 @@ def nearest_spelling(name: str, names: Iterable[str]) -> str:
 
 
 _SOUND, _LANDMARKS, _ROWS = "people/speaker/sound", "people/source/landmarks", "/rows"
-"""Names of their arrays in a store, each one for all people, and how that of the lengths ends."""
+"""Names of the arrays of all people in a store, and the suffix of the arrays of lengths."""
 _TYPES = {_SOUND: "<f4", _LANDMARKS: "<u2"}
 _NAMES, _ENTRIES, _NOTES = "people/names", "people/entries", "people/notes"
 _SESSIONS = "people/sessions"
@@ -160,7 +160,7 @@ def pack_people(people: Sequence[Speaker]) -> tuple[list[Record], dict[str, AnyA
 
 
 def unpack_people(entries: Sequence[Record], arrays: Mapping[str, AnyArray]) -> list[Speaker]:
-    """Reverse ``pack_people``; StoreError, KeyError or TypeError if they are no people."""
+    """Reverse ``pack_people``; StoreError, KeyError or TypeError if the entries are invalid."""
     sounds = _split_rows(_SOUND, arrays, len(entries))
     count = sum(len(entry["sources"]) for entry in entries)
     landmarks = iter(_split_rows(_LANDMARKS, arrays, count))
@@ -220,7 +220,7 @@ def _split_rows(name: str, arrays: Mapping[str, AnyArray], count: int) -> list[A
 
 
 def pack_many(people: Sequence[Speaker]) -> dict[str, AnyArray]:
-    """Return what a store keeps of very many people, arrays alone: `ManyPeople` reads it."""
+    """Return very many people as arrays only, for a store that `ManyPeople` reads."""
     entries, arrays = pack_people(people)
     details = ({key: e[key] for key in ("sources", "days") if e.get(key)} for e in entries)
     texts = [json.dumps(entry).encode() if entry else b"" for entry in details]
@@ -288,7 +288,7 @@ class ManyPeople(Sequence[Speaker]):
         }
         first, last = self._notes[index : index + 2].tolist()
         if len(entry["sources"]) != last - first:
-            raise StoreError(f"the recordings of {self.names[index]} are not as many as they were")
+            raise StoreError(f"the number of recordings of {self.names[index]} does not match")
         landmarks = [self._part(_LANDMARKS, i) for i in range(first, last)]
         return _make_speaker(entry, self._part(_SOUND, index), landmarks)
 
@@ -323,7 +323,7 @@ class ManyPeople(Sequence[Speaker]):
 def find_recordings(
     people: Sequence[Speaker], hashes: Iterable[str]
 ) -> list[tuple[Speaker, SourceNote]]:
-    """Find enrolled sources that are the recording with these fingerprints."""
+    """Find enrolled sources with one of these fingerprints."""
     marks = set(hashes)
     if isinstance(people, ManyPeople):
         indices = sorted({index for mark in marks for index in people.mentioning(mark)})
@@ -337,9 +337,9 @@ def find_recordings(
 
 
 def compute_degradations(people: Sequence[Speaker], places: IntArray) -> FloatArray:
-    """Compute how far the sound of people at some places is from a studio's: (K, 3).
+    """Compute the `degradation` of each session of people at these indices: (K, 3).
 
-    First sessions, then further ones; one row where nothing is known of any.
+    First sessions come first, then further ones. If all conditions are unknown, there is one row.
     """
     if isinstance(people, ManyPeople) and not people.apart.size:
         sounds = people.sounds

@@ -67,7 +67,7 @@ class Calibration:
     rank_models: RankModels  # a cross-session model that could not be fitted is the prior's
     rows: tuple[Record, ...]  # one per fitted cell
     several_sessions: int = 0  # speakers with two sessions or more
-    cohort: Cohort | None = None  # background speakers that scores were set against
+    cohort: Cohort | None = None  # background speakers that normalised the scores
     population: Population | None = None  # the people enrolled, calibrated
 
     def save(self, path: Path | str) -> None:
@@ -98,7 +98,7 @@ def load_rank_models(path: Path) -> tuple[RankModels, Cohort | None]:
         return reference.rank_models, reference.cohort
     header, arrays = read_store(path, "rank_model")
     with refusing_incomplete(path):
-        # all are read: a file of nothing else is looked through as a whole
+        # all are read, because the file contains nothing else
         rank_models = RankModels(RankModels.unpack(header["rank_models"], arrays, path))
         note = header.get("cohort")
         if note is None:
@@ -173,7 +173,7 @@ class Population(Templates):
         It is read from the store at first use. StoreError if the store was deleted or changed
         since.
         """
-        cohort = self._cohort  # looked at once: several threads may share a population
+        cohort = self._cohort  # read once, because several threads may share a population
         if callable(cohort):
             cohort = self._cohort = cohort()
         return None if cohort is None else cohort.only(self.features)
@@ -283,7 +283,7 @@ class Population(Templates):
         for later, count in zip(other.speakers, added_counts.tolist(), strict=True):
             if (speaker := people.get(later.name)) is not None:
                 sizes = int(counts_before[self.index(later.name)]), count
-                # all slices count as one session where none are kept apart
+                # all slices count as one session if sessions are not separate
                 before, later = (
                     replace(person, sessions=person.sessions or (size,) * (size > 0))
                     for person, size in zip((speaker, later), sizes, strict=True)
@@ -420,7 +420,7 @@ class Population(Templates):
                 raise StoreError(f"slices of {header['slice_seconds']} s, not {SLICE_SECONDS:g}")
             if arrays["offsets"].dtype.kind not in "iu":
                 raise StoreError("the offsets of its slices are not whole numbers")
-            mapped = "fingerprint" in header  # the templates lie in the file as they are
+            mapped = "fingerprint" in header  # templates are stored uncompressed
             lie = MAPPED if mapped else ""
             features = {
                 name: FeatureTemplates(spec_from(name, spec), arrays[f"{lie}slices/{name}"])
@@ -436,7 +436,7 @@ class Population(Templates):
                 about=str(header["about"]),
                 cohort=None if note is None else read_cohort_note(path, note, features),
             )
-            if mapped:  # numbers of which are looked at as they are used
+            if mapped:  # its numbers are checked when they are used
                 fingerprint = header["fingerprint"]
                 if not isinstance(fingerprint, str) or not is_name(fingerprint):
                     raise StoreError("its fingerprint is not text")

@@ -35,7 +35,7 @@ _RANK_MODEL_ARRAYS = (
     *("lengths", "template_lengths", "alpha", "beta", "binomial", "weights", "floor"),
     "open_set",
 )
-RANK_MODEL = "rank_model/"  # what the names of their arrays in a store begin with
+RANK_MODEL = "rank_model/"  # prefix of their arrays in a store
 _MAXIMA, _EVIDENCE, _ROWS = "maxima/", "evidence", "rows"
 _SHORTEST, _LONGEST = 1e-3, 1e9  # seconds
 HORIZONS = (10.0, 30.0, 60.0, 120.0, 300.0, 600.0)  # lengths of streams, audio seconds
@@ -136,9 +136,9 @@ class RankModel:
     it depends on the number N of enrolled people.
     """
 
-    features: tuple[str, ...]  # in order; one, or several for their joint
-    session: str  # "same" or "cross": where template and test came from
-    similarities: tuple[str, ...]  # name of each feature's
+    features: tuple[str, ...]  # in order; one, or several for a joint model
+    session: str  # "same" or "cross", of template and test
+    similarities: tuple[str, ...]  # name of each feature's similarity
     lengths: FloatArray  # T, speech seconds, (nT,), increasing
     template_lengths: FloatArray  # D, likewise, (nD,)
     alpha: FloatArray  # (1 + B, nT, nD); p of the binomial where `binomial`
@@ -147,17 +147,17 @@ class RankModel:
     weights: FloatArray  # lambda, (1 + B, nT, nD, F)
     floor: FloatArray  # e, (1 + B, nT, nD)
     open_set: FloatArray  # (nT, nD, 1 + F): log odds of being enrolled by absolute scores
-    rows: tuple[Record, ...]  # one a cell, what the calibration table shows
+    rows: tuple[Record, ...]  # one per cell, as in the calibration table
     speakers: int  # mated speakers behind the rank model
     candidates: int  # N of the calibration
-    prior_speakers: float = 0.0  # that the prior, another rank model, counted as
+    prior_speakers: float = 0.0  # number that the prior, another rank model, counts as
     origin: str = "own"  # "shipped" if it is the shipped readers', since none could be fitted
     left_out: tuple[str, ...] = ()  # candidates in a network's training data
-    networks: tuple[str | None, ...] = ()  # sha256 of each feature's; or empty
+    networks: tuple[str | None, ...] = ()  # sha256 of each feature's network; or empty
     learnt_from: tuple[str, ...] = ()  # all speakers in the calibration; empty if unknown
     forgotten: int = 0  # number of them forgotten since
-    maxima: Maxima | None = None  # how high other people's streams got under it
-    evidence: EvidenceModel | None = None  # likelihood ratios on the same grid, held by the rows
+    maxima: Maxima | None = None  # maxima of other people's streams
+    evidence: EvidenceModel | None = None  # likelihood ratios on the same grid
 
     def network(self, feature: str) -> str | None:
         """Return the sha256 of a feature's network, or None."""
@@ -259,7 +259,7 @@ class RankModels:
                 for f in fields(rank_model)
                 if f.name not in (*_RANK_MODEL_ARRAYS, _EVIDENCE, _ROWS)
             }
-            # a table is most of it and seldom asked for: read with its own rank model
+            # the table is large and rarely needed, so it is read with its rank model
             rows = json.dumps(rank_model.rows, ensure_ascii=False).encode()
             arrays[f"{start}{_ROWS}"] = np.frombuffer(rows, np.uint8)
             if rank_model.evidence is not None:
@@ -272,14 +272,14 @@ class RankModels:
                 arrays |= {f"{start}{_MAXIMA}{name}": value for name, value in more.items()}
             for name in _RANK_MODEL_ARRAYS:
                 value = getattr(rank_model, name)
-                # the resamples are spread, not precision: four bytes are plenty
+                # resamples only give a spread, so four bytes are enough
                 single = value.dtype.kind == "f" and name not in ("lengths", "template_lengths")
                 arrays[f"{start}{name}"] = value.astype(np.float32) if single else value
         return header, arrays
 
     @classmethod
     def unpack(cls, header: Iterable[Record], arrays: Arrays, path: Path) -> RankModels:
-        """Reverse ``pack``; StoreError of a wrong header, and of damage when it is read."""
+        """Reverse ``pack``; StoreError for an invalid header, and for damage on reading."""
         return cls(
             StoredRankModel.from_entry(entry, arrays.with_prefix(f"{RANK_MODEL}{i}/"), path)
             for i, entry in enumerate(header)
@@ -337,7 +337,7 @@ class StoredRankModel:
 class FieldMaxima:
     """Maxima of one field over streams of one length."""
 
-    values: FloatArray  # shape (n,), one a speaker
+    values: FloatArray  # shape (n,), one per speaker
     horizon_seconds: float
     repeated: int  # of the n, the number with less audio, which was repeated
 
@@ -412,7 +412,7 @@ def pack_maxima(maxima: Maxima) -> tuple[dict[str, object], dict[str, AnyArray]]
 
 
 def unpack_maxima(plain: Record, arrays: Mapping[str, AnyArray]) -> Maxima:
-    """Reverse ``pack_maxima``; StoreError if no streams have them."""
+    """Reverse ``pack_maxima``; StoreError if no streams can have these maxima."""
     maxima = Maxima(
         tuple(plain["fields"]),
         arrays["horizons"],

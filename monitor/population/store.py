@@ -23,9 +23,9 @@ from monitor.npz import MAPPED, Arrays, Rows, mapped_arrays, read_arrays, write_
 from monitor.safe_text import is_name, printable
 from monitor.types import AnyArray
 
-SCHEMA = 4  # of what is written; of earlier ones those are read that lack nothing
+SCHEMA = 4  # of written stores; earlier ones can be read if they are complete
 _HEADER = "header"
-# what numpy and zipfile raise on a file that is not, or no longer, theirs
+# errors of numpy and zipfile for invalid or damaged files
 _DAMAGE = (OSError, ValueError, LookupError, TypeError, EOFError, MemoryError, RuntimeError,
            zipfile.BadZipFile, zlib.error)  # fmt: skip
 
@@ -93,7 +93,7 @@ def read_store(
     except PermissionError as error:
         raise StoreError(f"{path}: permission denied. Check its permissions") from error
     except _DAMAGE as error:
-        if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE):  # the file is well
+        if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE):  # not the file's fault
             raise
         raise StoreError(
             f"{path} is damaged or not a {_called(kind)} file. Make it again or restore a copy"
@@ -132,7 +132,7 @@ def require(holds: object, message: str) -> None:
 
 
 def refuse_invalid(of: str, valid: Mapping[str, object]) -> None:
-    """Refuse what has a part that is not valid, and name those parts."""
+    """Raise StoreError with the names of the invalid parts, if any."""
     if wrong := [name for name, is_valid in valid.items() if not is_valid]:
         raise StoreError(f"{', '.join(wrong)} of {of}: no calibration gives that")
 
@@ -143,5 +143,5 @@ def are_names(names: object) -> bool:
 
 
 def is_number(value: object) -> bool:
-    """Return whether a value is a number, and no truth value."""
+    """Return whether a value is a number, but not a bool."""
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -22,18 +22,19 @@ from monitor.types import AnyArray, BoolArray, FloatArray, IntArray, Record
 
 SLICE_SECONDS = 5.0  # speech seconds per slice. Slices allow templates to be cut to one length.
 MISMATCH = 0.8
-"""A template under this share of the others' length breaks the model (docs/method.md section 4)."""
-_USEFUL_SECONDS = 30.0  # all are cut to the shortest, unless that has less: then it is left out
+"""Fraction of the median length below which a template breaks the model (docs/method.md section 4).
+"""
+_USEFUL_SECONDS = 30.0  # a template that short is excluded instead of shortening all others
 _SAMPLED_SLICES = 2048
 _BLOCK = 2048  # members converted to a wider type at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """Common template length, and who has it."""
+    """Common template length, and the speakers who have it."""
 
     seconds: float  # D, speech seconds; every template is cut to it
-    members: BoolArray  # shape (N,), False where a template is shorter
+    members: BoolArray  # shape (N,), False for shorter templates
 
 
 _SHARED: WeakKeyDictionary[Templates, dict[Hashable, Any]] = WeakKeyDictionary()
@@ -41,7 +42,7 @@ _Table = TypeVar("_Table")
 
 
 def share(templates: Templates, key: Hashable, make: Callable[[], _Table]) -> _Table:
-    """Return the table of that key, made once; all attackers on these templates share it."""
+    """Return the table with this key, made once and shared by all attackers on the templates."""
     tables = _SHARED.setdefault(templates, {})
     if key not in tables:
         tables[key] = make()
@@ -57,7 +58,7 @@ class Templates:
         names: Sequence[str],  # of the speakers, unique
         offsets: IntArray,  # (N + 1,): speaker j owns slices ``offsets[j]:offsets[j + 1]``
         features: Mapping[str, FeatureTemplates],
-        # by place, how many slices each session has, of speakers with sessions apart
+        # number of slices of each session, by index of speakers with separate sessions
         sessions: Mapping[int, tuple[int, ...]],
     ) -> None:
         self.names = tuple(names)
@@ -103,7 +104,7 @@ class Templates:
         return {name: self.features[name].spec.kind.similarity(method) for name, method in named}
 
     def empty(self, feature: str) -> tuple[str, ...]:
-        """List speakers with a template that has nothing of this feature."""
+        """List speakers with a template without frames of this feature."""
         for (name, *_), matrix in self._prepared.items():
             is_complete = name == feature and len(matrix) == len(self)
             if is_complete and all(rows.any(axis=1).all() for rows in _split_rows(matrix)):
@@ -115,7 +116,7 @@ class Templates:
         return tuple(compress(self.names, is_empty.tolist()))
 
     def _voiced_shares(self, feature: str, index: int | None) -> tuple[float, ...]:
-        """Return `Population.voiced_shares` of the speaker at a place; None for a sample."""
+        """Return `Population.voiced_shares` of the speaker at an index; None for a sample."""
         templates = self.features[feature]
         rows, sizes = templates.slices, list[int]()
         if index is None:
@@ -147,7 +148,7 @@ class Templates:
         return float(have[have >= min(fraction * median(have), enough_seconds)].min())
 
     def _choose_scoring(self, seconds: float | None, index: int | None) -> Scoring:
-        """Choose the common length; as of `Population.scoring`, of a watched speaker by place."""
+        """Choose the common length like `Population.scoring`, with a watched speaker's index."""
         have = self.template_seconds
         if seconds is not None:
             if not SLICE_SECONDS <= seconds < math.inf:
@@ -168,7 +169,7 @@ class Templates:
     def templates(self, feature: str, scoring: Scoring, *, by_slice: bool = False) -> AnyArray:
         """Cut templates of the scoring's members to its length: shape (members, M).
 
-        With ``by_slice`` the slices they are made of, (members, S, M).
+        With ``by_slice``, return their slices, (members, S, M).
         """
         if feature not in self.features:
             names = ", ".join(sorted(self.features))
@@ -201,7 +202,7 @@ class Templates:
     def exact(
         self, feature: str, scoring: Scoring, similarity: Similarity, places: IntArray
     ) -> FloatArray:
-        """Prepare templates of the members at some places, in double precision: (K, M)."""
+        """Prepare templates of members at these indices, in double precision: (K, M)."""
         slices, kind = self.features[feature].slices, self.features[feature].spec.kind
         firsts = self.offsets[:-1][scoring.members][places]
         slice_numbers = np.arange(round(scoring.seconds / SLICE_SECONDS))
@@ -229,7 +230,7 @@ class Templates:
         )
 
     def _apart(self, scoring: Scoring) -> Iterator[tuple[int, IntArray]]:
-        """Yield the place and the slices of each further session of a member."""
+        """Yield the index and the slices of each further session of a member."""
         size = round(scoring.seconds / SLICE_SECONDS)
         members = np.cumsum(scoring.members) - 1
         for index, counts in self._sessions.items():
@@ -272,13 +273,13 @@ class Templates:
         return rows, noted
 
     def _take_prepared(self, notes: Record, arrays: Mapping[str, AnyArray]) -> None:
-        """Take the prepared ones of a mapped store; StoreError where they do not fit."""
+        """Use the prepared templates of a mapped store; StoreError if they do not fit."""
         for name, note in notes.items():
             spec, matrix = self.features[name].spec, arrays[f"{MAPPED}prepared/{name}"]
             seconds, similarity = float(note["seconds"]), spec.kind.similarity(note["similarity"])
             shape = int(self._choose_scoring(seconds, None).members.sum()), spec.size
             if matrix.dtype != np.float32 or matrix.shape != shape or similarity.bound is None:
-                raise StoreError(f"what is prepared of {name} does not match its templates")
+                raise StoreError(f"prepared templates of {name} do not match the others")
             self._prepared[name, seconds, similarity.name] = matrix
         for name, templates in self.features.items():
             if templates.slices.dtype.kind not in ("iu" if templates.spec.kind.counted else "f"):
@@ -296,7 +297,7 @@ class Templates:
     def _merged(
         self, other: Templates, places: Sequence[int]
     ) -> tuple[IntArray, dict[str, FeatureTemplates]]:
-        """Add the slices of others to those at these places: offsets, and slices by feature."""
+        """Add the slices of others at these indices: offsets, and slices by feature."""
         counts = np.concatenate([np.diff(self.offsets), np.diff(other.offsets)])
         owner = np.repeat([*range(len(self)), *places], counts)
         order = np.argsort(owner, kind="stable")
@@ -326,7 +327,7 @@ class Templates:
 
 
 def _split_rows(rows: AnyArray) -> Iterator[AnyArray]:
-    """Yield some thousand rows after the other."""
+    """Yield the rows in blocks."""
     for first in range(0, len(rows), _BLOCK):
         yield rows[first : first + _BLOCK]
 

@@ -137,7 +137,7 @@ class Gate:
         self._closing = True
 
     def take(self, block: Block) -> list[Block]:
-        """Process microphone sound and return what may be sent now, as one channel.
+        """Process microphone sound and return the sound that may be sent now, as one channel.
 
         Sound still held back when a device is lost or changes its rate is replaced by silence.
         """
@@ -198,14 +198,14 @@ class Gate:
             if sum(map(len, self._step)) < size:
                 break
             step = np.concatenate(self._step)
-            block = Block(step, *key)  # as a whole, so that no cutting changes a figure
+            block = Block(step, *key)  # a whole step, so that the block size changes no figure
             bits = [reading.bits for m in way.monitors for reading in self._hear(m, block)]
             silence = Block(np.zeros(round(TAIL_SECONDS * key[0]), np.float32), *key)
             bits += [self._windows[m].bits(silence) for m in way.monitors]
             if self._exceeds(bits):
                 most = max(value or 0.0 for value in bits)
                 requested = max(0.0, most - self.bits)
-                if at_once:  # it is out
+                if at_once:  # it has been sent
                     self.bits = max(self.bits, most)
                 self._leave_way(requested)
                 self.held_bits = 0.0 if at_once else most
@@ -214,7 +214,7 @@ class Gate:
             if self._charge and not self._charge(self._total_sent(way.attackers[0])):
                 self.uncharged_seconds += self.step_seconds
                 step = np.zeros_like(step)
-            if self.muted:  # since it came in
+            if self.muted:  # after the step arrived
                 step = np.zeros_like(step)
             if not at_once:
                 self._release(step, sent)
@@ -224,7 +224,7 @@ class Gate:
         return True
 
     def _total_sent(self, monitor: Monitor) -> FeatureTotals:
-        """Return totals of the sound sent, without another voice that would hide the watched."""
+        """Return totals of the sound sent, without another voice that hides the watched one."""
         if monitor.core.is_of_stretches:
             return monitor.own_totals
         return self._windows[monitor].totals

@@ -25,11 +25,12 @@ from monitor.types import FloatArray
 LATENCY_SECONDS = 0.01
 """Latency requested from PortAudio, which uses the nearest that the device supports."""
 SWITCH_SECONDS = 5e-4
-"""After which Python gives the sound card's threads their turn; its own 5 ms are half a buffer."""
+"""Interval of Python's switches to the sound card's threads; 5 ms, the default, is half a buffer.
+"""
 LEAST_SECONDS = 0.012
 """Minimum buffered sound, the allowed delay of a late thread."""
 MOST_CUSHION_SECONDS, FORGOTTEN = 0.4, 0.97
-"""Extra buffering after an underrun, doubled each time; and its decay per window."""
+"""Maximum buffering after underruns, which double it, and its decay per window."""
 MOST_SECONDS = 2.0
 """Maximum buffered sound. After a stall of machine or device, the oldest is dropped."""
 SKIPPED_SECONDS = 0.25
@@ -170,7 +171,7 @@ def open_output(wanted: str) -> OpenedOutput:
     """
     outputs = devices("output")
     if wanted in list_sinks():
-        with _SINK:  # PortAudio cannot name it: its "pulse" looks there
+        with _SINK:  # PortAudio cannot name a sink; its device "pulse" uses the variable
             os.environ["PULSE_SINK"] = wanted
             return OpenedOutput(choose(outputs, "pulse", "output"))
     try:
@@ -245,7 +246,7 @@ class OutputDevice:
         self._queue.put(samples, rate)
 
     def permit(self, seconds: float) -> None:
-        """Allow `pass_on` to send sound for this long from now; 0 ends it."""
+        """Allow `pass_on` to send sound for this many seconds from now; 0 stops it."""
         self._open_until = self._clock() + seconds if seconds else -np.inf
 
     def pass_on(self, samples: FloatArray, rate: int) -> None:

@@ -137,7 +137,7 @@ class Relay(BaseRule):
 
     @property
     def system(self) -> InputSystem:
-        """Access to inputs, which are watched, and send sound at once unless it is held."""
+        """Access to inputs that are watched, and send sound at once unless it is held."""
 
         def opens(wanted: str | int | None, channels: int | None) -> AudioDevice:
             device = open_input(wanted, channels, INPUT_LATENCY_SECONDS)
@@ -326,7 +326,7 @@ class Relay(BaseRule):
 
 
 class _Relayed(WrappedLiveSource):
-    """Source of what goes out of a microphone's sound."""
+    """Live source of the sound that a relay sends."""
 
     def __init__(self, microphone: LiveSource, relay: Relay) -> None:
         super().__init__(microphone)
@@ -341,7 +341,7 @@ class _Relayed(WrappedLiveSource):
 
 
 class _RelayedAudio:
-    """An input that is watched, and that sends its sound to an outlet, if any, at once."""
+    """A watched input, which also sends its sound to an outlet at once, if there is one."""
 
     def __init__(
         self, device: AudioDevice, outlet: OutputDevice | None, capture: CaptureWatch

@@ -88,7 +88,7 @@ class FrameAccumulator:
         self._usable: dict[str, int] = {}
         self.carried: FeatureTotals | None = None  # totals of earlier streams at the start
         self._corrections: list[Correction] = []
-        self.uncorrected = 0  # ticks before which nothing is corrected any more
+        self.uncorrected = 0  # tick up to which nothing is corrected any more
 
     def fork(self) -> Self:
         """Return an independent copy. Arrays are replaced, not changed, except in sketches."""
@@ -142,20 +142,20 @@ class FrameAccumulator:
         """Add further ticks, which `check` has accepted."""
         start = self.arrived
         self.arrived += frames.speech.shape[0]
-        silent = frames.speech[max(self.tick - start, 0) :]  # all, unless resumed further on
-        self._ahead = np.concatenate((self._ahead, silent))
+        fresh_speech = frames.speech[max(self.tick - start, 0) :]  # all, unless resumed later
+        self._ahead = np.concatenate((self._ahead, fresh_speech))
         for name, track in frames.tracks.items():
             if name in self._waiting and track.is_empty:
                 continue
             if name in self.sketches or name in self._followed:
-                # features run ahead of the clock, or come after it
+                # frames may be ahead of the clock, or late
                 fresh = replace(track, ticks=np.maximum(track.ticks, start + 1))
                 if name in self.sketches:
                     counts = self._features[name].kind.counting(fresh.values)
                     fresh = fresh if counts is None else fresh.some(counts)
                 waits = self._waiting.get(name)
                 joined = fresh if waits is None else join_tracks(waits, fresh)
-                if np.any(joined.ticks[1:] < joined.ticks[:-1]):  # one that was known late
+                if np.any(joined.ticks[1:] < joined.ticks[:-1]):  # a frame arrived late
                     joined = joined.some(np.argsort(joined.ticks, kind="stable"))
                 self._waiting[name] = replace(joined, early=None)
             if name in self.sketches and track.early is not None:
@@ -199,7 +199,7 @@ class FrameAccumulator:
                     more = np.concatenate(([0], np.cumsum(spans[:, 1] - spans[:, 0])))[counts]
                 usable[name] = self._usable.get(name, 0) + more
                 seconds = usable[name] / TICKS_PER_SECOND
-            # after which an early frame is of speech that no whole one has
+            # an early frame after this tick has speech that no whole frame has
             last = np.concatenate(([-1], track.ticks))[selection.start + counts]
             running[name] = RunningTotals(
                 totals, frames, seconds, *self._compute_early(name, ticks, frames, last)
@@ -222,7 +222,7 @@ class FrameAccumulator:
         return values * weight[:, None], seconds * is_early
 
     def _select_early(self) -> dict[str, EarlyFrames]:
-        """Select early frames from the present one on, of no speech that a whole frame has."""
+        """Select the current and later early frames, of speech that no whole frame has."""
         usable = {}
         for name, early in self._early.items():
             if self.sketches[name].frames > 1:
@@ -257,7 +257,7 @@ class FrameAccumulator:
 
     def correct(self, corrections: Iterable[Correction]) -> None:
         """Add corrections, in order of their ticks."""
-        # a stream that was resumed further on was corrected before
+        # a resumed stream already contains earlier corrections
         self._corrections += [
             correction for correction in corrections if correction.tick >= self.tick
         ]
@@ -275,7 +275,7 @@ class FrameAccumulator:
             yield self._corrections.pop(0)
 
     def apply(self, correction: Correction) -> None:
-        """Correct the totals, as far as the correction concerns them."""
+        """Correct the totals, except for ticks up to `uncorrected`."""
         counts = correction.counts[correction.speech > self.uncorrected]
         self._speech += 2 * int(np.count_nonzero(counts)) - counts.size
         for name in self.sketches.keys() & correction.frames.keys():
@@ -301,7 +301,7 @@ class FrameAccumulator:
             sketch.total[:] = 0
             sketch.frames = 0
         self._usable, self._speech, self.carried = {}, 0, None
-        self._early, self._begins = {}, False  # a window that grows may be of what is forgotten
+        self._early, self._begins = {}, False  # an unfinished window may have forgotten speech
 
     def tidy(self, *, everything: bool = False) -> None:
         """Drop frames that are in the sketches. Copy the others, to release their long blocks."""

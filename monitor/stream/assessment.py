@@ -97,7 +97,7 @@ class Assessor:
         moments: WatchedMoments,
         waits: BoolArray,
     ) -> list[Assessment]:
-        """Assess moments as weighed, of which some still wait, (R,)."""
+        """Assess weighed moments; ``waits``, (R,), marks those with too little speech."""
         names, totals = self._model.features, moments.totals
         readings = [
             self._compute_readings(alone.get(name), totals[name].usable_seconds) for name in names
@@ -145,14 +145,14 @@ class Assessor:
         )
 
     def _weigh(self, weighed: Weighed, moments: WatchedMoments) -> Iterator[tuple[int, Assessment]]:
-        """Yield the moments of a part, with everything but the figures of each feature."""
+        """Yield index and assessment of a part's moments, without the figures per feature."""
         model, ratios = self._model, weighed.ratios
         nothing: list[None] = [None] * weighed.rows.size
         figures: list[Sequence[object]] = [
             [Bits(*row) for row in weighed.local.tolist()] if model.watched else nothing,
             [Bits(*row) for row in weighed.gain.tolist()],
             model.joint.expected.evaluate_each(weighed.seconds),
-            [row.copy() for row in weighed.posterior],  # none keeps the others alive
+            [row.copy() for row in weighed.posterior],  # a view would keep all rows in memory
             most_probable(weighed.posterior, model.names, model.top),
         ]
         evidence: list[Sequence[object]] = [nothing] * 5
@@ -179,7 +179,7 @@ class Assessor:
     def _compute_readings(
         self, feature: Weighed | None, usable_seconds: FloatArray
     ) -> list[FeatureReading]:
-        """Compute readings of one feature at every moment; zeros before it has frames enough."""
+        """Compute readings of one feature at every moment; zeros without enough frames."""
         zero = ZERO if self._model.watched else None
         seconds = usable_seconds.tolist()
         readings = [

@@ -99,7 +99,7 @@ class Attacker(AttackerModel):
         templates = id(population), self.scoring.seconds, self.scoring.members.tobytes()
         models = id(rank_models), self.features, self.session
         figures = self.watched, self.among, self.enrolled_prior, self.top
-        self._made_of = population, rank_models  # kept: no other ones may get their identity
+        self._made_of = population, rank_models  # kept alive, so that their ids stay unique
         # equal for attackers that differ only in the watched speaker
         self.sharing_key: Hashable = (templates, models, figures)
         self._weigher, self._assessor = Weigher(self, self.scorer), Assessor(self)

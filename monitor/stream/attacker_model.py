@@ -248,7 +248,7 @@ class AttackerModel:
         shift, slope, support = (x[0, 0] for x in effect.evaluate_at(unlike(sound, sound)))
         point = ratios.rank_model.evaluate_at(np.array([seconds]))
         intercept = float(intercept_bits(point)[0])
-        # features share what a mean ratio exceeds the intercept by as they share the slopes
+        # the excess over the intercept is divided among features in proportion to their slopes
         weights = point.slopes[0, 0] / max(float(point.slopes[0, 0].sum()), 1e-9)
         bits = (bits + intercept) * float(weights @ slope) - intercept * (1.0 - float(shift))
         return min(bits, float(support))
@@ -270,8 +270,8 @@ class AttackerModel:
     def contradiction(self, population: Population) -> tuple[float, float]:
         """Test whether the enrolled contradict the ratios: an e-value, and their mean ratio.
 
-        Each person is compared with the streams of those after. If the ratios are calibrated for
-        these people, no mean ratio exceeds 1 on average, whatever the earlier ones showed. An
+        Each person's template is a stream under the templates of later people. If the ratios are
+        calibrated for these people, each mean is at most 1 on average, given the earlier ones. An
         e-value above 20 rejects the calibration at 5 % (docs/method.md section 10). Both are 1 if
         there is nothing to compare.
         """
@@ -297,7 +297,7 @@ class AttackerModel:
         if last not in ("closed_set_bits", "local_bits", "gain_bits"):
             return math.inf
         used = [model] if name else self.models.values()
-        # each person keeps a share e
+        # every person keeps at least e / N
         spread = min(posterior_model.rank_model.least_floor for posterior_model in used)
         best = np.full(self.speakers, spread / self.speakers)
         best[0] += 1.0 - spread

@@ -159,7 +159,7 @@ _TALLY: Mapping[str, object] = {
 }
 
 _EARLY = {"early": "f", "early_at": "i"}
-"""Arrays that a fresh monitor lacks, by kind of number: a frame of a window that still grows."""
+"""Arrays that a new monitor lacks, by kind of number: the early frame of an unfinished window."""
 
 
 def check_state(
@@ -186,7 +186,7 @@ def check_state(
                 totals is not None
                 and not set(totals["frames"]) == set(totals["usable"]) == features
             ):
-                wrong = "what was heard"
+                wrong = "set of features"
     for rule in header["rules"]:
         if (last := rule.get("last")) is not None and None in map(last.get, ("seconds", "speech")):
             wrong = "last"
@@ -221,10 +221,10 @@ _REPLACE = Argument("replace", "True")
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """File of all that a run needs to be resumed as if it had never stopped.
+    """File with everything needed to resume a run as if it had never stopped.
 
-    Npz without pickle, 0600, atomic: sums of the sketches and counters, never audio.
-    ``configuration`` is what must be the same when the run is resumed.
+    It is npz without pickle, 0600, written atomically. It has sums of sketches and counters, never
+    audio. A run can only be resumed with an equal ``configuration``.
     """
 
     path: Path
@@ -259,7 +259,7 @@ class Checkpoint:
             resume, run = Argument("resume", "True"), self.path.with_suffix("").name
             nothing = f"{self.path.name}: nothing to resume. Leave out ", resume
             raise StoreError(Message(*nothing, ". Add ", _REPLACE, f" to overwrite {run}"))
-        check_private(self.path)  # its writer would know what an anonymiser draws
+        check_private(self.path)  # another author would know an anonymiser's random numbers
         header, arrays = read_store(self.path, _KIND)
         try:
             saved = header["configuration"]
@@ -295,13 +295,13 @@ class Checkpoint:
             )
 
     def remove(self) -> None:
-        """Delete the checkpoint of a run that ended, and the rest of saves that were killed."""
+        """Delete the checkpoint of an ended run, and the remains of interrupted saves."""
         if not self._is_foreign():
             self.path.unlink(missing_ok=True)
         sweep(self.path)
 
     def _is_foreign(self) -> bool:
-        """Return whether the path holds what no version of this program wrote there."""
+        """Return whether the path has anything but a checkpoint of this program."""
         if self.path.is_symlink() or (self.path.exists() and not self.path.is_file()):
             return True
         try:

@@ -39,9 +39,9 @@ def choose_features(
 ) -> tuple[str, ...]:
     """Choose the largest set of features that has a rank model.
 
-    If two are as large, take the one without a feature that another does better. ``available`` are
-    features of ready-made frames, None for audio; with ``words`` timed words come with the audio.
-    StoreError if there is no rank model for them.
+    A superseded feature does not count. ``available`` are features of ready-made frames, None for
+    audio. With ``words``, timed words come with the audio. StoreError if there is no rank model for
+    them.
 
     Example:
         >>> rank_models = Population.reference().rank_models
@@ -67,7 +67,7 @@ def choose_features(
 
 
 def find_pitch(features: Iterable[str]) -> str | None:
-    """Return the first feature that is found in voiced speech alone; None without."""
+    """Return the first feature that only voiced speech has, or None."""
     return next((name for name in features if get_least_share(name)), None)
 
 
@@ -78,10 +78,10 @@ def choose_features_of(
     rank_models: RankModels,
     setup: FeatureSetup,
 ) -> tuple[Sequence[str | Feature | FeatureSpec] | None, Collection[str] | None]:
-    """Choose features by what a source brings, where none were named.
+    """Choose features for the contents of a source, if none were named.
 
-    Returns the features, and what there was to choose from. Both are None where those of any audio
-    do.
+    Returns the features and the candidates. For audio without words, these are the given
+    ``features`` and None.
     """
     info = source.stream_info
     if not features and not info.audio:
@@ -99,7 +99,7 @@ def choose_features_of(
 def choose_rank_model(
     rank_models: RankModels, features: tuple[str, ...], session: str
 ) -> tuple[RankModel, str, bool]:
-    """Choose a rank model: it, the session it is of, and whether it favours the attacker."""
+    """Choose a rank model; return it, its session, and whether it favours the attacker."""
     for kind in (session, "same" if session == "cross" else "cross"):
         if (rank_model := rank_models.find(features, kind)) is not None:
             return rank_model, kind, kind == "same" != session
@@ -114,7 +114,7 @@ def _create_error(features: str = "") -> StoreError:
 
 
 def check_features(population: Population, features: Sequence[str]) -> None:
-    """Refuse features named twice, none at all, or those without templates."""
+    """Refuse duplicate features, an empty list, and features without templates."""
     if not features or len(set(features)) != len(features):
         raise UsageError("name each feature once, and at least one")
     unknown = [name for name in features if name not in population.features]
@@ -126,7 +126,7 @@ def check_features(population: Population, features: Sequence[str]) -> None:
 
 
 def check_networks(population: Population, rank_model: RankModel) -> None:
-    """Refuse a rank model of another network's frames than the templates were made of."""
+    """Refuse a rank model and templates from different networks."""
     for name in rank_model.features:
         model_network, template_network = (
             rank_model.network(name),
@@ -149,7 +149,7 @@ def same_scores(model: RankModel, joint: RankModel) -> bool:
 
 
 def explain_missing_ratios(population: Population, rank_model: RankModel) -> str:
-    """Explain why population and rank model give no likelihood ratios; empty where they do."""
+    """Explain why population and rank model give no likelihood ratios; empty if they do."""
     about, cohort = "+".join(rank_model.features), population.cohort
     if rank_model.evidence is None:
         return f"the rank model of {about} was calibrated without evidence; calibrate again"
@@ -174,7 +174,7 @@ def choose_evidence_model(
 ) -> RankModel | None:
     """Choose the rank model for likelihood ratios, or None.
 
-    Mostly the same one. Where it has no ratios, that of its features other than words.
+    It is the same rank model if that has ratios, otherwise that of its features other than words.
     """
     if not explain_missing_ratios(population, rank_model):
         return rank_model
@@ -192,7 +192,7 @@ def choose_evidence_model(
 def group_rows(
     features: Sequence[str], present: BoolArray
 ) -> Iterator[tuple[frozenset[str], IntArray]]:
-    """Group rows, shape (R, F), by which features have frames; rows without any in no group.
+    """Group rows, shape (R, F), by the features that have frames; rows without any have no group.
 
     Example:
         >>> present = np.array([[True, True], [False, False], [True, False]])
@@ -208,16 +208,16 @@ def group_rows(
 class CommonLength:
     """The common length D that all templates of a run are cut to."""
 
-    scoring: Scoring  # D, and who has that much
-    withheld: str = ""  # why a watched speaker has no figures at D; empty where there are some
-    # what follows where D is shorter than the templates, or off the rank model's grid
+    scoring: Scoring  # D, and the speakers who have enough speech
+    withheld: str = ""  # why the watched speaker has no figures at D; empty if there are figures
+    # effect of a D that is shorter than the templates, or not on the rank model's grid
     notice: str = ""
 
 
 def choose_length(
     population: Population, rank_model: RankModel, watch: str | None, seconds: float | None
 ) -> CommonLength:
-    """Choose D: ``seconds`` if given, otherwise the shortest or the watched template's length.
+    """Choose D: ``seconds`` if given, otherwise as in `Population.scoring`.
 
     All templates are cut to the same D. Far below the rank model's own lengths there are no
     figures.

@@ -40,10 +40,10 @@ class BlocksToTicks:
         index = None if channel is None else channel - 1
         self._extractor = Extractor(extracted, index, conditions=conditions, windows=True)
         self._extractor.skip_to(skip)
-        self._ticks = 0  # that came out
+        self._ticks = 0  # ticks returned
         # current recording and sample rate; None between recordings
         self.key: tuple[int, int] | None = None
-        self._began, self._samples = 0, 0  # ticks before it, samples of it
+        self._began, self._samples = 0, 0  # ticks before the current recording, and its samples
 
     @property
     def ticks(self) -> int:
@@ -85,7 +85,7 @@ class BlocksToTicks:
 
     def _counted(self, frames: Frames) -> Frames:
         self._ticks += frames.speech.shape[0]
-        # what was lost in a second is known, for any cutting, when the second is over
+        # a gap is reported at the end of its second, for any division into blocks
         gaps = [(tick + (self._began - tick) % TICKS_PER_SECOND, gap) for tick, gap in frames.gaps]
         return replace(frames, gaps=tuple(gaps))
 
@@ -96,7 +96,7 @@ class BesideClock:
     def __init__(self, front_end: FrontEnd) -> None:
         self._front_end = front_end
         self._recording: int | None = None
-        self._first = 0  # tick of the stream at which it began
+        self._first = 0  # tick of the stream at which the recording began
         self.begun = False
 
     def check(self, item: Words | Tracks) -> None:

@@ -27,9 +27,9 @@ _TIMES = 3
 """Consecutive estimates that must agree before a notice."""
 VOICED = "voiced_share"
 _LEAST_VOICED_RATIO, _VOICED_SPEECH = 1 / 3, 8 * TICKS_PER_SECOND
-"""Least ratio of the smaller share of speech with pitch to the larger, and ticks of speech needed.
-One of 59 people who calibrate at their own microphones had less in another session, with no change
-made to the voice."""
+"""Minimum ratio of the smaller to the larger fraction of speech with pitch, and ticks of speech
+needed. One of 59 calibration speakers at their own microphones had a lower ratio in another session
+with an unchanged voice."""
 
 
 class ConditionsState(TypedDict):
@@ -49,10 +49,10 @@ class StreamConditions:
 
     def __init__(
         self,
-        templates: Sequence[Condition | None],  # their conditions, or those of several sessions
-        # mean bits if templates sounded so, as far as known
+        templates: Sequence[Condition | None],  # conditions of the templates' sessions
+        # mean evidence of templates with the same conditions, or None
         matching: Callable[[Condition], float | None] = lambda _: None,
-        # share of the templates' speech with pitch; empty where pitch is not looked for
+        # fraction of speech with pitch in each template; empty for no comparison
         voiced: Sequence[float] = (),
     ) -> None:
         self._sessions = [condition for condition in templates if condition is not None]
@@ -64,17 +64,17 @@ class StreamConditions:
         self._noticed: set[str] = set()
 
     def begin_afresh(self) -> None:
-        """Begin another voice: the sound so far is not its own."""
+        """Begin another voice, without the sound so far."""
         self._total = np.zeros(ROW, np.int64)
         self._seconds = self._due = 0
         self._times: dict[str, int] = {}
         self._estimates: dict[int, Condition] = {}
-        self.now: Condition | None = None  # of all seconds so far, once one was described
+        self.now: Condition | None = None  # of all seconds so far; None before the first
         self._is_voiced_otherwise = False
 
     @property
     def differs(self) -> tuple[str, ...]:
-        """Figures in which the stream is unlike the templates, or bad in itself."""
+        """Figures of the stream that differ from the templates', or are poor in themselves."""
         names = [name for name, times in self._times.items() if times >= _TIMES]
         return (*names, VOICED) if self._is_voiced_otherwise else tuple(names)
 
@@ -85,9 +85,9 @@ class StreamConditions:
             self._waiting += [(tick, row) for tick, row in rows if tick > self._tick]
 
     def look_ahead(self, ticks: Sequence[int]) -> list[Condition | None]:
-        """Estimate the sound at each of these ticks, increasing; nothing is counted.
+        """Estimate the sound at each of these increasing ticks, without counting it.
 
-        The rows up to the last of them have arrived.
+        All rows up to the last tick must have arrived.
         """
         conditions, now = [], self.now
         total, seconds, due, index = self._total.copy(), self._seconds, self._due, 0
@@ -115,7 +115,7 @@ class StreamConditions:
                 yield from ((complete, notice) for notice in self._estimate())
 
     def correct(self, rows: AnyArray, counts: BoolArray) -> None:
-        """Count seconds of sound, rows of shape (k, ROW), that were not counted, or the reverse."""
+        """Add seconds of sound, rows (k, ROW), if ``counts`` is true; otherwise subtract them."""
         signs = np.where(counts, 1, -1)
         self._total = self._total + signs @ rows
         self._seconds += int(signs.sum())
@@ -127,7 +127,7 @@ class StreamConditions:
         estimate = self._estimates.pop(self._seconds, None)
         self.now = condition_of(self._total) if estimate is None else estimate
         mismatched: tuple[str, ...] = ()
-        if self._sessions:  # the one that sounds most like the stream counts most
+        if self._sessions:  # the session most like the stream decides
             differences = [list_mismatches(self.now, session) for session in self._sessions]
             nearest = min(range(len(differences)), key=lambda k: len(differences[k]))
             self.templates, mismatched = self._sessions[nearest], differences[nearest]
@@ -154,7 +154,7 @@ class StreamConditions:
             yield Notice("conditions unknown", text, fields={"sound_seconds": _UNKNOWN_SECONDS})
 
     def compare_voicing(self, speech: int, voiced_seconds: float) -> Notice | None:
-        """Compare the share of the voice's speech, in ticks, with pitch; return a new notice."""
+        """Compare the voiced fraction of speech, in ticks, with the templates'; return a notice."""
         if not self._voiced or speech < _VOICED_SPEECH:
             return None
         fraction = voiced_seconds * TICKS_PER_SECOND / speech
@@ -185,7 +185,7 @@ class StreamConditions:
         return plain, {"total": self._total}
 
     def restore(self, plain: ConditionsState, arrays: Mapping[str, AnyArray]) -> None:
-        """Restore a ``state``; ValueError where the sums have another shape."""
+        """Restore a ``state``; ValueError if the sums have another shape."""
         if arrays["total"].shape != (ROW,):
             raise ValueError
         self._total, self._tick = arrays["total"], int(plain["tick"])
@@ -197,7 +197,7 @@ class StreamConditions:
 
 
 def _ratio_of(first: float, second: float) -> float:
-    """Return the ratio of the smaller of two shares to the larger; 1 where both are 0."""
+    """Return the ratio of the smaller of two fractions to the larger; 1 if both are 0."""
     return min(first, second) / max(first, second) if max(first, second) > 0 else 1.0
 
 

@@ -23,11 +23,11 @@ from monitor.types import TICKS_PER_SECOND, Frames, IntArray, Notice
 
 WINDOW_TICKS = 10 * TICKS_PER_SECOND
 LEAST = ((16, 4), (30, 3))
-"""Least pairs of landmarks that agree in ten seconds of a copy, and half seconds that hold them.
-In other audio at most 18 agreed, within one second (benchmarks/copies.py)."""
+"""Minimum hits in ten seconds of a copy, and half seconds that contain them. Other audio had at
+most 18 hits, within one second (benchmarks/copies.py)."""
 ABOVE_CHANCE = 4.0
 MOST_LANDMARKS = 1_000_000
-"""Most looked up: a day of enrolled audio. With more, the watched speaker and the first ones."""
+"""Maximum indexed: a day of enrolled audio. With more, the watched speaker's and the first ones."""
 SLOW_OR_FAST = tuple(1 + sign * percent / 100 for percent in (1, 2, 3, 4) for sign in (1, -1))
 _OTHERS = (-1.0, *SLOW_OR_FAST)
 _TURNS = 5
@@ -35,7 +35,7 @@ _TURNS = 5
 
 
 def is_same_audio(match: LandmarkMatch | None) -> bool:
-    """Return whether a match is no accident."""
+    """Return whether a match has more hits than chance gives."""
     if match is None:
         return False
     hits = match.hits - ABOVE_CHANCE * match.chance
@@ -43,16 +43,16 @@ def is_same_audio(match: LandmarkMatch | None) -> bool:
 
 
 class LandmarkWindows:
-    """Landmarks of a stream in windows of ten seconds, the same for any cutting.
+    """Landmarks of a stream in windows of ten seconds, the same for any division of it.
 
-    Windows end at multiples of ``every`` ticks, which may change after each, to a part of ten
-    seconds.
+    Windows end at multiples of ``every`` ticks, a divisor of ten seconds. It may change after each
+    window.
     """
 
     def __init__(self) -> None:
         self._times: IntArray = np.empty(0, np.intp)
         self._pitches: IntArray = np.empty(0, np.intp)
-        self._last = 0  # tick that the window before ended at
+        self._last = 0  # tick at which the previous window ended
         self.has_landmarks = False
         self.every = WINDOW_TICKS
 
@@ -61,7 +61,7 @@ class LandmarkWindows:
         return (self._last // self.every + 1) * self.every
 
     def update(self, frames: Frames, arrived: int) -> Iterator[tuple[int, IntArray, IntArray]]:
-        """Yield every complete window: the tick when it is, times and pitches."""
+        """Yield every complete window: the tick at which it is complete, times and pitches."""
         landmarks = frames_of(frames.tracks.get(NAME))
         if landmarks is not None and landmarks[0].size:
             self.has_landmarks = True
@@ -91,7 +91,7 @@ class LandmarkWindows:
 class EnrolledLandmarks:
     """Landmarks of the enrolled recordings and their speakers; loaded at first use.
 
-    All streams of a population share them. Where there are too many, those of the watched speaker
+    All streams of a population share them. If there are too many, those of the watched speaker
     come first.
     """
 
@@ -113,7 +113,7 @@ _Loaded: TypeAlias = "tuple[LandmarkIndex, list[str], bool]"
 
 
 def _load(population: Population, first: str | None) -> _Loaded:
-    """Index the recordings, of one speaker before the others; also return if there was room."""
+    """Index the recordings, those of ``first`` before others; also return whether all fitted."""
     landmarks: list[tuple[IntArray, IntArray]] = []
     names: list[str] = []
     remaining = MOST_LANDMARKS
@@ -132,8 +132,8 @@ class CopyFinder:
     """Finder of copies of enrolled recordings in a stream, every ten seconds, by landmarks.
 
     The enrolled file itself is recognised by its fingerprint and refused. A copy that was cut,
-    compressed or made at another gain has another fingerprint. A finding depends on nothing before
-    the window, so that a resumed stream gives the same notices.
+    compressed or made at another gain has another fingerprint. A result depends only on the window
+    and its number, so that a resumed stream gives the same notices.
     """
 
     def __init__(self, enrolled: EnrolledLandmarks) -> None:

@@ -37,7 +37,7 @@ class FrontEnd:
         self.population, self._names, self.setup = population, tuple(names), setup
         self._made: dict[str, Feature] = {}
         self._own: set[str] = set()
-        self._stated: set[str] = set()  # they come ready-made, whatever the source
+        self._stated: set[str] = set()  # features with ready-made frames from every source
         for feature in custom:
             if isinstance(feature, FeatureSpec):
                 self._compare("this feature", feature)
@@ -48,8 +48,8 @@ class FrontEnd:
         self.reset()
 
     def reset(self) -> None:
-        """Expect from the next source only the features that every source brings ready-made."""
-        self._ready_made = set(self._stated)  # they come ready-made
+        """Expect ready-made frames only of the features that have them from every source."""
+        self._ready_made = set(self._stated)
 
     @property
     def by_name(self) -> bool:
@@ -87,7 +87,7 @@ class FrontEnd:
                 raise UsageError(Message(text, Argument("features"), ")"))
 
     def make(self) -> list[Feature]:
-        """Return the features of audio; created, and their networks loaded, once."""
+        """Return the features of audio; their networks are loaded once."""
         return self._create_features("audio")
 
     @property
@@ -100,7 +100,7 @@ class FrontEnd:
         return self._create_features("words")
 
     def get_expected_specs(self, tracks: Mapping[str, Track]) -> dict[str, FeatureSpec]:
-        """Return the specs of ready-made frames beside the clock, where they were announced."""
+        """Return the specs of announced ready-made frames beside the clock."""
         for name in tracks:
             if name in self._names and name not in self._ready_made:
                 raise UsageError(
@@ -126,7 +126,7 @@ class FrontEnd:
         return self._made[name]
 
     def embed_part(self, name: str, speech: FloatArray) -> AnyArray:
-        """Embed part of a window of speech, as of `WindowFeature`."""
+        """Embed part of a window of speech, like `WindowFeature.embed_part`."""
         feature = self._create(name)
         assert isinstance(feature, WindowFeature)  # only these keep their speech
         with one_thread():

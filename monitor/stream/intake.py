@@ -1,4 +1,4 @@
-"""`Intake` converts the items of a stream to frames on one clock, however they are cut."""
+"""`Intake` converts the items of a stream to frames on one clock, for any size of blocks."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from monitor.transcripts.transcript import Coverage, measure_coverage
 from monitor.types import TICKS_PER_SECOND, Block, BoolArray, Frames, IntArray, Tracks, Words
 
 _FIRST_SECONDS = 2.0
-_COLLECTED_TICKS = 120  # longest audio that waits for more; each block costs as much as 0.1 s
-_COLLECTED_VALUES = 1 << 18  # samples of all channels; of hundreds of thousands a second few wait
-_LATE_TICKS = 10  # after which resampling has completed a tick as a rule, and 12 at most
-_RETRY_TICKS = 4  # audio collected at least, while a reading is due
+_COLLECTED_TICKS = 120  # maximum audio that waits for more; a block costs as much as 0.1 s of audio
+_COLLECTED_VALUES = 1 << 18  # maximum samples of all channels that wait
+_LATE_TICKS = 10  # delay after which resampling has usually completed a tick; 12 at most
+_RETRY_TICKS = 4  # minimum audio collected while a reading is due
 _TWO_CLOCKS = (
     "a stream has either audio or ready-made frames, because each sets the clock: give frames "
     "beside audio as Tracks (sources.SideInputSource)"
@@ -51,17 +51,17 @@ class Intake:
         self._channel, self._levels = channel, levels
         self.reader: BlocksToTicks | None = None
         self.beside = BesideClock(front_end)
-        self._recording = 0  # of the frames that came out last
+        self._recording = 0  # of the last returned frames
         self.ticks = 0  # of frames returned so far
         self.skip = 0  # frames complete by this tick need not be computed
         self.due = 0  # tick of the next reading, which ends the collection of short blocks
         self._collected: list[Block] = []  # of one recording, rate and number of channels
-        self._samples = 0  # of each channel of these
-        self._late = 0  # ticks by which the frames came after the audio, last time
+        self._samples = 0  # samples per channel in these blocks
+        self._late = 0  # ticks by which the last frames were behind the audio
         self.coverage: WordCoverage | None = None  # coverage of speech by words; None without words
 
     def create_block_reader(self) -> BlocksToTicks:
-        """Create a converter of the stream's audio to frames."""
+        """Create the converter that turns the stream's audio blocks into frames."""
         return BlocksToTicks(
             self.front_end.make(),
             self._channel,
@@ -118,16 +118,16 @@ class Intake:
             self._late = self.reader.ticks - self.ticks
 
     def _collect(self, block: Block) -> bool:
-        """Copy a short block behind those collected; return False where it does not fit there.
+        """Append a copy of a short block to those collected; return False if it does not fit.
 
-        Raises SourceError where the block makes no sense.
+        SourceError if the block is invalid.
         """
         columns_of(block, None if self._channel is None else self._channel - 1)
         if self.reader is None or self.reader.key != (block.recording, block.rate):
             return False
         if len(block.samples) * TICKS_PER_SECOND >= _COLLECTED_TICKS * block.rate:
             return False
-        samples = np.array(block.samples, np.float32)  # its memory may be used again
+        samples = np.array(block.samples, np.float32)  # the caller may reuse its memory
         if self._collected and self._collected[0].samples.shape[1:] != samples.shape[1:]:
             return False
         count = self._samples + len(samples)
@@ -189,7 +189,7 @@ class Intake:
             yield self._placed(last, self._recording)
 
     def _placed(self, frames: Frames, recording: int) -> Frames:
-        """Count further frames of a recording, which come out now."""
+        """Check and count further frames; return them with their recording's number."""
         check_frames(frames, self._specs)
         self._recording = recording
         self.ticks += frames.speech.size
@@ -208,12 +208,12 @@ class RecordingCoverage:
 
 
 def find_coverage(words: Words, speech: BoolArray) -> Coverage | None:
-    """Measure how words lie in speech, shape (ticks,); None without words or speech."""
+    """Measure the fit of words to speech, shape (ticks,); None without words or speech."""
     return measure_coverage(words, speech) if words.texts and speech.any() else None
 
 
 class WordCoverage:
-    """Coverage of speech by words, of the last hours, as both arrive.
+    """Running coverage of speech by words, over the last hours.
 
     Example:
         >>> coverage = WordCoverage()
@@ -230,18 +230,18 @@ class WordCoverage:
 
     def _begin(self, recording: int) -> None:
         self._recording, self._words = recording, 0
-        self._first = self._ticks = 0  # ticks before what is kept, and ticks of that
+        self._first = self._ticks = 0  # ticks before the kept ones, and kept ticks
         self._speech: list[BoolArray] = []
         self._times: list[IntArray] = []  # begins and ends, shape (2, k)
 
     def add_words(self, words: Words) -> None:
-        """Further words; those of another recording end the one before."""
+        """Add words; those of another recording end the previous one."""
         self._turn(words.recording)
         self._words += len(words.texts)
         self._times.append(np.stack((words.begins, words.ends)))
 
     def add_speech(self, recording: int, speech: BoolArray) -> None:
-        """Decisions on the next ticks of a recording."""
+        """Add speech decisions on the next ticks of a recording."""
         self._turn(recording)
         self._speech.append(speech)
         self._ticks += speech.size

@@ -126,7 +126,7 @@ class Monitor:
         self.bystanders, self.noticed = plan.bystanders, stream.noticed
         self.recordings, self.conditions = stream.observers.recordings, stream.observers.conditions
         self._logged = False
-        self._held: list[Reading] = []  # that a snapshot completed
+        self._held: list[Reading] = []  # readings that a snapshot completed
         self._expect(StreamInfo())
 
     def _expect(self, info: StreamInfo) -> None:
@@ -191,7 +191,7 @@ class Monitor:
         return [*setup_notices(self), *self.noticed, *ended]
 
     def _log_setup(self) -> None:
-        """Log the notices of the setup, once a stream, before its first block."""
+        """Log the notices of the setup, once per stream, before its first block."""
         if not self._logged:
             self._logged = True
             log_notices(setup_notices(self))
@@ -326,7 +326,7 @@ class Monitor:
         The next `push` returns readings that became due. UsageError if the stream cannot move,
         because of custom features or words beside the audio.
         """
-        from monitor.stream.snapshot import take_snapshot  # brings all features
+        from monitor.stream.snapshot import take_snapshot  # imports all features
 
         self._held = self._collect(self._stream.alone(self._stream.settle()))
         return take_snapshot(self.plan, self._stream)

@@ -74,7 +74,7 @@ _CONTRADICTED = 20.0  # an e-value: rejected at 5 %
 _WORTH_SAYING = 0.05
 _WORTH_BITS = 0.05
 _EXAMPLE_SECONDS = 30.0
-"""Length of speech at which features are set beside each other."""
+"""Length of speech at which features are compared."""
 
 
 def log_notices(notices: Iterable[Notice]) -> None:
@@ -134,8 +134,8 @@ def evidence_against(bits: float, watch: str) -> Notice:
     return Notice(
         "evidence against",
         f"{bits:.1f} bits are evidence against {who}: another voice, or a changed one. An attacker "
-        "who knows how it was changed may still recognise it. Watch who speaks, or test the "
-        "change: monitor attack",
+        "who knows how it was changed may still recognise it. Watch the person who speaks, or "
+        "test the change: monitor attack",
         fields={"bits": bits},
     )
 
@@ -170,7 +170,7 @@ def _template_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
 
 
 def _lacks_enrolled(monitor: NoticedMonitor) -> bool:
-    """Return whether some of those enrolled are new to a calibration that is not the shipped."""
+    """Return whether a calibration other than the shipped one lacks some enrolled people."""
     return monitor.mismatched and monitor.attacker.rank_model.origin != "shipped"
 
 
@@ -283,8 +283,8 @@ def _twin_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
     if names := share(population, ("twins", watch), partial(_find_twins, population, watch)):
         yield Notice(
             "inseparable",
-            f"{format_names(names, 3)} and {monitor.watch} cannot be told apart: either is "
-            "measured as both, and bits read too low. If they are one person, delete one: "
+            f"{format_names(names, 3)} and {monitor.watch} cannot be told apart: speech of either "
+            "counts for both, and bits read too low. If they are one person, delete one: "
             "monitor people",
             fields={"names": names},
         )

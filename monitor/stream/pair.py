@@ -35,7 +35,7 @@ ProtectAudio: TypeAlias = Callable[[Iterable[Item]], Iterator[Block]]
 def create_twin(
     clear: Monitor, population: Population | None = None
 ) -> tuple[Monitor, CopiedChanges]:
-    """Create a monitor of the protected voice, and what copies changes of speaker to it."""
+    """Create a monitor of the protected voice, and the object that copies changes to it."""
     changes = CopiedChanges(clear.on_change)
     return Monitor(replace(clear.plan.again(population), copied_changes=changes)), changes
 
@@ -72,7 +72,7 @@ class MonitorPair:
         self.notices: list[str] = []
         twins = {IGNORANT: create_twin(clear)}
         if population is not None:
-            # bits among others are no comparison
+            # bits among different people cannot be compared
             names, protected = (
                 {speaker.name for speaker in people.speakers}
                 for people in (clear.population, population)
@@ -160,19 +160,19 @@ class MonitorPair:
 
         Words are the same, since anonymisers change only sound.
         """
-        hearing = BlocksToTicks(
+        reader = BlocksToTicks(
             self._features,
             None,  # only the monitored channel is protected
             next(iter(self.attackers.values())).core.skipped_ticks,
             levels=self.clear.on_change != "ignore",  # the same rates keep the same clock
-            conditions=True,  # an anonymiser may sound like a telephone: that is its own sound
-            landmarks=True,  # what sounds different when it repeats is new to an attacker
+            conditions=True,  # an anonymiser's own sound, such as a telephone's, counts too
+            landmarks=True,  # a repetition that sounds different is new to an attacker
         )
         recording = 0
         waiting: deque[Words] = deque()
 
         def due() -> Iterator[Words]:
-            """Yield words that are not of a recording to come."""
+            """Yield the waiting words, up to the current recording."""
             while waiting and waiting[0].recording <= recording:
                 yield waiting.popleft()
 
@@ -184,15 +184,15 @@ class MonitorPair:
                 yield item
 
         for block in self._protect(set_aside()):
-            *ended, frames = hearing.process(block)
+            *ended, frames = reader.process(block)
             for final in ended:
                 yield replace(final, recording=recording, gaps=(), notices=())
             recording = block.recording
             yield from due()
             yield replace(frames, recording=recording, gaps=(), notices=())
-        if hearing.ticks:
+        if reader.ticks:
             yield from due()
-            yield replace(hearing.flush(), recording=recording, gaps=(), notices=())
+            yield replace(reader.flush(), recording=recording, gaps=(), notices=())
 
     def state(self) -> tuple[PairState, dict[str, AnyArray]]:
         """Return the state of all monitors after the last reading."""

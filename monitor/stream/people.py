@@ -129,7 +129,7 @@ class MultiSpeakerMonitor:
         self._voices: dict[int, _Voice] = {}
         self.seconds = 0.0  # processed seconds of the recording
         self._earlier_notices = source.notices
-        self._silent = [  # places with too little speech
+        self._silent = [  # indices of voices with too little speech
             index
             for index, seconds in enumerate(source.alone_seconds())
             if seconds is not None and seconds < LEAST_SECONDS
@@ -213,7 +213,7 @@ class MultiSpeakerMonitor:
         ]
 
     def _compute_purities(self) -> dict[int, float]:
-        """Compute, by place, the share of a voice's stretches nearest to its own others."""
+        """Compute, by voice, the fraction of stretches that are most like its other stretches."""
         plan = self._plans[0]
         specs = plan.population.specs
         name = next((name for name in plan.features if specs[name].kind.discerning), None)
@@ -283,11 +283,11 @@ class MultiSpeakerMonitor:
 
 
 class _Voice:
-    """A voice: the features of its sound, the monitors that learn them, and its clock."""
+    """A voice with its features, its monitors and its clock."""
 
     def __init__(self, label: str, recording: str, views: Sequence[Monitor]) -> None:
         self.label, self._recording, self._views = label, recording, views
-        self._hearing = views[0].core.intake.create_block_reader()
+        self._reader = views[0].core.intake.create_block_reader()
         self._samples = 0
         self._pieces: deque[tuple[float, float]] = deque()
         self.last: list[Reading | None] = [None] * len(views)
@@ -303,7 +303,7 @@ class _Voice:
         samples = np.concatenate([stretch.block.samples for stretch in stretches])
         events = [
             event
-            for frames in self._hearing.process(Block(samples, stretches[0].block.rate))
+            for frames in self._reader.process(Block(samples, stretches[0].block.rate))
             for index, view in enumerate(self._views)
             for event in self._place_events(index, view.core.push(frames))
         ]
@@ -312,9 +312,9 @@ class _Voice:
         return events
 
     def end(self) -> list[Event]:
-        if not self._hearing.ticks:
+        if not self._reader.ticks:
             return []
-        last = self._hearing.flush()
+        last = self._reader.flush()
         return [
             event
             for index, view in enumerate(self._views)
@@ -374,7 +374,7 @@ class _Voice:
                 if not index:
                     self.stretches.advance(self._views[0].core.evidence.own_totals)
                 yield reading
-            elif index:  # the first view reports what happens to the voice
+            elif index:  # only the first view reports changes, gaps and notices
                 continue
             elif isinstance(event, Change):
                 self.changes += not event.back
@@ -397,7 +397,7 @@ def _bits(reading: Reading | None) -> float:
 
 
 class _Stretches:
-    """Totals of a voice in stretches of speech; when there are many, two become one."""
+    """Totals of a voice in stretches of speech; if there are too many, neighbours are joined."""
 
     def __init__(self, nothing: FeatureTotals) -> None:
         self.latest = nothing

@@ -55,8 +55,8 @@ class MonitorSettings(AttackerSettings):
         channel: the channel to process, counted from 1; None mixes all of them.
         bystanders: minimum probability at which to name an enrolled person other than the watched
             speaker, in the largest crowd of ``among``. None names no one.
-        template_seconds: common length D to which all templates are cut. None chooses the length
-            that most templates reach, or the watched speaker's if shorter.
+        template_seconds: common length D to which all templates are cut. None chooses it as in
+            `Population.scoring`.
         rank_models: replacement for the population's rank models.
         second_voice: whether to search for another voice that takes turns with the watched one. The
             search needs evidence and an embedding. With your own network, it makes a monitor about
@@ -276,7 +276,7 @@ class Plan:
                 self.attacker.matching_bits,
                 self.population.voiced_shares(pitch, self.watch) if pitch else (),
             ),
-            # nothing adds up over recordings if the evidence restarts at a change
+            # recordings are not compared if the evidence restarts at a change
             Recordings(None if changes.begins_afresh else partial(are_different_people, specs)),
             changes,
             segments,
@@ -348,7 +348,7 @@ def _hash_models(rank_model: RankModel, evidence_model: RankModel | None) -> str
 
 
 def _count_step_ticks(step_seconds: float) -> int:
-    """Return ticks from one reading to the next; UsageError where they are no whole number."""
+    """Return the ticks between readings; UsageError if they are not a whole number."""
     ticks = step_seconds * TICKS_PER_SECOND
     if not (math.isfinite(ticks) and round(ticks) >= 1 and abs(ticks - round(ticks)) <= 1e-6):
         raise UsageError(f"step_seconds={step_seconds:g} must be a positive multiple of 0.01")

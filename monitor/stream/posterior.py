@@ -51,8 +51,8 @@ from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 class Bystanders:
     """Finder of other enrolled people with a probability among M people above a level.
 
-    All enrolled people lose when any person speaks (docs/method.md section 10). ``people`` is M, at
-    least N. Raises UsageError if the level is no probability, or at most the initial 1 in M.
+    Any person's speech discloses something about all enrolled people (docs/method.md section 10).
+    ``people`` is M, at least N. UsageError if the level is not a probability above the initial 1/M.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Bystanders:
         self._watched = None if watched is None else self._names.index(watched)
 
     def find(self, ratios: Sequence[FloatArray | None]) -> list[tuple[Bystander, ...] | None]:
-        """List them at each of R moments, the most probable first, by bits of all people, (N,)."""
+        """List bystanders at each of R moments, most probable first, by ratios in bits, (N,)."""
         bystanders: list[tuple[Bystander, ...] | None] = [None] * len(ratios)
         rows = [r for r, row in enumerate(ratios) if row is not None]
         if not rows:
@@ -85,7 +85,7 @@ class Bystanders:
         return bystanders
 
     def notice(self, support_bits: float) -> str:
-        """Explain why calibration supports no such level; empty where it does."""
+        """Explain why calibration does not support the level; empty if it does."""
         ratio = 2.0**support_bits
         maximum = ratio / (ratio + self.people - 1)
         if maximum > self.level:
@@ -138,7 +138,7 @@ def compute_crowds(
     if watched_index is None:
         series = [_compute_gains(bits, m, names) for m in crowds]
         return list(zip(*series, strict=True))
-    # the limits of a figure that is held to the support, about one that keeps all odds
+    # the distances of the limits from the figure, added to ratios that keep all odds
     watched_bits = np.array(
         [[0.0, b.low - b.value, b.high - b.value] for b in watched if b is not None]
     )
@@ -172,7 +172,7 @@ def _compute_gains(bits: FloatArray, m: int, names: Sequence[str]) -> list[Crowd
 
 LN2 = np.log(2.0)
 _BLOCK = 1 << 18
-"""Most pairs of templates compared at a time."""
+"""Maximum pairs of templates compared at a time."""
 Levels: TypeAlias = tuple[FloatArray, FloatArray]
 """Mean and spread of the cohort's scores at R moments, (R,) each."""
 
@@ -180,17 +180,17 @@ Levels: TypeAlias = tuple[FloatArray, FloatArray]
 class RatioBits(NamedTuple):
     """Evidence of R moments of a stream about all enrolled people."""
 
-    # log2 of the likelihood ratios, shape (R, N). All ratios of a moment are lowered alike: the
-    # mean of all but the best becomes at most 1, the best at most ``support``. So odds among the
-    # enrolled are as the scores have them
+    # log2 of the likelihood ratios, shape (R, N). All ratios of a moment are lowered equally, which
+    # keeps the odds among the enrolled. The mean of all but the best is then at most 1, and the
+    # best at most ``support``
     bits: FloatArray
-    # evidence of the watched speaker with its limits, shape (R, 3), held to the support; NaN
+    # evidence of the watched speaker with its limits, shape (R, 3), at most the support; NaN
     # without a watched speaker
     watched: FloatArray
-    support: FloatArray  # the most bits that the calibration can support, shape (R,)
-    # where the figure (the best candidate's without a watched speaker) was cut, shape (R,)
+    support: FloatArray  # maximum bits that the calibration supports, shape (R,)
+    # whether the figure (the best candidate's without a watched speaker) was capped, shape (R,)
     at_least: BoolArray
-    # of ``enrolled_share``, area under the ROC curve between impostors and enrolled speakers in
+    # area under the ROC curve of ``enrolled_share`` between impostors and enrolled speakers in
     # calibration, shape (R,)
     area: FloatArray
 
@@ -199,7 +199,7 @@ class _Effect(NamedTuple):
     """Effect of conditions on the ratios of N people at R moments.
 
     ``shift``, (R, N), is added to the bits. ``slope``, (R, F, N), multiplies each feature's part.
-    ``support``, (R, N), is the most bits.
+    ``support``, (R, N), is the maximum of bits.
     """
 
     shift: FloatArray
@@ -215,24 +215,24 @@ class _Effect(NamedTuple):
 
 
 def intercept_bits(point: EvidencePoint) -> FloatArray:
-    """Return the bits of the intercept that a shift is a share of, shape (R,)."""
+    """Return the negative intercept in bits, (R,), of which a shift is a fraction."""
     return np.asarray(np.maximum(-point.intercept[:, 0], 0.0) / LN2)
 
 
 def _support(
     point: EvidencePoint, effect: _Effect | None, rows: IntArray, indices: IntArray
 ) -> FloatArray:
-    """Return the most bits that calibration supports of one person at each moment."""
+    """Return the maximum bits that calibration supports for one person at each moment."""
     if effect is None:
         return point.support
     return np.minimum(point.support, effect.support[rows, indices])
 
 
 class LikelihoodRatioScorer:
-    """Converter of scores to likelihood ratios, by a product with the population's cohort.
+    """Converter of scores to likelihood ratios, normalised by the population's cohort.
 
-    Ask ``explain_missing_ratios`` first. Where the conditions of stream and template are known,
-    they change a ratio as calibration measured.
+    Known conditions of stream and template change a ratio as calibration measured. UsageError if
+    ``explain_missing_ratios`` has a reason.
     """
 
     def __init__(self, population: Population, rank_model: RankModel, scoring: Scoring) -> None:
@@ -251,7 +251,7 @@ class LikelihoodRatioScorer:
         self._sessions = population.sessions_apart(scoring)
         self._sounds = population.degradations(scoring)
         self._speakers = int(scoring.members.sum())
-        # estimates change ever more rarely; streams of a pool have their own
+        # cached, because a stream's estimates change ever more rarely
         key = "effects", id(rank_model), scoring.seconds, scoring.members.tobytes()
         _, self._condition_effect = share(
             population, key, lambda: (rank_model, lru_cache(256)(self._effect_of))
@@ -271,16 +271,16 @@ class LikelihoodRatioScorer:
         *,
         limits: bool = True,
     ) -> RatioBits:
-        """Weigh R moments of T seconds, (R,).
+        """Compute the evidence of R moments of T seconds, (R,).
 
-        ``scores`` are raw, (R, F, N), of people with several sessions those of every template, as
-        `SessionMixture` has them; ``levels`` the cohort's, of each feature. Each moment may have a
-        watched speaker of its own, (R,). Without ``limits`` those of its bits are NaN.
+        ``scores`` are raw, (R, F, N), or of every template in the order of `SessionMixture` if
+        people have several sessions. ``levels`` are `compute_score_stats`. ``watched_indices``,
+        (R,), has the watched speaker of each moment. Without ``limits``, limits are NaN.
         """
         point = self.rank_model.evaluate_at(seconds)
         effect = self._effect(point, conditions)
         bits = self._bits(point, levels, scores, effect)
-        surplus = np.zeros((seconds.size, self._speakers))  # over the best session's bits
+        surplus = np.zeros((seconds.size, self._speakers))  # mixture minus best session, bits
         if self._sessions is not None:
             nats, session = self._sessions.mix(bits * LN2)
             best = np.take_along_axis(bits, session, axis=1)
@@ -307,7 +307,7 @@ class LikelihoodRatioScorer:
                 draws = (point.intercept[:, 1:] + (point.slopes[:, 1:] @ z)[..., 0]) / LN2
                 both = limits_of_each(with_misses(draws)) - lower[:, None]
                 both = np.minimum(both, support[:, None])
-                # the rank model itself need not lie within the percentiles of its resamples
+                # the figure itself may be outside the percentiles of its resamples
                 watched[:, 1] = np.minimum(both[:, 0], watched[:, 0])
                 watched[:, 2] = np.maximum(both[:, 1], watched[:, 0])
         return RatioBits(ratios, watched, support, value > support, point.area)
@@ -323,7 +323,7 @@ class LikelihoodRatioScorer:
         """Compute the effect on all people at each moment; None without one in the model."""
         if self.rank_model.conditions is None:
             return None
-        # one path, whatever is known: a moment must not depend on those worked out beside it
+        # unknown conditions take the same path, so that moments do not depend on each other
         effects = map(self._condition_effect, conditions or [None] * len(point.support))
         shift, slope, support = (np.stack(arrays) for arrays in zip(*effects, strict=True))
         return _Effect(shift * intercept_bits(point)[:, None], slope, support)
@@ -333,7 +333,7 @@ class LikelihoodRatioScorer:
         is_new = condition is not None and condition.snr_db is None
         q = unlike(degradation(condition)[None], self._sounds, is_new=is_new)[0]
         shift, slope, support = self.rank_model.conditions.evaluate_at(q)
-        # a single row where nothing is known of any template
+        # a single row if no template has known conditions
         templates = max(len(self._sounds), self._speakers)
         return _Effect(
             *(np.broadcast_to(x, (*x.shape[:-1], templates)) for x in (shift, slope.T, support))
@@ -346,7 +346,7 @@ class LikelihoodRatioScorer:
         scores: FloatArray,
         effect: _Effect | None = None,
     ) -> FloatArray:
-        """Compute the bits of N people, (R, N), by mean and spread of the cohort's scores."""
+        """Compute the bits of N people, (R, N), normalised by the cohort's scores."""
         mean, spread = (np.stack(parts, axis=1) for parts in zip(*levels, strict=True))
         # a + sum_f b_f (s_fj - mean_f) / spread_f, in one product over the candidates
         scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
@@ -362,8 +362,8 @@ class LikelihoodRatioScorer:
     ) -> Iterator[tuple[int, FloatArray]]:
         """Yield the bits of templates as streams under every template, block by block.
 
-        Each with the place of its first row, shape (block, N), held to the support; a person with
-        several sessions by the first one.
+        Each block, (block, N), has the index of its first row. Bits are at most the support. Only
+        the first of a person's sessions is used.
         """
         scorers = population.scorers(rank_model)
         templates = {name: population.templates(name, scoring) for name in self.features}
@@ -398,25 +398,25 @@ _NODES_PER_OCTAVE, _NODES_PER_OCTAVE_MIXED = 6, 12
 class ExpectedBits:
     """MeanD(T, D) of a rank model at N speakers, along a stream.
 
-    The figure is exact at every T. Its limits are costly for thousands of speakers. So they are
-    computed when first needed, at six lengths per octave (twelve beside a degenerate rank model).
-    Between these they are interpolated in log T (``benchmarks/scale.py``).
+    The figure is exact at every T. Its limits are costly for thousands of speakers. They are
+    therefore computed when first needed, at six lengths per octave (twelve beside a degenerate rank
+    model), and interpolated in log T (``benchmarks/scale.py``).
     """
 
     def __init__(self, rank_model: LengthModel, speakers: int) -> None:
         self._rank_model, self._speakers = rank_model, speakers
         self._nodes = _choose_nodes(rank_model)
         self._node_margin = lru_cache(None)(lambda node: self._margin(float(self._nodes[node])))
-        self._at_lengths = lru_cache(4)(self._figures)  # of one block: they may be asked twice
+        self._at_lengths = lru_cache(4)(self._figures)  # a block may need them twice
 
     @cached_property
     def first_bits(self) -> float:
-        """At the first length of the grid."""
+        """Expected bits at the first length of the grid."""
         return float(self._values(self._rank_model.lengths[:1])[0])
 
     @cached_property
     def plateau_bits(self) -> float:
-        """The most at any length of the grid."""
+        """Maximum expected bits over the lengths of the grid."""
         return float(self._values(self._rank_model.lengths).max())
 
     def evaluate_at(self, seconds: float) -> Bits:
@@ -424,7 +424,7 @@ class ExpectedBits:
         return self.evaluate_each(np.array([seconds]))[0]
 
     def evaluate_each(self, seconds: FloatArray) -> list[Bits]:
-        """Return them at each of R lengths."""
+        """Return expected bits with limits at each of R lengths."""
         return list(self._at_lengths(seconds.tobytes()))
 
     def _figures(self, lengths: bytes) -> list[Bits]:
@@ -439,7 +439,7 @@ class ExpectedBits:
         ]
 
     def _margin_at(self, seconds: float) -> tuple[float, float]:
-        """Return how far the limits lie from the value, between nodes interpolated."""
+        """Return the distances of the limits from the value, interpolated between nodes."""
         if seconds <= self._nodes[0]:
             return self._margin(seconds) if seconds > 0 else (0.0, 0.0)
         right = int(np.searchsorted(self._nodes, seconds))
@@ -450,7 +450,7 @@ class ExpectedBits:
 
     def _values(self, seconds: FloatArray) -> FloatArray:
         model, count = self._rank_model, seconds.size
-        # sums over very many ranks depend on how many lengths are worked out together
+        # the rounding of sums over very many ranks depends on the number of lengths in a batch
         step = count if self._speakers <= ALL_RANKS_TO else 1
         if step == count and len(model.split(count)) == 1:
             points = model.evaluate_each(seconds)  # as was weighed
@@ -488,13 +488,13 @@ class Weighed(NamedTuple):
     rows: IntArray  # which of the moments, (R,)
     seconds: FloatArray  # T at each, (R,)
     posterior: FloatArray  # probability of each speaker, shape (R, N)
-    # bits with limits, (R, 3). Limits that were not asked for are NaN
+    # bits with limits, (R, 3). Limits that were not requested are NaN
     local: FloatArray  # NaN without a watched speaker
     gain: FloatArray
     scores: FloatArray  # raw scores of the best session of each, shape (R, F, N)
-    # of one feature, how many are better than the watched speaker, and as good, (R,) each
+    # for one feature, numbers of templates that beat and that tie with the watched one, (R,) each
     ranks: tuple[IntArray, IntArray] | None = None
-    # evidence; None where the rank model has none, or a moment lacks a feature
+    # evidence; None if the rank model has none, or a moment lacks a feature
     ratios: RatioBits | None = None
 
 
@@ -539,8 +539,8 @@ class PosteriorModel:
 
         ``watched`` has the watched speaker's index at each of all moments.
 
-        With sessions these are scores of every template. Each person's best one counts. The rest
-        of their mixture counts beside it, as a feature of weight 1.
+        With ``sessions``, scores are those of every template. Each person's best one counts. The
+        rest of the mixture is added as a feature of weight 1.
         """
         features = scores.shape[1]
         weights, spread = self.rank_model.weighing(seconds, resamples=limits)
@@ -563,7 +563,7 @@ class PosteriorModel:
     def enrolled(self, weighed: Weighed, frames: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return the probability that the speaker is enrolled, or NaN, and ROC areas: (R,).
 
-        By what `weigh` returned, and frames, (R, F).
+        ``weighed`` is from `weigh`, and ``frames``, (R, F), are numbers of frames.
         """
         scores, best_index = weighed.scores, weighed.posterior.argmax(axis=1)
         best = scores[np.arange(len(scores)), :, best_index]

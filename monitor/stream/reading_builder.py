@@ -22,7 +22,7 @@ from monitor.types import TICKS_PER_SECOND, FloatArray
 
 _MOST_READINGS = 32
 _MOST_SCORES = 1 << 16
-"""Readings worked out together: enough to be cheap, few enough to stay in the cache
+"""Limits of the readings computed together, so that they are cheap and stay in the cache
 (benchmarks/runs.py)."""
 _CLOSED_SET = ("features", "local", "gain", "expected", "posterior", "top", "beyond_grid")
 """Figures of an assessment among the enrolled alone."""
@@ -62,7 +62,7 @@ class ReadingBuilder:
 
     The closed-set figure is the local bits of the watched speaker (``watching``), otherwise the
     attacker's confidence. It is the ``headline`` as long as there is no evidence. At most
-    ``together`` moments are assessed at one go. ``peak_bits`` is the peak of earlier streams.
+    ``together`` moments are assessed at once. ``peak_bits`` is the peak of earlier streams.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class ReadingBuilder:
         conditions: Sequence[Condition | None] | None = None,
         watched: SegmentSelection | None = None,
     ) -> list[Assessment]:
-        """Assess these moments together; arguments as of `ask`."""
+        """Assess these moments together; arguments as in `ask`."""
         request = self.ask(moments, stretches, conditions, watched)
         return self.complete(request, answer(request.questions))
 
@@ -98,7 +98,7 @@ class ReadingBuilder:
     ) -> Asked:
         """Ask the attacker about these moments, by the segments of each choice.
 
-        ``watched`` are the watched speaker's stretches where another voice is mixed in.
+        ``watched`` are the watched speaker's stretches, if another voice is mixed in.
         """
         parts = [SegmentSelection.whole(moments)] if stretches is None else stretches.parts(moments)
         segments = len(parts)
@@ -110,7 +110,7 @@ class ReadingBuilder:
         return Asked(moments, parts, segments, watched, questions)
 
     def complete(self, request: Asked, by_part: Sequence[Sequence[Assessment]]) -> list[Assessment]:
-        """Complete the answers, by the segments with the most of the watched speaker."""
+        """Complete the answers, by the segments with the watched speaker's highest figure."""
         attacker, (moments, parts, segments, watched, _) = self._attacker, request
         speech = moments.speech / TICKS_PER_SECOND
         assessments, chosen = [], []
@@ -174,7 +174,7 @@ class ReadingBuilder:
         return best, evident if is_evidence else closed
 
     def choose_best(self, sums: Sequence[FeatureTotals], condition: Condition | None = None) -> int:
-        """Return which of these totals gives the largest headline; of equals the first."""
+        """Return the index of the totals with the largest headline, the first of equal ones."""
         totals, speech = stack_totals(sums)
         sounds = [condition] * len(sums)
         with one_thread():
@@ -189,7 +189,7 @@ class ReadingBuilder:
         number: int,
         conditions: StreamConditions,
     ) -> Reading:
-        """Build the next reading; ``opened`` is a change since which it may be of two people."""
+        """Build the next reading; ``opened`` is a change after which another person may speak."""
         attacker, evidence, support = self._attacker, assessment.evidence, assessment.support_bits
         closed = assessment.local if self._watching else assessment.gain
         is_evidence = self._headline == "evidence" and evidence is not None

@@ -34,7 +34,7 @@ from monitor.version import __version__
 
 
 def list_transcripts(source: Source, labels: Sequence[str]) -> tuple[TranscriptStart, ...] | None:
-    """Return the transcripts for the start of a run; None where no words come."""
+    """Return the transcripts for the start of a run; None without words."""
     if not source.stream_info.words:
         return None
     return tuple(
@@ -63,7 +63,7 @@ def coverage_notices(
     labels: Sequence[str],
     transcripts: Sequence[TranscriptStart],
 ) -> Iterator[Notice]:
-    """Yield how the words of each recording, by its label, lie in its speech."""
+    """Yield a notice per recording on the fit of its words to its speech."""
     for recording in coverages:
         index = recording.recording
         name = _name_of(labels, index)
@@ -130,16 +130,16 @@ class RunTotals:
     def __init__(self) -> None:
         self.readings = self.gaps = self.changes = self.alerts = self.warnings = 0
         self.lost_seconds = 0.0
-        self.failures: list[str] = []  # what could not be done with the run, one line each
+        self.failures: list[str] = []  # actions that failed, one line each
         self.lost: list[str] = []  # why audio was lost, the first few of these lines
         self.silent: list[str] = []  # names of the recordings without speech
         self.notices: list[str] = []
         # noticed, notices: notices in the middle of the stream, and about its recordings
         self.noticed: list[str] = []
         self.undecided: list[str] = []  # alert rules that need a longer stream, one line each
-        self.bystanders: dict[str, Bystander] = {}  # the most that each of them came to, by name
+        self.bystanders: dict[str, Bystander] = {}  # by name, with the highest probability so far
         self.last: Record = {}  # figures of the last reading
-        # the last reading's bits where they are strong evidence against the watched speaker
+        # the last reading's bits if they are strong evidence against the watched speaker
         self.against: float | None = None
 
     def count(self, event: declaration.Event) -> None:
@@ -181,14 +181,14 @@ class RunTotals:
         }
 
     def list_shortfalls(self, *, is_live: bool, lacks_ledger: bool) -> list[str]:
-        """List why an ended run is not complete, a line each."""
+        """List the reasons why an ended run is incomplete, one line each."""
         lines = []
         if self.gaps:
             lines.append(f"audio was lost ({plural(self.gaps, 'gap')})")
         lines += [f"no speech in {name}" for name in self.silent]
         if lacks_ledger:
             lines.append("the ledger lacks part of it")
-        return lines if is_live else lines + self.undecided  # who listens ends it as they like
+        return lines if is_live else lines + self.undecided  # a live run may end at any time
 
     def end_event(
         self,
@@ -233,7 +233,7 @@ class RunTotals:
         )
 
     def state(self) -> str:
-        """Return it as text, for a checkpoint."""
+        """Return the totals as text for a checkpoint."""
         bystanders = {name: to_json(person) for name, person in self.bystanders.items()}
         return json.dumps({**vars(self), "bystanders": bystanders})
 
@@ -245,7 +245,7 @@ class RunTotals:
 
 
 def placed(event: Event, recordings: Sequence[str], on_change: str = "note") -> Event:
-    """Name the recording of an event, and what is done at a change."""
+    """Add the recording's name to an event, or the action to a change."""
     if isinstance(event, Reading):
         return event
     if isinstance(event, Change):

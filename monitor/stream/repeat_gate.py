@@ -34,18 +34,18 @@ from monitor.types import (
 
 _NEW, _WAITS, _REPEATS = 1, 2, 0
 _FAR = int(np.iinfo(np.intp).max)
-_REMEMBERED_TICKS = 60 * TICKS_PER_SECOND  # of decisions on speech: windows of it are long
-_LOGGED_TICKS = BACK_TICKS + 2 * TICKS_PER_SECOND  # of frames, which may be corrected until then
-_LEAST_WINDOW_SHARE = 0.4  # that is new; a window with less does not count if its speech is gone
+_REMEMBERED_TICKS = 60 * TICKS_PER_SECOND  # for which speech decisions are kept: windows are long
+_LOGGED_TICKS = BACK_TICKS + 2 * TICKS_PER_SECOND  # for which frames are kept, to be corrected
+_LEAST_WINDOW_SHARE = 0.4  # minimum new fraction of a window that counts without its speech
 
 RECALLED_TICKS = _LOGGED_TICKS + 4 * TICKS_PER_SECOND
-"""Ticks before a checkpoint of which a resumed stream needs the frames."""
+"""Ticks before a checkpoint in which a resumed stream needs the frames."""
 LEAST_SHARE = 0.6
 """Minimum fraction of half seconds of a window found before, if only landmarks decide."""
 LEAST_CELLS = 6
-_NEWEST = 4  # half seconds at the end of the window, of which all but one must have been, too
-_LANDMARK_TICKS = 5 * TICKS_PER_SECOND  # from look to look
-_POINTED_TICKS = 10 * TICKS_PER_SECOND  # in which a distance by landmarks is tried
+_NEWEST = 4  # last half seconds of the window, of which all but one must repeat
+_LANDMARK_TICKS = 5 * TICKS_PER_SECOND  # between searches by landmarks
+_POINTED_TICKS = 10 * TICKS_PER_SECOND  # for which a distance found by landmarks is tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Correction:
     speech: IntArray  # shape (k,), ticks of speech that count from now on, or no longer count
     counts: BoolArray  # shape (k,), whether each of them counts
     frames: Mapping[str, FrameChange]  # changed frames by feature
-    # early frame that counts from now on by feature, or None
+    # by feature, the early frame that counts from now on, or None
     early: Mapping[str, EarlyFrames | None]
 
     @property
@@ -83,12 +83,12 @@ class FrameLog:
     track: Track
     counts: BoolArray
     values: AnyArray
-    parts: dict[tuple[int, bytes], AnyArray] = field(default_factory=dict)  # of windows, embedded
+    parts: dict[tuple[int, bytes], AnyArray] = field(default_factory=dict)  # embedded window parts
     early: EarlyFrames | None = None
-    ahead: Track | None = None  # of ticks that have not come
+    ahead: Track | None = None  # frames of later ticks
 
     def kept(self) -> dict[str, object]:
-        """Return the attributes that a snapshot keeps; values that are the track's once."""
+        """Return the attributes that a snapshot keeps, without values equal to the track's."""
         track, values = self.track, self.values
         if track.windows is not None:
             windows = tuple(replace(window, runs=None) for window in track.windows)
@@ -124,7 +124,7 @@ class RepeatGate:
             name: FrameLog(track, np.empty(0, np.bool_), track.values)
             for name, track in none.items()
         }
-        self._first = self._end = 0  # ticks before those that are remembered, and all
+        self._first = self._end = 0  # ticks before the kept ones, and all ticks
         self._status = np.empty(0, np.int8)
         self._speech = np.empty(0, np.bool_)
         self._default = _NEW  # of ticks to come
@@ -139,7 +139,7 @@ class RepeatGate:
         return self._repeated / TICKS_PER_SECOND
 
     def pop_notices(self) -> list[tuple[int, Notice]]:
-        """Return the notices since the last call, as (tick, Notice): each once a recording."""
+        """Return the notices since the last call, as (tick, Notice), each once per recording."""
         notices, self._notices = self._notices, []
         return notices
 
@@ -197,7 +197,7 @@ class RepeatGate:
         return replace(frames, speech=counted, tracks=tracks), corrections
 
     def _joined(self, name: str, track: Track | None) -> Track:
-        """Return further frames behind those that came ahead of the clock, in order."""
+        """Return frames that were ahead of the clock, joined with further ones, in order."""
         ahead = self._logs[name].ahead
         fresh = self._logs[name].track.some(slice(0)) if track is None else track
         early = fresh.early
@@ -211,14 +211,14 @@ class RepeatGate:
         return joined
 
     def _extend(self, speech: BoolArray) -> BoolArray:
-        """Take in decisions on further ticks; return which of these count at once."""
+        """Add speech decisions on further ticks; return which ticks count at once."""
         self._speech = np.concatenate((self._speech, speech))
         self._status = np.append(self._status, np.full(speech.size, self._default, np.int8))
         self._end += speech.size
         return np.full(speech.size, self._default == _NEW)
 
     def _pass(self, name: str, track: Track) -> Track:
-        """Log frames, and return those that count, by their values then."""
+        """Log frames; return those that count now, with their values."""
         log, early = self._logs[name], track.early
         if early is not None:
             log.early = early if log.early is None else log.early.joined(early)
@@ -233,10 +233,10 @@ class RepeatGate:
         return replace(replace(track, values=values, windows=None).some(counts), early=early)
 
     def _weigh(self, name: str, track: Track) -> tuple[BoolArray, AnyArray]:
-        """Return which frames count, and by which values."""
+        """Return which frames count, and their values."""
         if (self._status == _NEW).all():
             return np.ones(track.ticks.size, np.bool_), track.values
-        if name == CONDITION:  # of a second of sound each
+        if name == CONDITION:  # a row describes a second of sound
             sums = np.concatenate(([0], np.cumsum(self._status == _NEW)))
             last = np.maximum(track.ticks - self._first, 0)
             first = np.maximum(last - TICKS_PER_SECOND, 0)
@@ -251,7 +251,7 @@ class RepeatGate:
         counts, values = np.ones(track.ticks.size, np.bool_), track.values.copy()
         for i, window in enumerate(track.windows):
             is_new = self._are_new(window.ticks)
-            if not is_new.all() and not window.has_sound:  # from before a snapshot
+            if not is_new.all() and not window.has_sound:  # a snapshot dropped its speech
                 counts[i], values[i] = (
                     is_new.mean() >= _LEAST_WINDOW_SHARE,
                     is_new.mean() * values[i],
@@ -268,12 +268,12 @@ class RepeatGate:
         return parts[key]
 
     def _are_new(self, ticks: IntArray) -> BoolArray:
-        """Return which ticks are new; those that are forgotten are."""
+        """Return which ticks are new; ticks that are no longer kept count as new."""
         places = np.clip(ticks - self._first - 1, -1, self._status.size - 1)
         return np.asarray((places < 0) | (self._status[places] == _NEW))
 
     def _new_shares(self, ticks: IntArray, lengths: IntArray) -> FloatArray:
-        """Compute the new share of the last ticks of speech before each tick."""
+        """Compute the new fraction of the last ``lengths`` ticks of speech before each tick."""
         speech = np.flatnonzero(self._speech)
         new = np.concatenate(([0], np.cumsum(self._status[speech] == _NEW)))
         last = np.searchsorted(speech, ticks - self._first, side="left")
@@ -287,7 +287,7 @@ class RepeatGate:
         return np.asarray(shares == 1)
 
     def _decide(self, decision: Decision) -> Iterator[Correction]:
-        """Apply a decision to what was remembered; yield the correction where there is one."""
+        """Apply a decision to the kept ticks; yield a correction if anything changed."""
         early = {n: self._are_early_new(g.early) for n, g in self._logs.items() if g.early}
         before = self._status.copy()
         self._judge(decision)
@@ -311,7 +311,7 @@ class RepeatGate:
             counts[changed],
             changes,
             {
-                n: self._standing(n, decision.tick)
+                n: self._newest_early(n, decision.tick)
                 for n in early
                 if self._has_other(n, early[n], changes)
             },
@@ -321,7 +321,7 @@ class RepeatGate:
         ticks = self._first + 1 + np.arange(self._status.size)
         for begin, end in decision.intervals:
             inside = (ticks > begin) & (ticks <= end)
-            # what the recordings before this one counted is not touched
+            # ticks that earlier recordings counted do not change
             self._status[inside & ((ticks > self._began) | (self._status == _WAITS))] = _REPEATS
         waits_from = decision.waits_from
         self._default = _NEW if waits_from is None else _WAITS
@@ -330,7 +330,7 @@ class RepeatGate:
         self._status[~late & (self._status == _WAITS)] = _NEW
 
     def _recount(self, name: str) -> FrameChange | None:
-        """Weigh what was logged again; return what changes."""
+        """Weigh the logged frames again; return the changed ones."""
         log = self._logs[name]
         before, values = log.counts, log.values
         log.counts, log.values = self._weigh(name, log.track)
@@ -349,8 +349,8 @@ class RepeatGate:
             return False
         return name in changes or not np.array_equal(before, self._are_early_new(early))
 
-    def _standing(self, name: str, tick: int) -> EarlyFrames | None:
-        """Return the early frame of new speech that no whole frame has; None without."""
+    def _newest_early(self, name: str, tick: int) -> EarlyFrames | None:
+        """Return the newest early frame of new speech after the last counted frame, or None."""
         log = self._logs[name]
         if log.early is None:
             return None
@@ -399,10 +399,10 @@ class RepeatFinder:
         self._windows, self._own = LandmarkWindows(), StreamLandmarks()
         self._windows.every = _LANDMARK_TICKS
         self._past = WaveformPast()
-        self._rows: list[Track] = []  # of the waveform that no look has reached
+        self._rows: list[Track] = []  # waveform that is not in the past yet
         self._pointers: list[tuple[int, list[float]]] = []  # ticks, and distances in ticks
         self._old: list[tuple[int, tuple[int, int]]] = []  # ticks, and intervals by landmarks alone
-        self._looked = 0  # tick
+        self._looked = 0  # tick of the last search
         self._since = 0  # tick from which on there is a waveform
 
     def kept(self) -> dict[str, object]:
@@ -418,16 +418,16 @@ class RepeatFinder:
         decisions = []
         while self._looked + TICKS_PER_SECOND <= arrived:
             self._looked += TICKS_PER_SECOND
-            decisions.append(self._look(self._looked - 1, self._looked - LATE_TICKS))
+            decisions.append(self._search(self._looked - 1, self._looked - LATE_TICKS))
         return decisions
 
     def finish(self, arrived: int) -> Decision:
         """Return the decision at the end of the stream, after which no audio waits."""
-        decision = self._look(arrived, arrived)
+        decision = self._search(arrived, arrived)
         return replace(decision, waits_from=None)
 
-    def _look(self, tick: int, newest_tick: int) -> Decision:
-        """Look where the newest second of what is known came before."""
+    def _search(self, tick: int, newest_tick: int) -> Decision:
+        """Search for earlier occurrences of the second before ``newest_tick``."""
         self._add_rows(newest_tick)
         distances = [
             distance
@@ -473,7 +473,7 @@ def is_repetition(times: IntArray, before: BoolArray) -> bool:
     ``times`` are frames of the window's landmarks, non-decreasing. ``before`` marks those that
     occurred before.
     """
-    if not before.any():  # as nearly always
+    if not before.any():  # the usual case
         return False
     cells, cell = np.unique(times * 2 // FRAMES_PER_SECOND, return_inverse=True)
     is_counted = np.bincount(cell, minlength=cells.size) >= 2

@@ -32,18 +32,18 @@ _SLOT = 50  # ticks of speech, of one voice
 _LOOK = 3  # slots that are weighed together
 _FAR = 1 << 62
 _VOICES = ("ends with the other", "ends with the watched")
-_LEAST = 2  # slots of a run that the network makes something of
-_SHARED_BITS = 4.0  # between looks at a window that two voices may share
-_ALONE_BITS = 6.0  # of every look at a window of the watched voice alone
-_OFF_BITS = 0.9  # a slot, by which the watched voice must stand out
-_CHANGE_BITS = 0.5  # that a change of voice costs
+_LEAST = 2  # minimum slots of a run that the network can embed
+_SHARED_BITS = 4.0  # range of looks at a window that two voices may share
+_ALONE_BITS = 6.0  # minimum of all looks at a window of the watched voice alone
+_OFF_BITS = 0.9  # subtracted per slot: the watched voice must exceed it
+_CHANGE_BITS = 0.5  # cost of a change of voice
 LEAST_SPEECH = 150
 """Minimum ticks of speech of either voice."""
 LEAST_TURNS = 2
 """Minimum turns of the other voice."""
 OWN_BITS, APART_BITS, HIDDEN_BITS = 4.0, 7.0, 1.0
-"""Minimum bits of the watched voice's stretches in all, minus the other voice's bits, and minus the
-bits of the whole. A long talk always has a few seconds with few bits, which hide nothing."""
+"""Minimum bits of the watched voice's stretches: in total, more than the other voice's, and more
+than the whole. A long talk always has a few seconds with few bits, which hide nothing."""
 SURE_BITS = 2.0
 """Hidden bits at which another voice is certain at once. Fewer hidden bits need two windows of
 speech in a row, since background talk lowers the figure of the whole only for a moment."""
@@ -212,7 +212,7 @@ class SecondVoice:
         return plain, arrays
 
     def restore(self, plain: SecondVoiceState, arrays: Mapping[str, AnyArray]) -> None:
-        """Restore a ``state``; KeyError or ValueError where it does not fit."""
+        """Restore a ``state``; KeyError or ValueError if it does not fit."""
         self._tick, self.is_chosen = int(plain["tick"]), bool(plain["chosen"])
         turns = []
         for voice, bits, number in zip(_VOICES, plain["bits"], plain["counts"], strict=True):
@@ -229,18 +229,18 @@ class SecondVoice:
                 self._tracks[name] = Track(ticks, values, spans)
 
     def _follow(self, tick: int) -> None:
-        """Look at the windows that are complete by a tick, all at once."""
+        """Process the windows that are complete by a tick, all at once."""
         last = self._ahead[-1] if self._ahead else self.now
         start, complete = last.tick, []
         while self._windows and self._windows[0][0].ticks[-1] <= tick:
             complete.append(self._cut(start, *self._windows.pop(0)))
             start = complete[-1].end
         for slots, looks in zip(complete, self._look(complete), strict=True):
-            last = self._hear(last, slots, looks) if looks else last._replace(tick=slots.end)
+            last = self._add_window(last, slots, looks) if looks else last._replace(tick=slots.end)
             self._ahead.append(last)
 
-    def _hear(self, before: Mixture, slots: _Slots, looks: Sequence[float]) -> Mixture:
-        """Return what is known with a further window of speech, of which looks read these bits."""
+    def _add_window(self, before: Mixture, slots: _Slots, looks: Sequence[float]) -> Mixture:
+        """Return both voices after a further window of speech, from the bits of its looks."""
         size = slots.count - len(looks) + 1
         best = max(looks)
         last = int(slots.window.ticks[(looks.index(best) + size) * _SLOT - 1])
@@ -272,7 +272,7 @@ class SecondVoice:
         return _Slots(len(ends), counted, self._embedded, window, value, self._embed, self._nothing)
 
     def _look(self, windows: Sequence[_Slots]) -> list[list[float]]:
-        """Return the bits of each look at each window; where two voices share it, by its sound."""
+        """Return the bits of each look at each window; embed runs of shared windows again."""
         looks = self._read_looks(windows)
         shared = [
             k
@@ -287,7 +287,7 @@ class SecondVoice:
         return looks
 
     def _read_looks(self, windows: Sequence[_Slots]) -> list[list[float]]:
-        """Return the bits of each look at each window: of all slots in a row, or of the only."""
+        """Return the bits of each look at each window: of all three slots in a row, or of two."""
         parts = [
             [slots.sum(range(k, k + size)) for k in range(slots.count - size + 1)]
             if (size := min(_LOOK, slots.count)) >= _LEAST
@@ -312,7 +312,7 @@ class SecondVoice:
         return watched - together if watched >= max(OWN_BITS, other + APART_BITS) else 0.0
 
     def bits(self, parts: Sequence[FeatureTotals]) -> list[float]:
-        """Return the evidence of each of these totals, whatever their sound."""
+        """Return the evidence of each of these totals, without their conditions."""
         running, speech = stack_totals(parts)
         with one_thread():
             evidence = self._attacker.evidence(running, speech / TICKS_PER_SECOND)
@@ -322,25 +322,25 @@ class SecondVoice:
 
 @dataclass
 class _Slots:
-    """A window of speech in slots: what was counted of each feature in each, and its sound."""
+    """A window of speech in slots, with the totals of each feature per slot, and its sound."""
 
     count: int
     counted: Mapping[str, tuple[list[AnyArray], list[int], list[int]]]
     embedded: str
     window: SpeechWindow
-    value: AnyArray  # of the whole window
+    value: AnyArray  # embedding of the whole window
     embed: Callable[[FloatArray], AnyArray]
     nothing: FeatureTotals
 
     def __post_init__(self) -> None:
         self._made: dict[tuple[int, int], AnyArray] = {}
-        if (runs := self.window.runs) is not None:  # they count by their length
+        if (runs := self.window.runs) is not None:  # weighted by their length
             values = runs.astype(np.float64)
             for (begin, end), value in zip(list_runs(self.count), values, strict=True):
                 self._made[begin, end] = value * ((end - begin) / self.count)
 
     def leave_runs(self) -> None:
-        """Embed the sound of each run by itself: in the window, the other voice colours it."""
+        """Embed each run by itself from now on: in the window, the other voice affects it."""
         if self.window.has_sound:
             self._made.clear()
 
@@ -349,7 +349,7 @@ class _Slots:
         return int(self.window.ticks[-1])
 
     def sum(self, slots: Sequence[int]) -> FeatureTotals:
-        """Return the totals of some of the slots; each run of them is embedded at one go."""
+        """Return the totals of some of the slots; each run of them has one embedding."""
         totals, frames = dict(self.nothing.totals), dict(self.nothing.frames)
         usable = dict(self.nothing.usable)
         for name, (sums, counts, ticks) in self.counted.items():
@@ -376,15 +376,15 @@ def _runs(slots: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _share(looks: Sequence[float], size: int) -> list[float]:
-    """Return the bits of each slot: its share of the looks of that size which contain it."""
+    """Return the bits of each slot: the mean per slot of the looks that contain it, less a cost."""
     return [
         float(np.mean(looks[max(0, slot - size + 1) : slot + 1])) / size - _OFF_BITS
         for slot in range(len(looks) + size - 1)
     ]
 
 
-class _Way(NamedTuple):
-    """A way through the slots of a window: its bits, its origin and its watched slots."""
+class _Path(NamedTuple):
+    """A path through the slots of a window: its bits, its origin and its watched slots."""
 
     bits: float
     origin: int
@@ -396,7 +396,7 @@ def find_turns(
     before: tuple[Turns, Turns], bits: Sequence[float], slots: _Slots
 ) -> tuple[Turns, Turns]:
     """Return the likeliest turns that end with either voice, after slots with these bits."""
-    other, watched = (_Way(turns.bits, origin, (), 0) for origin, turns in enumerate(before))
+    other, watched = (_Path(turns.bits, origin, (), 0) for origin, turns in enumerate(before))
     for slot, gain in enumerate(bits):
         change = watched._replace(bits=watched.bits - _CHANGE_BITS, others=watched.others + 1)
         came = other._replace(bits=other.bits - _CHANGE_BITS)
@@ -404,15 +404,15 @@ def find_turns(
         watched = watched._replace(
             bits=watched.bits + gain, watched_slots=(*watched.watched_slots, slot)
         )
-    return _go_on(before, other, slots), _go_on(before, watched, slots)
+    return _extend(before, other, slots), _extend(before, watched, slots)
 
 
-def _go_on(before: tuple[Turns, Turns], way: _Way, slots: _Slots) -> Turns:
-    origin = before[way.origin]
-    other_slots = [slot for slot in range(slots.count) if slot not in way.watched_slots]
+def _extend(before: tuple[Turns, Turns], path: _Path, slots: _Slots) -> Turns:
+    origin = before[path.origin]
+    other_slots = [slot for slot in range(slots.count) if slot not in path.watched_slots]
     return Turns(
-        way.bits,
-        origin.watched + slots.sum(way.watched_slots),
+        path.bits,
+        origin.watched + slots.sum(path.watched_slots),
         origin.other + slots.sum(other_slots),
-        origin.others + way.others,
+        origin.others + path.others,
     )

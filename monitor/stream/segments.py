@@ -22,8 +22,8 @@ _GROUPS = ("kept", "begun")
 class SegmentSelection:
     """Selection of segments at each of R moments, with ticks of speech in them, shape (R,).
 
-    ``enough``, shape (R,): whether that is enough for it to be chosen.
-    ``noticed``, shape (R,): whether a notice announced it, if there may be one.
+    ``enough``, shape (R,), is true if there is enough speech to choose the selection. ``noticed``,
+    shape (R,), is true once a notice announced it; None if there are no such notices.
     """
 
     totals: Mapping[str, RunningTotals]
@@ -64,8 +64,8 @@ class SpeakerSegments:
     def __init__(self, nothing: FeatureTotals) -> None:
         # before: totals of earlier streams of the watched voice, which are part of every selection
         self._nothing = self.before = nothing
-        self._kept: Mark | None = None  # the best sum of those that are over
-        self._begun: Mark | None = None  # where the open one began
+        self._kept: Mark | None = None  # the best sum of closed segments
+        self._begun: Mark | None = None  # start of the open segment
         self._whole = True  # whether the kept sum leaves nothing out
         self.chosen = 0  # index into `parts` that the last reading used, 0 for the whole stream
 
@@ -85,7 +85,7 @@ class SpeakerSegments:
     def _select_since(
         self, moments: Moments, begun: FeatureTotals, base: FeatureTotals
     ) -> SegmentSelection:
-        """Select what came since then, on top of another sum."""
+        """Select the frames since ``begun``, added to ``base``."""
         totals = {}
         for name, running in moments.totals.items():
             usable = running.usable_seconds + (base.usable[name] - begun.usable[name]) / (
@@ -94,7 +94,7 @@ class SpeakerSegments:
             totals[name] = RunningTotals(
                 running.totals - begun.totals[name] + base.totals[name],
                 running.frames + (base.frames[name] - begun.frames[name]),
-                np.maximum(usable, 0.0),  # halves of a tick were rounded in these
+                np.maximum(usable, 0.0),  # ticks were rounded
             )
         speech = moments.speech + (base.speech - begun.speech)
         return SegmentSelection(totals, speech, self._is_enough(speech))
@@ -114,7 +114,7 @@ class SpeakerSegments:
     def change(self, end: Mark | None, best: Callable[[Sequence[FeatureTotals]], int]) -> None:
         """Close the open segment at a mark of the stream, None for its start, and open a new one.
 
-        ``best`` chooses which of several sums is the most of the watched speaker.
+        ``best`` returns the index of the sum with the watched speaker's highest figure.
         """
         end = end or Mark(0, self.before)
         closed, begun = self._kept, self._begun
@@ -137,7 +137,7 @@ class SpeakerSegments:
         self._begun = end
 
     def state(self) -> tuple[SegmentsState, dict[str, AnyArray]]:
-        """Return what a checkpoint must keep: plain values, and arrays."""
+        """Return the state for a checkpoint: plain values and arrays."""
         ends = zip(_GROUPS, (self._kept, self._begun), strict=True)
         arrays = {
             f"{group}/{name}": array
@@ -147,7 +147,7 @@ class SpeakerSegments:
         return {"whole": self._whole, "chosen": self.chosen}, arrays
 
     def restore(self, plain: SegmentsState, arrays: Mapping[str, AnyArray]) -> None:
-        """Restore a ``state``; KeyError or ValueError where no stream has been cut so."""
+        """Restore a ``state``; KeyError or ValueError if it is invalid."""
         closed, begun = (unpack_marks(f"{group}/", arrays, self._nothing) for group in _GROUPS)
         if not len(closed) == len(begun) <= 1:
             raise ValueError

@@ -50,16 +50,16 @@ class Verdict(StrEnum):
 
     APART = "apart"  # less alike than 19 in 20 pairs of sessions of one person, by `APART_BITS`
     INSEPARABLE = "inseparable"  # as alike as those, and more so than 19 in 20 pairs of people
-    UNKNOWN = "not known"  # between, or the sessions of one of them are no more alike
+    UNKNOWN = "not known"  # in between, or one person's own sessions are no more alike
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """Evidence that the speech of two people comes from one voice."""
 
-    name: str  # the other
+    name: str  # the other person
     bits: float  # mean of both directions and of all sessions
-    seconds: float  # of speech of both, of their longest sessions, that this is by
+    seconds: float  # compared speech of each person, in their longest sessions
     verdict: Verdict
 
 
@@ -76,7 +76,7 @@ class Separability:
     not_compared: int  # number of people who could not be compared, because of too little speech
 
     def with_verdict(self, verdict: Verdict) -> tuple[Comparison, ...]:
-        """Select those of one verdict."""
+        """Select the comparisons with this verdict."""
         return tuple(neighbour for neighbour in self.nearest if neighbour.verdict == verdict)
 
 
@@ -90,7 +90,7 @@ def compare_people(
     ``progress`` is called with a label and the fraction of the work done since the last call.
 
     UsageError for an unknown name, fewer than two people, or more sessions than `MOST_COMPARED`
-    without a name. StoreError where these features have no calibration, not even the shipped one.
+    without a name. StoreError if these features have no calibration, not even the shipped one.
     """
     if len(population) < 2:
         raise UsageError("fewer than two people are enrolled: there is no one to compare with")
@@ -136,9 +136,9 @@ def _merge(parts: Sequence[Separability]) -> Separability:
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """A session of one person: which slices of the population."""
+    """A session of one person, as rows of the population's slices."""
 
-    person: int  # place in the population
+    person: int  # index in the population
     name: str
     rows: IntArray
     speaker: Speaker  # with the sound of this session alone
@@ -192,7 +192,7 @@ def _judge(
     seconds = np.array([session.rows.size * SLICE_SECONDS for session in sessions])
     # sums over pairs of sessions, both directions: bits, bits above `low`, above `others`, count
     sums = np.zeros((4, people.size, people.size))
-    reached = np.zeros(sums.shape[1:])  # seconds of the longest
+    reached = np.zeros(sums.shape[1:])  # seconds of the longest comparison
     grid = model.template_lengths
     length = np.searchsorted(grid, seconds, side="right") - 1  # -1: shorter than any calibrated
     numbers = np.unique(length[length >= 0]).tolist()
@@ -218,7 +218,7 @@ def _judge(
             parts = values, values - ratios.low, values - ratios.others, np.ones_like(values)
             for total, figure in zip(sums, parts, strict=True):
                 np.add.at(total, pairs, figure)
-            reached[pairs] = template_seconds  # the shorter ones come first
+            reached[pairs] = template_seconds  # lengths are increasing
             progress(f"{template_seconds:g} s", len(bits) / work)
     sums += sums.transpose(0, 2, 1)
     with np.errstate(invalid="ignore"):
@@ -267,7 +267,7 @@ def _summarise(
     for other in order:
         verdict = Verdict.UNKNOWN
         if above_low[other] < 0:
-            # sessions of one person that are no more alike than these show nothing
+            # no verdict if a person's own sessions are no more alike
             sessions = [own_evidence[i] for i in (index, other) if np.isfinite(own_evidence[i])]
             if bits[other] < min([APART_BITS, *sessions]):
                 verdict = Verdict.APART

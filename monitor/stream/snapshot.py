@@ -129,11 +129,11 @@ def resume_snapshot(
         if content.audio is not None:
             recording, rate, seconds = content.audio
             for _ in stream.intake.process(Block(np.empty(0, np.float32), rate or RATE, recording)):
-                pass  # it makes what processes a recording
+                pass  # creates the objects that process a recording
         _decode(content.stream, stream)
         _restore(rules, content.rules)
         return seconds
-    except Exception as error:  # bytes may be forged: whatever they lead to, they are refused
+    except Exception as error:  # bytes may be forged, so any error refuses them
         _restore(rules, before)
         if isinstance(error, UsageError):  # of a rule
             raise StoreError(f"the snapshot is of another stream: {error}") from error
@@ -161,7 +161,7 @@ def _check_movable(plan: Plan, stream: Stream) -> None:
 
 
 def _describe_settings(plan: Plan) -> dict[str, object]:
-    """Return what must be the same where a snapshot continues."""
+    """Return the settings with which alone a snapshot continues."""
     return {
         "version": __version__,
         "features": list(plan.features),
@@ -185,7 +185,7 @@ def _compare(saved: Mapping[str, object], now: Mapping[str, object]) -> None:
 
 
 def _read(data: bytes) -> _Content:
-    """Decode bytes to plain values; StoreError where they are not a snapshot."""
+    """Decode bytes to plain values; StoreError if they are not a snapshot."""
     begin = len(_MAGIC) + hashlib.sha256().digest_size
     if not data.startswith(_MAGIC):
         raise StoreError("not a snapshot of a stream by this version of the program")
@@ -203,7 +203,7 @@ def _read(data: bytes) -> _Content:
 
 
 def _encode(value: Any) -> Any:
-    """Return plain values, arrays as their bytes; `_SAME` for what a new stream has."""
+    """Encode a value in plain values, arrays as bytes; `_SAME` if a new stream has it."""
     if isinstance(value, np.ndarray | np.generic):
         array = np.asarray(value)
         return ["array", array.dtype.str, list(array.shape), array.tobytes()]
@@ -216,7 +216,7 @@ def _encode(value: Any) -> Any:
         return [kind, [_encode(item) for item in value]]
     if isinstance(value, dict):
         return ["dict", [[_encode(key), _encode(item)] for key, item in value.items()]]
-    feature = getattr(value, "feature", value)  # of one that measures its cost
+    feature = getattr(value, "feature", value)  # a wrapper may measure its cost
     if isinstance(feature, _PARTS):
         return ["part", {name: _encode(item) for name, item in _attributes(feature).items()}]
     return _SAME

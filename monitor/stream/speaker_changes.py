@@ -22,13 +22,13 @@ from monitor.types import TICKS_PER_SECOND, AnyArray, Record
 
 _LARGEST_DELTA = 0.95
 FEWEST = 25
-"""Fewest speakers to compare with. With fewer, hardly one resembles an impostor, and a change would
-be missed."""
+"""Minimum speakers to compare with. With fewer, hardly any resembles an impostor, so that changes
+are missed."""
 
 
 @once
 def shipped_readers() -> Population:
-    """The shipped readers."""
+    """Load the shipped readers, once."""
     return Population.reference()
 
 
@@ -37,8 +37,8 @@ def collect_others(
 ) -> dict[str, AnyArray]:
     """Return each feature's templates, (N, M), of other people, to detect a new voice.
 
-    A score counts by how far it exceeds those of others. Beside a small population the shipped
-    readers are others, too, where the kind wants them and the same network made them.
+    A score is compared with those of other people. If few are enrolled, the shipped readers are
+    added for a discerning feature with the same spec.
     """
     templates = {}
     for name in features:
@@ -52,7 +52,7 @@ def collect_others(
 
 
 def select_cohort(readers: Population, feature: str, speech_seconds: float) -> AnyArray:
-    """Return templates of all these readers from about this much speech, shape (N, M)."""
+    """Return templates of all these readers, (N, M), of about this many seconds of speech."""
     longest = float(readers.template_seconds.min())
     return readers.templates(
         feature, readers.scoring(min(max(speech_seconds, SLICE_SECONDS), longest))
@@ -66,8 +66,8 @@ LEAST_LIKENESS: Mapping[tuple[str, ...], float] = {
 }
 """Thresholds by features, the best first: a lower `score_likeness` means two people.
 
-One pair in twenty of one reader's recordings is below it, of the half of the readers that it was
-chosen on (``benchmarks/change.py``).
+One in twenty pairs of a reader's recordings is below it, for the half of the readers on which it
+was chosen (``benchmarks/change.py``).
 """
 
 
@@ -153,7 +153,7 @@ class Recordings:
         self.silent: list[int] = []  # earlier recordings without speech
         # earlier recordings that sound like another person than all before them
         self.mismatches: list[int] = []
-        self._speech = 0  # ticks of this one
+        self._speech = 0  # ticks of speech in the current recording
         self._begun = self._judged = 0
         self._start: FeatureTotals | None = None  # all totals before this one
         self._voice: FeatureTotals | None = None  # of the earlier ones, without mismatches
@@ -168,7 +168,7 @@ class Recordings:
             return
         if self._begun:
             self.silent += self.silent_now
-            if self._begun > self._judged:  # not one that was over when the run was stopped
+            if self._begun > self._judged:  # not one that ended before the run was stopped
                 self._judged = self._begun
                 self._add(get_totals())
         self.number, self._speech = number, 0
@@ -205,7 +205,7 @@ class Recordings:
         self._voice = FeatureTotals.restored("voice", plain.get("voice"), arrays)
 
     def _add(self, totals: FeatureTotals) -> None:
-        """End a recording: it is a mismatch, or more of the voice."""
+        """End a recording: record a mismatch, or add it to the voice."""
         if self._is_mismatch is None:
             return
         mismatch, recording = self.find_mismatch(totals), self._subtract_start(totals)
@@ -238,7 +238,7 @@ class SpeakerChangesState(TypedDict):
 
 
 class SpeakerChanges:
-    """Detection of another speaker, or channel; ``open`` is the change that is in doubt."""
+    """Detection of another speaker or channel; ``open`` is the last unresolved change."""
 
     def __init__(self, detector: ChangeDetector | None, on_change: str) -> None:
         self._detector, self.on_change = detector, on_change
@@ -247,7 +247,7 @@ class SpeakerChanges:
 
     @property
     def is_active(self) -> bool:
-        """True if changes are looked for."""
+        """True if changes are detected."""
         return self._detector is not None
 
     @property
@@ -256,12 +256,12 @@ class SpeakerChanges:
         return self.on_change in ("reset", "split")
 
     def rest(self) -> None:
-        """Stop looking for changes."""
+        """Stop detecting changes."""
         self._detector = None
         self._step = []
 
     def follow(self, moments: Moments, r: int) -> None:
-        """Keep the frames that moment r brings, for the next reading."""
+        """Store the frames that moment r adds, for the next reading."""
         if self._detector is not None:
             self._step.append(moments.step(r))
 
@@ -286,7 +286,7 @@ class SpeakerChanges:
             self.open = OpenChange(change.since_seconds, change.features)
 
     def state(self) -> tuple[SpeakerChangesState, dict[str, AnyArray]]:
-        """Return what a monitor must keep of it: plain values, and arrays."""
+        """Return the state for a checkpoint: plain values and arrays."""
         plain: SpeakerChangesState = {"open": None if self.open is None else to_json(self.open)}
         arrays: dict[str, AnyArray] = {}
         if self._detector is not None:
@@ -323,7 +323,7 @@ class CopiedChanges(SpeakerChanges):
 
 @dataclass(frozen=True, slots=True)
 class FollowedFeature:
-    """Feature that is followed for changes; ``others`` are templates, (N, M), of levels none."""
+    """Feature that is followed for changes; ``others`` are templates, (N, M), none for levels."""
 
     kind: Kind
     others: AnyArray
@@ -335,17 +335,17 @@ class ChangeDetector:
 
     Each feature has a margin (`monitor.maths.scores`): how much better the voice since the last
     change explains its newest frames than the population does. Levels are compared with their own
-    past alone. Frames are joined to units, one margin each: neighbouring frames are alike. For
-    embeddings, evidence is added up (`monitor.maths.scores.page_cusum`). For other features,
-    `river.drift.ADWIN` looks for a moment from which on the mean is lower. It weighs a drop by the
+    past alone. Neighbouring frames are alike, so they are joined to units with one margin each. For
+    embeddings, evidence is summed (`monitor.maths.scores.page_cusum`). For other features,
+    `river.drift.ADWIN` searches for a moment after which the mean is lower. It weighs a drop by the
     margins' variance, so that one setting serves every voice (``benchmarks/change.py
     --detectors``). `Sensitivity.delta` is a setting with a measured price, not a probability of
     false alarm.
 
-    The first feature that notices reports; then all restart with the new voice. With ``returns``
-    the previous voice is remembered, and reported when it is ``back``. An embedding decides this;
-    without one, all features that had noticed must agree. If those were levels alone, any other
-    feature may report that the voice has stayed the same.
+    The first feature to notice a change reports it, and all restart with the new voice. With
+    ``returns``, the previous voice is stored, and its return is reported as ``back``. An embedding
+    decides this. Without one, all features that noticed the change must agree. If only levels did,
+    any other feature may report that the voice has stayed the same.
 
     Example:
         >>> low, high = np.array([9, 1, 0]), np.array([0, 1, 9])
@@ -363,7 +363,7 @@ class ChangeDetector:
 
     def __init__(self, followed: Mapping[str, FollowedFeature], *, returns: bool = False) -> None:
         self._returns = returns
-        self._asked: tuple[str, ...] = ()  # whether the voice that was left is back
+        self._asked: tuple[str, ...] = ()  # features that decide if the previous voice is back
         self._one_is_enough = False
         kinds = {name: followed[name].kind for name in sorted(followed)}
         self._discerning = tuple(name for name, kind in kinds.items() if kind.discerning)
@@ -376,7 +376,7 @@ class ChangeDetector:
             sensitivity = replace(sensitivity, delta=delta)
             self._voices[name] = kind.follow(np.asarray(followed[name].others), sensitivity)
         self._tick = 0
-        self._saved: tuple[DetectorState, dict[str, AnyArray]] | None = None  # a snapshot's
+        self._saved: tuple[DetectorState, dict[str, AnyArray]] | None = None  # from a snapshot
 
     def update(self, step: Mapping[str, AnyArray], tick: int) -> Change | None:
         """Add the frames of each feature since the last step, up to a tick."""
@@ -467,10 +467,10 @@ def create_change_detector(
     population: Population, attacker: Attacker, on_change: str, follow: Mapping[str, Sensitivity]
 ) -> ChangeDetector:
     """Create a detector for the features that are followed, and for the channel."""
-    from monitor.features.channel import Channel  # brings the Fourier transform
+    from monitor.features.channel import Channel  # imports the Fourier transform
 
-    nobody = np.empty((0, Channel.spec.size))  # needed to compare with
-    voices = {"channel": FollowedFeature(Channel.spec.kind, nobody, Channel.follow)}
+    none = np.empty((0, Channel.spec.size))  # levels are compared with their own past alone
+    voices = {"channel": FollowedFeature(Channel.spec.kind, none, Channel.follow)}
     for name, others in collect_others(population, attacker.scoring, follow).items():
         voices[name] = FollowedFeature(population.features[name].spec.kind, others, follow[name])
     returns = on_change == "note"  # evidence that restarts needs no returns

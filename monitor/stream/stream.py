@@ -50,7 +50,7 @@ Steps: TypeAlias = "Generator[Event | list[Question], Answers | None, None]"
 _RUNNING = "this Monitor is in the middle of a stream: make another one, or end it by reset()"
 _ENDED = "this Monitor has ended its stream: make another one, or reset() it"
 MOST_NOTICES = 100
-"""Most notices of a stream. Later ones are dropped, so that the end of a run repeats them all."""
+"""Maximum notices of a stream; later ones are dropped, so that the end of a run can repeat all."""
 
 
 def answered(steps: Steps) -> Iterator[Event]:
@@ -67,7 +67,7 @@ def answered(steps: Steps) -> Iterator[Event]:
 
 
 def with_lag(event: Event, source: object) -> Event:
-    """Return an event of a source; a reading of a live one with its delay."""
+    """Return an event of a source, with its delay if it is a reading of a live source."""
     if isinstance(event, Reading) and isinstance(source, LiveSource):
         return replace(event, lag=source.behind_seconds(event.seconds))
     return event
@@ -85,7 +85,7 @@ class StreamState(AccumulatorState):
 
 
 class Stream:
-    """A stream that is measured: items in, events out, each in its time."""
+    """Measurement of one stream, which takes items and yields events in order of time."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class Stream:
 
     @property
     def most_revealing(self) -> tuple[float, float] | None:
-        """Bits of the most revealing 1.5 s of speech and their end in seconds, if looked for."""
+        """Bits of the most revealing 1.5 s of speech and their end in seconds, or None."""
         second = self.observers.second
         if second is None or second.now.most is None:
             return None
@@ -131,11 +131,11 @@ class Stream:
         """Prepare for a source before its first item."""
         self.info = info
         self.intake.coverage = WordCoverage() if info.words else None
-        if info.noise:  # no two frames fit each other: each would seem to be another voice
+        if info.noise:  # each noisy frame would seem to be another voice
             self.observers.changes.rest()
 
     def listen(self, source: Iterable[Item]) -> Iterator[Event]:
-        """Yield what all items of a source bring, and its end; UsageError unless it comes first."""
+        """Yield the events of a source's items and of its end; UsageError in a begun stream."""
         if self.phase != "opened":
             raise UsageError(_ENDED if self.is_over else _RUNNING)
         self._of_source = True
@@ -143,11 +143,11 @@ class Stream:
             for item in source:
                 yield from self.push(item)
             yield from self.end()
-        finally:  # one that is left in the middle may be gone on with by `push`
+        finally:  # after an early exit, `push` may continue the stream
             self._of_source = False
 
     def alone(self, events: Iterator[Event]) -> Iterator[Event]:
-        """Yield events of this stream; one thread at a time, and no source meanwhile."""
+        """Yield events of this stream; UsageError in a second thread, or while reading a source."""
         if self.is_over or self._of_source:
             raise UsageError(_ENDED if self.is_over else _RUNNING)
         if not self._in_use.acquire(blocking=False):
@@ -160,7 +160,7 @@ class Stream:
             self._in_use.release()
 
     def push(self, item: Item) -> Iterator[Event]:
-        """Yield what one more item brings."""
+        """Yield the events of one more item."""
         if isinstance(item, Gap):
             yield from self.lose(self.intake.arrived, item)
             return
@@ -168,7 +168,7 @@ class Stream:
             yield from self.advance(frames)
 
     def lose(self, tick: int, gap: Gap) -> Iterator[Event]:
-        """Yield what is due after a loss of audio at a tick."""
+        """Yield the events that are due after a loss of audio at a tick."""
         self._order.add(tick, gap)
         yield from self._pop_events()
 
@@ -178,12 +178,12 @@ class Stream:
         return self.intake.process(item)
 
     def settle(self) -> Iterator[Event]:
-        """Yield what short blocks bring that were collected, before a snapshot."""
+        """Yield the events of collected short blocks, before a snapshot."""
         for frames in self.intake.complete_collected():
             yield from self.advance(frames)
 
     def end(self) -> Iterator[Event]:
-        """Yield what the end of the stream brings."""
+        """Yield the events of the end of the stream."""
         for frames in self.intake.finish():
             yield from self.advance(frames)
         evidence, recordings = self.evidence, self.observers.recordings
@@ -192,13 +192,13 @@ class Stream:
             self._order.add(tick, replace(notice, recording=recordings.number))
         yield from self._pop_events(last=True)
         self.is_over = True
-        if evidence.tick > self._read:  # with what came after its tick, at the very end
+        if evidence.tick > self._read:  # a last reading, with late frames
             moments = evidence.moments([evidence.tick], everything=True)
             evidence.tidy(everything=True)
             yield from answered(self._assess(moments))
 
     def advance(self, frames: Frames) -> Iterator[Event]:
-        """Yield what a further run of ticks brings, in order."""
+        """Yield the events of a further run of ticks, in order."""
         return answered(self.steps(frames))
 
     def steps(self, frames: Frames) -> Steps:
@@ -221,7 +221,7 @@ class Stream:
         evidence.tidy()
 
     def _observe(self, frames: Frames) -> None:
-        """Take in what counts of further ticks, and show them to all that look at the stream."""
+        """Add the frames of further ticks that count, and pass them to the observers."""
         evidence, observers = self.evidence, self.observers
         arrived = evidence.arrived + frames.speech.size
         counted = self._let_in(frames, observers.repeats.update(frames, arrived))
@@ -229,12 +229,12 @@ class Stream:
         if observers.second is not None:
             windows = observers.gate.select_new_windows(frames.tracks)
             observers.second.add(counted, windows)
-        # all of the recording before it is in the totals
+        # the totals contain all of the previous recording
         observers.recordings.begin_recording(frames.recording, lambda: self.evidence.own_totals)
         observers.recordings.add_speech(int(np.count_nonzero(frames.speech)))
 
     def _announce(self, frames: Frames, start: int) -> None:
-        """Put the losses and notices of further ticks, the first after ``start``, into order."""
+        """Queue the losses and notices of further ticks, the first of them after ``start``."""
         recording, order = frames.recording, self._order
         for tick, notice in self.observers.copies.update(frames, self.evidence.arrived):
             order.add(tick, replace(notice, recording=recording))
@@ -246,7 +246,7 @@ class Stream:
     def _let_in(
         self, frames: Frames, decisions: Sequence[Decision], *, last: bool = False
     ) -> Frames:
-        """Add to the sums, and return, what the stream has not had before."""
+        """Add frames to the sums unless they repeat earlier audio; return the added ones."""
         gate = self.observers.gate
         counted, corrections = gate.process(frames, frames.recording, decisions, last=last)
         self.evidence.add(counted)
@@ -262,7 +262,7 @@ class Stream:
         self._apply_corrections()
 
     def _apply_corrections(self) -> None:
-        """Correct what was counted, and turned out to repeat what the stream had before."""
+        """Correct the sums for audio that turned out to repeat earlier audio."""
         for correction in self.evidence.pop_corrections():
             self.evidence.apply(correction)
             if (change := correction.frames.get(CONDITION)) is not None:
@@ -293,14 +293,14 @@ class Stream:
             is_cut = change is not None and segments is not None
             is_afresh = change is not None and observers.changes.begins_afresh
             reading = self._read_out(assessed)
-            if is_afresh:  # before the reading, after which a run may be stopped and resumed
+            if is_afresh:  # before the yield, at which a run may be stopped and resumed
                 self.begin_afresh()
             yield reading
-            if is_afresh or is_cut:  # what was looked ahead to will not be so
+            if is_afresh or is_cut:  # the remaining answers are no longer valid
                 return
 
     def _learn(self, moments: Moments, r: int) -> None:
-        """Learn everything up to moment r, and compare its sound with the templates'."""
+        """Add everything up to moment r to the sums, and advance the observers."""
         self.observers.changes.follow(moments, r)
         self.evidence.learn(moments, r)
         for observer in (self.observers.conditions, self.observers.second):
@@ -319,7 +319,7 @@ class Stream:
             self._note(moments.ticks[r], notice)
 
     def _note(self, tick: int, notice: Notice) -> None:
-        """Put a notice into order that a replay of the stream would not bring again."""
+        """Queue a notice that a replay of the stream would not add again."""
         placed = replace(notice, recording=self.observers.recordings.number)
         self._order.add(tick, placed, again=False)
 
@@ -360,7 +360,7 @@ class Stream:
 
     def standing(self) -> Reading:
         """Return the reading so far, before the next one is due."""
-        builder = copy(self.builder)  # the peak is of readings that are due
+        builder = copy(self.builder)  # a copy, because only due readings change the peak
         moments = self.evidence.moments([self.evidence.tick])
         watched = None
         if (second := self.observers.second) is not None:
@@ -399,7 +399,7 @@ class Stream:
         return plain, arrays | more
 
     def restore(self, plain: StreamState, arrays: Mapping[str, AnyArray]) -> None:
-        """Restore a ``state``, fresh; the stream must then be fed from its first sample again."""
+        """Restore a ``state`` into a new stream. Then push the items again, from the first one."""
         evidence, segments = self.evidence, self.observers.segments
         evidence.restore(plain, arrays)
         if segments is not None and evidence.carried is not None:
@@ -424,13 +424,13 @@ class EventOrder:
 
     @property
     def count(self) -> int:
-        """Number of repeatable events so far, those before a stop included."""
+        """Number of repeatable events so far, including those before a stop."""
         return max(self._passed, self.emitted_count)
 
     def add(self, tick: int, event: Gap | Notice, *, again: bool = True) -> None:
         """Add an event, to be emitted once this many ticks have been processed.
 
-        ``again``: True if a replay of the stream brings it again.
+        ``again`` is true if a replay of the stream adds it again.
         """
         if isinstance(event, Notice):
             self._notices += 1
@@ -440,7 +440,7 @@ class EventOrder:
         self._waiting.sort(key=lambda waiting: waiting[0])
 
     def pop_due(self, tick: int, *, last: bool = False) -> Iterator[GapEvent | NoticeEvent]:
-        """Yield what is due by this tick; at the last one, everything."""
+        """Yield the events due by this tick, or all of them if ``last``."""
         while self._waiting and (last or self._waiting[0][0] <= tick):
             at, event, again = self._waiting.pop(0)
             self._passed += again
@@ -460,7 +460,7 @@ class Observer(Protocol):
         """Return the state that a replay would not restore, as plain values and arrays."""
 
     def restore(self, plain: Any, arrays: Mapping[str, AnyArray]) -> None:
-        """Restore a ``state``, fresh."""
+        """Restore a ``state`` into an unused observer."""
 
 
 @dataclass
@@ -500,7 +500,7 @@ class Observers:
         return {name: plain for name, (plain, _) in states.items()}, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
-        """Restore a ``state``, fresh."""
+        """Restore a ``state`` into unused observers."""
         for name, observer in self._kept().items():
             observer.restore(plain[name], select_arrays(f"{name}/", arrays))
 

@@ -21,13 +21,13 @@ class TotalsState(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class FeatureTotals:
-    """Sums of a voice that all its bits are computed from, never audio; a commutative monoid."""
+    """Sums from which all bits of a voice are computed, without audio; they can be added."""
 
     speech: int  # ticks of speech: T
     # by feature the sketch's total, shape (M,): counts, or a sum of embeddings
     totals: Mapping[str, AnyArray]
-    frames: Mapping[str, int]  # by feature, the frames behind it
-    usable: Mapping[str, int]  # by feature, the ticks of audio behind these
+    frames: Mapping[str, int]  # by feature, number of frames in the total
+    usable: Mapping[str, int]  # by feature, ticks of audio in these frames
 
     @property
     def speech_seconds(self) -> float:
@@ -47,7 +47,7 @@ class FeatureTotals:
     def restored(
         cls, prefix: str, plain: TotalsState | None, arrays: Mapping[str, AnyArray]
     ) -> FeatureTotals | None:
-        """Restore a ``state``, where there is one."""
+        """Restore a ``state``; None without one."""
         if plain is None:
             return None
         return cls(totals={name: arrays[f"{prefix}/{name}"] for name in plain["frames"]}, **plain)
@@ -73,16 +73,15 @@ class RunningTotals:
     """Totals of one feature by each of R moments."""
 
     totals: AnyArray  # shape (R, M), of its sketch
-    frames: IntArray  # frames, usable_seconds: shape (R,), behind them
+    frames: IntArray  # frames, usable_seconds: shape (R,), of these totals
     usable_seconds: FloatArray
-    # shape (R, M), what an early frame adds to the totals where there is one frame at most; None
-    # where none ever does
+    # shape (R, M), an early frame's addition to totals of at most one frame; None without any
     early: AnyArray | None = None
-    # shape (R,), of speech behind both; 0 without an early frame
+    # shape (R,), seconds of speech in both; 0 without an early frame
     early_seconds: IntArray | None = None
 
     def with_early(self, first_seconds: float) -> RunningTotals:
-        """Add the early frame where it has at least this much speech."""
+        """Add the early frame at moments at which it has at least this much speech."""
         if self.early is None or self.early_seconds is None:
             return self
         is_covered = self.early_seconds >= first_seconds
@@ -95,7 +94,7 @@ class RunningTotals:
 
     @classmethod
     def joined(cls, several: Sequence[RunningTotals]) -> RunningTotals:
-        """Join the moments of several, early frames added."""
+        """Join the moments of several totals, to which early frames have been added."""
         if len(several) == 1:
             return several[0]
         early = [
@@ -109,7 +108,7 @@ class RunningTotals:
         )
 
     def length(self, seconds: FloatArray) -> FloatArray:
-        """Return T of R moments, that of an early frame where there is more speech since."""
+        """Return T of R moments; speech after an early frame does not count."""
         if self.early_seconds is None:
             return seconds
         return np.minimum(seconds, np.where(self.early_seconds > 0, self.early_seconds, np.inf))
@@ -125,12 +124,12 @@ class RunningTotals:
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Totals by each of R ticks."""
+    """Totals at each of R ticks."""
 
-    ticks: list[int]  # ticks, speech: shape (R,), where, and ticks of speech by then
+    ticks: list[int]  # ticks, speech: shape (R,), the ticks, and ticks of speech up to them
     speech: IntArray
     totals: dict[str, RunningTotals]  # by feature
-    # shape (R,), ticks behind the frames, of the features that give spans
+    # shape (R,), ticks in the frames, for features with spans
     usable: dict[str, IntArray]
     # by feature the frames that are not in the totals yet, and how many of them each moment will
     # include, shape (R,)
@@ -150,7 +149,7 @@ class Moments:
 
 
 def stack_totals(sums: Sequence[FeatureTotals]) -> tuple[dict[str, RunningTotals], IntArray]:
-    """Stack several totals as the attacker takes moments, with ticks of speech in each."""
+    """Stack several totals as moments for the attacker; also return ticks of speech, (R,)."""
     running = {
         name: RunningTotals(
             np.stack([total.totals[name] for total in sums]),

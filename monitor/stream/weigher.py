@@ -65,7 +65,7 @@ class Weigher:
         self._model, self._scorer = model, scorer
 
     def list_waiting(self, moments: WatchedMoments) -> BoolArray:
-        """Return at which moments, (R,), the first frame of an embedding is still to come.
+        """Return the moments, (R,), that still wait for the first frame of an embedding.
 
         Pitch and phones alone would rate a voice as harmless that the embedding recognises.
         """
@@ -113,7 +113,7 @@ class Weigher:
         return alone, parts
 
     def evidence(self, moments: WatchedMoments) -> FloatArray:
-        """Compute ``evidence_bits`` alone, as of `figures`: (R,)."""
+        """Compute only the ``evidence_bits`` of `figures`: (R,)."""
         cache: _Cache = {}
         present = self._list_present(moments) & ~self.list_waiting(moments)[:, None]
         scores, lengths = self._score(moments, cache), self._lengths(moments)
@@ -170,7 +170,7 @@ class Weigher:
         )
 
     def _list_present(self, moments: WatchedMoments) -> BoolArray:
-        """Return which features have as many frames as speech brings, shape (R, F)."""
+        """Return which features have frames in enough of the speech, shape (R, F)."""
         feature_totals = [moments.totals[name] for name in self._model.features]
         usable = np.stack([running.usable_seconds for running in feature_totals], axis=1)
         is_enough = usable >= self._model.least_shares * moments.seconds[:, None]
@@ -179,14 +179,14 @@ class Weigher:
     def _choose_models(
         self, present: BoolArray
     ) -> Iterator[tuple[PosteriorModel, IntArray, IntArray]]:
-        """Yield for rows of (R, F) frames the model of the features they have, or the joint one."""
+        """Yield groups of rows of (R, F): the model for their features, the rows, its features."""
         features = self._model.features
         for names, rows in group_rows(features, present):
             model = self._model.models.get(names, self._model.joint)
             yield model, rows, np.array([features.index(name) for name in model.features])
 
     def figures(self, moments: WatchedMoments, cache: _Cache) -> dict[str, FloatArray]:
-        """Compute figures as of `Attacker.figures`."""
+        """Compute the figures of `Attacker.figures`."""
         model = self._model
         only, has_evidence = len(model.features) == 1, model.joint.ratios is not None
         alone, parts = self.weigh(moments, self.list_waiting(moments), cache, limits=False)
@@ -214,7 +214,7 @@ class Weigher:
     def scores(
         self, totals: Mapping[str, AnyArray], speech_seconds: FloatArray
     ) -> dict[str, FloatArray]:
-        """Compute scores as of `Attacker.scores`."""
+        """Compute the scores of `Attacker.scores`."""
         features, scorer = self._model.features, self._scorer
         watched = self._model.watch_each(speech_seconds.size)
         every = {name: scorer.score(name, totals[name], watched) for name in features}
@@ -257,7 +257,7 @@ class Scorer:
         self.sessions = population.sessions_apart(scoring)
         self._most, self._speakers = model.top, model.speakers
         self._similarities = population.scorers(model.rank_model)
-        # of each feature, prepared for its similarity, shape (N + K, M)
+        # by feature, templates prepared for its similarity, shape (N + K, M)
         self.templates: dict[str, FloatArray] = {}
         for name, similarity in self._similarities.items():
             key = "prepared", name, scoring.seconds, similarity.name
@@ -269,8 +269,8 @@ class Scorer:
     def score(self, name: str, totals: AnyArray, watched: IntArray | None = None) -> FloatArray:
         """Score totals of a feature, (R, M), against every template: (R, N + K).
 
-        The ranks of watched speakers, (R,), and the order of the most probable are exact. Templates
-        in single precision are rescored in double precision within its error of either.
+        The ranks of watched speakers, (R,), and the order of the most probable are exact. Scores in
+        single precision that are within their error of these are computed in double precision.
         """
         templates, similarity = self.templates[name], self._similarities[name]
         scores = similarity.score_each(templates, totals)

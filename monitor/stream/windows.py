@@ -30,29 +30,29 @@ from monitor.stream.totals import FeatureTotals, RunningTotals, stack_totals
 from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, IntArray, Track
 
 BACK_SECONDS = 20.0
-"""Seconds of sound. Later starts are examined one by one, earlier ones as the beginning alone."""
+"""Seconds of sound in which all starts are examined. Before, only the recording's beginning is."""
 CLOSE_SECONDS = 6.0
-"""Seconds of speech. Until then the whole is also cut as a listener cuts it."""
+"""Seconds of speech up to which the whole is also cut into windows as by a listener."""
 LISTENER_SECONDS = 0.75
-"""Least, from the beginning of one listener to that of the next."""
+"""Minimum seconds between the beginnings of two listeners."""
 RATE = 16_000
 _TICK = RATE // TICKS_PER_SECOND
 _GRID = 51  # ticks of speech from one window to the next: odd, as the network takes every other
-_HALF = 50  # ticks for which a window counts beside others that overlap
-_SHORT = 100  # ticks of a short window: of less the network makes little
+_HALF = 50  # ticks that an overlapping window counts for
+_SHORT = 100  # ticks of a short window; the network embeds shorter ones poorly
 _LEAST = 70  # ticks that another recording may count as a second
 _EARLY_WINDOWS = 2
-_FRESH_TICKS, _FRESH_SPEECH = 600, 200  # for which a listener is followed
+_FRESH_TICKS, _FRESH_SPEECH = 600, 200  # sound and speech for which a listener is followed
 _SHORTER = 25  # ticks by which another recording may count less of the silence after a word
-_UNOPENED_TICKS = 200  # without speech: one who begins later is alike
-_KNOWN_TICKS, _QUIET_DB = 250, 40.0  # of speech after which a listener may know that it is quiet
-_PHASES = 0.33, 0.67  # of a tick, at which listeners to the whole begin
-_PHASE_STEP = 0.44  # of a tick, from one later listener to the next
-_UNBROKEN = 0  # length by which a short window that keeps its pauses is known
+_UNOPENED_TICKS = 200  # ticks without speech after which later listeners make no difference
+_KNOWN_TICKS, _QUIET_DB = 250, 40.0  # speech after which a listener may estimate this SNR
+_PHASES = 0.33, 0.67  # fractions of a tick at which listeners to the whole begin
+_PHASE_STEP = 0.44  # fraction of a tick from one later listener to the next
+_UNBROKEN = 0  # length that marks a short window with its pauses
 
 
 class _Ticks(AudioFeature):
-    """The sound of a recording: a frame for every tick, its last number 1 for speech."""
+    """The sound of a recording: one frame per tick, in which the last number is 1 for speech."""
 
     spec, follow = FeatureSpec("ticks", EMBEDDING, _TICK + 1, 0.01, RATE), None
 
@@ -135,8 +135,8 @@ class _Sound:
         self._reader = BlocksToTicks(features, None, 0)
         self._accumulator = FrameAccumulator(specs)
         self._ticks = np.empty((0, _TICK), np.float32)
-        self._speech: IntArray = np.empty(0, np.intp)  # where speech is among these
-        self.first = 0  # ticks of speech that were forgotten
+        self._speech: IntArray = np.empty(0, np.intp)  # indices of speech among these
+        self.first = 0  # ticks of speech dropped so far
         self.windows: dict[tuple[str, int, int], _Window] = {}  # by feature, begin and length
 
     @property
@@ -180,7 +180,7 @@ class _Sound:
         self.windows = {key: window for key, window in self.windows.items() if key[1] >= spoken}
 
     def keep_real(self) -> None:
-        """Forget windows that had silence which was foreseen."""
+        """Drop windows that contain assumed silence."""
         self.windows = {key: w for key, w in self.windows.items() if self._has(*key[1:])}
 
     def _has(self, begin: int, length: int) -> bool:
@@ -213,9 +213,9 @@ class _Sound:
 
 
 class WindowEvidence:
-    """Evidence of every part of a recording that ends now, foreseen to its end.
+    """Evidence of every part of a recording that ends now, as if silence followed.
 
-    The ``monitor``, fed with the same audio, is of the same voice. Its headline is computed.
+    The ``monitor`` processes the same audio of the same voice. The figures are its headline.
     """
 
     def __init__(self, monitor: Monitor) -> None:
@@ -225,7 +225,7 @@ class WindowEvidence:
         self._embedders = {f.spec.name: f for f in features if isinstance(f, SpeechWindows)}
         self._summed = [name for name in names if name not in self._embedders]
         self._carried = monitor.totals - monitor.own_totals  # of earlier streams
-        self._end: FeatureTotals | None = None  # of this recording, foreseen
+        self._end: FeatureTotals | None = None  # of this recording, as if it ended
         self.before = self._carried - self._carried
         self.reset()
 
@@ -239,13 +239,13 @@ class WindowEvidence:
         self.before, self._end = self.totals, None
         self._sound = _Sound(self._monitor, self._summed, is_whole=True)
         self._starts = [_Start(0, 0, self._sound.totals)]
-        self._listeners = [  # that began lately
+        self._listeners = [  # recent ones
             _Sound(self._monitor, self._summed, silent_ticks=phase, is_whole=True)
             for phase in _PHASES
             if self._embedders
         ]
         self._heard = 0.0  # seconds of sound
-        self._begun = -LISTENER_SECONDS  # of sound before the last of them
+        self._begun = -LISTENER_SECONDS  # seconds of sound before the last listener
         self._sums = {name: np.zeros(self._size(name)) for name in self._embedders}
         # windows that have no embedding yet, and their sound, by feature
         self._waiting: dict[str, list[tuple[_Window, FloatArray]]] = {
@@ -257,7 +257,7 @@ class WindowEvidence:
         return self._monitor.population.features[name].spec.size
 
     def _share(self, name: str) -> float:
-        """Return the share of a second in a window, with which it is embedded."""
+        """Return the fraction of a window that is a second, which scales its embedding."""
         return _SHORT / self._window_ticks(name)
 
     def _window_ticks(self, name: str) -> int:
@@ -270,7 +270,7 @@ class WindowEvidence:
             sound.take(block)
 
     def mark(self) -> None:
-        """Let a part begin here: a listener may begin here."""
+        """Begin a part here, and a listener if the last one began long enough ago."""
         sound = self._sound
         oldest = sound.tick - round(BACK_SECONDS * TICKS_PER_SECOND)
         beginning, *later = self._starts
@@ -292,7 +292,7 @@ class WindowEvidence:
 
     @property
     def _next(self) -> int:
-        """Short windows that are complete."""
+        """Number of complete short windows."""
         return max(0, (self._sound.spoken - _SHORT) // _GRID + 1)
 
     def bits(self, silence: Block) -> float | None:
@@ -326,7 +326,7 @@ class WindowEvidence:
         return self._most(rows) if rows else None
 
     def _whole(self, end: _Sound, windows: dict[str, _WindowSum]) -> FeatureTotals:
-        """Return the totals of the recording; its speech counts in windows that overlap."""
+        """Return the totals of the recording, with its speech in overlapping windows."""
         totals = end.totals
         return FeatureTotals(
             totals.speech,
@@ -336,7 +336,7 @@ class WindowEvidence:
         )
 
     def _last_seconds(self, end: _Sound) -> list[_Row]:
-        """Return the last second of speech as a part, with all silence that counts, and with less.
+        """Return the last second of speech as parts, with all and with less of the silence.
 
         A listener who begins there has no other window.
         """
@@ -377,16 +377,16 @@ class WindowEvidence:
             begin = self._counted * _GRID
         at = list(range(begin, last + 1, _GRID))
         if last >= begin and (not at or at[-1] != last) and last > self._sound.spoken - _SHORT:
-            at.append(last)  # the last second, wherever it is
+            at.append(last)  # the last second, off the grid
         windows = [self._window(name, end, begin_tick, _SHORT) for begin_tick in at]
         count += len(windows)
         whole = int(np.ceil(count * share * self._share(name)))
         return _WindowSum(windows, [share] * len(windows), whole, before)
 
     def _chain(self, end: _Sound, spoken: int, *, is_early: bool = False) -> list[_Row]:
-        """Return a recording as a part that ends after these ticks of speech, cut into windows.
+        """Return a recording up to these ticks of speech as a part, cut into windows.
 
-        Early, it ends after the last whole second of its first windows. No row where that is short.
+        If early, it ends after the last whole second of its first windows. No row if too short.
         """
         windows, speech = {}, end.totals.speech
         for name in self._embedders:
@@ -400,7 +400,7 @@ class WindowEvidence:
             sizes = [window] * whole + [last] * (last >= _SHORT)
             if not sizes:
                 return []
-            # early, the first window counts in whole
+            # if early, the first window counts as a whole one
             weights = [window / sizes[0] if is_early and k == 0 else 1.0 for k in range(len(sizes))]
             cut = [self._window(name, end, k * window, size) for k, size in enumerate(sizes)]
             windows[name] = _WindowSum(cut, weights, len(cut))
@@ -408,7 +408,7 @@ class WindowEvidence:
         return [(speech, end.totals, windows)] if windows else []
 
     def _window(self, name: str, sound: _Sound, begin: int, length: int) -> _Window:
-        """Return a window of speech; one of less than a second is repeated to its length."""
+        """Return a window of speech; if speech is missing, repeat the end of it."""
         key = name, begin, length
         if key not in sound.windows:
             speech = sound.speech(begin, length)

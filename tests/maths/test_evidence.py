@@ -182,8 +182,8 @@ def test_conditions_keep_the_order_of_ratios(q, seed):
 
 def test_refusals():
     for people in (1, 1.9, np.inf, np.nan):
-        with pytest.raises(UsageError, match="2 are enrolled"):
+        with pytest.raises(UsageError, match="finite number, at least the 2 enrolled"):
             posterior_among(np.zeros(2), people)
     for prior in (0.0, 1.0, -1.0, np.nan):
-        with pytest.raises(UsageError, match="between 0 and 1"):
+        with pytest.raises(UsageError, match="more than 0 and less than 1"):
             enrolled_share(np.zeros(2), prior)

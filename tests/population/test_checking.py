@@ -140,8 +140,8 @@ WRONG = [
        lambda slices: slices > 3)),
     *(("features.f0." + name, value, words) for name, value, words in
       (("frame_seconds", 0.0, "lasts 0.0 s"), ("frame_seconds", "1", "lasts .1. s"),
-       ("kind", "levels", "no known kind"), ("kind", "picture", "no known kind"),
-       ("kind", ["histogram"], "no known kind"), ("size", 0, "have size 0"),
+       ("kind", "levels", "unknown kind"), ("kind", "picture", "unknown kind"),
+       ("kind", ["histogram"], "unknown kind"), ("size", 0, "have size 0"),
        ("size", "6", "have size '6'"), ("size", True, "have size True"),
        ("network", "no sha256", "not a sha256"), ("rate", 8000, "unknown keys"))),
     # rank models
@@ -190,7 +190,7 @@ WRONG = [
     # cohorts
     ("cohort", {"features": {}, "about": ""}, "incomplete"),
     ("cohort.sha256", 3, "incomplete"),
-    ("cohort/f0", at((0, 0), 1), "another cohort"),
+    ("cohort/f0", at((0, 0), 1), "it has changed"),
     ("cohort.features.f0.kind", "levels", "incomplete"),
     ("cohort.features.voice.network", "cd" * 32, "made differently from its templates"),
 ]  # fmt: skip
