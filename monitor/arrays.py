@@ -30,8 +30,7 @@ def real_numbers(
     lists, and buffers. A missing value becomes NaN.
 
     ``what`` is their name in messages, a plural. UsageError, or ``error``, for values that are
-    masked, sparse, records, or something other than real numbers. ``dtype`` None keeps what there
-    is.
+    masked, sparse, records, or something other than real numbers. ``dtype`` None keeps the type.
 
     Example:
         >>> real_numbers([1, 2.5], "scores"), real_numbers(memoryview(b"ab"), "samples")
@@ -46,7 +45,7 @@ def real_numbers(
 
 
 def refuse_masked(what: str, *arrays: object, error: type[MonitorError] = UsageError) -> None:
-    """Refuse arrays with masked values, which other functions would count."""
+    """Refuse arrays with masked values, which other functions would use as data."""
     if any(map(np.ma.is_masked, arrays)):
         raise error(f"{what} {_MASKED}")
 
@@ -86,7 +85,7 @@ def names_or_numbers(values: object, what: str) -> _Array:
 
 
 def name_of(value: object) -> str | None:
-    """Return the name that a text, bytes or a whole number is; None of anything else.
+    """Convert a text, bytes or a whole number to a name; None for anything else.
 
     Example:
         >>> [name_of(value) for value in ("ann", b"bob", 1272, 1272.0, 0.5, True, None)]
@@ -135,7 +134,7 @@ def is_array(value: object) -> bool:
 
 
 def _numbers(array: _Array) -> _Array:
-    """Return an array of numbers; a ValueError ends a sentence that begins with their name."""
+    """Return an array of numbers; a ValueError's text continues after the values' name."""
     if array.dtype.names:
         raise ValueError("are records: give one field as an array")
     kind = array.dtype.kind
@@ -160,7 +159,7 @@ def _numbers(array: _Array) -> _Array:
 
 
 def _as_array(values: Any) -> _Array:
-    """Return an array of any type; a ValueError ends a sentence that begins with its name."""
+    """Return an array of any type; a ValueError's text continues after the values' name."""
     if isinstance(values, np.ma.MaskedArray):
         if np.ma.is_masked(values):
             raise ValueError(_MASKED)
@@ -192,7 +191,7 @@ def _of_tensor(tensor: Any) -> _Array:
 
 
 def _has_arrays(values: Any) -> bool:
-    """Return whether a list, or one within it, has an array or a tensor in it."""
+    """Return whether a list contains an array or a tensor, at any depth."""
     return any(
         _has_arrays(value)
         if isinstance(value, list | tuple)

@@ -1,4 +1,4 @@
-"""Work on the workers of a dask scheduler: several machines, or processes of this one.
+"""Distribute work over the workers of a dask scheduler: machines, or processes of this one.
 
 dask's messages are pickles. Anyone who reaches a scheduler, a worker or their connections can run
 code there and here. Use schedulers that you trust, on a private network or with TLS (SECURITY.md).
@@ -31,11 +31,11 @@ from monitor.jobs import (
 from monitor.lazy import Managed
 
 CONNECT_SECONDS = 4.0
-_LOOK_SECONDS = 5.0  # between looks at whether there are any workers
+_LOOK_SECONDS = 5.0  # between checks whether there are any workers
 _INSTALL = "pip install 'speaker-disclosure-monitor[cluster]'"
 _LIBRARIES = ("speaker-disclosure-monitor", "numpy", "scipy", "soundfile", "soxr")
-"""Packages on which the last bits of features depend."""
-_LOCAL: dict[str, object] = {  # show nothing, and write nothing to the disk
+"""Packages on which the rounding of features depends. Workers need the same versions."""
+_LOCAL: dict[str, object] = {  # no web pages, and nothing written to disk
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
     "distributed.worker.memory.target": False,
@@ -50,13 +50,13 @@ class Cluster(Managed, Workers):
     """The workers of a dask scheduler, for `monitor.jobs.each_in_order`.
 
     Results do not depend on the number of workers or the distribution of tasks. If a worker dies,
-    another repeats its task. Each does one task at a time, with one thread. Workers may join and
-    leave.
+    another repeats its task. Each worker does one task at a time, with one thread. Workers may join
+    and leave.
 
     Args:
         where: ``tcp://HOST:PORT`` or ``tls://HOST:PORT`` of the scheduler, with certificates from
             dask's configuration. ``local`` starts one process per core of this machine, ``local:K``
-            starts K. Their own certificates keep others out.
+            starts K. Temporary certificates keep other users out.
         tell: called with a line while waiting for workers.
 
     Raises:
@@ -84,12 +84,12 @@ class Cluster(Managed, Workers):
         terms = {name: version(name) for name in _LIBRARIES} | {"networks": alike()}
 
         def submit(task: _Task) -> Any:
-            with self._one_line():
+            with self._reporting_loss():
                 order = (work, task, terms, alike, _sizes(reads(task)))
                 return self._client.submit(_do, *order, pure=False)
 
         def room() -> int:
-            with self._one_line():
+            with self._reporting_loss():
                 threads: dict[str, int] = self._client.nthreads()
                 return ITEMS_AHEAD * max(2, sum(threads.values()))
 
@@ -101,7 +101,7 @@ class Cluster(Managed, Workers):
         return self._client
 
     def close(self) -> None:
-        """Let go of the scheduler, and end a local cluster."""
+        """Disconnect from the scheduler, and end a local cluster."""
         self._stack.close()
 
     def _connect(self) -> Any:
@@ -159,7 +159,7 @@ class Cluster(Managed, Workers):
 
         is_waiting = False
         while True:
-            with self._one_line():
+            with self._reporting_loss():
                 try:
                     result = future.result(timeout=_LOOK_SECONDS)
                 except TimeoutError:
@@ -178,8 +178,8 @@ class Cluster(Managed, Workers):
             return result
 
     @contextmanager
-    def _one_line(self) -> Iterator[None]:
-        """Say in one line that the scheduler is gone."""
+    def _reporting_loss(self) -> Iterator[None]:
+        """Report the loss of the scheduler in one line."""
         try:
             yield
         except (OSError, CancelledError, futures.CancelledError, RuntimeError) as error:
@@ -204,12 +204,12 @@ async def _greet(where: str) -> None:
 
 
 def _sizes(paths: Iterable[Path]) -> dict[str, int]:
-    """Return the bytes of readable files; the work itself reports errors of others."""
+    """Return the sizes of readable files in bytes; the work itself reports unreadable ones."""
     return {str(path): path.stat().st_size for path in paths if os.access(path, os.R_OK)}
 
 
 _one_at_a_time = threading.Lock()
-"""Lock of a worker: one task at a time, for any number of threads."""
+"""Lock that limits a worker to one task at a time, however many threads it has."""
 
 
 def _do(

@@ -52,7 +52,7 @@ def describe_foreign(head: bytes, *, markup: bool = False) -> str:
     """Describe the content of a file that is neither a recording nor a table, and what to do.
 
     ``head`` are the first bytes of the file; with ``markup``, JSON and XML are foreign as well.
-    Returns the words after the file's name, empty if nothing is known.
+    Returns the message after the file's name; empty if the content is unknown.
     """
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:32].lower()
     if head.startswith(b"PK") and any(mark in head[:100] for mark in _OFFICE):

@@ -98,11 +98,11 @@ def rounded(count: float) -> str:
 
 
 def rounded_count(count: float) -> float:
-    """Round a number of people to its significant digits; 1 or more."""
+    """Round a number of people to one or two significant digits; at least 1."""
     if count < 10:
         return max(1.0, float(round(count)))
     unit = 10.0 ** math.floor(math.log10(count))
-    # two digits where the first is 1 or 2: one would be off by a quarter
+    # two digits if the first is 1 or 2: one digit would be off by a quarter
     step = unit / 10 if count < 2.95 * unit else unit
     return float(round(count / step) * step)
 

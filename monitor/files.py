@@ -1,4 +1,4 @@
-"""Private files: written atomically, locked, checked when they come from others."""
+"""Private files: atomic writing, locks and checks of owners."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
 
-# EBADF: of a folder over NFS, where a lock needs a file that is open for writing
+# EBADF: over NFS a lock needs a file that is open for writing, which a folder never is
 _UNKNOWN = {errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
 
 
 def lock(handle: int) -> bool:
-    """Take the lock of an open file; closing the file, or the end of the process, gives it back.
+    """Lock an open file until it is closed or the process ends.
 
-    False if the system or the file system knows no locks; BlockingIOError if another process
-    holds it.
+    False if the system or the file system does not support locks; BlockingIOError if another
+    process has the lock.
     """
     if fcntl is None:
         return False
@@ -49,7 +49,7 @@ def lock(handle: int) -> bool:
 
 
 def path_matches_handle(handle: int, path: str | os.PathLike[str]) -> bool:
-    """Return whether an open file still has that name: it may have been removed or replaced."""
+    """Return whether a path still leads to this open file, not removed or replaced since."""
     try:
         return os.path.samestat(os.fstat(handle), os.stat(path))  # noqa: PTH116
     except FileNotFoundError:
@@ -61,7 +61,7 @@ def path_matches_handle(handle: int, path: str | os.PathLike[str]) -> bool:
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 PRIVATE = stat.S_IRUSR | stat.S_IWUSR
-"""Mode 0600 of every file with data about people: its one place."""
+"""Mode 0600, for all files with data about people."""
 
 
 def is_ours(status: os.stat_result) -> bool:
@@ -85,7 +85,7 @@ def open_private(path: Path, flags: int) -> int:
 
 
 def keep_private(handle: int, name: str | os.PathLike[str]) -> None:
-    """Make an open plain file ours alone (0600); StoreError for another's or a second name's."""
+    """Make an open plain file private (0600); StoreError for another user's file or a hard link."""
     status = os.fstat(handle)
     if not stat.S_ISREG(status.st_mode):
         return
@@ -96,9 +96,9 @@ def keep_private(handle: int, name: str | os.PathLike[str]) -> None:
 
 
 def check_private(path: Path) -> bool:
-    """Make a file ours alone, as `keep_private` does, without opening it; False without one.
+    """Make a file private like `keep_private`, without opening it; False if it is missing.
 
-    SQLite's locks are POSIX's: to open and close its file anywhere in the process gives them back.
+    SQLite's POSIX locks are lost if any part of the process opens and closes the file.
     """
     try:
         link, status = path.lstat(), path.stat()
@@ -137,14 +137,14 @@ def make_folder(folder: Path) -> None:
 
 
 def check_private_folder(folder: Path) -> None:
-    """Make a folder, if it is there, private (0700); StoreError for another user's."""
+    """Make a folder private (0700) if it exists; StoreError for another user's."""
     try:
         link, status = folder.lstat(), folder.stat()
     except FileNotFoundError:
         if folder.is_symlink():
             raise StoreError(
-                f"{printable(folder)} is a link to a folder that is not there: make that, or "
-                "remove the link"
+                f"{printable(folder)} is a link to a missing folder: create the folder, "
+                "or remove the link"
             ) from None
         return
     if not stat.S_ISDIR(status.st_mode):
@@ -187,7 +187,7 @@ def _user(number: int) -> str:
 
 _SUFFIX = ".unfinished"
 PATIENCE_SECONDS = 60.0
-OLD_SECONDS = 3600.0  # a writer of one file for longer than that is considered dead
+OLD_SECONDS = 3600.0  # after that, the writer of a file is considered dead
 _LOOK_SECONDS = 0.02
 _PART = re.compile(rf"\..+\.[a-z0-9_]{{8}}{re.escape(_SUFFIX)}", re.DOTALL)
 _WIPED_BYTES = 1 << 20
@@ -195,7 +195,7 @@ _WIPED_BYTES = 1 << 20
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[IO[bytes]]:
-    """Write a file, mode 0600, that takes the place of ``path`` when the block ends well."""
+    """Write a file, mode 0600, that replaces ``path`` when the block succeeds."""
     if path.exists() and not path.is_file():  # a device is not replaced by a file
         raise OSError(errno.EINVAL, "it is not a plain file")
     _sweep_old(path.parent)
@@ -276,13 +276,13 @@ def csv_cell(value: object) -> object:
 
 
 def plain_cell(cell: str) -> str:
-    """Return the text of a cell that `csv_cell` made."""
+    """Undo `csv_cell` for a text."""
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 def write_csv_rows(file: TextIO, rows: Iterable[Iterable[object]]) -> None:
     """Write rows of a table as CSV; None is an empty cell."""
-    # a cell with one of the characters that end lines is quoted: that takes both of them
+    # csv quotes cells that contain a character of its line terminator: both kinds must be in it
     lines = SimpleNamespace(write=lambda line: file.write(f"{line[:-2]}\n"))
     csv.writer(lines, lineterminator="\r\n").writerows(map(csv_cell, row) for row in rows)
 
@@ -310,7 +310,7 @@ def sweep(path: Path) -> None:
 
 
 def sweep_folder(folder: Path, older: float = math.inf) -> None:
-    """Sweep all files in a folder that were written before that time."""
+    """Remove remains of killed writers in a folder, last written before the time ``older``."""
     with suppress(OSError):  # the following write reports the reason
         parts = [Path(entry.path) for entry in os.scandir(folder) if _PART.fullmatch(entry.name)]
         _remove(parts, older)
@@ -318,7 +318,7 @@ def sweep_folder(folder: Path, older: float = math.inf) -> None:
 
 @cache
 def _sweep_old(folder: Path) -> None:
-    """Sweep a folder, once in a process, of old parts: another machine's lock may be unknown."""
+    """Remove only old remains, once per process: another machine's locks may be invisible."""
     sweep_folder(folder, time.time() - OLD_SECONDS)
 
 
@@ -348,8 +348,8 @@ def _remove(parts: Iterable[Path], older: float = math.inf) -> None:
 def alone(path: Path) -> Iterator[bool]:
     """Lock out other processes between reading and writing a store.
 
-    The lock is that of the folder: a store is replaced when it is written, and nothing is left
-    behind. Yields False if the system or the file system knows no locks.
+    The lock is on the folder, since writing replaces the store, and a lock file would remain.
+    Yields False if the system or the file system does not support locks.
     """
     try:
         handle = os.open(path.parent, os.O_RDONLY)
@@ -384,7 +384,7 @@ def wiped(path: Path) -> Iterator[None]:
     flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
     try:
         old = os.open(path, flags)
-    except OSError:  # it is not there, or not ours to write: it is replaced all the same
+    except OSError:  # missing or not writable: the block may replace it all the same
         yield
         return
     try:
@@ -400,10 +400,10 @@ def wiped(path: Path) -> Iterator[None]:
 
 
 def _part(path: Path) -> tuple[int, Path | None]:
-    """Make a new locked file in the folder of ``path``; its name, or None if it has none."""
-    with suppress(AttributeError, OSError):  # otherwise use the other way, or report its error
+    """Create a locked file in the folder of ``path``; return its handle and its name, if any."""
+    with suppress(AttributeError, OSError):  # otherwise use a named file, or report its error
         handle = os.open(path.parent, os.O_TMPFILE | os.O_RDWR, PRIVATE)
-        if Path(f"/proc/self/fd/{handle}").exists():  # by which it is named
+        if Path(f"/proc/self/fd/{handle}").exists():  # needed to name it
             lock(handle)
             return handle, None
         os.close(handle)
@@ -411,7 +411,7 @@ def _part(path: Path) -> tuple[int, Path | None]:
 
     while True:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=_SUFFIX, dir=path.parent)
-        # one that was swept away before it was locked is left to its fate
+        # another process may remove it before it is locked: then create another
         with suppress(BlockingIOError):
             lock(handle)
             if path_matches_handle(handle, name):
@@ -420,10 +420,11 @@ def _part(path: Path) -> tuple[int, Path | None]:
 
 
 def _named(handle: int, path: Path) -> Path:
-    """Give an open file without a name one beside ``path``, never that of another file."""
+    """Give an unnamed open file a new name beside ``path``."""
     while True:
         temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}{_SUFFIX}")
         with suppress(FileExistsError):
-            # src_dir_fd, which an absolute path does not need: else Python does not follow the link
+            # without src_dir_fd, which an absolute path does not need, Python does not follow the
+            # link
             os.link(f"/proc/self/fd/{handle}", temporary, src_dir_fd=handle, follow_symlinks=True)
             return temporary

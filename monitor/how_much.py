@@ -1,8 +1,8 @@
-"""Tables of how much is much: bits as people, usual bits, and a threshold for each purpose.
+"""Tables that explain bits: as people, in usual speech, and as a threshold for each purpose.
 
-The one declaration: docs/how-much.md, README's first table, the page's "?" and the end of ``monitor
-demo`` are rendered from it. ``docs/check.py`` compares both documents with it, and its figures with
-benchmarks/results/usual.md. The shipped population holds its ranges too, for the band of pictures
+docs/how-much.md, README's first table, the page's "?" and the end of ``monitor demo`` are rendered
+from them. ``docs/check.py`` compares both documents with them, and their figures with
+benchmarks/results/usual.md. The shipped population also stores the ranges, for the band of plots
 and pages: after an edit run ``python -m recipes.reference ../shared/speech --usual``.
 """
 
@@ -26,7 +26,7 @@ CITY = 1e6
 
 
 class TypicalBits(NamedTuple):
-    """Evidence at one length: median and range of 9 of 10 voices that no fit saw, bits."""
+    """Evidence in bits at one length: median and range of 9 of 10 voices that no fit used."""
 
     seconds: float
     median: float
@@ -41,7 +41,7 @@ USUAL = (
     TypicalBits(10, 13.3, 9.1, 13.3),
     TypicalBits(20, 13.3, 10.4, 13.3),
 )
-"""Bits of people as they were recorded, from the start of a recording."""
+"""Usual bits of unchanged voices, from the start of a recording."""
 
 
 class ThresholdAdvice(NamedTuple):
@@ -49,7 +49,7 @@ class ThresholdAdvice(NamedTuple):
 
     name: str  # what the speaker wants
     bits: int  # threshold
-    # crowd in which two at least, and fewer than four, match at the threshold; or None
+    # crowd in which at least two and fewer than four people match at the threshold; or None
     people: int | None
     reason: str  # why, in a few words
     # Speech seconds by which half of the streams behind `USUAL` raise the alert. None is more than
@@ -68,7 +68,7 @@ PURPOSES = (
 def advice(*, options: bool = True) -> tuple[str, str, str]:
     """Return the effect of an alert, the figure behind it, and its limits.
 
-    Without ``options``, for a browser, they name no options of a command.
+    Without ``options``, for a browser, the texts name no command-line options.
     """
     watched = " (--watch NAME)" if options else " about the watched speaker"
     otherwise = "Without --watch" if options else "If no speaker is watched,"
@@ -87,13 +87,13 @@ ADVICE = advice()  # effect of an alert, the figure behind it, and its limits
 
 
 class Table(NamedTuple):
-    """A table: heads, and rows of as many cells."""
+    """A table: a head for each column, and rows of cells."""
 
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
     def to_markdown(self) -> str:
-        """Format the table, with numbers to the right."""
+        """Format the table, with numbers aligned right."""
         rule = [
             "---:" if all(cell[:1].isdigit() for cell in column) else "---"
             for column in zip(*self.rows, strict=True)
@@ -103,7 +103,7 @@ class Table(NamedTuple):
 
 
 def tables(*, options: bool = True) -> tuple[Table, Table, Table]:
-    """Return bits as people, bits that are usual, and a threshold for each purpose.
+    """Return the tables of bits as people, of usual bits, and of a threshold for each purpose.
 
     Example:
         >>> [table.rows[0][1] for table in (tables()[2], tables(options=False)[2])]

@@ -47,10 +47,10 @@ _STEADY = 1.5
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Limit numpy's matrix products to one thread, as far as its library allows.
+    """Limit numpy's matrix products to one thread, if its library allows that.
 
-    The products are small here. More threads change their last bits. On a busy machine the threads
-    also wait for each other twenty times as long as they work.
+    More threads would change the rounding. The products are small, so on a busy machine threads
+    would wait for each other twenty times as long as they work.
     """
     with _ONE_THREAD, _openmp().limit(limits=1) if _openmp().lib_controllers else nullcontext():
         yield
@@ -58,7 +58,7 @@ def one_thread() -> Iterator[None]:
 
 @once
 def _libraries() -> Any:
-    """Control of the linear algebra libraries that are loaded: numpy's is."""
+    """Load numpy, and return a controller of all loaded linear algebra libraries."""
     import numpy as np  # noqa: F401
     from threadpoolctl import ThreadpoolController
 
@@ -67,12 +67,12 @@ def _libraries() -> Any:
 
 @once
 def _openmp() -> Any:
-    """Control of those that have a setting for each thread."""
+    """Return a controller of the OpenMP libraries, which have one setting per thread."""
     return _libraries().select(threading_layer="openmp")
 
 
 def _limit_process() -> Callable[[], object]:
-    """Limit libraries with one setting for the process; OpenMP has one for each thread."""
+    """Limit the libraries that have one setting per process; return a function that undoes it."""
     libraries = [
         library
         for library in _libraries().lib_controllers
@@ -85,7 +85,7 @@ def _limit_process() -> Callable[[], object]:
 
 def _set_threads(libraries: Sequence[Any], counts: Sequence[int]) -> None:
     for library, count in zip(libraries, counts, strict=True):
-        # threadpoolctl 3.8 ignores all threads but the one that was first
+        # threadpoolctl 3.8 obeys only the thread that called it first
         release = getattr(library, "clear_controlling_thread", lambda **_: None)
         release(force=True)
         library.set_num_threads(count)
@@ -96,7 +96,7 @@ _ONE_THREAD = ProcessSetting(_limit_process)
 
 
 class Workers(ABC):
-    """Workers elsewhere than in this process and its children: `monitor.cluster`."""
+    """Workers outside this process and its children, such as `monitor.cluster`."""
 
     @abstractmethod
     def each_in_order(
@@ -126,7 +126,7 @@ def threads_here(jobs: Jobs) -> int:
 
 
 def worthwhile(lengths: Iterable[float], enough: float) -> int:
-    """Return the number of processes that have ``enough`` work each, at most one a core."""
+    """Return how many processes get ``enough`` work each: at least 1, at most one per core."""
     maximum, total = cores(), 0.0
     for length in lengths:
         total += length
@@ -136,7 +136,7 @@ def worthwhile(lengths: Iterable[float], enough: float) -> int:
 
 
 def absolute(path: Path) -> Path:
-    """Return a path that means the same in another working folder; links stay as they are."""
+    """Return an absolute path without resolving links."""
     return Path(os.path.abspath(path))  # noqa: PTH100
 
 
@@ -208,8 +208,8 @@ def each_in_order(
 class _Processes:
     """Processes with one task each at a time, and a thread that waits for each result.
 
-    Pipes join them, which end with this process. A `ProcessPoolExecutor` has named semaphores:
-    when this process is killed, multiprocessing's resource tracker complains of them.
+    Their pipes close when this process ends. A `ProcessPoolExecutor` would use named semaphores,
+    about which multiprocessing's resource tracker complains if this process is killed.
     """
 
     def __init__(self, jobs: int) -> None:
@@ -223,7 +223,7 @@ class _Processes:
         self._idle: SimpleQueue[Connection] = SimpleQueue()
 
     def submit(self, work: Callable[[_Task], _Result], task: _Task) -> Future[_Result]:
-        """Hand out a task, to a new process while there are fewer than wanted."""
+        """Submit a task; start another process if there are fewer than ``jobs``."""
         from multiprocessing import Pipe
 
         with no_interrupt():
@@ -262,7 +262,7 @@ class _Processes:
 
 
 def _start(target: Callable[..., None], *args: object, daemon: bool = False) -> Any:
-    """Start a process that Ctrl-C does not reach before it is ready for it."""
+    """Start a process that Ctrl-C cannot interrupt before it handles SIGINT."""
     from multiprocessing import get_context
 
     process = get_context("spawn").Process(  # a fork could inherit a lock that stays locked
@@ -324,7 +324,7 @@ def _serve(end: Connection, stopped: Connection) -> None:
 
 
 def _answer(payload: bytes) -> bytes:
-    """Do a task; return its result or exception, and which of both."""
+    """Do a task; return whether it failed, and its exception or result, pickled."""
     try:
         work, task = pickle.loads(payload)
         return pickle.dumps((False, _do(work, task)))
@@ -337,7 +337,7 @@ def _answer(payload: bytes) -> bytes:
 
 
 def _begin(stopped: Connection) -> None:
-    """Prepare a worker, before anything that makes threads is imported."""
+    """Prepare a worker before it imports anything that creates threads."""
     lazy.take_process()
     os.environ.update(dict.fromkeys(THREADS, "1"))
     signal.signal(signal.SIGINT, _interrupted)
@@ -347,13 +347,13 @@ def _begin(stopped: Connection) -> None:
 
 
 def _interrupted(*_: object) -> None:
-    """Ignore Ctrl-C, which is for the process that asked; `_watch` passes on what comes of it."""
+    """Interrupt a task if `_watch` asks for it; ignore Ctrl-C, which the parent handles."""
     if _busy and _stopping:
         raise KeyboardInterrupt
 
 
 def _watch(stopped: Connection) -> None:
-    """Interrupt the work when its pipe ends, and end with the process that asked for it."""
+    """Interrupt the work when its pipe closes, and exit soon after the parent process."""
     from multiprocessing import connection, parent_process
 
     global _stopping
@@ -367,7 +367,7 @@ def _watch(stopped: Connection) -> None:
         interrupt_main()
     while not connection.wait([parent.sentinel], 60.0):
         pass
-    time.sleep(_GRACE_SECONDS)  # for what clears up after itself
+    time.sleep(_GRACE_SECONDS)  # for work that cleans up
     os._exit(1)
 
 
@@ -385,7 +385,7 @@ def _do(work: Callable[[_Task], _Result], task: _Task) -> _Result:
 
 @contextmanager
 def one_torch_thread() -> Iterator[None]:
-    """Limit torch to one thread: its last bits depend on their number."""
+    """Limit torch to one thread, since its rounding depends on the number of threads."""
     torch: Any = sys.modules.get("torch")
     if torch is None:
         yield
@@ -400,13 +400,13 @@ def one_torch_thread() -> Iterator[None]:
 
 @contextmanager
 def no_interrupt() -> Iterator[None]:
-    """Keep Ctrl-C from what is started within; here it comes a moment later."""
+    """Block Ctrl-C in processes that the block starts; this process gets it after the block."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
     from multiprocessing import resource_tracker
 
-    resource_tracker.ensure_running()  # its start, with the first process, would let Ctrl-C in
+    resource_tracker.ensure_running()  # started by the first process, it would unblock Ctrl-C
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -416,7 +416,7 @@ def no_interrupt() -> Iterator[None]:
 
 @contextmanager
 def ignored_interrupt() -> Iterator[None]:
-    """Ignore Ctrl-C, in the main thread, whichever thread of the process gets the signal."""
+    """Ignore Ctrl-C in the whole process; without effect if called outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -428,10 +428,10 @@ def ignored_interrupt() -> Iterator[None]:
 
 
 class GeneratorProcesses(Managed, Generic[_Task, _Result]):
-    """``work(task)``, a generator, for every task, dealt out to several processes.
+    """Processes that run the generator ``work(task)`` for every task.
 
-    Each process does its tasks one after the other, with one thread, and waits when it is far
-    ahead. Nothing is left of them after ``close``.
+    Each process does its tasks one after the other, with one thread, and pauses when it is far
+    ahead. ``close`` ends them all.
 
     Example:
         >>> with GeneratorProcesses(iter, ["ab", "c"], jobs=2) as processes:
@@ -452,17 +452,17 @@ class GeneratorProcesses(Managed, Generic[_Task, _Result]):
         for worker in range(self._jobs):
             local, remote = Pipe(duplex=False)
             self._ends.append(local)
-            # as bytes: what they need is imported when there is to be one thread only
+            # pickled here: the process must limit its threads before it imports what tasks need
             pickled = pickle.dumps((work, [*enumerate(tasks)][worker :: self._jobs]))
             self._processes.append(_start(_work, remote, pickled, daemon=True))
             remote.close()
 
     def iterate_task(self, index: int) -> Iterator[_Result]:
-        """Yield what the generator of this task yields; ask for each task once, in order."""
+        """Yield the results of a task; call it once per task, in order."""
         worker = index % self._jobs
         while True:
             at, what, value = self._next(worker)
-            if at < index:  # what was left of an earlier one
+            if at < index:  # unread result of an earlier task
                 continue
             if what == "ended":
                 return

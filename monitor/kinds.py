@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 
-SPEAKER_PREFIX = "speaker_"  # of a feature by a network of one's own; the file's digest follows
+SPEAKER_PREFIX = "speaker_"  # before the file's digest, in features by a user's own network
 
 _SHA256 = re.compile("[0-9a-f]{64}")
 _SHOWN = 12
@@ -85,30 +85,30 @@ def unlike_networks(
     )
 
 
-MOST_TEMPLATES = 64  # of a large population every k-th speaker stands for all
-MOST_HELD = 60  # units of an embedding that wait to be added, three minutes
-MOST_MARGINS = 4000  # after an hour the older half is dropped
-BACK = 0.7  # how far from the other voice's margin to its own a voice must be, to be back
+MOST_TEMPLATES = 64  # a larger population is represented by every k-th speaker
+MOST_HELD = 60  # units of embeddings that may be held back, three minutes
+MOST_MARGINS = 4000  # about an hour; then the older half is dropped
+BACK = 0.7  # a voice is back this far on the way from the other voice's margin to its own
 
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
     """Settings for detecting voice changes by a feature."""
 
-    unit_frames: int  # behind one margin
-    warm_frames: int  # of a voice before it has margins
-    gain: float  # what margins are multiplied by, for ADWIN or to give nats of evidence
-    delta: float  # ADWIN's, or the odds that the evidence has to beat; smaller is more careful
-    back_units: int  # newest units by which a voice that was left is known to be back
-    held_units: int = 0  # with ADWIN, newest units not yet added to the voice's own
+    unit_frames: int  # per margin
+    warm_frames: int  # of a voice before its first margin
+    gain: float  # factor of margins for ADWIN, or to nats of evidence
+    delta: float  # ADWIN's, or evidence must exceed -ln(delta) nats; smaller is more cautious
+    back_units: int  # newest units that decide whether an earlier voice is back
+    held_units: int = 0  # with ADWIN, newest units not yet in the voice's sketch
     min_units: int = 1  # with ADWIN, fewest margins before a change, and fewest after it
-    least_drop: float = 0.0  # with ADWIN, a lower mean is a change from this difference on
-    level: float = 0.0  # of embeddings, the margin below which a unit speaks for a change
+    least_drop: float = 0.0  # with ADWIN, smaller drops of the mean margin are no change
+    level: float = 0.0  # for embeddings, margin below which a unit is evidence of a change
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreDrop:
-    """Drop of the mean margin at the tick ``began``: margins before and since."""
+    """Drop of the mean margin from ``before`` to ``after``, at the tick ``began``."""
 
     began: int
     before: float
@@ -165,10 +165,10 @@ class FollowedVoice(ABC):
     def reset(self) -> None:
         """Forget the current voice. An earlier voice that may return is kept."""
         self._own = np.zeros(self._size)
-        self._frames = 0  # behind it
+        self._frames = 0  # in its sketch
         self._held: list[FloatArray] = []
-        self._part = np.zeros(self._size)  # of a unit
-        self._parts = 0  # frames of it
+        self._part = np.zeros(self._size)  # of an incomplete unit
+        self._parts = 0  # frames in that unit
         self._part_began = 0
         self._follow([], [])
 
@@ -200,7 +200,7 @@ class FollowedVoice(ABC):
         return float(margins.mean() - margins.std())
 
     def back(self) -> ScoreDrop | None:
-        """Return the tick since which the earlier voice is back, by the newest units; or None."""
+        """Return the change back to the earlier voice, by the newest units; or None."""
         earlier = self._left
         if earlier is None or len(earlier.recent) < self._sensitivity.back_units:
             return None
@@ -208,7 +208,7 @@ class FollowedVoice(ABC):
         if margins.mean() < earlier.level:
             return None
         index = find_split(margins) if margins.size > 1 else 0
-        if index and margins[:index].mean() >= earlier.level:  # the other voice is in none of them
+        if index and margins[:index].mean() >= earlier.level:  # all are the earlier voice's
             index = 0
         return ScoreDrop(earlier.recent[index][1], earlier.level, float(margins[index:].mean()))
 
@@ -227,7 +227,7 @@ class FollowedVoice(ABC):
         values = np.asarray(values)
         if not len(values):
             return None
-        self._kind.check("what is followed", values, len(values), self._size)
+        self._kind.check("the followed voice", values, len(values), self._size)
         values = self._prepare(values)
         start = 0
         while start < len(values):
@@ -254,7 +254,7 @@ class FollowedVoice(ABC):
         if self._frames >= self._sensitivity.warm_frames:
             self._margins.append(self._margin(unit, self._own, self._frames))
             self._began.append(self._part_began)
-            fall = self._look()
+            fall = self._find_change()
             if len(self._margins) >= MOST_MARGINS:
                 half = MOST_MARGINS // 2
                 self._follow(self._margins[-half:], self._began[-half:])
@@ -265,11 +265,11 @@ class FollowedVoice(ABC):
         return fall
 
     def _most_held(self) -> int:
-        """Return how many of the newest units may be another's."""
+        """Return how many of the newest units to hold back, since another voice may have begun."""
         return self._sensitivity.held_units
 
-    def _look(self) -> ScoreDrop | None:
-        if not self._notices():
+    def _find_change(self) -> ScoreDrop | None:
+        if not self._adwin_detects():
             return None
         margins = np.array(self._margins)
         index = find_split(margins)
@@ -280,14 +280,14 @@ class FollowedVoice(ABC):
         return None
 
     def _follow(self, margins: list[float], began: list[int]) -> None:
-        """Prepare a new ADWIN that will see these: its own state cannot be saved."""
+        """Replace the margins. A new ADWIN will process them, since its state cannot be saved."""
         self._margins, self._began = margins, began
         self._adwin: ADWIN | None = None
 
-    def _notices(self) -> bool:
+    def _adwin_detects(self) -> bool:
         min_units = self._sensitivity.min_units
         grace = 2 * min_units + 1
-        if len(self._margins) < grace:  # it could not
+        if len(self._margins) < grace:  # too few for a change
             return False
         unseen = self._margins[-1:]
         if self._adwin is None:
@@ -350,15 +350,15 @@ class Kind(ABC):
     """
 
     name: ClassVar[str]  # in stores, records and messages
-    enrolled: ClassVar[bool] = True  # else it is followed for changes alone, against its own past
+    enrolled: ClassVar[bool] = True  # otherwise it only detects changes, against its own past
     discerning: ClassVar[bool] = False  # separates voices, and detects impostors, within seconds
-    beside_discerning: ClassVar[float] = 1.0  # multiplies its chance of a false change there
-    counted: ClassVar[bool] = False  # a frame is one more in a bin; more may exist than were seen
-    pointed: ClassVar[bool] = False  # a frame is a vector, so that a line can part people by it
+    beside_discerning: ClassVar[float] = 1.0  # factor of its rate of false changes beside one
+    counted: ClassVar[bool] = False  # frames are bins to count, of which some may be unseen
+    pointed: ClassVar[bool] = False  # frames are vectors, so that a linear map can separate people
     unusable: ClassVar[str] = "not finite"  # why a frame was dropped
-    wide: ClassVar[type[np.int64 | np.float64]] = np.float64  # what its sums are worked out in
-    stored: ClassVar[str] = "<f8"  # what a sketch's total is written as
-    minimum_total: ClassVar[float] = -np.inf  # no total is below it
+    wide: ClassVar[type[np.int64 | np.float64]] = np.float64  # type of its sums
+    stored: ClassVar[str] = "<f8"  # type of a sketch's total in files
+    minimum_total: ClassVar[float] = -np.inf  # lower limit of totals
     similarities: ClassVar[Mapping[str, Similarity]] = {}  # the first is the default
 
     def __repr__(self) -> str:
@@ -391,7 +391,7 @@ class Kind(ABC):
         return int(values.shape[1])
 
     def usable(self, values: AnyArray, size: int) -> tuple[AnyArray, BoolArray]:
-        """Convert frames from a file; return them, and truth values of usable frames, (k,)."""
+        """Convert frames from a file; return them, and whether each is usable, shape (k,)."""
         return values, np.logical_and.reduce(np.isfinite(values), axis=1)
 
     def check(self, name: str, values: AnyArray, count: int, size: int) -> None:
@@ -400,7 +400,7 @@ class Kind(ABC):
             raise UsageError(f"the frames of {name} must be floats, shape (k, {size})")
 
     def counting(self, values: AnyArray) -> BoolArray | None:
-        """Return truth values of the frames that a sketch counts, shape (k,); None for all."""
+        """Return whether a sketch counts each frame, shape (k,); None if it counts all."""
         return None
 
     def is_compatible(self, size: int, enrolled: int) -> bool:
@@ -527,12 +527,12 @@ class FeatureSpec:
         return Track(np.empty(0, np.intp), self.kind.none(self.size))
 
     def like(self, other: FeatureSpec) -> bool:
-        """Return whether both frames can be compared, apart from the network that made them."""
+        """Return whether frames of both can be compared, ignoring their networks."""
         is_close = abs(self.frame_seconds - other.frame_seconds) < _CLOSE_SECONDS
         return (self.kind, self.size) == (other.kind, other.size) and is_close
 
     def plain(self) -> dict[str, object]:
-        """Return all fields except name and rate as JSON values, without a missing network."""
+        """Return kind, size, frame_seconds and, if known, the network as JSON values."""
         fields = {"kind": self.kind.name, "size": self.size, "frame_seconds": self.frame_seconds}
         return fields if self.network is None else {**fields, "network": self.network}
 
@@ -553,7 +553,7 @@ def comparable_features(
     }
 
 
-MOST_LENGTH = 1e30  # of a slice's sum of embeddings: many of `LONGEST`, in single precision
+MOST_LENGTH = 1e30  # limit of a slice's sum of embeddings: far above `LONGEST`, in single precision
 
 
 class _EmbeddingKind(Kind):
@@ -606,7 +606,7 @@ class _EmbeddingKind(Kind):
 
 
 class _EmbeddingFollowed(FollowedVoice):
-    """Follower of embeddings, without ADWIN: margins are added up as Page does."""
+    """Detector of changes in embeddings by Page's cumulative sum (CUSUM), without ADWIN."""
 
     def __init__(self, kind: Kind, templates: AnyArray, sensitivity: Sensitivity) -> None:
         sample = templates[:: max(-(-len(templates) // MOST_TEMPLATES), 1)]
@@ -615,18 +615,18 @@ class _EmbeddingFollowed(FollowedVoice):
 
     def reset(self) -> None:
         super().reset()
-        self._doubted = 0  # newest units that together speak for a change
+        self._doubted = 0  # newest units that are evidence of a change
 
     def restore(self, arrays: Mapping[str, AnyArray]) -> None:
         super().restore(arrays)
         self._doubted = len(self._held)
 
     def _most_held(self) -> int:
-        """Hold back what speaks for a change until it is known to be none."""
+        """Hold back units that are evidence of a change, until later units refute it."""
         return min(self._doubted, MOST_HELD)
 
-    def _look(self) -> ScoreDrop | None:
-        recent = np.array(self._margins[-1 - len(self._held) :])  # there was no evidence before
+    def _find_change(self) -> ScoreDrop | None:
+        recent = np.array(self._margins[-1 - len(self._held) :])  # evidence begins within these
         nats, index = page_cusum(self._sensitivity.gain * (self._sensitivity.level - recent))
         self._doubted = recent.size - index
         if nats <= -np.log(self._sensitivity.delta):
@@ -636,7 +636,7 @@ class _EmbeddingFollowed(FollowedVoice):
         return ScoreDrop(self._began[index], before, float(np.mean(self._margins[index:])))
 
     def _prepare(self, values: AnyArray) -> AnyArray:
-        """Normalise rows to length 1; leave out those without a direction."""
+        """Normalise rows to length 1; drop rows without a direction."""
         vectors = values.astype(np.float64)
         lengths = np.hypot.reduce(vectors, axis=1)
         good = (lengths > 0) & np.isfinite(lengths)
@@ -653,7 +653,7 @@ EMBEDDING: Kind = _EmbeddingKind()
 """Kind of features with vectors as frames. Their directions are compared."""
 
 
-MOST_COUNT = 1e9  # of a bin in a slice: sums over a template are exact in double precision
+MOST_COUNT = 1e9  # limit of a slice's counts: sums over a template are exact in double precision
 _MOST_BINS = 1 << 31
 
 
@@ -661,7 +661,7 @@ class _HistogramKind(Kind):
     """Frames are whole numbers 0..M-1, shape (k,); a sketch counts them."""
 
     name = "histogram"
-    # an embedding beside them notices all that they do, and they cry wolf
+    # an embedding detects every change that they detect, with fewer false ones
     beside_discerning = 1e-4
     counted = True
     unusable = "not a bin"
@@ -746,7 +746,7 @@ HISTOGRAM: Kind = _HistogramKind()
 
 
 class _LevelsKind(Kind):
-    """Frames are levels in bels, shape (k, M), of what a voice comes through; in no template."""
+    """Frames are levels of the channel in bels, shape (k, M). They have no templates."""
 
     name = "levels"
     enrolled = False

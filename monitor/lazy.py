@@ -1,4 +1,4 @@
-"""Names imported at first use (``benchmarks/runs.py``); what every process and handle shares."""
+"""Names imported at first use (timed in ``benchmarks/runs.py``), and settings of the process."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from threading import RLock
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
-own_process = False  # whether this process is the command line's, or a worker's of it
+own_process = False  # whether this is the command line's process, or one of its workers
 
 
 def take_process() -> None:
-    """Take this process for our own: its standard error and signals may be changed."""
+    """Mark this process as our own: its standard error and signals may be changed."""
     global own_process
     own_process = True
 
@@ -24,7 +24,7 @@ _Result = TypeVar("_Result")
 
 
 def once(make: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """Cache results as `functools.cache` does, and make each in one thread: others wait for it."""
+    """Cache results like `functools.cache`; other threads wait while one computes."""
     cached: Any = cache(make)
     lock = RLock()
 
@@ -103,10 +103,10 @@ class ProcessSetting:
 
 
 class Managed:
-    """Something that is closed when its ``with`` block ends."""
+    """An object that is closed when its ``with`` block ends."""
 
     def close(self) -> None:
-        """Let go of whatever is held; by default nothing is."""
+        """Release resources; does nothing by default."""
 
     def __enter__(self) -> Self:
         return self

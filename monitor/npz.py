@@ -18,8 +18,8 @@ from monitor.types import AnyArray
 
 MOST_MEMBERS = 65_536
 MOST_BYTES = 4 << 30
-FREE_BYTES = 128 << 20  # however small a file is: a day of voice activity shrinks a thousand times
-MOST_RATIO = 50  # beyond that, of its size: histograms of ten thousand speakers shrink 24 times
+FREE_BYTES = 128 << 20  # allowed for every file: a day of voice activity shrinks a thousand times
+MOST_RATIO = 50  # further limit per byte: histograms of ten thousand speakers shrink 24 times
 _PIECE = 1 << 20
 _LOCAL_HEADER, _LOCAL_MAGIC = 30, b"PK\x03\x04"
 MAPPED = "mapped/"  # prefix of the names of arrays that are mapped from the file
@@ -27,7 +27,7 @@ MAPPED = "mapped/"  # prefix of the names of arrays that are mapped from the fil
 
 def read_arrays(
     file: BinaryIO,  # an npz
-    only: str | None = None,  # the name of the one that is wanted
+    only: str | None = None,  # name of the wanted array; None for all
     *,
     without: tuple[str, ...] = (),  # Prefixes of unwanted names.
     # Prefixes of small arrays that stay compressed until they are used. Damage is noticed then, as
@@ -108,7 +108,7 @@ class _Deflated(NamedTuple):
 
     @classmethod
     def from_member(cls, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> _Deflated | None:
-        """Read a member of an open archive; None leaves it to zipfile."""
+        """Read a small deflated member of an open archive; None if it is not one."""
         file, small = archive.fp, max(member.file_size, member.compress_size) <= _PIECE
         plain = member.compress_type == zipfile.ZIP_DEFLATED and not member.flag_bits & 1
         if file is None or not (small and plain):
@@ -117,11 +117,11 @@ class _Deflated(NamedTuple):
         return cls(file.read(member.compress_size), member.file_size, member.CRC)
 
     def array(self) -> AnyArray:
-        """Decompress; a ValueError or zlib.error where it is damaged."""
+        """Decompress; ValueError or zlib.error if damaged."""
         plain = zlib.decompressobj(-zlib.MAX_WBITS).decompress(self.content, self.size + 1)
         if len(plain) != self.size or zlib.crc32(plain) != self.checksum:
             raise ValueError("an array is damaged")
-        length = plain[8 : 10 if plain[6:7] == b"\x01" else 12]  # of two bytes, or of four
+        length = plain[8 : 10 if plain[6:7] == b"\x01" else 12]  # stored in two bytes or four
         begin = 8 + len(length) + int.from_bytes(length, "little")
         array, content = _empty(*_described(plain[:begin], self.size))
         content[:] = np.frombuffer(plain[begin:], np.uint8)
@@ -149,13 +149,13 @@ def _empty(shape: tuple[int, ...], fortran: bool, kind: np.dtype[Any]) -> tuple[
 
 
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> AnyArray:
-    """Read an array once its header is known to promise what is there."""
+    """Read an array if its header matches the member's length."""
     with archive.open(member) as stream:
         array, content = _empty(*_header(stream, member.file_size))
         for first in range(0, len(content), _PIECE):
             piece = content[first : first + _PIECE]
             piece[:] = np.frombuffer(stream.read(len(piece)), np.uint8)  # ValueError: ends early
-        stream.read(1)  # looks whether the checksum is right
+        stream.read(1)  # makes zipfile compare the checksum
     return array
 
 
@@ -173,7 +173,7 @@ def _header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dty
     read = read_short if version == (1, 0) else read_long
     try:
         shape, fortran, kind = read(stream)
-    except Exception as error:  # numpy reads it with Python's tokenizer, which has its own
+    except Exception as error:  # numpy uses Python's tokenizer, which raises its own errors
         raise ValueError("the header of an array is invalid") from error
     if kind.hasobject:
         raise ValueError("Object arrays cannot be loaded")
@@ -190,7 +190,7 @@ _ZIP64_BYTES = 20
 
 
 class Rows(NamedTuple):
-    """An array that is written block after block: its shape, its type, and the rows."""
+    """An array to write block by block: its shape, its type, and blocks of rows."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -200,7 +200,7 @@ class Rows(NamedTuple):
 def write_arrays(
     file: IO[bytes], arrays: Mapping[str, AnyArray], mapped: Mapping[str, Rows]
 ) -> None:
-    """Write an npz: compressed arrays, and those that `mapped_arrays` finds, as they are."""
+    """Write an npz: ``arrays`` compressed, and ``mapped`` uncompressed for `mapped_arrays`."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -209,7 +209,7 @@ def write_arrays(
             info = zipfile.ZipInfo(f"{MAPPED}{name}.npy", (1980, 1, 1, 0, 0, 0))
             info.external_attr = 0o600 << 16
             begins = file.tell() + _LOCAL_HEADER + len(info.filename.encode()) + _ZIP64_BYTES
-            pad = -(begins + 4) % _ALIGNED  # numpy's own header takes whole lines of a cache
+            pad = -(begins + 4) % _ALIGNED  # numpy's own header is a multiple of 64 bytes
             info.extra = struct.pack("<HH", _PAD, pad) + bytes(pad)
             with archive.open(info, "w", force_zip64=True) as member:
                 described = np.lib.format.dtype_to_descr(rows.dtype)

@@ -10,7 +10,7 @@ AT_ALL = "Is the speaker enrolled at all?"
 FEWEST = 1.95  # minimum number of people for "1 in k"; "1 in 1.4" would not help readers
 ACCUMULATES = "Evidence accumulates across one person's recordings, but is not a sum."
 VOICED = ("f0", "f0_robust")
-"""Features that use voiced speech alone, a part of all speech (usable seconds are fewer)."""
+"""Features that use only voiced speech, and therefore have fewer usable seconds."""
 ONE = 1.1
 MOST_PEOPLE = 1e9
 MISLED_BITS = -0.05
@@ -115,7 +115,7 @@ def verdict(bits: float, ceiling: float, watch: str | None) -> str:
 
 
 def sure(fraction: float) -> str:
-    """Format a probability as a percentage, of which nothing is certain."""
+    """Format a probability as a percentage, never as 100 %."""
     return "over 99 %" if fraction > 0.995 else f"{100 * fraction:.0f} %"
 
 
@@ -136,7 +136,7 @@ def usable_in_words(feature: str, seconds: float) -> str:
 def format_best_feature(
     joint_bits: float, single_bits: Mapping[str, float], name: str = "joint"
 ) -> str:
-    """Warn that one feature gives more than all weighed together; empty if none does.
+    """Warn that one feature alone gives more bits than all combined; empty if none does.
 
     Example:
         >>> format_best_feature(2.94, {"f0": 1.2, "voice": 3.24})
@@ -165,7 +165,7 @@ CAVEAT = "low bits do not mean safe"
 """Shown beside the headline if the audio is bad or unlike the templates."""
 
 Conditions: TypeAlias = "Mapping[str, float | None]"
-"""Figures of a sound by key, as a record has them."""
+"""Figures of audio conditions, by their keys in records."""
 _TELEPHONE_HZ = 4200.0
 _WIDE_HZ = 7500.0
 _LOUD_DB = 30.0
@@ -212,7 +212,7 @@ def _describe_condition(name: str, value: float) -> str:
 
 
 def stretches_in_words(voice: str, seconds: float, bits: float) -> str:
-    """Warn that another voice takes turns with a watched one, with the bits of its stretches.
+    """Warn that another voice alternates with the watched one, and give the watched one's bits.
 
     Example:
         >>> stretches_in_words("Ann", 4.5, 7.52)
@@ -250,7 +250,7 @@ def mismatch_in_words(
 ) -> str:
     """Warn that the conditions of stream and templates differ, with the figures.
 
-    ``matching`` is the average for 10 s of speech with templates in the stream's conditions.
+    ``matching`` is the mean bits of 10 s of speech with templates in the stream's conditions.
 
     Example:
         >>> stream, templates = {"bandwidth_hz": 3600.0}, {"bandwidth_hz": 8000.0}
@@ -263,7 +263,7 @@ def mismatch_in_words(
     )
     informed = ""
     if matching is not None:
-        informed = f": templates of such sound read {matching:.1f} bits of 10 s on average"
+        informed = f": with templates of such sound, 10 s give {matching:.1f} bits on average"
     return (
         f"This audio is {stream_text}, the templates {template_text}. {_TOO_LOW}{informed}. Enrol "
         "over the same channel."
@@ -271,7 +271,7 @@ def mismatch_in_words(
 
 
 def voicing_in_words(stream: float, templates: float) -> str:
-    """Warn that pitch is found in far less, or more, of a stream's speech than of the templates'.
+    """Warn that the voiced fraction of a stream's speech is unlike that of the templates.
 
     Example:
         >>> voicing_in_words(0.002, 0.4).partition(":")[0]
@@ -286,7 +286,7 @@ def voicing_in_words(stream: float, templates: float) -> str:
 
 
 def poor_in_words(which: Sequence[str], stream: Conditions) -> str:
-    """Warn that a stream sounds bad, by the figures that are.
+    """Warn of a stream's poor sound; ``which`` names the bad figures.
 
     Example:
         >>> poor_in_words(["snr_db"], {"snr_db": 1.2})
@@ -306,7 +306,7 @@ def unknown_in_words(seconds: float) -> str:
 
 
 def allowed_in_words(bits: float) -> str:
-    """Format bits of evidence that a promise leaves room for."""
+    """Format the bits of evidence that a guarantee allows."""
     text = f"{bits:,.0f}" if bits >= 100 else f"{bits:.1f}".removesuffix(".0")
     return f"{text} bit{'' if text == '1' else 's'}"
 
@@ -320,7 +320,7 @@ ATTACKERS = {
 
 
 def attacker_in_words(name: str | None) -> str:
-    """Name the attacker of a protected figure: it is nothing without."""
+    """Name the attacker of a protected figure."""
     return f"an attacker {ATTACKERS[name]}" if name in ATTACKERS else f"the attacker {name}"
 
 

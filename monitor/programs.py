@@ -16,11 +16,11 @@ from typing import IO, Literal
 
 from monitor.lazy import Managed
 
-MARK = "MONITOR_STARTED_BY"  # in the environment: what a program starts is known wherever it goes
+MARK = "MONITOR_STARTED_BY"  # environment variable that identifies a program's descendants
 _KEPT_BYTES = 1 << 16
-MOST_SAID_BYTES = 256 << 20  # of a program that does not stop to explain itself
+MOST_SAID_BYTES = 256 << 20  # limit of standard error
 _PIECE = 1 << 16
-_QUIET_SECONDS = 1.0  # for pipes of a program that has ended, held open by what it left behind
+_QUIET_SECONDS = 1.0  # for output, once the program has ended but its pipes are still open
 _LOOK_SECONDS = 0.1
 _KILL_SECONDS = 5.0
 
@@ -40,9 +40,9 @@ class CompletedProgram:
 class StartedProgram(Managed):
     """A program in its own session. Closing it early kills all its processes.
 
-    These are its process group and its descendants. With /proc they include processes with its
-    environment, even after setsid or without a parent. ``stdout`` and ``stderr`` are as in
-    `subprocess.Popen`. Raises OSError if it cannot be started.
+    These are its process group and its descendants. With /proc they include processes that
+    inherited its environment, even after setsid or without a parent. ``stdout`` and ``stderr`` are
+    as in `subprocess.Popen`. Raises OSError if it cannot be started.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class StartedProgram(Managed):
         )  # fmt: skip
 
     def close(self) -> None:
-        """Let go of its pipes, and kill it where it has not ended."""
+        """Kill the program if it still runs, and close its pipes."""
         if self.process.poll() is None:
             self.kill()
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
@@ -72,10 +72,10 @@ class StartedProgram(Managed):
                     stream.close()
 
     def kill(self) -> None:
-        """Kill its family; of a program that has ended, the rest of it."""
+        """Kill the program and its descendants, if they still run."""
         until = time.monotonic() + _KILL_SECONDS
         family, quiet = set[int](), 0
-        # looked for twice: who becomes another program just then shows no mark
+        # twice, since a process shows no mark while it executes another program
         while quiet < (2 if family else 1) and time.monotonic() < until:
             relatives = self._family() - family
             _send(relatives, "SIGSTOP")  # stopped processes start no others and keep their parent
@@ -158,7 +158,7 @@ def run_program(
             elif now > until:
                 stopped = "time"
             elif process.poll() is not None and now - last_output > _QUIET_SECONDS:
-                program.kill()  # it has ended, and what it left behind holds its pipes
+                program.kill()  # it has ended, but descendants keep its pipes open
         if stopped is None:
             try:
                 process.wait(max(0.0, until - time.monotonic()))

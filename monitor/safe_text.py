@@ -56,7 +56,7 @@ def printable(text: object, mark: str = "?") -> str:
 
 
 def escaped(text: str) -> str:
-    r"""Return one line of text, where no two texts look the same.
+    r"""Return one line of text, with unprintable characters escaped.
 
     Example:
         >>> escaped("talks/a\nb.wav")
@@ -66,7 +66,7 @@ def escaped(text: str) -> str:
 
 
 def is_printable(text: str) -> bool:
-    """Return whether a text has no control characters, nor marks that change its direction.
+    """Return whether a text has neither control characters nor marks that change its direction.
 
     Spaces of every script are printable, and so are joiners within words and emoji.
     """
@@ -84,9 +84,9 @@ def is_name(text: object) -> bool:
 
 
 def spelled(name: str) -> str:
-    """Return a name in the one spelling that names are compared in.
+    """Return a name in the spelling used for comparisons.
 
-    Letters are composed (NFC), every space is a plain one, and the ends have none.
+    Letters are composed (NFC), all spaces are plain, and outer spaces are removed.
 
     Example:
         >>> spelled("Zoe\u0308\u3000Lee ") == "Zo\u00eb Lee"
@@ -96,12 +96,12 @@ def spelled(name: str) -> str:
 
 
 def spelled_all(names: Iterable[Any]) -> tuple[Any, ...]:
-    """Return the names of a store as `spelled` gives each; what is not text stays as it is."""
+    """Apply `spelled` to the names in a store; values other than text are unchanged."""
     return tuple(spelled(name) if isinstance(name, str) else name for name in names)
 
 
 def find_name(name: str, names: Collection[str]) -> str | None:
-    """Find a name among others, first as it is, then however it is spelled; None without."""
+    """Find a name among others, exactly or in another spelling; None if it is missing."""
     if name in names:
         return name
     wanted = spelled(name)
@@ -115,7 +115,7 @@ _EMPTY_CELLS = frozenset({"", "nan", "NaN", "None", "null", "NULL", "<NA>"})
 
 
 def is_empty_cell(text: str) -> bool:
-    """Return whether a program writes this where a table has no value.
+    """Return whether programs write this text for a missing value.
 
     Examples:
         >>> [is_empty_cell(text) for text in (" ", "nan", "None", "Nan", "0")]
@@ -163,7 +163,7 @@ def find_twin(names: Collection[str], strange: Collection[str]) -> str:
 
 
 def file_name(path: str | os.PathLike[str]) -> str:
-    """Return the name of a file, without its folder, as it is shown and written down."""
+    """Return the printable name of a file, without its folder."""
     return printable(Path(path).name)
 
 
@@ -189,11 +189,11 @@ def as_pipe(path: str | os.PathLike[str]) -> str:
 
 
 def as_raw(path: str | os.PathLike[str]) -> str:
-    """Return the command that measures samples without a header, of a format to be changed."""
+    """Return the command that measures samples without a header; its format is an example."""
     return f"monitor replay - --raw 16000:1:s16le < {shlex.quote(os.fspath(path))}"
 
 
 def _quote(path: str | os.PathLike[str]) -> str:
-    """Quote a path as a shell gives it to ffmpeg, to which -x is an option and a:b an address."""
+    """Quote a path for a shell and ffmpeg, which reads -x as an option and a:b as an address."""
     name = os.fspath(path)
     return shlex.quote(f"file:{name}" if name.startswith("-") or ":" in name else name)

@@ -215,7 +215,7 @@ def columns_of(readings: Sequence[Reading], *, posterior: bool = False) -> tuple
     columns: list[Column] = []
     meaning = ""
     for key in record_of(Reading).keys:
-        schema, meaning = key.schema, key.meaning or meaning  # limits share that of their figure
+        schema, meaning = key.schema, key.meaning or meaning  # limits share their figure's meaning
         only_where_used = ("label", "watch", "declared")
         if key.name in only_where_used and all(getattr(r, key.name) is None for r in readings):
             continue
@@ -256,7 +256,7 @@ def _named(parts: Sequence[Part] | None, name: str) -> list[Part]:
 def _columns(meaning: str, parts: Record, under: str) -> Iterator[Column]:
     for name, schema in parts.items():
         end = next((text for end, text in _ENDS.items() if name.endswith(end)), "")
-        kinds = schema.get("type", "string")  # one of a few words
+        kinds = schema.get("type", "string")  # an enumeration has no type
         first = kinds if isinstance(kinds, str) else kinds[0]
         yield Column(under + name, _KINDS.get(first, "text"), meaning + end)
 
@@ -320,7 +320,7 @@ class Readings(Sequence[Reading]):
 
     def __init__(self, readings: Iterable[Event]) -> None:
         self._readings = [event for event in readings if isinstance(event, Reading)]
-        self._runs: list[tuple[str, str | None]] = []  # of each the file, and who is watched
+        self._runs: list[tuple[str, str | None]] = []  # file and watched speaker of each reading
 
     @classmethod
     def read(cls, *runs: str | os.PathLike[str]) -> Self:

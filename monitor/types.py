@@ -361,7 +361,7 @@ class Words:
         recording: index in the stream.
     """
 
-    texts: tuple[str, ...] = field(repr=False)  # what is printed may be logged
+    texts: tuple[str, ...] = field(repr=False)  # hidden, since printed values may be logged
     begins: IntArray
     ends: IntArray
     known: IntArray

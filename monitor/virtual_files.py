@@ -26,12 +26,12 @@ class VirtualFile:
 
     @property
     def span(self) -> tuple[float, float] | None:
-        """Seconds of the recording that it is a part of; None if it is whole."""
+        """Begin and end within its recording, in seconds; None if it is a whole recording."""
         return None
 
     @property
     def seconds(self) -> float | None:
-        """Seconds of audio, where that is known without reading it."""
+        """Seconds of audio; None if unknown without reading it."""
         return None
 
     def content(self) -> bytes | memoryview:
@@ -39,7 +39,7 @@ class VirtualFile:
         raise NotImplementedError
 
     def open(self, mode: str = "rb") -> BufferedReader:
-        """Open its bytes at the beginning, for reading alone and without a copy."""
+        """Open it for reading, without a copy of its bytes."""
         if mode != "rb":
             raise ValueError("a file in memory is only read, as bytes")
         return BufferedReader(_MemoryReader(memoryview(self.content())))
@@ -49,7 +49,7 @@ class VirtualFile:
         return False
 
     def files(self) -> tuple[Path, ...]:
-        """Return the files on disk that it is taken from."""
+        """Return the files on disk that it is read from."""
         return ()
 
     def origin(self) -> Path | None:
@@ -57,7 +57,7 @@ class VirtualFile:
         return None
 
     def absolute(self) -> VirtualFile:
-        """Return the same, found from any working folder."""
+        """Return the same file, with absolute paths."""
         return self
 
 
@@ -74,7 +74,7 @@ class MemoryFile(VirtualFile):
 
 
 class _MemoryReader(RawIOBase):
-    """Reads memory; a `BytesIO` of what is not bytes, or that is asked for a buffer, copies it."""
+    """Reads memory without a copy, which `BytesIO` would make of a memoryview."""
 
     def __init__(self, data: memoryview) -> None:
         self._data, self._at = data, 0
@@ -105,12 +105,12 @@ def readable(path: str | os.PathLike[str] | VirtualFile) -> Readable:
 
 
 def make_absolute(path: Readable) -> Readable:
-    """Return a file that means the same in another working folder; links stay as they are."""
+    """Return a file with absolute paths, without resolving links."""
     return path.absolute() if isinstance(path, VirtualFile) else Path(os.path.abspath(path))  # noqa: PTH100
 
 
 def files_of(*paths: Readable) -> list[Path]:
-    """Return the files on disk that are read for files."""
+    """Return the files on disk behind paths and virtual files."""
     return [
         file
         for path in paths
@@ -119,9 +119,9 @@ def files_of(*paths: Readable) -> list[Path]:
 
 
 def spelled_path(path: Path) -> Path:
-    """Return a path as the disk spells it: accents may be composed (NFC) in one and not the other.
+    """Return a path as the disk spells it, since only one of both may have composed accents (NFC).
 
-    A path that leads nowhere in any spelling is returned as it is.
+    A name that exists in no spelling is kept.
     """
     if os.fspath(path).isascii():
         return path
@@ -139,5 +139,5 @@ def _composed(name: str) -> str:
 
 @lru_cache(maxsize=64)
 def _names_in(folder: Path, _changed: int) -> Mapping[str, str]:
-    """Return the names in a folder by their NFC; a change of the folder reads it again."""
+    """Map the NFC of names in a folder to the names; ``_changed`` invalidates the cache."""
     return {_composed(name): name for name in os.listdir(folder)}  # noqa: PTH208

@@ -312,7 +312,7 @@ TROUBLE = {
         ("run.jsonl -o no/a.png", "make it first"),
     ],
     "serve --web 0": [
-        ("--data dangling.jsonl", "is a link to a folder that is not there"),
+        ("--data dangling.jsonl", "is a link to a missing folder: create the folder"),
         ("--data letter.txt", "is not a folder"),
         ("--data shared", "holds more than templates"),
     ],
