@@ -1,4 +1,4 @@
-"""The command line: wires objects, holds no logic. Each command is a file of its own."""
+"""The command line. Each command has its own file, which connects objects and has no logic."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _MOVED = {
 
 
 class _Lazy(click.Group):
-    """Loads a command's file when it is asked for; none of them imports anything heavy."""
+    """Loads a command's file on demand; none of the files imports anything heavy."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -152,14 +152,14 @@ def main(arguments: list[str] | None = None) -> None:
     if is_process:
         lazy.take_process()
     arguments = sys.argv[1:] if arguments is None else arguments
-    debug = "--debug" in arguments  # wherever it stands
+    debug = "--debug" in arguments  # in any position
     log_lines.form = "text"
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed by the shell, as in >&-
             setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115
     if is_process:
         _keep_stdout_for_data()
-    for stream in (sys.stdout, sys.stderr):  # a terminal of few characters gets question marks
+    for stream in (sys.stdout, sys.stderr):  # unsupported characters become question marks
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     try:
@@ -199,7 +199,7 @@ def _run(arguments: list[str]) -> int:
     except SystemExit as left:
         if VARIABLE in os.environ:  # a shell asks for completions
             return int(left.code or 0)
-        raise BrokenPipeError from None  # the only other thing click itself leaves for
+        raise BrokenPipeError from None  # click exits by itself only for this
     except click.Abort:
         raise KeyboardInterrupt from None
     except click.ClickException as error:
@@ -222,7 +222,7 @@ def _run(arguments: list[str]) -> int:
         if error.errno in _CURES:
             raise StoreError(_CURES[error.errno].format(error.strerror)) from None
         if error.filename is None:
-            if error.errno == errno.ENOENT:  # as of os.getcwd
+            if error.errno == errno.ENOENT:  # as from os.getcwd
                 raise StoreError(
                     "the current folder no longer exists: change to another"
                 ) from error
@@ -235,7 +235,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _keep_stdout_for_data() -> None:
-    """Send what libraries write to file descriptor 1, past Python, where stderr goes."""
+    """Redirect what libraries write to file descriptor 1, bypassing Python, to standard error."""
     before = sys.stdout
     if not isinstance(before, io.TextIOWrapper) or before.fileno() != 1:
         return
@@ -246,11 +246,11 @@ def _keep_stdout_for_data() -> None:
         sys.stdout.reconfigure(
             line_buffering=before.line_buffering, write_through=before.write_through
         )
-        sys.__stdout__ = sys.stdout  # type: ignore[misc]  # asked for the width of the terminal
+        sys.__stdout__ = sys.stdout  # type: ignore[misc]  # Python asks it for the terminal's width
 
 
 def _give_up_stdout() -> None:
-    """Deliver what is left; what cannot be delivered is not tried again when Python ends."""
+    """Flush standard output; if that fails, discard the rest, which Python would retry at exit."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError):

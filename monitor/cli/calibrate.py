@@ -74,11 +74,11 @@ _COLUMNS = (
     ("null", ("null_low", "null_high"), ".2f", "the same without evidence other than the prior's"),
     ("IdR", "identification_rate", ".2f", "fraction ranked first"),
     ("StDD", "std_bits", ".2f", "spread of single ranks' bits"),
-    ("MaxD", "max_bits", ".2f", "the largest, at @rank"),
+    ("MaxD", "max_bits", ".2f", "largest bits of a rank, at @rank"),
     ("@rank", "max_rank", "d", ""),
     ("Spread", "spread", ".2f", "fraction of ranks likelier than chance"),
     ("KL", "kl_bits", ".3f", "misfit of the rank model"),
-    ("rank-1", "rank1_match_bits", ".2f", "at the first rank"),
+    ("rank-1", "rank1_match_bits", ".2f", "bits at the first rank"),
     ("local", "held_out_local_bits", ".2f", "mean bits of left-out speakers"),
     ("ECE", "calibration_error", ".2f", "error of the best guess's probability"),
     ("impostors", "open_set_area", ".2f", "AUC against impostors (0.5: chance)"),
@@ -99,8 +99,8 @@ _FIRST_TO_GO = (
     *("@rank", "MaxD", "Spread", "rank-1", "KL", "StDD", "alpha", "beta", "M-M", "MeanD raw"),
     *("impostors", "support", "evidence", "trials", "ECE", "IdR", "N", "speakers"),
 )
-"""Columns that a narrow terminal does without, in this order."""
-_PIPED = 100  # columns of text where there is no terminal to ask
+"""Columns to omit if the terminal is narrow, in this order."""
+_PIPED = 100  # width in characters if standard output is not a terminal
 
 
 def _legend(titles: Collection[str]) -> str:
@@ -148,7 +148,7 @@ def _cell(row: Mapping[str, object], key: str | tuple[str, str], style: str) -> 
 
 
 _WORTHWHILE = 2000
-"""Streams of which several processes are quicker: each takes a second or two to start."""
+"""Streams times rank models from which several processes, slow to start, are faster than one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +304,7 @@ def command(options: CalibrateOptions) -> int:
 
 
 def _load_population(options: CalibrateOptions) -> Population | None:
-    """Load the enrolled population in -o; None where -o holds or becomes rank models alone."""
+    """Load the population in -o; None if -o is missing, new or a file of rank models."""
     from monitor.population.population import Population
     from monitor.population.store import store_kind
 
@@ -345,7 +345,7 @@ def _collect(
 def _check_templates(
     options: CalibrateOptions, population: Population, specs: Mapping[str, FeatureSpec]
 ) -> None:
-    """Refuse features that the population lacks, or has of another network."""
+    """Refuse features that the population lacks, or has from another network."""
     from monitor.kinds import unlike_networks
 
     for name, spec in specs.items():
@@ -392,7 +392,7 @@ def _fit(
     specs: Mapping[str, FeatureSpec],
     settings: CalibrationSettings,
 ) -> Calibration:
-    """Fit rank models, and measure how high other people's streams get under them."""
+    """Fit rank models, and the maxima that other people's streams reach under them."""
     from monitor.jobs import cores
     from monitor.training.calibrating import calibrate
     from monitor.training.stream_maxima import MOST_STREAMS, with_maxima

@@ -19,7 +19,7 @@ from monitor.errors import UsageError
 from monitor.files import is_ours
 
 _MOST_BYTES = 1 << 20
-_MOST_DOTS = 500  # of a line: parsing a dotted key takes the cube of its length
+_MOST_DOTS = 500  # per line: the time to parse a dotted key grows with the cube of its length
 HARMLESS = frozenset(
     ("alert", "bell", "json", "no-browser", "pairs", "speed", "title", "top", "warn")
 )
@@ -36,11 +36,11 @@ _RUNS_AS = re.compile(r"command:|\w+://").match
 def defaults_from(
     path: Path, names: list[str], command: click.Command, *, trusted: bool = False
 ) -> dict[str, Any]:
-    """Read the table of a command, as click takes defaults."""
+    """Read a command's table as defaults for click."""
     import tomllib
 
     try:
-        with path.open("rb") as file:  # of a device there would be no end
+        with path.open("rb") as file:  # a device may be endless
             others = _opened_to_others(os.fstat(file.fileno()))
             text = file.read(_MOST_BYTES + 1)
         if len(text) > _MOST_BYTES:
@@ -52,7 +52,7 @@ def defaults_from(
         raise UsageError(
             f"cannot read --config {path}: {error.strerror}. Check the name."
         ) from None
-    except UsageError:  # which is a ValueError
+    except UsageError:  # a ValueError, too
         raise
     except ValueError as error:  # no TOML, or no UTF-8
         raise UsageError(f"--config {path} is not valid TOML: {error}") from None
@@ -81,7 +81,7 @@ def defaults_from(
 
 
 def _opened_to_others(status: os.stat_result) -> str:
-    """Return the command that keeps others from a file; empty where only we and root can write."""
+    """Return the command that makes a file private; empty if only we and root can write to it."""
     if not is_ours(status) and status.st_uid != 0:
         return "chown $USER"
     writable = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and os.name == "posix"
@@ -89,7 +89,7 @@ def _opened_to_others(status: os.stat_result) -> str:
 
 
 def _items(table: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the options that a table, and the tables below it, set, with their texts."""
+    """Yield the options in a table and its subtables, with their values as texts."""
     for name, value in table.items():
         if isinstance(value, dict):
             yield from _items(value)
@@ -114,7 +114,7 @@ def _defaults(path: Path, command: click.Command, table: Any, where: str) -> dic
             defaults[name] = _defaults(path, further[name], value, f"{where}.{name}")
         elif name in options and not isinstance(value, dict):
             option = options[name]
-            if option.is_flag and isinstance(option.flag_value, str):  # one of several
+            if option.is_flag and isinstance(option.flag_value, str):  # one of several flags
                 if value is True:
                     defaults[str(option.name)] = option.flag_value
             else:
@@ -136,7 +136,7 @@ def _nearest(name: str, names: list[str], before: str = "", after: str = "") -> 
 
 
 def _given(path: Path, option: click.Option, value: Any) -> Any:
-    """Return a value as the command line would have it: text, or several of them."""
+    """Convert a value to what the command line would pass: a text, or several."""
     if option.is_flag:
         if not isinstance(value, bool):
             raise UsageError(f"--config {path}: {option.opts[-1]} must be true or false")

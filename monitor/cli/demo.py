@@ -1,4 +1,4 @@
-"""monitor demo: see it work, with nothing but the install."""
+"""monitor demo: show the monitor at work, without further files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from monitor.events.declaration import Event
 
 EVIDENCE_RULE, CLOSED_RULE = "bits>6", "bits>2"
-"""The second where the population knows of no evidence."""
+"""Rules for a population with evidence, and for one without."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ EXTRAS = {
     "peers": "the public tools that tests and benchmarks compare with",
     "dev": "what the tests need",
 }
-"""What each gives."""
+"""Extras by name, with their purposes."""
 _FOR_DEVELOPERS = {"peers", "dev"}
 
 
@@ -55,7 +55,7 @@ class Extra:
 
 
 def extra(name: str) -> Extra:
-    """Look at the packages that the installed metadata lists for an extra."""
+    """Find which packages of an extra, by the installed metadata, are there."""
     from packaging.requirements import Requirement
 
     have, missing, unfit = [], [], []
@@ -75,12 +75,12 @@ def extra(name: str) -> Extra:
 
 
 def install(*names: str) -> str:
-    """The command that brings extras."""
+    """Return the command that installs extras."""
     where = "-e '." if _FOR_DEVELOPERS.intersection(names) else f"'{_NAME}"
     return f"pip install {where}[{','.join(names)}]'"
 
 
-LEAST_FREE = 200 * 2**20  # bytes: a day of records at one a second
+LEAST_FREE = 200 * 2**20  # bytes: a day of records at one per second
 QUIET_DECIBELS = -70.0
 
 
@@ -94,7 +94,7 @@ class Finding:
 
 
 def examine(*, hear: bool = False) -> Iterator[Finding]:
-    """Look at everything, one thing after the other."""
+    """Run all checks; ``hear`` also opens the default input."""
     copy = (Path(monitor.__file__).parents[1] / "pyproject.toml").is_file()
     checks: dict[str, Callable[[], tuple[str, str]]] = {
         "Python": lambda: ("ok", f"{sys.version.split()[0]}, {plural(cores(), 'core')}"),
@@ -109,7 +109,7 @@ def examine(*, hear: bool = False) -> Iterator[Finding]:
         **{
             f"extra {name}": partial(_extra, name)
             for name in EXTRAS
-            if copy or name not in _FOR_DEVELOPERS  # of use in a copy of the repository alone
+            if copy or name not in _FOR_DEVELOPERS  # useful only in a copy of the repository
         },
         "disk": _disk,
     }
@@ -118,7 +118,7 @@ def examine(*, hear: bool = False) -> Iterator[Finding]:
             yield Finding(what, *check())
         except MonitorError as error:
             yield Finding(what, "broken", str(error))
-        except Exception as error:  # a doctor does not faint
+        except Exception as error:  # the other checks still run
             yield Finding(what, "broken", f"unexpected {type(error).__name__}: {error}")
 
 
@@ -144,7 +144,7 @@ VIRTUAL_MICROPHONE = {
     "win32": "install VB-Cable; then --through 'CABLE Input', and in the meeting choose the "
     "microphone 'CABLE Output'",
 }
-"""How to make an output that other programs take for a microphone, by system."""
+"""How to make an output that other programs see as a microphone, by system."""
 
 
 def _outputs() -> tuple[str, str]:
@@ -222,7 +222,7 @@ def _people() -> tuple[str, str]:
 
 
 def _extra(name: str) -> tuple[str, str]:
-    """Check an extra: its purpose, and whether all of it is there and fits together."""
+    """Check whether the packages of an extra are all installed and compatible."""
     gives, installed = EXTRAS[name], extra(name)
     if installed.missing:
         state = f"without {', '.join(installed.missing)}" if installed.have else "not installed"
@@ -231,7 +231,7 @@ def _extra(name: str) -> tuple[str, str]:
         return "broken", f"{'; '.join(installed.unfit)}: {install(name)}"
     if name == "training":
         try:
-            import torchaudio as _  # noqa: F401  says whether its library goes with torch's
+            import torchaudio as _  # noqa: F401  fails if its library does not match torch's
         except Exception as error:
             reason = " ".join(str(error).split())[:120]
             return "broken", f"cannot be loaded ({reason}): {install(name)}"

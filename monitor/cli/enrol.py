@@ -144,7 +144,7 @@ def command(options: EnrolOptions) -> int:
     base = _load_base(options)
     corpus = _find_corpus(options)
     requested = options.features
-    if options.add and base is not None:  # it leaves nothing out of a file that is already there
+    if options.add and base is not None:  # --add drops no feature of the existing file
         requested = requested or tuple(base.features)
     corpus, features = options.transcribing.enrolling(
         corpus, requested, None if base is None else base.features
@@ -156,7 +156,7 @@ def command(options: EnrolOptions) -> int:
     enrolment = _enrol(options, base, corpus, features, further)
     output = options.output
     with alone(output) as locked:
-        if options.add:  # others may have been added while these were listened to
+        if options.add:  # others may have been added meanwhile
             base = Population.load(output)
         elif output.exists() and not options.replace:
             raise StoreError(
@@ -189,7 +189,7 @@ def command(options: EnrolOptions) -> int:
 
 
 def _list_calibration_arguments(options: EnrolOptions, enrolment: Enrolment) -> list[str]:
-    """List the arguments by which calibrate reads these people, and keeps what it extracts."""
+    """List the arguments with which calibrate reads these people and keeps their frames."""
     from monitor.training.calibrating import FEWEST_SPEAKERS
 
     folder = options.output.with_suffix(".frames")
@@ -213,7 +213,7 @@ def _list_calibration_arguments(options: EnrolOptions, enrolment: Enrolment) -> 
 
 
 def _recommend_frames(options: EnrolOptions, base: Population | None, corpus: Corpus) -> None:
-    """Recommend --frames, before the long work, where calibrate is the next command."""
+    """Recommend --frames, before the long work, if calibrate is the next command."""
     from monitor.training.calibrating import FEWEST_SPEAKERS
 
     is_calibrated = base is not None and len(base.rank_models) > 0
@@ -300,7 +300,7 @@ def _find_corpus(options: EnrolOptions) -> Corpus | None:
 
 
 def _reduce_base(base: Population, features: Sequence[str]) -> tuple[Population, list[str]]:
-    """Leave out features that the new speakers lack; return the names that nothing supersedes."""
+    """Drop features that the new speakers lack; also return those that nothing supersedes."""
     from monitor.features.registry import superseded, takes
 
     missing = [name for name in features if name not in base.features and takes(name) == "words"]
@@ -318,7 +318,7 @@ def _reduce_base(base: Population, features: Sequence[str]) -> tuple[Population,
 def _find_further(
     options: EnrolOptions, base: Population | None, corpus: Corpus | None
 ) -> list[str]:
-    """Return the already enrolled speakers, who get another session of new recordings."""
+    """List the speakers who are already enrolled, and get another session."""
     from monitor.sources.registry import recording_hashes
 
     if base is None:
@@ -367,7 +367,7 @@ def _enrol(
         return enrol_from_microphone(options.speaker or "", options.device, features, seconds)
     doubt = corpus.identified_by == BY_FOLDER and (len(corpus.speakers) > 1 or corpus.problems)
     hint = " (one person's folders? add --speaker NAME)" if doubt else ""
-    say(*plan_of(corpus, f"; {length} of each{context}{hint}"))
+    say(*plan_of(corpus, f"; {length} each{context}{hint}"))
     files = [recording.path for recording in corpus.recordings]
     _recommend_frames(options, base, corpus)
     load_speaker_model(features, files)

@@ -55,10 +55,10 @@ class Setting(click.Option):
         self.hidden = True
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
-        """Leave it out of what can be typed."""
+        """Keep it off the command line."""
 
     def get_error_hint(self, ctx: click.Context | None) -> str:
-        """Name it as its file does."""
+        """Name it as in FILE."""
         return f"{self.opts[0].removeprefix('--')} in --config FILE"
 
     def describe(self, ctx: click.Context) -> tuple[str, str]:
@@ -71,7 +71,7 @@ class Setting(click.Option):
 
 
 def typed(command: click.Command) -> list[str]:
-    """List what can be typed after a command: long and short names of its options."""
+    """List the long and short names of a command's options, without settings."""
     options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
     return [
         name
@@ -82,7 +82,7 @@ def typed(command: click.Command) -> list[str]:
 
 
 def replacement(error: click.NoSuchOption) -> str:
-    """Name the replacement of an option that is not there; empty without one."""
+    """Describe the replacement of an unknown option, or return an empty text."""
     context, option = error.ctx, error.option_name
     if context is None:
         return ""
@@ -116,7 +116,7 @@ class HelpCommand(click.Command):
         )
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options, a heading a group; rare ones only where all are asked for."""
+        """Write the options under a heading per group; rare ones only for ``--help-all``."""
         full = ctx.meta.get(FULL, False)
         headings = getattr(self.callback, "headings", {})
         sections: dict[str, list[tuple[str, str]]] = {}

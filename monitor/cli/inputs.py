@@ -57,7 +57,7 @@ def open_all(
     raw: tuple[int, int, str] | None,
     interval: tuple[float, float | None],
 ) -> list[Source]:
-    """Open every recording, and check that the options go with them."""
+    """Open every recording, and check that the options apply to it."""
     from monitor.protocols import LiveSource
     from monitor.sources.registry import open_source
 
@@ -87,7 +87,7 @@ def open_all(
 def load_speaker_model(
     features: Iterable[str] | None, recordings: Iterable[str | Readable]
 ) -> None:
-    """Load the network of ``--speaker-model``, if its feature is wanted of any audio."""
+    """Load the network of ``--speaker-model``, if its feature is used on audio."""
     from monitor.features.registry import make
     from monitor.kinds import SPEAKER_PREFIX
     from monitor.sources.registry import is_frames
@@ -98,7 +98,7 @@ def load_speaker_model(
 
 
 def check_model(name: str, population: Population, store: str | Path | None) -> None:
-    """Refuse a network of ``--speaker-model`` (its feature; "" for none) without templates."""
+    """Refuse ``name``, the feature of ``--speaker-model`` or "", if it has no templates."""
     from monitor.kinds import SPEAKER_PREFIX
 
     if not name or name in population.features:
@@ -172,7 +172,7 @@ def keep_frames(
     workers: JobOptions,
     channel: int | None = None,
 ) -> Corpus:
-    """Extract what a folder lacks of the frames of a corpus at ``root``; return their corpus."""
+    """Extract the frames that a folder lacks of a corpus at ``root``; return the frames' corpus."""
     from monitor.corpus.tables import read_speaker_attributes
     from monitor.features.registry import defaults
     from monitor.sources.registry import is_frames
@@ -240,7 +240,7 @@ def _extract_missing(
 
 
 def say_of_transcripts(lines: Sequence[str]) -> None:
-    """Say the first lines on recordings and transcripts, and how many more there are."""
+    """Print the first lines on recordings and transcripts, and the number of further ones."""
     note(*lines[:_MOST_TOLD])
     if len(lines) > _MOST_TOLD:
         note(f"and {len(lines) - _MOST_TOLD} more such lines")
@@ -248,10 +248,10 @@ def say_of_transcripts(lines: Sequence[str]) -> None:
 
 @contextmanager
 def quiet_libraries() -> Iterator[None]:
-    """Send what ALSA and PortAudio write to file descriptor 2, over any view, nowhere."""
+    """Discard what ALSA and PortAudio write to file descriptor 2, which would spoil views."""
     try:
         ours = sys.stderr.fileno() == 2
-    except (OSError, ValueError):  # no file at all
+    except (OSError, ValueError):  # not a file
         ours = False
     if not ours:
         yield
@@ -274,7 +274,7 @@ def quiet_libraries() -> Iterator[None]:
 
 @contextmanager
 def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """Call ``stop`` at Ctrl-C or a polite kill: a normal end. The second one interrupts."""
+    """Call ``stop`` at the first Ctrl-C or SIGTERM, for a normal end. The second interrupts."""
 
     def handle(number: int, _frame: Any) -> None:
         signal.signal(number, before[signal.Signals(number)])

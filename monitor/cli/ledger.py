@@ -142,7 +142,7 @@ def _print_table(sessions: Sequence[SessionSummary]) -> None:
     table = Table(box=None, pad_edge=False)
     for name in ("session", "speaker", "listener", "begun", "speech"):
         table.add_column(name, justify="right" if name in ("session", "speech") else "left")
-    for name in ("bits so far", "closed-set", "alerts", "heard"):
+    for name in ("bits so far", "closed-set", "alerts", "recordings"):
         table.add_column(name)
     for session in sessions:
         begun = session.started.replace("T", " ").removesuffix("Z")

@@ -47,7 +47,7 @@ class RelayOptions:
     mute_on_alert: bool = setting("mute-on-alert", "Treat an --alert like a spent budget.")
 
     def relay(self, options: RunOptions) -> Relay | None:
-        """Open the output; None where nothing goes out."""
+        """Open the output; None without ``--through``."""
         if self.through is None:
             dependent = {
                 "--then": self.then,
@@ -96,7 +96,7 @@ class ListenOptions(RunOptions):
     house: HouseOptions = group(HouseOptions, "Output")
 
     def actions(self, relay: Relay | None) -> Iterator[AlertAction]:
-        """Open what acts on alerts beside `AlertOptions`: the bell by default, and a house."""
+        """Open actions beyond `AlertOptions`: the default bell and Home Assistant."""
         from monitor.alerts.actions.receivers import Bell
 
         if self.alerting.bell is None:

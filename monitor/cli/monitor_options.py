@@ -116,13 +116,13 @@ class MonitorOptions:
 
     @property
     def watched(self) -> str | None:
-        """Watched speaker of one voice."""
+        """The watched speaker; UsageError for several."""
         if len(self.watch) > 1:
             raise UsageError("--watch takes several names only with --turns FILE or --per-channel")
         return self.watch[0] if self.watch else None
 
     def monitors(self, *, setup: FeatureSetup, top: int) -> list[Callable[[Source], Monitor]]:
-        """Return makers of monitors for a source split by person, one a watched person."""
+        """Return makers of monitors for a source split by person, one per watched person."""
         watched: list[tuple[str, ...]] = [(name,) for name in self.watch] or [()]
         each_watching = (replace(self, watch=names) for names in watched)
         return [partial(options.monitor, setup=setup, top=top) for options in each_watching]
@@ -186,7 +186,7 @@ def refuse_beside(telling_apart: str, others: Mapping[str, object]) -> None:
 def _read(
     store: str | None, rank_model_file: str | None, *_marks: object
 ) -> tuple[Population, RankModels | None]:
-    """Read a population, the rank models of a file and their cohort; once for many recordings."""
+    """Read a population, and the rank models of a file with their cohort; results are cached."""
     from monitor.population.population import Population, load_rank_models
 
     population = Population.reference() if store is None else Population.load(store)
@@ -317,7 +317,7 @@ class AlertOptions:
 
     @property
     def rules(self) -> tuple[EarlyWarning | Threshold, ...]:
-        """Fresh rules with thresholds, and warnings of them."""
+        """New rules of alerts with a threshold, and of their warnings."""
         from monitor.alerts import Conformal, EarlyWarning, Threshold
 
         closed = (
@@ -329,11 +329,11 @@ class AlertOptions:
 
     @property
     def horizon_seconds(self) -> float:
-        """Length of the streams of false alarms."""
+        """Length of the streams that --false-alarms covers."""
         return HORIZON_SECONDS if self.horizon is None else self.horizon
 
     def rules_for(self, monitor: Monitor, further: Sequence[AlertRule] = ()) -> list[AlertRule]:
-        """Make all rules, with the thresholds that were left to the monitor."""
+        """Make all rules; the monitor computes the thresholds of --false-alarms."""
         from monitor.alerts import Conformal, EarlyWarning
 
         open_rules = []
@@ -353,7 +353,7 @@ class AlertOptions:
         return rules
 
     def actions(self) -> Iterator[AlertAction]:
-        """Open the actions of alerts one by one; close them when the run is over."""
+        """Open the actions of alerts one by one; the run closes them."""
         if self.bell:
             from monitor.alerts.actions.receivers import Bell
 
@@ -364,7 +364,7 @@ class AlertOptions:
 
     @property
     def thresholds(self) -> list[tuple[str, float]]:
-        """Thresholds of ``--alert`` with a curve, for which views forecast the time."""
+        """Fields and thresholds of ``--alert`` for which views forecast the time."""
         from monitor.alerts import Threshold
 
         rules = [rule for rule in self.rules if isinstance(rule, Threshold)]
@@ -373,7 +373,7 @@ class AlertOptions:
 
     @property
     def until(self) -> Callable[[Alert], bool] | None:
-        """Test that ends the stream at an alert (not a warning), where that was asked for."""
+        """Test that ends the stream at an alert (not a warning); None without --stop-on-alert."""
         return (lambda alert: alert.code == "alert.raised") if self.stop else None
 
 
@@ -400,11 +400,11 @@ class JsonLog:
 
     @property
     def name(self) -> str | None:
-        """File of the lines: standard output where none was named and no terminal is there."""
+        """File of the lines; without a name, standard output if that is not a terminal."""
         return "-" if self.jsonl is None and not sys.stdout.isatty() else self.jsonl
 
     def file(self, spared: Iterable[object | None], *, resume: bool = False) -> LogFile | None:
-        """For a `Run`."""
+        """Return the log of a `Run`, which must not overwrite ``spared`` files."""
         from monitor.run import LogFile
 
         if resume and self.name in (None, "-"):
@@ -468,7 +468,7 @@ class LedgerOptions:
         return [] if self.budget is None or self.ledger is None else budget(self.budget.bits)
 
     def file(self) -> LedgerFile | None:
-        """For a `Run`."""
+        """Return the ledger of a `Run`, if any."""
         from monitor.run import LedgerFile
 
         if self.ledger is None:
@@ -508,7 +508,7 @@ class ProtectedVoiceOptions:
         return None if name is None else _read(name, None, _mark_of(name))[0]
 
     def protection(self, ledger: Path | None, *, later: bool = False) -> Protection | None:
-        """For a `Run`; None where no anonymiser was asked for, or ``later`` one will be used."""
+        """Return the protection of a `Run`, if any; a ``later`` method may use its options."""
         from monitor.run import Protection
 
         if self.protect is None:

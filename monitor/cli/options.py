@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def say(*texts: str, err: bool = True, level: str = "info") -> None:
     """Print lines for people, in which no name can steer the terminal.
 
-    Those on standard error have the form of ``monitor --log``, and a level of `format_line`.
+    Lines on standard error have the form of ``monitor --log``, and a level of `format_line`.
     """
     for text in texts:
         if not err:
@@ -42,7 +42,7 @@ def say(*texts: str, err: bool = True, level: str = "info") -> None:
             click.echo(line, err=True)
 
 
-NOTE = "monitor: note:"  # prefix of lines that a reader should know, but that change no exit status
+NOTE = "monitor: note:"  # prefix of lines that users should read, and that change no exit status
 
 
 def note(*texts: object) -> None:
@@ -70,7 +70,7 @@ _OPTIONS = {
 
 
 def in_options(message: str | MonitorError) -> str:
-    """Format a message with options where it names arguments.
+    """Format a message with options in place of the arguments that it names.
 
     Examples:
         >>> from monitor.errors import Argument, Message
@@ -106,9 +106,9 @@ _QUIET_SECONDS = 10.0
 def progress_over(
     total: float, what: str, unit: str = ""
 ) -> Iterator[Callable[[str, float], None]]:
-    """Yields a function to call after each step: what was just done, and how much of it.
+    """Yields a function to call after each step, with its label and the amount done.
 
-    A bar on stderr where it is a terminal; a quiet line now and then where it is not.
+    Progress is a bar on stderr if that is a terminal, otherwise a line every 10 s.
     """
     from monitor.sinks.console import PlainConsole
 
@@ -153,7 +153,7 @@ class FiniteRange(click.FloatRange):
     """A finite number, possibly in a range. A number of 400 digits counts as infinite."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """The number."""
+        """Convert a text to a number."""
         number = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{str(value)[:20]} is too large, or not a number", param, ctx)
@@ -166,9 +166,9 @@ _RANGES = {"int": click.IntRange, "float": FiniteRange}
 
 
 def option(spec: str, help: str, *, minimum: Any = None, maximum: Any = None, **more: Any) -> Any:  # noqa: A002
-    """A field that is an option. ``spec`` is how ``--help`` shows it: ``"-o, --output FILE"``.
+    """Declare a field as an option. ``spec`` is its form in ``--help``: ``"-o, --output FILE"``.
 
-    The annotation is its type, ``minimum`` and ``maximum`` bound a number, ``more`` is as of
+    The annotation is its type, and ``minimum`` and ``maximum`` bound a number. ``more`` is for
     `click.option`; a ``default`` is shown unless ``more`` hides it.
     """
 
@@ -191,12 +191,12 @@ def option(spec: str, help: str, *, minimum: Any = None, maximum: Any = None, **
 
 
 def setting(spec: str, help: str, **more: Any) -> Any:  # noqa: A002
-    """A field that is a `Setting`; ``spec`` and the others as of `option`, without the dashes."""
+    """Declare a field as a `Setting`, as `option` does; ``spec`` has no dashes."""
     return option(f"--{spec}", help, cls=Setting, **more)
 
 
 def argument(metavar: str, **more: Any) -> Any:
-    """A field that is an argument; ``more`` as of `click.argument`."""
+    """Declare a field as an argument; ``more`` is for `click.argument`."""
 
     def declare(name: str, annotation: str) -> _Decorator:
         kind = _TYPES.get(_kind_of(annotation))
@@ -206,12 +206,12 @@ def argument(metavar: str, **more: Any) -> Any:
 
 
 def shared(decorator: _Decorator) -> Any:
-    """A field that is an option declared elsewhere, since several commands have it."""
+    """Declare a field as an option that several commands share."""
     return field(metadata={"declare": lambda _name, _annotation: decorator})
 
 
 def group(of: type | OptionGroup, heading: str) -> Any:
-    """A field that is a group of options, under a heading of ``--help``."""
+    """Declare a field as a group of options, under a heading of ``--help``."""
     options = of if isinstance(of, OptionGroup) else OptionGroup.from_dataclass(of)
     headings = dict.fromkeys(options.headings, heading)
     return field(metadata={"group": replace(options, headings=headings)})
@@ -223,7 +223,7 @@ def _kind_of(annotation: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OptionGroup:
-    """Options that become one value by ``make``, with ``headings`` by name."""
+    """Options that ``make`` combines into one value, with ``headings`` by name."""
 
     decorators: Sequence[_Decorator]
     names: Collection[str]
@@ -232,7 +232,7 @@ class OptionGroup:
 
     @classmethod
     def from_dataclass(cls, declared: type) -> OptionGroup:
-        """Make the options that a dataclass declares; others are a decorator alone."""
+        """Make the options that a dataclass declares; a class variable is a decorator."""
         decorators: list[_Decorator] = []
         names: list[str] = []
         groups: dict[str, OptionGroup] = {}
@@ -242,7 +242,7 @@ class OptionGroup:
         for base in reversed(declared.__mro__):
             hints |= vars(base).get("__annotations__", {})
         for name, annotation in hints.items():
-            if name.startswith("_"):  # of no option
+            if name.startswith("_"):  # not an option
                 continue
             if (metadata := declarations.get(name)) is None:
                 decorators.append(getattr(declared, name))
@@ -266,7 +266,7 @@ class OptionGroup:
 
 
 def with_options(declared: type) -> Callable[[Callable[[Any], int]], Callable[..., int]]:
-    """Gives a command the options that a dataclass declares, as its one argument."""
+    """Give a command the options that a dataclass declares, as one argument."""
     options = OptionGroup.from_dataclass(declared)
 
     def decorate(command: Callable[[Any], int]) -> Callable[..., int]:
@@ -302,10 +302,10 @@ def trained_by_feature(texts: Sequence[str], speakers: Collection[str]) -> dict[
     return trained
 
 
-MOST_REPLICATES = 100_000  # resamples beyond that take all memory and change no digit that is shown
+MOST_REPLICATES = 100_000  # more resamples would take all memory and change no digit shown
 
 _SHORTEST, _LONGEST = 1e-3, 1e9
-"""Seconds: a millisecond and thirty years. Values beyond are mistakes."""
+"""Limits of lengths in seconds: a millisecond and thirty years."""
 
 
 if TYPE_CHECKING:
@@ -321,7 +321,7 @@ class Text(_Type):
         self.name, self.read, self._like = name, read, like
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """The value; a default that is one already stays."""
+        """Parse a text; other values are unchanged."""
         if not isinstance(value, str):
             return value
         try:
@@ -357,7 +357,7 @@ class Features(Text):
         return tuple(model if name == "speaker" else name for name in names)
 
     def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[Any]:
-        """Features that were not named yet, behind those that were."""
+        """Complete the last name with features that were not named before it."""
         from click.shell_completion import CompletionItem
 
         from monitor.features.registry import FEATURES
@@ -377,8 +377,8 @@ class TextFile(_Type):
         self.name = f"[FILE{suffix}]"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """``"-"`` or a path."""
-        if value in ("-", "true", "True", True):  # true: of a configuration
+        """Return ``"-"`` or a path; None for false."""
+        if value in ("-", "true", "True", True):  # true is from --config
             return "-"
         if value in ("false", "False", False):
             return None
@@ -391,7 +391,7 @@ class WithTextFiles(HelpCommand):
     """A command with options of type `TextFile`, which may have no value."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse, once every such option has its value."""
+        """Parse, with ``-`` as the value of options that have none."""
         words: list[str] = []
         suffixes = {
             word: param.type.suffix
@@ -445,7 +445,7 @@ class RankModelFile(Text):
         return str(REFERENCE) if text == "reference" else text
 
     def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[Any]:
-        """Return the word if it was begun, otherwise files."""
+        """Complete ``reference`` if it was begun, otherwise files."""
         from click.shell_completion import CompletionItem
 
         if incomplete and "reference".startswith(incomplete):
@@ -477,7 +477,7 @@ def _read_part(text: str) -> tuple[float, float | None]:
 
 
 Part = partial(Text, "START[-END]", _read_part, "is not a part such as 90, 90-120 or 1:30-2:00")
-"""Seconds at which something begins and ends; None for its end."""
+"""Begin and end of a part in seconds; None for the recording's end."""
 
 
 def _read_bits(text: str) -> float:
@@ -579,7 +579,7 @@ _SETUP = "monitor.feature_setup"
 
 
 def feature_setup() -> FeatureSetup:
-    """Return the feature setup of this command, as far as its options were read."""
+    """Return the feature setup of this command, by the options read so far."""
     from monitor.features.registry import AS_ENVIRONMENT
 
     setup: FeatureSetup = click.get_current_context().meta.get(_SETUP, AS_ENVIRONMENT)
@@ -643,7 +643,7 @@ def _read_workers(text: str) -> int | str:
 WorkerPlace = partial(
     Text, "N|ADDRESS", _read_workers, "is neither a number from 1 nor an address such as local:4"
 )
-"""A number of processes, or where the workers of a scheduler are."""
+"""A number of processes, or the address of a scheduler."""
 
 
 WORTHWHILE_SECONDS = 60.0  # minimum audio per process, which takes a second or two to start
@@ -664,12 +664,12 @@ class JobOptions:
 
     @property
     def scheduler(self) -> str | None:
-        """Address of a scheduler, where one was given."""
+        """Address of the scheduler, if one was given."""
         return self.jobs if isinstance(self.jobs, str) else None
 
     @property
     def processes(self) -> int | None:
-        """Number of processes of this machine, where one was given."""
+        """Number of processes on this machine, if one was given."""
         return None if isinstance(self.jobs, str) else self.jobs
 
     def requested(self) -> Jobs | None:
@@ -688,12 +688,12 @@ class JobOptions:
         return self.for_lengths(map(seconds_of, recordings))
 
     def for_lengths(self, lengths: Iterable[float | None]) -> Jobs:
-        """Return the same for recordings of these lengths; None if a header gives none."""
+        """Return the workers for recordings of these lengths in seconds, None if unknown."""
         requested = self.requested()
         return worthwhile_processes(lengths) if requested is None else requested
 
     def path(self, path: Path) -> Path:
-        """Return a path as workers with other working folders can use it."""
+        """Return a path that workers in other working folders can use."""
         from monitor.jobs import absolute
 
         return path if self.scheduler is None else absolute(path)
@@ -707,7 +707,7 @@ def worthwhile_processes(lengths: Iterable[float | None]) -> int:
 
 
 def seconds_of(path: Readable) -> float | None:
-    """Return the seconds of audio by the header; None where unknown, or of frames."""
+    """Return the seconds of audio in a header; None if unknown, and for frames."""
     from monitor.sources.file import File
     from monitor.sources.registry import is_frames
     from monitor.virtual_files import VirtualFile
@@ -722,7 +722,7 @@ def seconds_of(path: Readable) -> float | None:
 
 
 def check_output(path: Path) -> None:
-    """Check before the long work that there is a place to write its result to."""
+    """Check, before long work, that its result can be written."""
     from monitor.files import unwritable
 
     if path.is_dir():
@@ -745,7 +745,7 @@ def check_outputs(files: Iterable[Path], *, replace: bool) -> None:
 
 
 def check_picture(path: Path) -> None:
-    """Check before the long work that a picture can be drawn, and written there."""
+    """Check, before long work, that a picture can be drawn and written."""
     from monitor.plots.canvas import check_drawing, check_suffix
 
     check_suffix(path)
@@ -761,7 +761,7 @@ def check_new(path: Path, option: str) -> None:
 
 
 def read_lines(option: str, path: str) -> list[str]:
-    """Read the lines of a text that an option, here with its value, names; blanks stripped."""
+    """Read the file that ``option``, with its value, names: stripped lines without empty ones."""
     try:
         lines = Path(path).read_text(encoding="utf-8-sig").split("\n")
     except (OSError, ValueError) as error:
@@ -771,5 +771,5 @@ def read_lines(option: str, path: str) -> list[str]:
 
 
 def unlocked(path: Path | str) -> str:
-    """Say that a file could not be locked."""
+    """Format a note that a file could not be locked."""
     return f"{NOTE} the file system of {path} has no locks. Let nothing else write to it."

@@ -78,7 +78,7 @@ class DisplayOptions:
     def pages(
         self, thresholds: Sequence[tuple[str, float]], relay: RelayControl | None = None
     ) -> Iterator[Page]:
-        """The page of a run, opened when it is asked for; none where none was wanted."""
+        """Open the page of a run, if it was requested."""
         if self.web is not None:
             yield open_page(
                 self.web,
@@ -129,7 +129,7 @@ class HouseOptions:
     )
 
     def broker(self) -> Broker | None:
-        """Return the broker; None where none was named."""
+        """Return the broker, if one was named."""
         if self.mqtt is None:
             if self.mqtt_ca is not None:
                 raise UsageError("mqtt-ca needs --mqtt mqtts://HOST")
@@ -145,14 +145,14 @@ class HouseOptions:
         return Broker.parse(lines[0], password=password, authority=self.mqtt_ca)
 
     def devices(self, relay: RelayControl | None = None) -> Iterator[AlertAction]:
-        """Open the voice as a device; none where no broker was named."""
+        """Open the voice as a device, if a broker was named."""
         if (broker := self.broker()) is not None:
             from monitor.sinks.house import VoiceDevice
 
             yield VoiceDevice(broker, spelled(self.mqtt_name), relay=relay, report=note)
 
     def page(self) -> PageDevice | None:
-        """Open a page as a device; None where no broker was named."""
+        """Open a page as a device, if a broker was named."""
         if (broker := self.broker()) is None:
             return None
         from monitor.sinks.house import PageDevice

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from monitor.population.population import Population
     from monitor.stream.separability import Separability
 
-_MOST_LISTED = 10  # pairs that a person can read
-_LOOKS_LONG = 300  # people from whom on a comparison shows its progress
+_MOST_LISTED = 10  # maximum number of pairs to list
+_LOOKS_LONG = 300  # minimum number of people for a comparison to show progress
 
 
 class Days(click.ParamType):  # type: ignore[type-arg]
@@ -45,7 +45,7 @@ class Days(click.ParamType):  # type: ignore[type-arg]
     name = "days"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        """The number."""
+        """Return the number of days."""
         match = re.fullmatch(r"([0-9]{1,5})d", str(value))
         if match is None:
             self.fail(f"invalid number of days {str(value)[:20]!r}: use 90d", param, ctx)
@@ -218,7 +218,7 @@ def _make_row(
     sessions: Mapping[str, SessionSummary],
     compared: Mapping[str, Separability],
 ) -> dict[str, Any]:
-    """Make a record of a person, as it is printed where piped; no value of a template is in it."""
+    """Make a person's record, as printed to a pipe, without values of the template."""
     condition, separability = speaker.condition, compared.get(speaker.name)
     row: dict[str, Any] = {
         "name": speaker.name,
@@ -276,7 +276,7 @@ def _print_table(rows: Sequence[Mapping[str, Any]], others: int, options: People
 
 
 def _in_words(compared: Collection[Separability], chosen: Set[str]) -> list[str]:
-    """Format a line for each pair that cannot be told apart, or of whom it is not known."""
+    """Format a line for each pair that is inseparable, or not known to be separable."""
     from monitor.stream.separability import LEAST_SECONDS, Verdict
 
     sentences: dict[frozenset[str], str] = {}

@@ -243,7 +243,7 @@ def _protect_each(
     from monitor.anonymisers.recording import ProtectionSettings, protect_all
 
     lengths = {order: seconds_of(order.source) or 0.0 for order in orders}
-    by_length = sorted(orders, key=lambda order: -lengths[order])  # else the last works alone
+    by_length = sorted(orders, key=lambda order: -lengths[order])  # so that none ends alone
     jobs = options.jobs or (
         1 if options.anonymiser_command else worthwhile_processes(lengths.values())
     )
@@ -343,9 +343,9 @@ def _print(scrubbed: ScrubbedRecording) -> None:
         console.print(Text(line))
     console.print()
     table = Table(box=None, header_style="dim", pad_edge=False)
-    for name in ("features", "hears", "templates"):
+    for name in ("features", "sound", "templates"):
         table.add_column(name)
-    for name in ("most bits before", "after"):
+    for name in ("peak before", "after"):
         table.add_column(name, justify="right")
     for cells in scrubbed.rows():
         table.add_row(*map(Text, cells))

@@ -39,7 +39,7 @@ from monitor.types import Frames
 ACCOUNT = "accounting.csv"  # file of the guarantees, in the output folder
 _EXAMPLE = "tokens:15 (epsilon of each token). Without noise, use monitor enrol --features tokens"
 _Protect: TypeAlias = Callable[[ExtractionTask, str], tuple[Frames, Mapping[str, FeatureSpec]]]
-"""Makes the frames with noise of an order, and what they look like, by their name in the folder."""
+"""Makes a task's frames with noise, and their specs, from the task and its name in the folder."""
 
 
 def protect_frames(
@@ -111,7 +111,7 @@ def protect_frames(
 def _find_orders(
     source: Path, output: Path, speaker: str | None, *, of_frames: bool
 ) -> tuple[list[ExtractionTask], list[str]]:
-    """Find the orders and problems; refuse recordings for frames, or the reverse."""
+    """Find the tasks and problems; refuse recordings in place of frames, or the reverse."""
     wrong = UsageError("laplace is for embeddings: use a folder of frames, not recordings")
     tables = (".csv", ".tsv")
     if of_frames and source.is_file() and not is_frames(source) and source.suffix not in tables:

@@ -80,7 +80,7 @@ class OneOfMany:
 
     @property
     def words(self) -> bool:
-        """Use of the words beside a recording."""
+        """Whether the words beside a recording are used."""
         return self.command_options.transcribing.wanted(self.command_options.options.features)
 
     def _with_words(self, sources: Sequence[Source], path: Path) -> Sequence[Source]:
@@ -91,12 +91,12 @@ class OneOfMany:
         )
 
     def beside(self, path: Path) -> list[Path]:
-        """List what is read beside this recording alone: its transcript, where words are used."""
+        """List the files used for this recording alone: its transcript, if words are used."""
         transcript = self.command_options.transcribing.choice.find(path) if self.words else None
         return [] if transcript is None else [transcript]
 
     def elsewhere(self) -> OneOfMany:
-        """Return it as workers of a cluster take it, who have another working folder."""
+        """Return a copy for a cluster's workers, which have another working folder."""
         receivers = self.command_options.alerting.receivers
         if acting := [name for name, addresses in receivers.items() if addresses]:
             raise UsageError(f"{acting[0]} acts on this machine: leave it out, or use --jobs N")
@@ -111,12 +111,12 @@ class OneOfMany:
         return OneOfMany(command_options, self.setup.elsewhere())
 
     def needs(self) -> list[Path]:
-        """List what is read beside the recording."""
+        """List the files used for every recording."""
         files = [*self.command_options.options.files, *self.command_options.protecting.files]
         return [Path(name) for name in files if Path(name).exists()]
 
     def marks(self) -> object:
-        """Mark the networks of the features, where this is called."""
+        """Return the marks of the features' networks on this machine."""
         from monitor.features.registry import list_marks
 
         return list_marks(self._features(), self.setup)
@@ -136,7 +136,7 @@ class OneOfMany:
                 with self._run(sources[0], allow_overlap=True) as run:
                     alone = ("enrolled too", "protected recording")
                     return [str(notice) for notice in run.notices if notice.kind not in alone]
-            except SourceError:  # it will be a line of the summary
+            except SourceError:  # the summary reports it
                 continue
         return []
 
@@ -168,7 +168,7 @@ class OneOfMany:
         )
 
     def settings(self) -> str:
-        """Mark everything but the recording that its figures depend on."""
+        """Return a hash of all that the figures depend on, except the recording."""
         command_options, alerting = self.command_options, self.command_options.alerting
         options = asdict(command_options.options) | {
             "watch": command_options.options.watched,
@@ -213,7 +213,7 @@ class BatchOptions:
     def asked(self, of_one_run: Mapping[str, object], *, split: bool, alerts: bool) -> bool:
         """Return whether each recording is a separate run; ``split`` if one is split by person.
 
-        That needs a summary or ``alerts``.
+        A separate run needs a summary or ``alerts``.
         """
         if self.wanted:
             if clashing := next((name for name, value in of_one_run.items() if value), None):
@@ -252,7 +252,7 @@ def _measure_into(path: Path, options: ReplayOptions) -> int:
         raise UsageError(
             "use --resume to continue a summary or --replace to start it again, not both"
         )
-    shown = replace(options.shown, web_token=None)  # no secret travels
+    shown = replace(options.shown, web_token=None)  # workers get no secret
     sent_options = replace(options, workers=JobOptions(None), shown=shown)
     open_run = OneOfMany(sent_options, feature_setup())
     recordings = find_recordings(options.recordings)
@@ -260,7 +260,7 @@ def _measure_into(path: Path, options: ReplayOptions) -> int:
     note(*open_run.notices(recordings))
     headers = [seconds_of(recording) for recording in recordings]
     start, end = options.interval
-    lengths = {  # of the part that is measured
+    lengths = {  # of the measured part
         recording: max(
             0.0, min(seconds or UNKNOWN_SECONDS, math.inf if end is None else end) - start
         )
@@ -313,7 +313,7 @@ def report_batch(
         if cells["error"]:
             say(f"monitor: {cells['recording']}: {cells['error']}")
     noticed = [f"{c['recording']}: {c['notices']}" for c in every if c["notices"]]
-    _say_some(noticed, f"{NOTE} ", "of {} more; --summary has their notices")
+    _say_some(noticed, f"{NOTE} ", "and {} more have notices: see --summary")
     note(*_enrolled_too(every))
     over = [cells for cells in every if cells["first_alert_seconds"]]
     _say_some(map(_describe_alert, over), "monitor: ", "and {} more; --summary has them")
@@ -403,7 +403,7 @@ class SpeakerTurnOptions:
         return "--per-channel" if self.per_channel else "--turns"
 
     def split(self, source: Source, recording: str, start_seconds: float) -> Source:
-        """The recording, split."""
+        """Split a recording by its turns or channels."""
         from monitor.sources.people import Diarised, PerChannel
         from monitor.transcripts.turn_formats import read_turns
 

@@ -61,7 +61,7 @@ class RunReporter:
         relay: Relay | None = None,
         actions: Iterable[AlertAction] = (),
     ) -> None:
-        self._split, self._alert_for = split, alert_for  # by person, of these labels
+        self._split, self._alert_for = split, alert_for  # by person, with alerts for these labels
         self._relay, self._actions = relay, actions
         if options.alerting.open_rules and options.of_ledger.ledger is not None:
             raise UsageError(
@@ -85,7 +85,7 @@ class RunReporter:
 
     @cached_property
     def _kept(self) -> RunBuffer:
-        """Buffer of what is drawn and summed up; it brings rich, which is slow to import."""
+        """Events for the picture and the summary; imported here, since rich is slow to import."""
         from monitor.sinks.buffer import RunBuffer
 
         return RunBuffer()
@@ -93,7 +93,7 @@ class RunReporter:
     def run(
         self, source: Callable[[], Source], *, allow_overlap: bool = False, jobs: int | None = 1
     ) -> Run:
-        """The run of a source, not yet entered."""
+        """Make the run of a source, not yet entered."""
         from monitor.run import Run, RunSettings
 
         options, setup = self._options, feature_setup()
@@ -162,7 +162,7 @@ class RunReporter:
             from monitor.events.schema import read_run
             from monitor.plots.curve import plot_run
 
-            log = self._log  # of a resumed run only the file has the beginning
+            log = self._log  # only the file has the beginning of a resumed run
             events = read_run(str(log.path)) if log and log.resume else self._kept.events
             path, guides = self._plot
             plot_run(events, path, guides=guides)

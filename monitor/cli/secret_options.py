@@ -1,4 +1,4 @@
-"""Options that may hold a secret. Other users can read a command line, so it is refused there."""
+"""Options that may hold a secret, which is refused where other users can read the command line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Callback: TypeAlias = "Callable[[click.Context, click.Parameter, Any], Any]"
 
 
 def refuse_typed(is_secret: Callable[[str], bool], remedy: str) -> Callback:
-    """Make the callback of an option: a secret typed on the command line is refused.
+    """Make an option's callback that refuses a secret typed on the command line.
 
     Args:
         is_secret: whether a value holds a secret; a ``@FILE`` never does.
@@ -81,7 +81,7 @@ def posts_by_secret(url: str) -> bool:
     """
     try:
         parts = urllib.parse.urlsplit(url)
-    except ValueError:  # which is an error of its own
+    except ValueError:  # reported elsewhere
         return has_password(url)
     query = urllib.parse.parse_qsl(parts.query)
     pieces = [parts.username or "", *parts.path.split("/"), *(value for _, value in query)]
@@ -104,9 +104,9 @@ def notifies_by_secret(url: str) -> bool:
     """Return whether apprise would mask a part of its address: a password, a key, a token."""
     try:
         import apprise
-    except ImportError:  # which is an error of its own
+    except ImportError:  # reported elsewhere
         return False
-    with warnings.catch_warnings():  # of the libraries of its services
+    with warnings.catch_warnings():  # from its services' libraries
         warnings.simplefilter("ignore")
         service = apprise.Apprise.instantiate(url, suppress_exceptions=True)
     return service is not None and service.url(privacy=True) != service.url(privacy=False)

@@ -119,7 +119,7 @@ def _draw(options: ShowOptions, output: Path) -> int:
         return 0
     start = find_first(events, RunStart)
     if start is not None and start.people is not None:
-        raise UsageError(f"{run} is of several people: --among draws one voice")
+        raise UsageError(f"{run} has several people: --among draws one voice")
     plot_crowds(events, output, options.among, title=options.title)
     return 0
 
@@ -129,7 +129,7 @@ def _write_table(options: ShowOptions, suffix: str) -> int:
     from monitor.tables import Readings, need, write_csv
 
     if options.csv and suffix not in ("", ".csv"):
-        raise UsageError(f"{options.output} is no CSV: leave out --csv")
+        raise UsageError(f"-o {options.output} is not a CSV: leave out --csv")
     if suffix == ".parquet":
         need("pyarrow.parquet")
     if options.output is None:
@@ -153,7 +153,7 @@ def _open_page(options: ShowOptions) -> int:
     from monitor.events.schema import follow_run
 
     events = follow_run(options.runs[0])
-    first = next(events)  # what is no run is refused before anything is opened
+    first = next(events)  # refuses other files before anything is opened
     with open_page(options.web, token=options.web_token, recorded=True) as page:
 
         def show() -> None:
@@ -167,7 +167,7 @@ def _open_page(options: ShowOptions) -> int:
             for event in events:
                 page.write(event)
                 if not shown and time.monotonic() > until:
-                    show()  # a run of days takes minutes to read: the rest comes as if it were live
+                    show()  # reading a run of days takes minutes: the rest follows as if live
                     shown = True
             if not shown:
                 show()

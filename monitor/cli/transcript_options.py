@@ -59,7 +59,7 @@ class CorpusOptions:
 def say_unused_words(
     features: Iterable[str], ready_made: Iterable[str] = (), transcript: str | None = None
 ) -> None:
-    """Say that a transcript changes nothing where frames are ready-made."""
+    """Report that a transcript does not change ready-made frames."""
     from monitor.features.registry import takes
 
     of_words = {name for name in features if takes(name) == "words"}
@@ -111,7 +111,7 @@ class TranscriptOptions:
     def enrolling(
         self, corpus: Corpus | None, features: Sequence[str] | None, among: Iterable[str] | None
     ) -> tuple[Corpus | None, tuple[str, ...] | None]:
-        """Return what is enrolled, with its words, and by which features."""
+        """Return the corpus with its words, and the features to enrol; None for the defaults."""
         from monitor.features.registry import FEATURES, defaults, takes
         from monitor.sources.registry import is_frames
 
@@ -157,7 +157,7 @@ class TranscriptOptions:
         ]
 
     def live(self, source: LiveSource, report: Callable[[str], object]) -> LiveSource:
-        """Join a microphone and the words that come while it is open."""
+        """Join a live source and the words of a recogniser on standard input."""
         from monitor.sources.beside import LiveWords
         from monitor.transcripts.live import WordPipe, lines_from
 
@@ -177,7 +177,7 @@ class TranscriptOptions:
 
 
 def check_pipe(option: str, what: str, recordings: Sequence[str] = ()) -> None:
-    """Refuse standard input for an option where it is the recording, or a keyboard."""
+    """Refuse standard input for an option if it is also a recording, or a terminal."""
     if "-" in recordings:
         raise UsageError(
             f"standard input (-) is either the recording or the input of {option}: use a file for "
@@ -224,7 +224,7 @@ class LiveTurns:
             raise UsageError("alert-for needs --turns -")
 
     def split(self, source: LiveSource, report: Callable[[str], object]) -> LiveSource:
-        """Split a source by the turns that come; without turns it stays whole."""
+        """Split a source by live turns; without ``--turns`` it is unchanged."""
         if self.turns is None:
             return source
         from monitor.sources.people import LiveDiarised
@@ -239,7 +239,7 @@ class LiveTurns:
 
 
 def _piped(source: Source, choice: TranscriptChoice, start_seconds: float) -> Source:
-    """Join a recording and the words of standard input, all of which are read first."""
+    """Join a recording and the words on standard input, which are all read first."""
     from monitor.sources.beside import SideInputSource
     from monitor.transcripts.formats import read_word_lines
 

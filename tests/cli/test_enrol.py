@@ -39,7 +39,7 @@ def test_a_folder_each_and_what_cannot_be_read(run, voices, tmp_path):
     assert population.names == ("ann", "bob", "cleo")
     assert population.template_seconds.tolist() == [5.0] * 3
     assert stat.S_IMODE(us.stat().st_mode) == 0o600
-    assert result.err.startswith("plan: 3 speakers, a folder each; up to 120 s of speech of each")
+    assert result.err.startswith("plan: 3 speakers, a folder each; up to 120 s of speech each")
     high, low, middle = population.templates("f0", population.scoring()).argmax(axis=1)
     assert min(high, low) < middle < max(high, low)
 
