@@ -43,7 +43,7 @@ _WORST_FIRST = (INTERRUPTED, FAILED, USAGE, RAISED, INCOMPLETE)
 
 def status_of(run: Run) -> int:
     """Return the exit status of an ended run. An alert outranks incompleteness."""
-    if run.totals.alerts:  # a gate that tolerates what is incomplete must not miss one
+    if run.totals.alerts:  # a caller that tolerates an incomplete run must still see it
         return RAISED
     return INCOMPLETE if run.shortfalls else 0
 

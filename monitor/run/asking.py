@@ -41,7 +41,7 @@ class AskedRules:
         self.raised: dict[str, list[float]] = {}
 
     def begin(self, standing: Reading) -> Iterator[Alert]:
-        """Yield alerts of budgets that earlier sessions have spent, by the reading so far."""
+        """Yield the alerts of budgets that earlier sessions have spent, by the ``standing``."""
         for rule in self._rules:
             yield from rule.begin(standing) if isinstance(rule, Budget) else ()
 
@@ -101,7 +101,7 @@ class EventOutput:
         self._totals, self._log, self._sinks, self._actions = totals, log, sinks, actions
 
     def give(self, event: RunEvent, recording: int = 0) -> Iterator[RunEvent]:
-        """Write an event of this recording and what it triggers; yield each."""
+        """Write and yield an event of this recording, and the alerts and crossings it triggers."""
         label = self._labels[recording] if recording < len(self._labels) else ""
         alerts = [replace(alert, recording=label) for alert in self._rules.ask(event)]
         crossings = [] if self._crossings is None else self._crossings.update(event)
@@ -113,7 +113,7 @@ class EventOutput:
             yield from self._write(replace(alert, recording=self._labels[0]))
 
     def show(self, event: RunEvent) -> None:
-        """Write an event to sinks and actions alone."""
+        """Write an event to sinks and actions, without the log."""
         for receiver in (*self._sinks, *self._actions):
             receiver.write(event)
 

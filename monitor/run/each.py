@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 FEWEST = 2
 _MOST_SHORTER = 0.25
-"""Maximum fraction of recordings that are shorter than the time over which means are taken."""
+"""Maximum fraction of recordings that end before the time over which delays are averaged."""
 
 
 def average_delays(rows: Sequence[Mapping[str, str]]) -> list[str]:
@@ -59,7 +59,7 @@ def average_delays(rows: Sequence[Mapping[str, str]]) -> list[str]:
     lines = []
     for bits, pairs in crossings_by_level.items():
         clear, protected = zip(*pairs, strict=True)
-        # unknown beyond the last time of a side
+        # beyond it, a side without a crossing is unknown
         horizons = [max(side).seconds for side in (clear, protected) if not max(side).crossed]
         horizon = min([common_seconds, *horizons])
         if horizon > 0:
@@ -115,27 +115,29 @@ class RecordingOutcome:
     alerts: int = 0
     gaps: int = 0
     changes: int = 0
-    exit_status: int = 0  # what `monitor replay` of this recording alone leaves with
+    exit_status: int = 0  # that of `monitor replay` of this recording alone
     undecided: str = ""  # alerts that the recording is too short to decide; otherwise empty
     error: str = ""  # reason for an early end; otherwise empty
     session: str = ""
     enrolled_too: bool | None = None  # another part of the recording was enrolled
-    protected_bits: float | None = None  # of the strongest attacker who was tried
+    protected_bits: float | None = None  # of the strongest attacker tried
     protected_bits_low: float | None = None
     protected_bits_high: float | None = None
     protected_at_least: bool | None = None
     protected_by: str = ""
-    crossings: str = ""  # when either side reached which bits (`monitor.alerts.crossings.as_text`)
+    crossings: str = (
+        ""  # times when each side reached each level (`monitor.alerts.crossings.as_text`)
+    )
     bandwidth_hz: float | None = None
     snr_db: float | None = None
     reverberation_seconds: float | None = None
     clipping: float | None = None
     level_db: float | None = None
-    differs: str = ""  # conditions unlike the templates', or bad in themselves, with spaces between
-    notices: str = ""  # of it alone, with semicolons between
+    differs: str = ""  # bad or mismatched conditions, separated by spaces
+    notices: str = ""  # of this recording, separated by semicolons
     watch: str = ""  # the watched speaker; empty without one
     enrolled: float | None = None  # probability that an enrolled person speaks
-    incomplete: str = ""  # what keeps the run from being complete, with semicolons between
+    incomplete: str = ""  # shortfalls of the run, separated by semicolons
 
 
 def process_one(path: Path, open_run: OpenRun) -> RecordingOutcome:
@@ -152,7 +154,7 @@ def process_one(path: Path, open_run: OpenRun) -> RecordingOutcome:
                         first_alert = event.seconds
     except MonitorError as error:
         return RecordingOutcome(exit_status=status_of_error(error), error=_outcome_line(str(error)))
-    except Exception as error:  # one recording of thousands must not end the others
+    except Exception as error:  # one of thousands must not end the others
         problem = f"unexpected {type(error).__name__}: {error}"
         return RecordingOutcome(exit_status=FAILED, error=_outcome_line(problem))
     outcome = RecordingOutcome(
@@ -227,7 +229,7 @@ class SummaryFile(Managed):
     ) -> None:
         self.path, self.settings = path, settings
         self.rows: dict[str, Mapping[str, str]] = {}  # by name of the recording
-        self._ours = False  # alone at it
+        self._ours = False  # whether this object has the lock
         self._parquet = path.suffix.lower() == ".parquet"
         self._lines = path
         if self._parquet:
@@ -305,7 +307,7 @@ class SummaryFile(Managed):
         self.rows[row["recording"]] = row
 
     def _is_something_else(self) -> UsageError:
-        return UsageError(f"{self.path} is no summary of recordings: name another file")
+        return UsageError(f"{self.path} is not a summary of recordings: name another file")
 
     def append(self, row: Mapping[str, str]) -> None:
         """Write the line of a recording, from `format_row`, and flush it to disk."""
@@ -332,7 +334,7 @@ class SummaryFile(Managed):
         """Close the file; may be called twice."""
         handle, self._handle = self._handle, -1
         if handle >= 0:
-            if self._ours and self._parquet and not os.fstat(handle).st_size:  # made for nothing
+            if self._ours and self._parquet and not os.fstat(handle).st_size:  # created but unused
                 self._lines.unlink(missing_ok=True)
             os.close(handle)
 
@@ -368,12 +370,12 @@ def _summary_file_line(values: Iterable[object]) -> bytes:
 
 
 FindSideFiles: TypeAlias = Callable[[Path], Sequence[Path]]
-"""Function that returns the files read beside a recording."""
+"""Function that returns the further files that a recording's run reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryRow:
-    """Line of the summary, with the recording, and its cells as text by column."""
+    """Line of the summary: the recording, and cells as text by column."""
 
     path: Path
     cells: dict[str, str]
@@ -459,14 +461,14 @@ def escape_path(path: Path) -> str:
 def _measure(
     open_run: OpenRun, settings: str, side_files: FindSideFiles, task: tuple[str, Path]
 ) -> dict[str, str]:
-    """Make the line of a recording, in any process, on any machine that has the file."""
+    """Make the line of a recording; callable in any process that can read the file."""
     name, path = task
     fingerprint = _fingerprint(path, side_files)
     return format_row(name, process_one(path, open_run), fingerprint, settings)
 
 
 def _fingerprint(path: Path, side_files: FindSideFiles) -> str:
-    """Hash a recording and the files beside it; empty where they cannot be read."""
+    """Hash a recording and its side files; empty if they cannot be read."""
     try:
         hashes = [file_hash(file) for file in (path, *side_files(path))]
     except SourceError:

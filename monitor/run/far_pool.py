@@ -38,7 +38,7 @@ LOOK_SECONDS = 1.0
 LOST_SECONDS = 60.0
 """Wall seconds without an answer, after which a worker counts as dead."""
 QUIET_SECONDS = 30.0
-"""Seconds of audio without speech, after which a stream's first snapshot is taken anyway."""
+"""Seconds of audio after which a stream's first snapshot is taken even without speech."""
 _STORE = "monitor-streams"
 
 Item = Block | Gap
@@ -48,7 +48,7 @@ Events: TypeAlias = "list[Event | Alert]"
 
 
 class PoolWorker:
-    """Actor on a dask worker, with one pool. It returns errors by key, and never raises them."""
+    """Actor on a dask worker, with one pool. It returns errors by key instead of raising them."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class PoolWorker:
         self._pool = Pool(population(), features, limits=limits)
 
     def __del__(self) -> None:
-        if hasattr(self, "_pool"):  # dask drops the actor of a sender that closed or died
+        if hasattr(self, "_pool"):  # dask drops the actor when its sender has closed or died
             self._pool.close()
 
     def exchange(
@@ -82,7 +82,7 @@ class PoolWorker:
                     self._begin(key, *begins[key])
                 for item in waiting:
                     self._pool.push(key, item)
-                if key in ends:  # all of them before any is finished
+                if key in ends:  # end all streams before finishing any
                     self._pool.end(key)
             except Exception as error:
                 errors[key] = _portable(error)
@@ -122,7 +122,7 @@ class PoolWorker:
 
     def _forget(self, keys: Iterable[str]) -> None:
         for key in keys:
-            with suppress(UsageError):  # it was never opened here
+            with suppress(UsageError):  # it was not opened here
                 self._pool.forget(key)
 
 
@@ -135,17 +135,17 @@ def _portable(error: Exception) -> Exception:
 
 @dataclass(eq=False)
 class _FarStream(KeyedStream):
-    """One stream as its sender knows it."""
+    """Sender's record of one stream."""
 
     key: str
     options: bytes
     worker: str | None = None
     snapshot: bytes | None = None
     items: deque[Item] = field(default_factory=deque)  # since the snapshot
-    sent: int = 0  # of these, to the present worker; -1 before it has begun the stream
+    sent: int = 0  # items sent to the present worker; -1 before it has begun the stream
     last_seconds: float = -1.0  # of the newest event
     known_seconds: float = -1.0  # of the newest event from earlier workers
-    has_spoken: bool = False  # before, a snapshot would lose sound held for the first syllable
+    has_spoken: bool = False  # until then, a snapshot would lose sound held for the first syllable
 
     @property
     def snapshot_seconds(self) -> float:
@@ -153,7 +153,7 @@ class _FarStream(KeyedStream):
 
     @property
     def is_storable(self) -> bool:
-        """True if there is something to store, and no first syllable waits to be complete."""
+        """True if items were sent, and no sound is held for the first syllable."""
         if self.ends or self.sent <= 0:
             return False
         return self.has_spoken or sum(map(seconds_of, self.items)) >= QUIET_SECONDS
@@ -164,18 +164,18 @@ class _FarStream(KeyedStream):
         return list(self.items)[max(self.sent, 0) :]
 
     def begin(self, worker: str) -> None:
-        """Continue from the snapshot on a worker, which makes the events since then again."""
+        """Continue from the snapshot on a worker, which repeats the events since then."""
         self.worker, self.sent, self.known_seconds = worker, -1, self.last_seconds
 
     def advance(self, snapshot: bytes, count: int) -> None:
-        """Take a snapshot, and drop the items that are in it."""
+        """Store a snapshot, and drop the ``count`` items that it covers."""
         self.snapshot = snapshot
         for _ in range(count):
             self.items.popleft()
         self.sent -= count
 
     def keep(self, events: Iterable[Event | Alert]) -> None:
-        """Keep events, in order of time, except those that an earlier worker made already."""
+        """Append events in order of time, except those that an earlier worker already returned."""
         for event in events:
             if event.seconds > self.known_seconds:
                 self.events.append(event)
@@ -224,7 +224,7 @@ class FarPool(KeyedStreams[str, _FarStream]):
         self._client = self._cluster.client
         self._client.direct_to_workers = True  # otherwise audio passes through the scheduler
         self._limits = limits or PoolLimits()
-        backlog = self._limits.backlog_seconds + LOST_SECONDS  # with the audio of a lost worker
+        backlog = self._limits.backlog_seconds + LOST_SECONDS  # room for the audio of a lost worker
         self._arguments = population, features, replace(self._limits, backlog_seconds=backlog)
         self._every = snapshot_seconds
         self._actors: dict[str, Any] = {}
@@ -303,8 +303,8 @@ class FarPool(KeyedStreams[str, _FarStream]):
     # ------------------------------------------------------------------------ the sender's thread
 
     def _work(self) -> None:
-        """Exchange with all workers, again and again."""
-        with self._client.as_current():  # actors look for it
+        """Exchange with all workers until the pool is closed."""
+        with self._client.as_current():  # actors need it
             due = time.monotonic() + self._every
             while not self._closed:
                 due = self._hop(due)
@@ -312,7 +312,7 @@ class FarPool(KeyedStreams[str, _FarStream]):
                     self._changed.wait_for(lambda: self._closed, HOP_SECONDS)
 
     def _hop(self, due: float) -> float:
-        """Exchange with all workers, and store snapshots if they are due; return when they are."""
+        """Exchange with all workers, and store snapshots if due; return when they are next due."""
         try:
             self._find_workers()
             self._exchange()
@@ -321,7 +321,7 @@ class FarPool(KeyedStreams[str, _FarStream]):
                 return time.monotonic() + self._every
         except MonitorError as error:
             self._fail(error)
-        except Exception as error:  # of dask, whatever it raises
+        except Exception as error:  # dask may raise anything
             lost = MonitorError(
                 f"lost the scheduler ({type(error).__name__}): start it, and open the streams again"
             )
@@ -337,20 +337,20 @@ class FarPool(KeyedStreams[str, _FarStream]):
             self._changed.notify_all()
 
     def _find_workers(self) -> None:
-        """Make pools on workers that have none; nothing waits for those."""
+        """Start making pools on workers that have none, without waiting for them."""
         for address in [name for name, future in self._making.items() if future.done()]:
             future = self._making.pop(address)
             if future.status == "finished":
                 self._actors[address] = future.result(timeout=LOST_SECONDS)
             elif future.status == "error":
                 self._refuse(address, future.exception(timeout=LOST_SECONDS))
-            else:  # it has died meanwhile
+            else:  # the worker has died
                 self._dead.add(address)
         if time.monotonic() < self._looks:
             return
         self._looks = time.monotonic() + LOOK_SECONDS
         present = set(self._client.nthreads())
-        self._dead &= present  # another one may have the address later
+        self._dead &= present  # a later worker may have the same address
         for address in set(self._actors) - present:
             self._lose(address)
         self._making = {name: pool for name, pool in self._making.items() if name in present}
@@ -368,7 +368,7 @@ class FarPool(KeyedStreams[str, _FarStream]):
         self._dead.add(address)
 
     def _assign(self) -> dict[str, list[_FarStream]]:
-        """Give streams without a worker one; return the streams of each worker."""
+        """Assign workers to streams that have none; return the streams of each worker."""
         batches: dict[str, list[_FarStream]] = {address: [] for address, _ in self._forgotten}
         for stream in self._streams.values():
             if stream.is_over:
@@ -380,11 +380,11 @@ class FarPool(KeyedStreams[str, _FarStream]):
         return batches
 
     def _choose(self, key: str) -> str:
-        """Choose a worker by a key; one that joins or leaves moves few others."""
+        """Choose a worker for a key, so that workers that join or leave move few streams."""
         return max(self._actors, key=lambda name: hashlib.sha256(f"{key} {name}".encode()).digest())
 
     def _exchange(self) -> None:
-        """Send what is new to all workers at once, and keep their events."""
+        """Send new items to all workers at once, and keep their events."""
         with self._lock:
             batches = self._assign()
             forgotten, self._forgotten = self._forgotten, []
@@ -412,7 +412,7 @@ class FarPool(KeyedStreams[str, _FarStream]):
                 self._changed.notify_all()
 
     def _compose(self, streams: Sequence[_FarStream]) -> tuple[object, object, object]:
-        """Compose what a worker needs of its streams: beginnings, items and ends."""
+        """Compose a worker's arguments for its streams: beginnings, items and ends."""
         begins = {
             stream.key: (stream.snapshot, stream.options) for stream in streams if stream.sent < 0
         }
@@ -437,27 +437,27 @@ class FarPool(KeyedStreams[str, _FarStream]):
             for stream, count in batch:
                 if stream.key in snapshots:
                     self._store_one(stream, count, *snapshots[stream.key])
-                else:  # the next exchange brings its last events, and its own error if it had one
+                else:  # the next exchange returns its last events, and its own error if any
                     with self._lock:
                         stream.error, stream.ends = errors[stream.key], True
 
     def _store_one(self, stream: _FarStream, count: int, snapshot: bytes, events: Events) -> None:
         with self._storing:
-            if self._streams.get(stream.key) is stream:  # it may be forgotten
+            if self._streams.get(stream.key) is stream:  # otherwise it was forgotten
                 self._client.set_metadata([_STORE, stream.key], snapshot)
         with self._lock:
             stream.keep(events)
             stream.advance(snapshot, count)
 
     def _call(self, address: str, method: str, *arguments: Any) -> Any:
-        """Call a worker's pool; return the future of its answer, None where it has died."""
+        """Call a worker's pool; return the future of its answer, None if the worker has died."""
         try:
             return getattr(self._actors[address], method)(*arguments)
-        except Exception:  # dask's, of an actor that it knows to be lost
+        except Exception:  # raised by dask for a lost actor
             return None
 
     def _answer(self, address: str, future: Any) -> Any:
-        """Return the answer of a worker; None where it has died."""
+        """Return the answer of a worker; None if it has died."""
         if future is None:
             self._lose(address)
             return None
@@ -468,7 +468,7 @@ class FarPool(KeyedStreams[str, _FarStream]):
             except TimeoutError:
                 if time.monotonic() < until and address in self._client.nthreads():
                     continue
-            except Exception:  # dask's: actors return their own errors
+            except Exception:  # raised by dask, since actors return their errors
                 pass
             self._lose(address)
             return None

@@ -67,12 +67,12 @@ class GuardedCall:
     def process(self, audio: bytes | bytearray | memoryview, rate: int, channels: int = 1) -> bytes:
         """Push 16-bit samples with interleaved channels; return as many samples to send.
 
-        Raises the errors of `Pool.push` and `Pool.poll`. Do not send that audio.
+        Raises the errors of `Pool.push` and `Pool.poll`. Do not send audio after an error.
         """
         samples = np.frombuffer(audio, "<i2").reshape(-1, channels)
         self._block = Block(samples / np.float32(32768), rate)
         self._pool.push(self._key, self._block)
-        protected = self._make_protected(self._block)  # it follows the voice from the start
+        protected = self._make_protected(self._block)  # from the start, before any alert
         for event in self._pool.poll(self._key):
             self.is_protected |= event.code == "alert.raised"
             self._log(event.record())
@@ -85,7 +85,7 @@ class GuardedCall:
         self._pool.forget(self._key)
 
     def _make_protected(self, block: Block) -> FloatArray:
-        """Return as many protected samples as the block has, after silence of their latency."""
+        """Return as many protected samples as the block has, delayed by silence at the start."""
         silence = np.zeros_like(block.samples)
         if self._protect is None:
             return silence

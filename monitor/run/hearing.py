@@ -91,7 +91,7 @@ class Hearing:
         monitor, side = monitors[0], None
         if protect is not None:
             side = protect.side(monitor, source, allow_overlap=allow_overlap)
-        if source.stream_info.audio:  # what computes it fits as well
+        if source.stream_info.audio:  # checks that the features can be made
             monitor.front_end.make()
         if source.stream_info.words:
             monitor.front_end.word_features()
@@ -103,7 +103,7 @@ class Hearing:
         return self.monitor if self.side is None else self.side.pair
 
     def compose_start(self) -> tuple[RunStart, list[Notice]]:
-        """Compose the start without rules and people, and its notices."""
+        """Compose the start event without rules and people, and list its notices."""
         source, labels = self.source, self.source.labels
         start = start_event(self.monitor, labels)
         start = replace(start, transcripts=list_transcripts(source, labels))
@@ -140,7 +140,7 @@ class Hearing:
 
     def _prepare(self, jobs: int | None, stack: ExitStack) -> Source:
         """Return the source with features computed ahead, or with load shedding if it is live."""
-        from monitor.run.pace import add_load_shedding, prefetch_features  # libraries of audio
+        from monitor.run.pace import add_load_shedding, prefetch_features  # imports audio libraries
 
         source = self.source
         if isinstance(source, LiveSource):
@@ -154,7 +154,7 @@ class Hearing:
     def measure_end(
         self, against: float | None, start: RunStart, *, is_heard: bool
     ) -> tuple[tuple[TranscriptEnd, ...] | None, list[Notice]]:
-        """Measure the coverage of transcripts, None without any, and list the final notices.
+        """Measure the coverage of transcripts (None without any), and list the final notices.
 
         ``against`` has the last reading's bits, if they are evidence against the watched speaker.
         """
@@ -175,9 +175,9 @@ class Hearing:
 def _open_people(
     source: Source, monitors: Sequence[Monitor], labels: Sequence[str], *, alone: str, resumes: bool
 ) -> MultiSpeakerMonitor | None:
-    """Set up a monitor for each person, where the source is split.
+    """Set up a monitor for each person, if the source is split.
 
-    ``alone`` names what goes with one voice, if anything does.
+    ``alone`` names a part of the run that supports only one voice, if any.
     """
     if not isinstance(source, SplitSource):
         if len(monitors) > 1:

@@ -143,7 +143,7 @@ class Measurement:
     def _from_person(
         cls, row: PersonEnd, events: Sequence[Event], notices: Sequence[Notice]
     ) -> Measurement:
-        """Build it from one row of the end, and the events of this person alone."""
+        """Build a person's measurement from a row of the end event and the person's events."""
         start = events[0]
         assert isinstance(start, RunStart)
         several = start.watched is not None
@@ -210,7 +210,7 @@ class Measurement:
         return " ".join(filter(None, [sentence, self._care()]))
 
     def _care(self) -> str:
-        """Format what forbids to take comfort in the figure; empty where nothing does."""
+        """Format the warnings that limit the figure; empty without any."""
         warnings = [notice for notice in self.notices if notice.level != "info"]
         order = {kind: rank for rank, kind in enumerate(_FIRST)}
         warnings.sort(key=lambda notice: order.get(notice.kind, len(order)))

@@ -66,7 +66,7 @@ class PrefetchedFrames(WrappedSource):
                 (file.start_seconds, file.end_seconds),
                 tuple(features[group::groups]),
                 channel,
-                0 if number else skip,  # where the others begin is not known yet
+                0 if number else skip,  # where later recordings begin is not known yet
                 levels=levels and group == groups - 1,
                 conditions=group == 0,
                 landmarks=group == 0,
@@ -100,7 +100,9 @@ class _Recording(BaseSource[Frames | Gap]):
         self._parts = parts
 
     def items(self) -> Iterator[Frames | Gap]:
-        waiting = np.empty(0, np.bool_)  # decisions on ticks that other parts have not reached
+        waiting = np.empty(
+            0, np.bool_
+        )  # speech decisions on ticks that some parts have not reached
         come = [0] * len(self._parts)
         gone = 0
         for items in zip(*self._parts, strict=True):
@@ -119,7 +121,7 @@ class _Recording(BaseSource[Frames | Gap]):
 
 
 def _frames(task: _Task) -> Iterator[Frames | Gap]:
-    """Extract features of a recording. A loss at its end gets the place that `Monitor` gives it."""
+    """Extract features of a recording. Each gap is at the tick where `Monitor` would place it."""
     hearing = BlocksToTicks(
         make(task.features, task.setup),
         task.channel,
@@ -141,12 +143,12 @@ def _frames(task: _Task) -> Iterator[Frames | Gap]:
         yield hearing.flush()
 
 
-LATE_SECONDS = 2.0  # of audio that may wait before a feature sheds some
-PATIENCE_SECONDS = 3.0  # of wall time: a machine that merely stood still would have caught up
-LEAST_SECONDS = 4.0  # of audio that a feature sheds at least
-BUSY = 0.7  # wall seconds for a second of audio that leave no time to catch up in
-TOO_LATE_SECONDS = 10.0  # whatever the features cost
-_MEMORY = 0.98  # a second: what a feature costs is remembered for some 50 s of audio
+LATE_SECONDS = 2.0  # of waiting audio before a feature sheds some
+PATIENCE_SECONDS = 3.0  # of wall time, enough to catch up after a short stall
+LEAST_SECONDS = 4.0  # minimum audio that a feature sheds
+BUSY = 0.7  # wall seconds per second of audio above which a stream cannot catch up
+TOO_LATE_SECONDS = 10.0  # of waiting audio, whatever the features cost
+_MEMORY = 0.98  # decay per second: a cost is remembered for some 50 s of audio
 
 
 class Timed:
@@ -157,9 +159,9 @@ class Timed:
         self._rate = feature.spec.rate or 1
         self.activity = getattr(feature, "activity", None)  # shared with the stream's clock
         self._clock = clock
-        self._spent = self._heard = 0.0  # wall and audio seconds, fading
+        self._spent = self._heard = 0.0  # wall and audio seconds, decaying
         self._samples = 0  # since the last reset
-        self._until = 0.0  # audio seconds since then to which it sheds
+        self._until = 0.0  # end of shedding, in audio seconds since then
 
     @property
     def cost(self) -> float:
@@ -197,7 +199,7 @@ class Timed:
         return self.feature.flush()
 
     def embed_part(self, speech: FloatArray) -> AnyArray:
-        """Embed part of a window with the feature, which then is one of windows."""
+        """Embed part of a window with the feature, which must be a `WindowFeature`."""
         assert isinstance(self.feature, WindowFeature)
         return self.feature.embed_part(speech)
 
@@ -243,7 +245,7 @@ class Shedder:
         able = [sides for sides in self._features if not any(side.is_shedding for side in sides)]
         maximum = LATE_SECONDS
         if len(able) < len(self._features):
-            # without those that shed it will catch up, unless the others cost too much as well
+            # it will catch up without these, unless the others cost too much as well
             quick = sum(side.cost for sides in able for side in sides) < BUSY
             maximum = TOO_LATE_SECONDS if quick else 2 * LATE_SECONDS
         if not able or waiting <= maximum:
@@ -260,7 +262,7 @@ class Shedder:
         for side in slowest:
             side.shed(seconds)
         name = slowest[0].spec.name
-        detail = f"{name} leaves out {seconds:.1f} s: this machine cannot keep up"
+        detail = f"{name} skips {seconds:.1f} s because this machine cannot keep up"
         return Gap("thinned", seconds, detail=detail)
 
 

@@ -228,7 +228,7 @@ class DeclaredEpsilon:
     def declare(self, reading: Reading) -> DeclaredReading:
         """Return the guarantee at a reading, over all windows or frames processed so far."""
         if self._side is not None:
-            begun = self._monitor.recordings.number  # each may begin with part of a window
+            begun = self._monitor.recordings.number  # each may add a partial window
             windows = self._declared.windows(reading.seconds) + begun
             count = self._side.anonymiser.channels_heard * windows
         else:

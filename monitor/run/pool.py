@@ -95,7 +95,7 @@ class PoolStatistics:
 
 @dataclass(eq=False)
 class KeyedStream:
-    """A stream as a pool reports it: events, the error that ended it, and its end."""
+    """Reported state of a stream: events, the error that ended it, and its end."""
 
     events: deque[Event | Alert] = field(default_factory=deque, init=False)
     error: Exception | None = field(default=None, init=False)
@@ -115,7 +115,7 @@ class PooledStream(KeyedStream):
         self.is_ending = self.is_busy = False
         self.lag: float | None = None
         self.requests: list[Future[bytes]] = []  # snapshots for the next round
-        self.settling: list[Future[bytes]] = []  # and for this one
+        self.settling: list[Future[bytes]] = []  # snapshots for this round
         self.wakers: set[Callable[[], object]] = set()
         self._clock, self._last = SoundClock(), 0.0
         timed = [Timed(feature) for feature in monitor.front_end.make()]
@@ -168,7 +168,7 @@ class PooledStream(KeyedStream):
         return self.came_seconds
 
     def wake(self) -> None:
-        """Wake those who wait for events."""
+        """Wake all callers that wait for events."""
         for wake in self.wakers:
             wake()
 
@@ -191,7 +191,7 @@ class PooledStream(KeyedStream):
         self.is_over |= self.is_ending
         self.is_busy = False
         if not self.waiting:
-            self.shedder.shed(0.0)  # it has caught up, and an idle stream has no further round
+            self.shedder.shed(0.0)  # reports no backlog, since an idle stream has no further round
         drop_oldest_readings(self.events)
 
 
@@ -231,7 +231,7 @@ class KeyedStreams(Managed, Generic[_Key, _Stream]):
             self._wake()
 
     def _wake(self) -> None:
-        """Process soon what has arrived; the lock is held."""
+        """Have new items processed soon; the caller has the lock."""
 
     def _wait(self, done: Callable[[], bool]) -> None:
         with self._changed:
@@ -439,7 +439,7 @@ class Pool(KeyedStreams[Key, PooledStream]):
         with self._lock:
             stream = self._find(key)
             del self._streams[key]
-            stream.is_over = True  # for those that wait for it
+            stream.is_over = True  # for callers that wait for it
             self._changed.notify_all()
             stream.wake()
 
@@ -501,7 +501,7 @@ class Pool(KeyedStreams[Key, PooledStream]):
             raise UsageError("this Pool was opened before a fork: open it in the child")
 
     def _wake(self) -> None:
-        """Start the thread, or wake it; the lock is held."""
+        """Start the thread, or wake it; the caller has the lock."""
         if self._thread.ident is None:
             self._thread.start()
         if not self._has_arrived:
@@ -509,7 +509,7 @@ class Pool(KeyedStreams[Key, PooledStream]):
             self._arrived.notify()
 
     def _wait(self, done: Callable[[], bool]) -> None:
-        """Wait until something is done, without gathering audio meanwhile."""
+        """Wait for a result; meanwhile rounds start at once, without collecting audio."""
         with self._lock:
             self._urgent += 1
             try:
@@ -521,7 +521,7 @@ class Pool(KeyedStreams[Key, PooledStream]):
     # ------------------------------------------------------------------------- the pool's thread
 
     def _work(self) -> None:
-        """Process what has gathered, round after round."""
+        """Process the waiting items of all streams, round after round."""
         while True:
             with self._lock:
                 self._arrived.wait_for(lambda: self._closed or self._has_arrived)
@@ -543,10 +543,10 @@ class Pool(KeyedStreams[Key, PooledStream]):
                     self._alerts += sum(event.code == "alert.raised" for event in events)
                     stream.wake()
                 self._changed.notify_all()
-            del due, batch, outcomes  # with the audio of the round
+            del due, batch, outcomes  # frees the audio of the round
 
     def _shed(self, due: Sequence[PooledStream]) -> list[Gap | None]:
-        """Let streams that are late skip audio; those with rules if the others cannot."""
+        """Let late streams skip audio, but those with rules only if the others cannot."""
         spared = any(not stream.rules and not stream.shedder.is_exhausted for stream in due)
         gaps = [
             stream.shedder.shed(0.0 if spared and stream.rules else stream.waiting_seconds)
@@ -564,7 +564,7 @@ def _process_batch(batch: Sequence[tuple[PooledStream, Gap | None, list[Item]]])
     extractions = [_Extraction(*streamed) for streamed in batch]
     try:
         _embed(extractions)
-    except Exception as error:  # a network's fault ends all streams, and poll raises it
+    except Exception as error:  # a failed network ends all streams, and poll raises its error
         return [([], error) for _ in extractions]
     asking = extractions
     while asking := [extraction for extraction in asking if extraction.advance()]:
@@ -573,7 +573,7 @@ def _process_batch(batch: Sequence[tuple[PooledStream, Gap | None, list[Item]]])
 
 
 def _answer(asking: Sequence[_Extraction]) -> None:
-    """Answer the questions of all streams together; each alone if that fails, for its own error."""
+    """Answer the questions of all streams together. If that fails, each stream asks alone later."""
     questions = [question for extraction in asking for question in extraction.questions]
     with suppress(Exception):
         answers = assess_together(questions)
@@ -590,7 +590,7 @@ class _Extraction:
         self.error: Exception | None = None
         self.parts: list[Frames | tuple[int, Gap]] = []
         self.events: list[Event | Alert] = []
-        self.questions: list[Question] = []  # before it can advance
+        self.questions: list[Question] = []  # to be answered before it can advance
         self.answers: Answers | None = None
         self._steps = self._advance()
         intake = pooled.stream.intake
@@ -606,7 +606,7 @@ class _Extraction:
             self.error = error
 
     def advance(self) -> bool:
-        """Collect events up to the next questions, True, or up to the end of the round."""
+        """Collect events; return True at the next questions, False at the end of the round."""
         try:
             if self.questions and self.answers is None:
                 self.answers = assess_together(self.questions)
@@ -618,12 +618,12 @@ class _Extraction:
                 self.events.extend(self.pooled.complete(step))
         except StopIteration:
             return False
-        except Exception as error:  # of a rule as well: the thread serves the other streams
+        except Exception as error:  # not even a rule's error may stop the thread
             self.error = error
             return False
 
     def _advance(self) -> Steps:
-        """Yield the events that these frames bring, and those of the stream's end."""
+        """Yield the events of these frames, and those of the stream's end."""
         stream = self.pooled.stream
         for item in self.parts:
             yield from stream.steps(item) if isinstance(item, Frames) else stream.lose(*item)
@@ -635,7 +635,7 @@ class _Extraction:
 
 
 def _embed(extractions: Iterable[_Extraction]) -> None:
-    """Embed the deferred windows of all streams together, one product for each network."""
+    """Embed the deferred windows of all streams together, in one batch per network."""
     deferred = [
         (extraction, index, name, track)
         for extraction in extractions
@@ -682,7 +682,7 @@ def drop_oldest_readings(events: deque[Event | Alert]) -> None:
 
 
 def _join_blocks(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield items; neighbouring blocks of one recording are joined, up to a length."""
+    """Yield items, with neighbouring blocks of one recording joined up to a maximum length."""
     run: list[Block] = []
     seconds, run_format = 0.0, None
     for item in items:
@@ -707,7 +707,7 @@ def _joined(run: Sequence[Block]) -> Block:
 
 
 def _memory_mb() -> float:
-    """Return the resident memory of this process, in MB; its peak where the system has no /proc."""
+    """Return the resident memory of this process in MB; its peak on a system without /proc."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 1e6

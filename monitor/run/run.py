@@ -232,7 +232,7 @@ class Run(Managed):
             self._asked, self._crossings, self._labels,
             self.totals, self._log, self.sinks, self.actions,
         )  # fmt: skip
-        if self._split is not None:  # after the rules have checked that a person is watched
+        if self._split is not None:  # after the rules, which check that a person is watched
             start = self._split.complete_start(start)
         if self._ledger_file is not None:
             self._session = self._ledger_file.session(
@@ -245,10 +245,10 @@ class Run(Managed):
         if self._session is not None:
             start = self._session.begin(start)
             if any(isinstance(rule, Budget) for rule in self.rules):
-                self._session.hold()  # two runs at once would each spend what is left
+                self._session.hold()  # two runs at once would each spend the remainder
             self.notices += self._session.notices
         self.start = replace(start, notices=tuple(str(notice) for notice in self.notices))
-        self.notices += self.monitor.noticed  # before it was stopped
+        self.notices += self.monitor.noticed  # noticed before the run began
 
     def _open_saves(self, log: JsonLines, start: RunStart) -> None:
         assert self._log_file is not None
@@ -336,7 +336,7 @@ class Run(Managed):
         log_notices(self.notices)
         ended_by: str | None = None
         if self._goes_on:
-            self._output.show(self.start)  # people see where they are; the log has it already
+            self._output.show(self.start)  # for people only, since the log has it already
         else:
             yield from self._output.give(self.start)
             if self._session is not None and self._session.carried.totals is not None:
@@ -357,7 +357,7 @@ class Run(Managed):
         return ended_by
 
     def _process_stream(self) -> Generator[RunEvent, None, str | None]:
-        """Give what happens; return the rule of the alert that ended it."""
+        """Yield the events of the stream; return the rule of the alert that ended it."""
         ended_by: str | None = None
         for event in self._heard.listen(self._settings.jobs, self._stack):
             if isinstance(event, NoticeEvent):
@@ -378,7 +378,7 @@ class Run(Managed):
         totals = self.totals
         totals.failures = [line for action in self.actions for line in action.drain()]
         totals.undecided = self._asked.list_undecided()
-        is_heard = totals.readings > 0 or ended_by is None  # else it was over at second 0
+        is_heard = totals.readings > 0 or ended_by is None  # otherwise it ended at second 0
         if self._split is not None:
             self.people = self._split.list_people()
         transcripts, ended = self._heard.measure_end(totals.against, self.start, is_heard=is_heard)
@@ -399,7 +399,7 @@ class Run(Managed):
         """Close sinks, ledger, source, actions and log. A second call has no effect."""
         self.phase = "closed"
         if self._events is not None:
-            with suppress(ValueError):  # it is running: closed from within
+            with suppress(ValueError):  # it is running, since it was closed from within
                 self._events.close()
         for sink in self.sinks:
             self._stack.callback(sink.close)

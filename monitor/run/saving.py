@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from monitor.stream.pair import MonitorPair
 
 CHECKPOINT_SECONDS = 1.0
-"""Wall seconds between checkpoints: a killed run repeats about that much work."""
+"""Wall seconds between checkpoints, and the work that a killed run repeats."""
 
 
 class Saves:
     """Checkpoints of a run, to resume it while its source is read again from the start.
 
-    ``configure`` composes the settings that a resumed run must share. ``state`` is what a
-    checkpoint saves: the monitor or pair, the counts, and rules with others. UsageError if the run
+    ``configure`` composes the settings that a resumed run must share. ``state`` is saved in
+    checkpoints: the monitor or pair, the counts, and rules and other parts. UsageError if the run
     should be resumed, but its source cannot be read again.
     """
 
@@ -48,7 +48,7 @@ class Saves:
         configuration = {} if parts is None else configure(parts)
         self._checkpoint = Checkpoint(state_path(Path(file.path)), configuration)
         self._checkpoint.check()
-        self._clock, self._saved = clock, -math.inf  # the first reading can be resumed from
+        self._clock, self._saved = clock, -math.inf  # saves at the first reading
 
     @property
     def can_resume(self) -> bool:

@@ -20,7 +20,7 @@ from monitor.stream.monitor import Monitor
 from monitor.types import FloatArray
 
 CLEAR, PROTECTED = "clear", "protected"
-WHOLE, LEFT, CHANGED = "all of it", "what is left as it was", "what was changed"
+WHOLE, LEFT, CHANGED = "whole file", "unchanged parts", "changed parts"
 CUT, SILENCE = "cut", "silence"
 _TRIES = 24
 
@@ -29,13 +29,13 @@ _TRIES = 24
 class ScrubSettings:
     """Attackers, changes and search of `scrub`."""
 
-    features: Sequence[str] | None = None  # names; None for all that can be
-    silence: bool = False  # leave silence in the place of what is taken out
-    anonymiser: str | None = None  # protect stretches by this method instead of taking them out
-    protected: Population | None = None  # made of protected speech
+    features: Sequence[str] | None = None  # names; None for all calibrated ones
+    silence: bool = False  # replace removed stretches with silence
+    anonymiser: str | None = None  # method that protects stretches instead of removing them
+    protected: Population | None = None  # population of protected speech
     seed: int | None = None  # seed of the method's draws; None for random
-    tries: int = _TRIES  # stretches that are tried one by one beside those that halving has found
-    setup: FeatureSetup = AS_ENVIRONMENT  # from where features are made
+    tries: int = _TRIES  # stretches tested one by one, beside those found by halving
+    setup: FeatureSetup = AS_ENVIRONMENT  # setup of the features
 
     def __post_init__(self) -> None:
         if self.protected is not None and self.anonymiser is None:
@@ -54,9 +54,9 @@ class ScrubSettings:
 class TriedAttacker:
     """A tested attacker."""
 
-    hears: str  # which part of what is published
-    templates: str  # of clear speech, or of speech protected by the same method
-    features: tuple[str, ...]  # that are weighed together
+    hears: str  # part of the published sound
+    templates: str  # kind of speech: clear, or protected by the same method
+    features: tuple[str, ...]  # combined features
 
     @property
     def name(self) -> str:
@@ -70,7 +70,7 @@ class DisclosureCurve:
 
     seconds: FloatArray  # shape (k,), of the readings
     bits: FloatArray
-    short: bool = False  # cut to what calibration supports, under the budget: it may be more
+    short: bool = False  # capped by calibration at less than the budget, so true bits may exceed it
 
     @property
     def peak(self) -> float:
@@ -110,10 +110,10 @@ class TriedAttackers:
             )
         if first.front_end.audio_features != first.features:
             raise UsageError(
-                "a budget changes sound alone: leave features of words out (--features)"
+                "a budget changes only sound: leave out features of words (--features)"
             )
         self.budget, self.first = budget, first
-        self.monitors: dict[TriedAttacker, Monitor] = {}  # from which fresh ones are made
+        self.monitors: dict[TriedAttacker, Monitor] = {}  # templates for new monitors
         sets = [first.features, *((name,) for name in first.features if len(first.features) > 1)]
         portions = {CLEAR: (WHOLE,) if settings.change == CUT else (WHOLE, LEFT),
                  PROTECTED: (WHOLE, CHANGED)}  # fmt: skip

@@ -1,9 +1,9 @@
 """Scrubbing keeps parts of a recording within a budget of bits, and removes or protects the rest.
 
 A recording is divided at its pauses. Every candidate is measured as it would be published. The
-strongest of several attackers may never exceed the budget. Stretches with the fewest bits per
-second come first. Halving finds how many of these the budget allows. Then each of the others is
-tried in addition. Evidence does not always grow with more speech, so a longer selection may exist.
+strongest of several attackers may never exceed the budget. Stretches are sorted by bits per second,
+fewest first. Halving finds how many of these the budget allows. Then each of the others is tested
+in addition. Evidence does not always grow with more speech, so a longer selection may exist.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ class ScrubbedRecording:
     method: str  # ``"cut"``, ``"silence"``, or the method that protected
     headline: str
     stretches: tuple[CutStretch, ...]  # in order, over the whole recording
-    before: Mapping[TriedAttacker, DisclosureCurve]  # of the recording as it was
-    after: Mapping[TriedAttacker, DisclosureCurve]  # bits of each of the file that was written
+    before: Mapping[TriedAttacker, DisclosureCurve]  # bits of the original recording
+    after: Mapping[TriedAttacker, DisclosureCurve]  # bits of the written file
     candidates: int  # number of measured candidates
-    measured: Measurement  # the ordinary run over the file that was written
+    measured: Measurement  # an ordinary run over the written file
 
     @property
     def kept_seconds(self) -> float:
@@ -88,7 +88,7 @@ class ScrubbedRecording:
 
     @property
     def change(self) -> str:
-        """Change to the rest, as a participle."""
+        """Past participle of the change to the rest."""
         return {CUT: "cut", SILENCE: "silenced"}.get(self.method, f"protected by {self.method}")
 
     def describe(self) -> list[str]:
@@ -136,8 +136,8 @@ class ScrubbedRecording:
                 "Attackers with templates of protected speech were tested too. Ones who train on "
                 "such speech, or combine the changed and unchanged parts, learn more."
                 if informed
-                else "No attacker with enrolled protected speech was tested. One learns more "
-                "(--protected-population)."
+                else "No attacker with enrolled protected speech was tested. Such an attacker "
+                "learns more (--protected-population)."
             )
         if self.method != CUT and any(stretch.is_kept for stretch in self.stretches):
             notices.append("Listeners can distinguish unchanged from changed stretches.")
@@ -180,7 +180,7 @@ def _compute_maxima(
 
 @dataclass
 class _Candidates:
-    """Ways to publish a recording, by the stretches that are kept, and the bits of each."""
+    """Candidates for the published recording, by the kept stretches, with their bits."""
 
     samples: FloatArray  # samples, replacement: shape (n, channels), or None if the rest is cut
     replacement: FloatArray | None
@@ -193,7 +193,7 @@ class _Candidates:
     )
 
     def encode(self, choice: frozenset[int]) -> FloatArray:
-        """Return what a file gives back of a candidate, shape (n, channels)."""
+        """Return a candidate as read back from a file, shape (n, channels)."""
         file = io.BytesIO()
         audio_format, subtype = self.form
         soundfile.write(file, self.mix(choice), self.rate, format=audio_format, subtype=subtype)
@@ -208,18 +208,18 @@ class _Candidates:
         return gain[:, None] * self.samples + (1 - gain[:, None]) * self.replacement
 
     def _select(self, choice: frozenset[int], samples: FloatArray) -> FloatArray:
-        """Return some stretches alone, of one sound."""
+        """Return the chosen stretches of ``samples``, joined."""
         gain = self._gain(choice)
         return np.asarray(samples[gain > 0] * gain[gain > 0, None])
 
     @property
     def parts(self) -> list[str]:
-        """Parts of a candidate that attackers use, the quickest to measure first."""
+        """Parts of a candidate that attackers use, in the order of measuring."""
         parts = {attacker.hears for attacker in self.attackers.monitors}
         return sorted(parts, key=(LEFT, WHOLE, CHANGED).index)
 
     def score(self, choice: frozenset[int], portion: str) -> dict[TriedAttacker, DisclosureCurve]:
-        """Measure the attackers' bits on this part of a candidate, once."""
+        """Measure the attackers' bits on a part of a candidate; results are cached."""
         if (choice, portion) not in self.curves:
             if portion == WHOLE:
                 sound = self.encode(choice)
@@ -243,7 +243,7 @@ class _Candidates:
         return all(curve.peak <= self.attackers.budget for curve in curves)
 
     def order_by_density(self) -> list[int]:
-        """Order stretches by the bits that each gives a second of speech, the least first."""
+        """Order stretches by bits per second of speech, fewest first."""
 
         def density(stretch: int) -> float:
             curves = self.score(frozenset({stretch}), self.parts[0]).values()
@@ -336,7 +336,7 @@ def scrub(
 def _prepare_candidates(
     source: File, attackers: TriedAttackers, form: str, settings: ScrubSettings, progress: _Progress
 ) -> _Candidates:
-    """Read a recording, divide it, and make what may stand for its stretches."""
+    """Read a recording, divide it, and make the replacement of removed stretches."""
     blocks = [np.asarray(block.samples, np.float32) for block in source.blocks()]
     if not blocks:
         raise SourceError(f"{source.label} contains no sound")
@@ -364,12 +364,12 @@ def _prepare_candidates(
 
 
 def _check_protection(candidates: _Candidates, method: str, recording: str) -> None:
-    """Refuse a method under which even the recording protected from end to end gives too much."""
+    """Refuse a method that exceeds the budget even if it protects the whole recording."""
     nothing: frozenset[int] = frozenset()
     if candidates.is_within_budget(nothing):
         return
     attacker, curve = ScrubbedRecording.strongest(candidates.score_all(nothing))
-    # bits that calibration cuts may be more
+    # bits capped by calibration may be more
     over = "all that calibration supports and perhaps more than" if curve.short else "more than"
     raise MonitorError(
         f"{method} cannot meet the budget. Even if {recording} is protected from end to end, it "
@@ -382,7 +382,7 @@ def _check_protection(candidates: _Candidates, method: str, recording: str) -> N
 def _search(
     candidates: _Candidates, settings: ScrubSettings, recording: str, progress: _Progress
 ) -> frozenset[int]:
-    """Choose the stretches to keep; refuse where not one can be, and nothing stands for it."""
+    """Choose the stretches to keep; MonitorError if none fits and nothing replaces them."""
     progress("measuring each stretch", 0.1)
     order = candidates.order_by_density()
     tries = settings.tries

@@ -12,18 +12,18 @@ from monitor.types import TICKS_PER_SECOND, BoolArray
 
 _PAUSE_TICKS = 20
 """Minimum pause for a cut."""
-_LEAST_SPEECH, _MOST_SPEECH = 0.6, 3.0  # seconds of a stretch, where pauses allow it
-SINGLES = 2  # beginnings of a single stretch
+_LEAST_SPEECH, _MOST_SPEECH = 0.6, 3.0  # seconds per stretch, if pauses allow it
+SINGLES = 2  # searches that start from a single stretch
 
 
 @dataclass(frozen=True, slots=True)
 class CutStretch:
     """Part of a recording between two pauses."""
 
-    start: float  # start, end: seconds, from the end of the previous one
+    start: float  # seconds; equal to the end of the previous stretch
     end: float
     speech: float  # seconds of speech in it
-    is_kept: bool = True  # whether it is published as it was spoken
+    is_kept: bool = True  # whether it is published unchanged
 
 
 def divide_at_pauses(speech: BoolArray) -> list[CutStretch]:

@@ -70,7 +70,7 @@ class UploadHeader:
 
 
 class Upload:
-    """A recording as it arrives, followed by its turns, if any. Both stay in memory."""
+    """An arriving recording, followed by its turns, if any. Both stay in memory."""
 
     def __init__(self, recording: UploadHeader, turns: UploadHeader | None = None) -> None:
         self._announced = [header for header in (recording, turns) if header is not None]
@@ -88,7 +88,7 @@ class Upload:
         return end == len(self._bytes)
 
     def take(self) -> list[MemoryFile]:
-        """Take the recording, and the turns; they are in memory once, and not here any more."""
+        """Hand over the recording and the turns, without a copy; the upload is empty afterwards."""
         content, self._bytes = self._bytes, memoryview(b"")
         files = []
         for header in self._announced:

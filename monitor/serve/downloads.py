@@ -37,7 +37,7 @@ class KeptRun:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._pack, self._packed = zlib.compressobj(6), bytearray()
-        self._thinned: RunBuffer | None = None  # once the packed ones are too many
+        self._thinned: RunBuffer | None = None  # replaces the packed records once they are too many
 
     def write(self, event: Event) -> None:
         """Take one event."""
@@ -52,7 +52,7 @@ class KeptRun:
                 self._packed.clear()
 
     def close(self) -> None:
-        """Nothing is left to do: it can be read on."""
+        """Do nothing: the run remains readable."""
 
     @property
     def events(self) -> list[Event]:
@@ -61,7 +61,7 @@ class KeptRun:
             return (self._thinned or self._thin()).events
 
     def lines(self) -> Iterator[bytes]:
-        """Yield the JSON lines so far, in pieces: those that ``--jsonl`` writes."""
+        """Yield the JSON lines so far in pieces, as ``--jsonl`` writes them."""
         with self._lock:
             if self._thinned is None:
                 pieces = self._unpack()
@@ -95,14 +95,14 @@ DOWNLOADS: Mapping[str, tuple[str, Callable[[KeptRun], Iterable[bytes]]]] = {
     "run.png": ("image/png", lambda run: [_png(run.events)]),
     "run.html": ("text/html", lambda run: [run_report(run.events).encode(errors="replace")]),
 }
-"""By name: the media type, and what makes it."""
+"""Downloads by name: media type, and function that makes the content."""
 
 
-# A run as a document: what was given away, its curve, its figures and what happened.
+# A run as a document: disclosed bits, curve, figures and events.
 
 
 def run_report(events: Sequence[Event]) -> str:
-    """Format one HTML file of a run, of its events in order; it may not have ended."""
+    """Format a run as one HTML file, from its events in order; the run may not have ended."""
     from jinja2 import Environment, FileSystemLoader
 
     start = find_first(events, RunStart) or RunStart.from_record({})

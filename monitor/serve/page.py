@@ -38,11 +38,11 @@ from monitor.web.server import Server
 
 MOST_WAITING = 64
 MOST_SOUNDS = 64
-"""Messages of protected sound, half a second each: the oldest are left out, and are silence."""
+"""Messages of protected sound, half a second each; the oldest are dropped and become silence."""
 
 
 class Outbox:
-    """Messages that wait for a browser. A newer message of `NEWS` replaces the one before it."""
+    """Messages that wait for a browser. A newer message of a `NEWS` type replaces the last one."""
 
     NEWS = ("progress",)
 
@@ -68,12 +68,12 @@ class Outbox:
         self._wakeup.wake()
 
     def take_sound(self) -> bytes | None:
-        """Take the oldest sound that waits, or None."""
+        """Take the oldest waiting sound, or None."""
         with self._lock:
             return self._sounds.popleft() if self._sounds else None
 
     def take(self) -> list[Message]:
-        """Take all messages that wait."""
+        """Take all waiting messages."""
         with self._lock:
             messages = list(self._waiting)
             self._waiting.clear()
@@ -83,8 +83,8 @@ class Outbox:
 MOST_SESSIONS = 8
 AWAY_SECONDS = 30.0  # time in which a browser can reconnect to its session, in seconds
 MOST_TEXT = 4096
-TEXTS_SECOND = 20  # messages but for sound; a slider that is dragged sends a dozen
-MESSAGES_SECOND = 200  # with sound, of which 50 are sent, and once what waited for the line
+TEXTS_SECOND = 20  # messages other than sound; a dragged slider sends a dozen
+MESSAGES_SECOND = 200  # with sound, 50 messages in normal use, and more after a stalled connection
 BURST_SECONDS = 5
 LEFT, REFUSED, FULL, TAKEN = 1001, 1008, 1013, 4409
 HEARTBEAT_SECONDS = 10.0
@@ -92,7 +92,7 @@ FRAGMENT = "<!-- the first minute -->"
 
 
 def make_app(settings: ServeSettings, bound: str, access: Access) -> tuple[ASGIApp, Sessions]:
-    """The ASGI application of the page that listens, behind a `Guard`, and its sessions."""
+    """Make the ASGI application of `monitor serve`, behind a `Guard`, and its sessions."""
     sessions = Sessions(settings, access)
     routes: list[BaseRoute] = [
         Route("/", index),
@@ -115,7 +115,7 @@ async def anonymisers(_: Request) -> Response:
 
 
 async def index(request: Request) -> Response:
-    """The page of a live run, with what comes before it: enrolling, and the microphone."""
+    """Send the page of a live run, with the parts for enrolment and the microphone before it."""
     if not request.state.known:
         return FileResponse(STATIC / "login.html")
     page = (STATIC / "index.html").read_text("utf-8")
@@ -143,7 +143,7 @@ class RateLimiter:
 
 
 class Sessions:
-    """All sessions of a server. A browser returns to its own with an unguessable id."""
+    """All sessions of a server. A browser returns to its session with an unguessable id."""
 
     def __init__(self, settings: ServeSettings, access: Access) -> None:
         self._settings = settings
@@ -155,7 +155,7 @@ class Sessions:
 
     @property
     def attached(self) -> int:
-        """Number of browsers here."""
+        """Number of connected browsers."""
         return sum(slot.attached for slot in self._all.values())
 
     @property
@@ -164,7 +164,7 @@ class Sessions:
         return sum(slot.session.busy for slot in self._all.values())
 
     def close(self) -> None:
-        """End all; returns when they have ended."""
+        """End all sessions, and wait until they have ended."""
         for slot in list(self._all.values()):
             slot.session.close()
 
@@ -182,7 +182,7 @@ class Sessions:
         )
 
     async def forget(self, request: Request) -> Response:
-        """Remove somebody's template."""
+        """Remove a person's template."""
         if not request.state.ours:
             return not_ours()
         body = await read_body(request)
@@ -200,7 +200,7 @@ class Sessions:
         return JSONResponse({"forgotten": name})
 
     async def events(self, request: Request) -> Response:
-        """Stream the records of a session's run, as those of every page of a run."""
+        """Stream the records of a session's run, as `Pages.events` does."""
         slot = self._all.get(request.query_params.get("session", ""))
         if slot is None or slot.session.hub is None:
             return PlainTextResponse("there is no such session\n", 404)
@@ -226,9 +226,9 @@ class Sessions:
         return StreamingResponse(pieces, media_type=media, headers=saved)
 
     async def microphone(self, websocket: WebSocket) -> None:
-        """Sound and wishes of one browser, until it goes."""
+        """Serve the websocket of one browser, with its audio and requests, until it closes."""
         if not websocket.state.known:
-            await websocket.close()  # before it is accepted: 403
+            await websocket.close()  # before accepting it, which answers 403
             return
         await websocket.accept()
         slot = self._all.get(websocket.query_params.get("session", ""))
@@ -250,7 +250,7 @@ class Sessions:
             refusal = str(error)
             slot.session.stop(cancel=True)
         finally:
-            sender.cancel()  # it must not send after the close, nor fail unseen
+            sender.cancel()  # it must not send after the close, nor fail silently
             await asyncio.gather(sender, return_exceptions=True)
             slot.session.drop_upload()
             slot.detach(0.0 if code == LEFT else AWAY_SECONDS, self._end)
@@ -259,7 +259,7 @@ class Sessions:
                 await websocket.close(REFUSED, refusal)
 
     def _has_room(self) -> bool:
-        """Return whether one more may begin; those without a browser make room, idle ones first."""
+        """Return whether a session may begin; if full, end one without a browser, idle first."""
         if len(self._all) < MOST_SESSIONS:
             return True
         departed = [slot for slot in self._all.values() if not slot.attached]
@@ -281,7 +281,7 @@ class Sessions:
             "longest": settings.longest_seconds,
             "house": settings.house is not None,
         }
-        with suppress(WebSocketDisconnect):  # `_receive` sees it, too
+        with suppress(WebSocketDisconnect):  # `_receive` notices it, too
             await websocket.send_json(ready)
             while True:
                 for message in slot.outbox.take():
@@ -344,7 +344,7 @@ class Sessions:
 
 
 class _BrowserSlot:
-    """A session, what waits for its browser, and whether that is here."""
+    """A session, the messages for its browser, and whether the browser is connected."""
 
     def __init__(self, settings: ServeSettings) -> None:
         self.wakeup = Wakeup()
@@ -360,7 +360,7 @@ class _BrowserSlot:
             self._leaving.cancel()
 
     def detach(self, seconds: float, then: Callable[[_BrowserSlot], None]) -> None:
-        """Note that its browser is gone; if it does not come back in time, call ``then``."""
+        """Record that the browser has left; call ``then`` if it does not return in time."""
         self.attached, self.left = False, time.monotonic()
         self._leaving = asyncio.get_running_loop().call_later(seconds, then, self)
 

@@ -46,7 +46,7 @@ from monitor.types import Block, Gap, round_to_16_bits
 from monitor.web.hub import Hub
 
 _SETTINGS = {"noise": "noise:10"}
-"""Settings of anonymisers that need one and do not draw it randomly."""
+"""Settings of anonymisers that need a setting and cannot draw it randomly."""
 _NEVER = ("none", "command")  # a browser must not be able to start a program
 
 
@@ -89,7 +89,7 @@ class ProtectedAudioSender:
 
 
 def protection(method: object, send: Callable[[bytes], object]) -> Protection | None:
-    """Make the protection that a browser asks for; None if it asks for nothing."""
+    """Make the protection that a browser requests; None if it requests none."""
     if method in (None, ""):
         return None
     if not isinstance(method, str) or method not in choices():
@@ -100,7 +100,7 @@ def protection(method: object, send: Callable[[bytes], object]) -> Protection | 
 Message: TypeAlias = "Mapping[str, object]"  # a message to a browser, by its ``type``
 PROGRESS_SECONDS = 0.2
 BITS = (0.0, 40.0)
-"""Thresholds that can be asked for."""
+"""Range of thresholds that a browser may request."""
 STEP_BITS = 0.5  # step of the page's slider, in bits
 TOP = 100  # maximum number of speakers that the page can draw, or all of a small population
 
@@ -120,15 +120,15 @@ class ServeSettings:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Features in use: of the base population's, all that is installed."""
+        """Features in use: all of the base population's that are installed."""
         return defaults(self.templates.base.features, self.setup)
 
     def population(self, name: str) -> Population:
-        """Load the people a voice is compared with: by an empty name, the base."""
+        """Load the population of a person; the base for an empty name."""
         return self.templates.load(name) if name else self.templates.base
 
     def monitor(self, source: Source, name: str, population: Population | None = None) -> Monitor:
-        """Make the monitor of a voice, as that of ``monitor listen --watch``.
+        """Make the monitor of a voice, like ``monitor listen --watch``.
 
         An empty name watches no speaker.
         """
@@ -143,14 +143,14 @@ class ServeSettings:
 
 
 class _Shown:
-    """All that a measurement shows: its records, also for downloads, and alerts at a threshold."""
+    """Displays of a measurement: records for page and downloads, and alerts at a threshold."""
 
     def __init__(self, bits: float) -> None:
         self.rule = AdjustableThreshold("bits", _checked_bits(bits))
         self.hub, self.records = Hub([("bits", self.rule.bits)]), KeptRun()
 
     def rules_within_reach(self, monitor: Monitor) -> list[AdjustableThreshold]:
-        """Lower the threshold to what the figures of a run can reach."""
+        """Make the run's rule, with the threshold lowered to what its bits can reach."""
         maximum, _ = most_bits("bits", start_event(monitor, ()))
         self.rule.limit(BITS[1] if maximum is None else math.floor(maximum / STEP_BITS) * STEP_BITS)
         self.hub.stand_on([("bits", self.rule.bits)])
@@ -186,7 +186,7 @@ class Session:
 
     @property
     def busy(self) -> bool:
-        """True while it listens to a microphone or a recording, or waits for one."""
+        """True while the session uses a microphone or a recording, or waits for a recording."""
         return self._upload is not None or (self._thread is not None and self._thread.is_alive())
 
     def enrol(self, name: object, rate: int, *, replace: bool = False) -> None:
@@ -213,12 +213,12 @@ class Session:
         visitor = None if house is None else PageVisitor(house)
         work = partial(self._listen, called, source, shown, side, visitor)
         self._begin(called, source, work, shown)
-        self._visitor = visitor  # who has not agreed to anything yet
+        self._visitor = visitor  # who has not yet agreed to be shown
 
     def measure(
         self, name: object, recording: UploadHeader, turns: UploadHeader | None, bits: float
     ) -> None:
-        """Measure a recording, which `receive_audio` brings, as ``monitor replay`` does."""
+        """Measure a recording, which `receive_audio` collects, as ``monitor replay`` does."""
         called = checked_name(name) if name else ""
         if called and not self._settings.templates.has(called):
             raise UsageError(f"{called} is not enrolled")
@@ -254,7 +254,7 @@ class Session:
             self.hub.stand_on([("bits", self._rule.adjust(checked))])
 
     def show_in_house(self, agrees: bool) -> None:
-        """Show this run in the house, or not any more; the next one is not, unless asked again."""
+        """Show this run in Home Assistant or stop. The next run needs a new agreement."""
         if self._visitor is not None:
             self._visitor.agree(agrees)
 
@@ -270,7 +270,7 @@ class Session:
             run.stop()
 
     def drop_upload(self) -> bool:
-        """Forget what came of a recording that is not all there; False if none is."""
+        """Drop an incomplete recording; return whether one was dropped."""
         if self._upload is None:
             return False
         self._upload = None
@@ -278,7 +278,7 @@ class Session:
         return True
 
     def close(self) -> None:
-        """End it, for good; returns when its thread has ended."""
+        """End the session, and wait until its thread has ended."""
         self.stop(cancel=True)
         if self._thread is not None:
             self._thread.join()
@@ -326,7 +326,7 @@ class Session:
                 elif isinstance(item, Gap):
                     problems.append(item.detail)
                 enough = take.speech_seconds > seconds
-                if enough:  # then all frames of the wanted part are there
+                if enough:  # only then are all frames of the wanted part complete
                     source.stop()
                 if enough or time.monotonic() - progress_time >= PROGRESS_SECONDS:
                     progress_time = time.monotonic()

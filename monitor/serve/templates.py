@@ -40,7 +40,7 @@ def data_folder() -> Path:
 
 
 def checked_name(name: object) -> str:
-    """Return a name that a file can have, too, in one spelling of its letters."""
+    """Return a name in its normal spelling; UsageError if it cannot be a file name."""
     text = spelled(name) if isinstance(name, str) else ""
     if not _fits(text):
         raise UsageError(
@@ -51,7 +51,7 @@ def checked_name(name: object) -> str:
 
 
 def _fits(name: str) -> bool:
-    """Return whether it names a person; vowel signs and some accents are marks of their own."""
+    """Return whether this is a valid name; marks include vowel signs and some accents."""
     return (
         0 < len(name) <= MOST_CHARACTERS
         and (name[0].isalnum() or name[0] == "_")
@@ -71,7 +71,7 @@ class EnrolledPerson:
 class TemplateFolder:
     """Templates of people, each beside those of a base population, in a folder of one user.
 
-    It is made (0700) with the first template. Without ``base``, the base are the shipped readers.
+    The folder is made (0700) with the first template. The default base is the shipped readers.
     """
 
     def __init__(self, folder: Path, base: str | None = None) -> None:
@@ -84,7 +84,7 @@ class TemplateFolder:
         return Population.reference() if self._base is None else Population.load(self._base)
 
     def people(self) -> list[EnrolledPerson]:
-        """Everybody who is enrolled, by name."""
+        """List all enrolled people, by name."""
         people = []
         with suppress(OSError):
             for path in sorted(self.folder.glob("*.npz")):
@@ -95,8 +95,8 @@ class TemplateFolder:
         return people
 
     def prepare(self) -> None:
-        """Make the folder private if it is there, and remove what killed saves have left in it."""
-        with suppress(OSError):  # it is not there, or may not be read
+        """Make the folder private if it exists, and remove the remains of killed saves."""
+        with suppress(OSError):  # it is missing, or not readable
             others = stat.S_IMODE(self.folder.stat().st_mode) & (stat.S_IRWXG | stat.S_IRWXO)
             names = (path.name for path in self.folder.iterdir() if path.suffix != ".npz")
             if others and (more := [name for name in names if not name.startswith(".")]):
@@ -168,10 +168,9 @@ class TemplateFolder:
         )
 
     def save(self, name: str, enrolment: Population, *, replace: bool = False) -> Population:
-        """Keep a new template (0600), beside the base; return the population that was written.
+        """Store a new template (0600) together with the base; return the written population.
 
-        UsageError if the name has been enrolled meanwhile, unless ``replace`` overwrites that
-        template.
+        UsageError if the name was enrolled meanwhile, unless ``replace`` overwrites its template.
         """
         population = self.base.only(enrolment.features).joined(enrolment)
         make_folder(self.folder)
@@ -200,7 +199,7 @@ class TemplateFolder:
 
 
 def _own_file(path: Path) -> os.stat_result | None:
-    """Return the status of a plain file of this user; None of anything else."""
+    """Return the status of a plain file of this user; None for anything else."""
     with suppress(OSError):
         status = path.stat()
         if stat.S_ISREG(status.st_mode) and is_ours(status):

@@ -20,17 +20,17 @@ from monitor.errors import UsageError
 # only timeout ends with the first byte of the next request.
 MOST = 128
 LEAST = 8
-RESERVE = 64  # descriptors that are left to alert actions, the ledger and files
-BACKLOG = 32  # connections accepted at one go, before the first of them can be refused
+RESERVE = 64  # descriptors reserved for alert actions, the ledger and files
+BACKLOG = 32  # connections accepted at once, before the first of them can be refused
 MOST_REQUEST_BYTES = 16 * 1024
 REQUEST_SECONDS = 10.0
-"""From the first moment of a connection, or the last answer, to a whole request."""
+"""Maximum time for a whole request, from the connection's start or the last answer."""
 STALLED_SECONDS = 60.0
 """A client that reads nothing for this time is disconnected. A browser reconnects."""
 
 
 def most_connections() -> int:
-    """So many that descriptors are left for everything else."""
+    """Return the maximum number of connections that leaves descriptors for everything else."""
     try:
         import resource
     except ImportError:  # a system without such limits
@@ -46,7 +46,7 @@ def most_connections() -> int:
 
 
 def no_descriptor_left(context: dict[str, Any]) -> bool:
-    """Return whether a loop reports that; it tries again by itself in a second."""
+    """Return whether a loop reports a lack of descriptors; it retries by itself after a second."""
     error = context.get("exception")
     return isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)
 
@@ -92,7 +92,7 @@ class Connections:
         self.stalled_seconds = STALLED_SECONDS
         self.turned_away = 0
         self._all: set[_Connection | _Handshake] = set()
-        # in the order in which they began to wait
+        # timers of waiting connections, in the order in which they began to wait
         self._asked: dict[_Connection | _Handshake, asyncio.TimerHandle] = {}
         self._stalled: dict[_Connection | _Handshake, asyncio.TimerHandle] = {}
 
@@ -112,7 +112,7 @@ class Connections:
         return lambda **options: _Handshake(connections, context, Counted(**options))
 
     def enter(self, connection: _Connection | _Handshake) -> bool:
-        """Count a new connection; False if it must go."""
+        """Count a new connection; False if it is refused."""
         while len(self._all) >= self.most:
             idle = next(iter(self._asked), None) or next(iter(self._stalled), None)
             if idle is None:
@@ -130,27 +130,27 @@ class Connections:
         self.reads(connection)
 
     def wait_for_request(self, connection: _Connection | _Handshake) -> None:
-        """Give a connection the time for one request; more bytes give no more time."""
+        """Start a connection's time limit for one request, which more bytes do not extend."""
         if connection in self._all and connection not in self._asked:
             timer = connection.loop.call_later(self.request_seconds, self._drop, connection)
             self._asked[connection] = timer
 
     def is_waited_for(self, connection: _Connection | _Handshake) -> bool:
-        """Return whether its request has not come, or not all of it."""
+        """Return whether a connection's request is missing or incomplete."""
         return connection in self._asked
 
     def has_request(self, connection: _Connection | _Handshake) -> None:
-        """Note that it has sent a whole request."""
+        """Record that a connection has sent a whole request."""
         _cancel(self._asked.pop(connection, None))
 
     def stalls(self, connection: _Connection | _Handshake) -> None:
-        """Note that it does not read what it is sent."""
+        """Record that a connection does not read its answer."""
         if connection in self._all and connection not in self._stalled:
             timer = connection.loop.call_later(self.stalled_seconds, self._drop, connection)
             self._stalled[connection] = timer
 
     def reads(self, connection: _Connection | _Handshake) -> None:
-        """Note that it reads."""
+        """Record that a connection reads its answer."""
         _cancel(self._stalled.pop(connection, None))
 
     def _drop(self, connection: _Connection | _Handshake) -> None:
@@ -178,7 +178,7 @@ class _Handshake(asyncio.Protocol):
             transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        self._early += data  # with the last of the handshake
+        self._early += data  # arrives with the end of the handshake
 
     def connection_lost(self, _exc: Exception | None) -> None:
         self._all.leave(self)
@@ -188,7 +188,7 @@ class _Handshake(asyncio.Protocol):
             secure = await self.loop.start_tls(
                 self.transport, self, self._context, server_side=True
             )
-        except (OSError, ValueError):  # ssl.SSLError is an OSError; it went away
+        except (OSError, ValueError):  # ssl.SSLError is an OSError; the client has gone
             secure = None
         self._all.leave(self)
         if secure is None:
@@ -201,7 +201,7 @@ class _Handshake(asyncio.Protocol):
 
 
 class _Connection(H11Protocol):
-    """One connection of uvicorn's, counted."""
+    """A counted connection of uvicorn."""
 
     connections_of: Connections
     _heard = 0
@@ -219,12 +219,12 @@ class _Connection(H11Protocol):
     def data_received(self, data: bytes) -> None:
         if self.connections_of.is_waited_for(self):
             self._heard += len(data)
-            if self._heard > MOST_REQUEST_BYTES:  # not even looked at: nothing of it is kept
+            if self._heard > MOST_REQUEST_BYTES:  # refused before it is parsed or stored
                 self.transport.write(_TOO_LONG)
                 self.transport.close()
                 return
         super().data_received(data)
-        self._look()
+        self._update_wait()
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
         self._upgraded = True
@@ -235,7 +235,7 @@ class _Connection(H11Protocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        self._look()
+        self._update_wait()
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -245,8 +245,8 @@ class _Connection(H11Protocol):
         super().resume_writing()
         self.connections_of.reads(self)
 
-    def _look(self) -> None:
-        """Note whether a whole request is being answered."""
+    def _update_wait(self) -> None:
+        """Record whether a whole request is being answered."""
         if self._upgraded:
             return
         cycle = self.cycle
@@ -263,7 +263,7 @@ def _cancel(timer: asyncio.TimerHandle | None) -> None:
 
 
 def counted_websocket() -> type[asyncio.Protocol]:
-    """Make the protocol of connections that become websockets: they stay counted."""
+    """Make the protocol of connections that become websockets, and remain counted."""
     from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
     class CountedWebSocket(WebSocketsSansIOProtocol):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 COOKIE = "monitor_page"
 LEAST_CHARACTERS = 12
-WRONG_SECONDS = 0.5  # delay of the answer to a wrong token, for every way of sending it
+WRONG_SECONDS = 0.5  # delay of the answer to a wrong token, however it is sent
 TRIES = 10
 TRIES_SECONDS = 60.0
 MOST_ADDRESSES = 1024
@@ -38,14 +38,14 @@ class Answer(Enum):
 
     RIGHT = "right"
     WRONG = "wrong"
-    WAIT = "wait"  # it is wrong, as too many were before it that came from that address
+    WAIT = "wait"  # wrong, after too many wrong tokens from that address
 
 
 class Access:
-    """Token and sessions of readers. The token is never written anywhere, nor shown in an error.
+    """Token and sessions of readers. The token is never written anywhere or shown in an error.
 
-    A browser exchanges it once for a session. That is a random number in a cookie, independent of
-    the token, which can be ended. An address may try `TRIES` wrong tokens in `TRIES_SECONDS`. The
+    A browser exchanges it once for a session. A session is a random number in a cookie, independent
+    of the token, and can be ended. An address may try `TRIES` wrong tokens in `TRIES_SECONDS`. The
     right token is always accepted, so that an attacker cannot lock out readers by guessing.
     """
 
@@ -57,18 +57,18 @@ class Access:
             )
         self._secret = secret.encode()
         self._clock = clock
-        self._sessions: dict[bytes, float] = {}  # digest of the cookie: when it ends
+        self._sessions: dict[bytes, float] = {}  # end of the session by digest of the cookie
         self._wrong: dict[str, deque[float]] = {}
 
     def __repr__(self) -> str:
         return "Access(...)"
 
     def accepts(self, offered: str) -> bool:
-        """Return whether this is the token, in the same time for any answer."""
+        """Return whether this is the token, in constant time."""
         return hmac.compare_digest(offered.encode(), self._secret)
 
     async def offer(self, offered: str, address: str) -> Answer:
-        """Look at a token that came from an address; a wrong one is answered late."""
+        """Check a token from an address. The answer to a wrong token is delayed."""
         if self.accepts(offered):
             return Answer.RIGHT
         network = _network(address)
@@ -81,7 +81,7 @@ class Access:
         return Answer.WRONG
 
     def wait_seconds(self, address: str) -> float:
-        """Return for how long that address gets `Answer.WAIT`; 0 if not."""
+        """Return the remaining seconds of `Answer.WAIT` for an address; 0 if it may try."""
         tries = self._wrong.get(_network(address), deque())
         if len(tries) < TRIES:
             return 0.0
@@ -98,28 +98,27 @@ class Access:
         return cookie
 
     def knows(self, cookies: str) -> bool:
-        """Return whether a Cookie header holds a session that has not ended."""
+        """Return whether a Cookie header contains a current session."""
         now = self._clock()
         return any(self._sessions.get(key, 0.0) > now for key in _sessions(cookies))
 
     def end(self, cookies: str) -> None:
-        """End the session of a Cookie header, if it holds one."""
+        """End the session in a Cookie header, if any."""
         for key in _sessions(cookies):
             self._sessions.pop(key, None)
 
 
 def cookie_name(host: str) -> str:
-    """The name of the cookie of a server, by its Host header.
+    """Return the name of a server's cookie, by its Host header.
 
-    A browser has one set of cookies for all ports of a machine, each of which may be a server of
-    its own.
+    A browser shares cookies between all ports of a machine, which may be different servers.
     """
     _, colon, port = host.rpartition(":")
     return f"{COOKIE}_{port if colon and port.isdigit() else ''}"
 
 
 def _sessions(header: str) -> Iterator[bytes]:
-    """The sessions, of any server here, that a Cookie header holds; in one pass."""
+    """Yield the digests of all sessions in a Cookie header, from any server on this machine."""
     for pair in header.split(";"):
         name, equals, value = pair.strip().partition("=")
         if equals and name.startswith(f"{COOKIE}_"):
@@ -131,7 +130,7 @@ def _digest(value: str) -> bytes:
 
 
 def _network(address: str) -> str:
-    """Return the address, or the /64 of an IPv6 site; this machine is one, all its /8."""
+    """Return the address, the /64 of an IPv6 address, or ``loopback`` for this machine."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -220,7 +219,7 @@ def same_origin(origin: str, host: str, scheme: str) -> bool:
 
 
 class Guard:
-    """Checks the Host header before anything else, and gives every answer its headers.
+    """Checks the Host header before anything else, and adds security headers to every answer.
 
     An ASGI middleware. It sets ``scope["state"]["known"]`` if the reader may see the run.
     ``styles`` are allowed sources of style elements besides the page's own sheet. ``microphone``
@@ -276,7 +275,7 @@ class Guard:
         """Return the application that answers this request."""
         headers: dict[str, str] = {}
         for name, value in scope["headers"]:
-            # where a header comes twice, neither is trusted
+            # if a header appears twice, neither is trusted
             key = name.decode("latin-1")
             headers[key] = "" if key in headers else value.decode("latin-1")
         if not may_ask_for(headers.get("host", ""), self._bound):
@@ -301,7 +300,7 @@ class Guard:
 def guarded(
     answer: Callable[[Request], Awaitable[Response]],
 ) -> Callable[[Request], Awaitable[Response]]:
-    """Answer so to readers with the token alone."""
+    """Wrap a route so that only readers with the token get its answer."""
 
     async def checked(request: Request) -> Response:
         if request.state.known:
@@ -313,19 +312,19 @@ def guarded(
 
 
 def address_of(scope: Scope) -> str:
-    """The address that a request comes from."""
+    """Return the address of a request's client."""
     client = scope.get("client")
     return client[0] if client else ""
 
 
 def too_many_tries(access: Access, address: str) -> Response:
-    """The answer to an address that has offered too many wrong tokens."""
+    """Make the answer to an address that has offered too many wrong tokens."""
     seconds = max(1, math.ceil(access.wait_seconds(address)))
     return _refusal("too many wrong tokens: wait a minute", 429, {"retry-after": str(seconds)})
 
 
 def not_ours() -> Response:
-    """The answer to a page of another origin that asks for what only ours may."""
+    """Make the answer to a request from a page of another origin."""
     return _refusal("a page of another origin is not allowed to do that", 403)
 
 

@@ -129,7 +129,7 @@ def _words_of_reading(reading: Reading, start: RunStart) -> _Words:
 
 
 class Wakeup:
-    """Set by any thread, seen by every coroutine that waits; belongs to the running loop."""
+    """A signal from any thread to all waiting coroutines of the running loop."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -137,7 +137,7 @@ class Wakeup:
         self._waking = False
 
     def wake(self) -> None:
-        """Wake all that wait. Never waits itself; several calls may wake them once."""
+        """Wake all waiting coroutines; returns at once. Several calls may wake them only once."""
         if not self._waking:
             self._waking = True
             with contextlib.suppress(RuntimeError):  # the loop has been closed
@@ -155,7 +155,7 @@ class Wakeup:
         event.set()
 
 
-RECENT = 1200  # newest records that are kept as they came: twenty minutes at one a second
+RECENT = 1200  # newest records that are never thinned: twenty minutes at one per second
 MOST = 4000
 MOST_OTHERS = 1000
 MOST_READINGS = 800
@@ -164,14 +164,14 @@ MOST_BYTES = 64 * 1024 * 1024
 NEWEST = 8
 BATCH = 64
 BATCH_BYTES = 64 * 1024
-"""No more than that is under way to a client that does not read (or one record, if longer)."""
+"""Maximum bytes sent at once to a client (or one record, if longer), which may not read."""
 FIRST_SECONDS = 300.0
 SHOWN = ("bits", "evidence_bits", "closed_set_bits")  # figures that are drawn as curves
 GROWTH = 1.01
 
 
 def _exact(data: bytes) -> bytes:
-    """A copy: what orjson has written keeps the memory that it was given for more."""
+    """Copy bytes from orjson, which occupy more memory than their length."""
     return bytes(memoryview(data))
 
 
@@ -183,7 +183,7 @@ class NumberedRecord(NamedTuple):
     seconds: float
     data: bytes
     words: bytes = b"{}"
-    whose: tuple[str, str] = ("", "")  # label, and who is watched, of several people
+    whose: tuple[str, str] = ("", "")  # label and watched speaker, in a run of several people
 
     @property
     def size(self) -> int:
@@ -192,7 +192,7 @@ class NumberedRecord(NamedTuple):
 
 
 class TimeLeft(NamedTuple):
-    """Time until a threshold at this rate; None if it is not in sight."""
+    """Stream seconds until a threshold at this rate; None if unknown."""
 
     field: str
     threshold: float
@@ -215,7 +215,7 @@ class HubState:
     peaks: dict[tuple[str, str], float] = field(default_factory=dict)
     lost_seconds: float = 0.0
     raised: dict[str, bool] = field(default_factory=dict)  # whether each rule is raised now
-    # those rules that are warnings, or a relay's change of way
+    # rules that are warnings, or that a relay changes its way
     quiet: set[str] = field(default_factory=set)
     forecast: Sequence[TimeLeft] = ()
 
@@ -237,7 +237,7 @@ class Hub:
         *,
         recorded: bool = False,  # whether the run is over and was read from a file
     ) -> None:
-        self.run = secrets.token_hex(4)  # a name for this run; ids are valid only within it
+        self.run = secrets.token_hex(4)  # name of this run; record ids are valid only within it
         self.recorded = recorded
         self._lock = threading.Lock()
         self._entries: list[NumberedRecord] = []
@@ -245,7 +245,7 @@ class Hub:
         self._bells: list[Callable[[], None]] = []
         self._forecasts = _forecasts(thresholds)
         self._now = HubState()
-        self._state: HubState | None = None  # a copy of it for readers, with the time left
+        self._state: HubState | None = None  # copy for readers, with the time left
         # arrival of the newest reading on the monotonic clock; None before the first
         self.heard: float | None = None
         # relayed: whether audio is sent through a relay (`monitor.web.relay`)
@@ -280,18 +280,18 @@ class Hub:
             bell()
 
     def close(self) -> None:
-        """End it: readers that have seen everything may go."""
+        """Mark the run as ended, so that readers stop once they have all records."""
         with self._lock:
             self.closed = True
         self._ring()
 
     def subscribe(self, bell: Callable[[], None]) -> None:
-        """Have a function called, on the writer's thread, after each record. It must not wait."""
+        """Call a function after each record, on the writer's thread. It must not block."""
         with self._lock:
             self._bells.append(bell)
 
     def stand_on(self, thresholds: Sequence[tuple[str, float]]) -> None:
-        """Forecast these thresholds alone from now on; may be called from anywhere."""
+        """Replace the forecast thresholds; thread-safe."""
         with self._lock:
             self._forecasts = self._afresh(thresholds)
             for entry in self._entries[-RECENT // 10 :]:  # more than a forecast looks back
@@ -302,7 +302,7 @@ class Hub:
         self._ring()
 
     def records_since(self, since: int, maximum: int | None = None) -> list[NumberedRecord]:
-        """Return the records kept that are newer than an id, in order."""
+        """Return the stored records after an id, in order; ``maximum`` thins the readings."""
         with self._lock:
             newer = self._entries[bisect_right(self._entries, since, key=lambda entry: entry.id) :]
         if maximum is None or len(newer) <= maximum:
@@ -315,13 +315,13 @@ class Hub:
         ][::-1]
 
     def batch(self, since: int, maximum: int | None = None) -> list[NumberedRecord]:
-        """Return the first of what `after` gives, as much as is written to a client at one go."""
+        """Return the first of `records_since`, as many as are written to a client at once."""
         entries = self.records_since(since, maximum)[:BATCH]
         size = list(accumulate(entry.size for entry in entries))
         return entries[: max(1, bisect_right(size, BATCH_BYTES))]
 
     def state(self) -> HubState:
-        """Return what no record holds: counts, the newest of each kind, the time left."""
+        """Return the state outside records: counts, newest events, and the time left."""
         with self._lock:
             if self._state is None:
                 now, start = self._now, self._now.start
@@ -348,9 +348,9 @@ class Hub:
             case Alert():
                 self._note_alert(event)
             case Change(action="reset" | "split", label=None):
-                # the evidence restarts, and with it the line through it
+                # the evidence restarts, and the forecast with it
                 self._forecasts = self._afresh(self._forecasts)
-        if label is None:  # nothing is forecast of several people together
+        if label is None:  # no forecast covers several people together
             for forecast in self._forecasts.values():
                 forecast.update(event)
 
@@ -376,7 +376,7 @@ class Hub:
             self._forecasts |= self._afresh([key])
 
     def _afresh(self, thresholds: Iterable[tuple[str, float]]) -> dict[tuple[str, float], Forecast]:
-        """Make forecasts of this run without a reading yet."""
+        """Make forecasts for this run, without its readings so far."""
         forecasts = _forecasts(thresholds)
         for forecast in forecasts.values():
             if self._now.start is not None:
@@ -389,12 +389,12 @@ def _forecasts(thresholds: Iterable[tuple[str, float]]) -> dict[tuple[str, float
 
 
 def thinned(entries: Sequence[NumberedRecord]) -> list[NumberedRecord]:
-    """Keep the newest as they are, older readings evenly on a log axis, some of the others."""
+    """Keep the newest records, older readings evenly on a log axis, and some other records."""
     old, recent = entries[:-RECENT], entries[-RECENT:]
     others = [entry for entry in old if entry.kind not in ("reading", "start")][-MOST_OTHERS:]
     readings: list[NumberedRecord] = []
     reached: dict[tuple[str, str], float] = {}
-    newest: dict[tuple[str, str], NumberedRecord] = {}  # whoever has long been silent
+    newest: dict[tuple[str, str], NumberedRecord] = {}  # of each voice, even if long silent
     for entry in old:
         if entry.kind != "reading":
             continue

@@ -67,11 +67,11 @@ class _Collector:
         state = self._hub.state()
         reading = state.reading or Reading.from_record({})
         stream = str(reading.stream)
-        if state.people:  # the newest of each person, and of each watched speaker
+        if state.people:  # the newest reading per label and watched speaker
             for name, key, text in READING:
                 values = {voice: getattr(r, key) for voice, r in state.people.items()}
                 yield _gauge(name, text, ("label", "watch"), values)
-            reading = Reading.from_record({})  # what follows is of one voice
+            reading = Reading.from_record({})  # the following metrics are for one voice
         for name, key, text in READING if not state.people else ():
             yield _gauge(name, text, ("stream",), {(stream,): getattr(reading, key)})
         crowds = {(stream, f"{crowd.people:g}"): crowd.bits for crowd in reading.among or ()}
@@ -113,7 +113,7 @@ class _Collector:
 def _gauge(
     name: str, text: str, labels: tuple[str, ...], values: Mapping[Any, float | None]
 ) -> Metric:
-    """Make a gauge without those of its samples that are withheld."""
+    """Make a gauge without withheld samples."""
     gauge = GaugeMetricFamily(f"monitor_{name}", text, labels=labels)
     for key, value in values.items():
         if value is not None:

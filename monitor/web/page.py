@@ -70,8 +70,8 @@ def plotly_js() -> Path:
 def styles_of(script: str) -> list[str]:
     """List sources for ``style-src`` that allow the style elements of a script, and no others.
 
-    Its rules for maps are one literal text. Another element starts empty and gets its rules one by
-    one.
+    plotly's rules for maps are one literal text. Its other element starts empty, and its rules are
+    added one by one.
 
     Examples:
         >>> styles_of("e.textContent='.a{top:0}'")[1]
@@ -87,7 +87,7 @@ def styles_of(script: str) -> list[str]:
 def make_app(
     hub: Hub, bound: str, access: Access | None = None, further: Sequence[BaseRoute] = ()
 ) -> ASGIApp:
-    """The ASGI application of a page: its routes, and further ones, behind a `Guard`."""
+    """Make the ASGI application of a page, with ``further`` routes, behind a `Guard`."""
     pages = Pages(hub, access)
     routes: list[BaseRoute] = [
         Route("/", pages.index),
@@ -112,7 +112,7 @@ async def read_body(request: Request) -> bytes:
 
 
 def static_routes() -> list[BaseRoute]:
-    """Make routes of the page's own files, and plotly's script."""
+    """Make the routes of the page's own files and of plotly's script."""
     plotly = plotly_js()
 
     async def script(_: Request) -> Response:
@@ -159,7 +159,7 @@ class LoginPage:
         if answer is Answer.WRONG:
             return FileResponse(STATIC / "login.html", 401, headers={"x-monitor": "wrong token"})
         response = _see_page()
-        # to this server, or to a proxy in front of it
+        # either to this server or to a proxy in front of it
         https = "https" in (
             request.url.scheme, request.headers.get("x-forwarded-proto", "").lower()
         )  # fmt: skip
@@ -196,7 +196,7 @@ class Pages:
         self._clients = 0
 
     async def index(self, request: Request) -> Response:
-        """The page."""
+        """Send the page, or the login form."""
         if not request.state.known:
             return FileResponse(STATIC / "login.html")
         start = self.hub.state().start
@@ -205,7 +205,7 @@ class Pages:
         return FileResponse(STATIC / name, headers={"cache-control": "no-cache"})
 
     async def events(self, request: Request) -> Response:
-        """The records as they come."""
+        """Stream the records as they arrive."""
         if self._wakeup is None:
             self._wakeup = Wakeup()
             self.hub.subscribe(self._wakeup.wake)
@@ -223,13 +223,13 @@ class Pages:
         try:
             async for chunk in events(self.hub, wakeup, since, guarded=access is not None):
                 if by_session and access is not None and not access.knows(cookies):
-                    return  # it was ended
+                    return  # the session was ended
                 yield chunk
         finally:
             self._clients -= 1
 
     async def readings(self, request: Request) -> Response:
-        """The records so far, as JSON."""
+        """Send the records so far, as JSON."""
         since = since_of(self.hub, request.query_params.get("since"))
         return StreamingResponse(self._listed(since), media_type="application/json")
 
@@ -243,7 +243,7 @@ class Pages:
         yield b"]}"
 
     async def metrics(self, _: Request) -> Response:
-        """The newest figures, for Prometheus."""
+        """Send the newest figures for Prometheus."""
         return Response(exposition(self.hub, self._clients), headers={"content-type": CONTENT_TYPE})
 
 
@@ -258,14 +258,15 @@ class Page(Managed):
     run. After ``close`` the clients get the remaining records, for at most two seconds.
 
     Raises:
-        UsageError: no token although other machines could read, or the address is not available.
+        UsageError: other machines can reach the address and there is no token, or the address is
+            not available.
     """
 
     def __init__(
         self,
         # an address of this machine; only loopback addresses work without a token
         host: str = "127.0.0.1",
-        port: int = 0,  # 0 chooses a free one
+        port: int = 0,  # 0 chooses a free port
         *,
         token: str | None = None,  # secret that readers need; it is never written anywhere
         # fields and bits for which to forecast the time left

@@ -25,9 +25,9 @@ from monitor.web.connections import (
 
 START_SECONDS = 10.0
 LAST_WORDS_SECONDS = 2.0
-PING_SECONDS = 5.0  # a browser that answers no ping for this time is considered gone
+PING_SECONDS = 5.0  # a browser that does not answer a ping within this time has gone
 MOST_MESSAGE_BYTES = 64 * 1024
-"""Maximum message of a websocket. A longer one closes it before it is completely read."""
+"""Maximum websocket message. A longer one closes the websocket before it is completely read."""
 
 
 class Server:
@@ -35,15 +35,15 @@ class Server:
 
     def __init__(
         self,
-        app: ASGIApp,  # what answers
+        app: ASGIApp,  # application that answers
         host: str,  # an address of this machine
-        port: int,  # 0 takes any that is free
+        port: int,  # 0 chooses a free port
         *,
-        certificate: Certificate | None = None,  # speak https
-        websockets: bool = False,  # let the app have them
+        certificate: Certificate | None = None,  # for https
+        websockets: bool = False,  # whether to accept them
     ) -> None:
         self._socket = _listening(host, port)
-        self.port: int = self._socket.getsockname()[1]  # port, url: where it is
+        self.port: int = self._socket.getsockname()[1]  # port, url: address of the server
         scheme = "http" if certificate is None else "https"
         self.url = f"{scheme}://{_reachable(host)}:{self.port}/"
         self.connections = Connections(most_connections())  # of all browsers
@@ -72,7 +72,7 @@ class Server:
             )
 
     def close(self) -> None:
-        """Wait for what is being answered, two seconds at most, then stop."""
+        """Wait at most two seconds for open answers, then stop."""
         until = time.monotonic() + LAST_WORDS_SECONDS
         while self.answering and time.monotonic() < until:
             time.sleep(0.01)
@@ -81,7 +81,7 @@ class Server:
         self._socket.close()
 
     def _serve(self) -> None:
-        with contextlib.suppress(SystemExit):  # uvicorn leaves that way when it cannot start
+        with contextlib.suppress(SystemExit):  # uvicorn raises it if it cannot start
             try:
                 asyncio.run(self._answer())
             except OSError as error:
@@ -93,12 +93,12 @@ class Server:
 
     @property
     def answering(self) -> bool:
-        """True if some answer has not come to its end."""
+        """True while an answer is incomplete."""
         return self._thread.is_alive() and bool(self._server.server_state.tasks)
 
 
 def _trouble(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Leave out what would fill a terminal while the page is under attack."""
+    """Ignore errors that would fill a terminal while the page is under attack."""
     if not no_descriptor_left(context):
         loop.default_exception_handler(context)
 

@@ -135,7 +135,7 @@ def test_what_a_summary_may_not_be_written_over_is_untouched(tmp_path):
         before.replace(b",0,0,0,0,", b",0,0,0,,"),
     ):
         path.write_bytes(text)
-        with pytest.raises(UsageError, match="is no summary"):
+        with pytest.raises(UsageError, match="is not a summary"):
             SummaryFile(path, "one", resume=True)
         assert path.read_bytes() == text
     with SummaryFile(path, "one", replace=True):
@@ -190,7 +190,7 @@ def test_a_parquet_that_is_no_summary_is_untouched(tmp_path):
         before = path.read_bytes()
         with pytest.raises(UsageError, match="is not empty"):
             SummaryFile(path, "one")
-        with pytest.raises(UsageError, match="is no summary"):
+        with pytest.raises(UsageError, match="is not a summary"):
             SummaryFile(path, "one", resume=True)
         assert path.read_bytes() == before
         assert list(tmp_path.iterdir()) == [path]
