@@ -82,7 +82,7 @@ class Crossings:
         self._over = bool(state["over"])
 
     def _observe(self, crossing: FirstCrossing, side: str, reading: Reading) -> None:
-        if reading.change is not None:  # it may be another speaker's
+        if reading.change is not None:  # the figure may be another speaker's
             crossing.broken()
             return
         source = reading if side == "clear" else reading.protected

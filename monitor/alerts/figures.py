@@ -99,7 +99,7 @@ def most_bits(field: str, start: RunStart) -> tuple[float | None, str]:
     is_evidence = start.headline == "evidence"
     people = among(field)
     supported = start.support_bits
-    if field.startswith(f"{PROTECTED}."):  # that of the attacker with the highest support
+    if field.startswith(f"{PROTECTED}."):  # support of the best supported attacker
         attackers = {} if start.protected is None else start.protected.attackers
         supports = [attacker.support_bits for attacker in attackers.values()]
         finite = [bits for bits in supports if bits is not None]
@@ -145,7 +145,7 @@ def _check_among(field: str, name: str, last: str) -> None:
 
 def _check_evidence(field: str, start: RunStart) -> None:
     """Refuse a field of evidence without its rank model, or of a crowd that was not requested."""
-    if start.among is None:  # of a version before there was evidence: it has none
+    if start.among is None:  # from a version without evidence
         return
     if start.support_bits is None:
         raise UsageError(

@@ -60,7 +60,7 @@ class BaseRule:
 
 
 class _Plain(BaseRule):
-    """A rule of the user's own that has the members of an `AlertRule` alone."""
+    """Wrapper of a custom rule that has only the members of an `AlertRule`."""
 
     def __init__(self, rule: AlertRule) -> None:
         self._rule = rule
@@ -99,7 +99,7 @@ class HoldRule(BaseRule):
         self._after = least_speech_seconds
         self.least_speech_seconds = float(least_speech_seconds or 0.0)
         self.raised = self._was_raised = False
-        self._speech = self._held = 0.0  # most speech so far; how long the condition has held
+        self._speech = self._held = 0.0  # maximum speech so far; seconds of the condition
         self._since: float | None = None  # first reading of the run that would flip `raised`
         self._first: float | None = None  # first reading with a figure and enough speech
         self._span = 0.0  # from that reading to the last one
@@ -113,7 +113,7 @@ class HoldRule(BaseRule):
         raise NotImplementedError
 
     def _observe(self, event: Event) -> None:
-        """See every event before it is judged."""
+        """Process every event before it is judged; does nothing by default."""
 
     def _would_flip(self, value: float) -> bool:
         raise NotImplementedError
@@ -122,7 +122,7 @@ class HoldRule(BaseRule):
         raise NotImplementedError
 
     def _complete(self, alert: Alert) -> Alert:
-        """Add to an alert what this kind of rule knows."""
+        """Add this kind of rule's fields to an alert."""
         return alert
 
     def update(self, event: Event) -> list[Alert]:
@@ -240,7 +240,7 @@ class HoldRule(BaseRule):
         self.raised, self._since = bool(state["raised"]), state["since"]
         self._was_raised = bool(state["was_raised"])
         self._speech, self._held = float(state["speech"]), float(state["held"])
-        # a checkpoint of an earlier version has neither
+        # checkpoints of earlier versions lack both
         self._first, self._span = state.get("first"), float(state.get("span", 0.0))
         self._change = None if state["change"] is None else from_json(OpenChange, state["change"])
         self._over = bool(state.get("over"))
@@ -307,7 +307,7 @@ class Threshold(HoldRule):
 
     @classmethod
     def parse(cls, text: str) -> Threshold:
-        """Parse ``FIELD>BITS for SECONDS s after SECONDS s``, of which the seconds are optional.
+        """Parse ``FIELD>BITS for SECONDS s after SECONDS s``; ``for`` and ``after`` are optional.
 
         ``>`` and ``>=`` both mean at or above.
 

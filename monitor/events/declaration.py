@@ -179,7 +179,7 @@ _newest: tuple[Event, Mapping[str, Any]] | None = None
 def encode(event: Event) -> Mapping[str, Any]:
     """Return the record of an event, made once for all sinks that write it."""
     global _newest
-    newest = _newest  # looked at once: other threads have runs of their own
+    newest = _newest  # read only once, since other threads have their own runs
     if newest is None or newest[0] is not event:
         newest = _newest = event, event.record()
     return newest[1]
@@ -250,7 +250,7 @@ def _alternatives(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
-def _is_declared(hint: Any) -> bool:  # mypy would narrow what dataclasses' own is asked of
+def _is_declared(hint: Any) -> bool:  # mypy would narrow the type after is_dataclass
     return is_dataclass(hint)
 
 
@@ -304,7 +304,7 @@ def _optional(convert: _Convert) -> _Convert:
 
 
 def _encoding(hint: Any) -> _Convert | None:
-    """Return what makes JSON of a value of this type; None if it is JSON already."""
+    """Return the function from a value of this type to JSON; None if the value is JSON already."""
     first = _alternatives(hint)[0]
     origin, arguments = get_origin(first), get_args(first)
     if first in _PLAIN or origin is Literal:
@@ -328,9 +328,9 @@ _Step: TypeAlias = tuple[tuple[str, ...], _Convert, Key | None]
 
 
 def _steps(keys: Sequence[Key]) -> Iterator[_Step]:
-    """Yield names, what gets their values, and, of one that is not written as it is, its key.
+    """Yield (names, getter of their values, key); the key is None if values need no conversion.
 
-    Neighbours that need nothing are taken together: a run of a day has 86 400 readings.
+    Neighbouring plain keys share one getter for speed: a run of a day has 86 400 readings.
     """
     for is_plain, group in groupby(keys, key=lambda k: not (k.encode or k.sparse or k.only)):
         neighbours = list(group)

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, TypeAlias, TypedDict, Union
 import msgspec
 from msgspec import Meta
 
-Schema: TypeAlias = Mapping[str, Any]  # A JSON Schema, of the words that `misfit` knows
-MOST_BITS = 1e6  # far beyond what any voice discloses: a figure outside of it was never measured
+Schema: TypeAlias = Mapping[str, Any]  # JSON Schema with the keywords that `misfit` supports
+MOST_BITS = 1e6  # far beyond any voice's disclosure, so larger figures cannot be measurements
 MOST_SECONDS = 1e10
 MOST = 1e15
 
@@ -66,9 +66,9 @@ def list_of(items: Schema) -> Schema:
 
 
 def misfit(value: Any, schema: Schema, name: str = "") -> str | None:
-    """Return the first key that does not fit its schema, or None; missing keys do not matter.
+    """Return the first key with a value that does not fit its schema, or None. Keys may be missing.
 
-    ``value`` is as JSON gives it, and ``name`` is its own name.
+    ``value`` is parsed JSON, and ``name`` is the name of its key.
 
     Examples:
         >>> schema = {"properties": {"bits": {"type": ["number", "null"], "maximum": 64}}}
@@ -76,7 +76,7 @@ def misfit(value: Any, schema: Schema, name: str = "") -> str | None:
         [None, None, 'bits', 'bits', 'bits']
     """
     cached = _TYPES.get(id(schema))
-    if cached is None:  # the schema is kept with it, so that its id stays its own
+    if cached is None:  # keeps the schema, so that its id stays unique
         cached = _TYPES[id(schema)] = schema, _make_type(schema)
     try:
         msgspec.convert(value, cached[1], dec_hook=_check_open)
@@ -87,7 +87,7 @@ def misfit(value: Any, schema: Schema, name: str = "") -> str | None:
 
 
 def _parts(value: Any, schema: Schema, name: str) -> Iterator[tuple[str, Any, Schema]]:
-    """Yield the name, value and schema of each part of a value; parts of a list bear its name."""
+    """Yield the name, value and schema of each part of a value; parts of a list have its name."""
     if isinstance(value, dict):
         named, further = schema.get("properties", {}), schema.get("additionalProperties", {})
         yield from ((key, member, named.get(key, further)) for key, member in value.items())
@@ -117,7 +117,7 @@ def _make_type(schema: Schema) -> Any:
 def _make_kind(kind: str, schema: Schema) -> Any:
     limits = {limit: schema[word] for word, limit in _LIMITS.items() if word in schema}
     if "gt" in limits:
-        limits.pop("ge", None)  # msgspec takes one of the two
+        limits.pop("ge", None)  # msgspec accepts only one of both
     if kind in ("number", "integer"):
         return Annotated[_SCALARS[kind], Meta(**limits)]
     if kind == "array" and "prefixItems" in schema:
@@ -135,7 +135,7 @@ def _make_kind(kind: str, schema: Schema) -> Any:
 
 
 def _check_open(kind: Any, value: Any) -> Any:
-    """Check an object of named and further keys, which msgspec has no type for."""
+    """Check an object with named and further keys, for which msgspec has no type."""
     if not isinstance(value, dict):
         raise TypeError(value)
     for name, member, schema in _parts(value, kind.schema, ""):

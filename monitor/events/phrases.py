@@ -50,7 +50,7 @@ def clean(value: object, longest: int) -> str:
 
 
 def number(value: float | None) -> str:
-    """Format with one decimal, no negative zero; a question mark for nothing."""
+    """Format with one decimal and without negative zero; a question mark for None."""
     text = "?" if value is None else f"{value:.1f}"
     return "0.0" if text == "-0.0" else text
 
@@ -61,7 +61,7 @@ def limits_in_words(low: float | None, high: float | None, *, cut: bool | None =
 
 
 def limits_of(figures: Reading | PersonEnd, name: str = "bits") -> str:
-    """Format the 95 % interval of the figure of that name."""
+    """Format the 95 % interval of the figure with this name."""
     cut = name == "bits" and figures.headline == "evidence" and figures.at_least
     return limits_in_words(
         getattr(figures, f"{name}_low"), getattr(figures, f"{name}_high"), cut=cut
@@ -201,7 +201,7 @@ def level_as_people(bits: float, ceiling: float | None = None, *, assumed: bool 
 # bits leaves about 500 people of a million. All of them match as well as the speaker.
 
 NOTHING_BITS = 0.05
-WIDE_BITS = 2.0  # limits further apart are a range of people: one number would promise too much
+WIDE_BITS = 2.0  # a wider interval is a range of people, since one number would mislead
 AGAINST_BITS = -2.0
 CHANGED = "another voice, or a changed one that an informed attacker may recognise"
 """Explanation of evidence that `speaks_against` the watched speaker."""
@@ -214,7 +214,7 @@ def select_largest_crowd(reading: Reading) -> CrowdReading | None:
 
 
 def format_matches(reading: Reading) -> str:
-    """Format how many people of the largest crowd match, in very few words."""
+    """Format briefly how many people of the largest crowd match."""
     crowd = select_largest_crowd(reading)
     if crowd is None:
         return ""
@@ -244,7 +244,7 @@ def in_a_crowd(reading: Reading, watch: str | None, enrolled: int, *, fit: bool 
 def narrowed_sentence(reading: Reading, watch: str, *, fit: bool = True) -> str:
     """Format the meaning of a reading's evidence in the largest crowd; empty without evidence.
 
-    Without ``fit``, the text omits the person whom they match.
+    Without ``fit``, the text omits the watched speaker.
 
     Example:
         >>> def sentence(bits, watch="ann", people=1e6):
@@ -407,7 +407,7 @@ SHARE_FIRST = "Share only the first {}, which stays below the threshold."
 
 
 def advise_sharing(events: Sequence[Event]) -> str:
-    """Format what to do with a recording of one voice; empty if it raised no alert."""
+    """Advise on sharing a recording of one voice; empty if it raised no alert."""
     raised = (e for e in events if isinstance(e, Alert) and e.code == "alert.raised")
     alert = next((event for event in raised if event.way is None), None)
     if alert is None:
@@ -427,7 +427,7 @@ _CROWDS = ((100, "a hundred"), (1000, "a thousand"), (100_000, "a hundred thousa
 
 
 def voice_since(change: Change | OpenChange) -> str:
-    """Format what a change noticed, and since when."""
+    """Format a change: another voice or channel, or the first voice back, and since when."""
     since = f"since {clock_time(change.since_seconds or 0.0)}"
     if isinstance(change, Change) and change.back:
         return f"the first voice is back {since}"
@@ -577,7 +577,7 @@ def crossing_words(event: LevelReached) -> str:
 
 
 def delay_cells(row: DelayRow) -> tuple[str, str, str, str]:
-    """Format a row of the ``end`` record's table: level, when on either side, and the delay."""
+    """Format a row of the ``end`` record's table: level, time on each side, and delay."""
     delay = "not known"
     if row.delay_seconds is not None:
         delay = f"{'at least ' if row.at_least else ''}{row.delay_seconds:.3g} s"

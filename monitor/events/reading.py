@@ -12,7 +12,7 @@ from monitor.maths.condition import Condition
 from monitor.types import FloatArray
 
 _LARGEST = 1e15
-NOBODY = 0.2  # below this probability of being enrolled, four to one against, the views warn
+NOBODY = 0.2  # views warn below this probability of being enrolled (odds of four to one against)
 
 
 class Bits(NamedTuple):
@@ -31,13 +31,13 @@ class Guides(NamedTuple):
 
 
 def with_limits(name: str, figure: Bits | None) -> dict[str, Any]:
-    """Return the three fields of a figure: value and limits. All are None if the figure is."""
+    """Return the three fields of a figure, value and limits; all None if the figure is None."""
     value, low, high = figure or (None,) * 3
     return {name: value, name + "_low": low, name + "_high": high}
 
 
 def _whole(rank: float | None) -> float | int | None:
-    """Return a rank as a whole number, which it is without ties."""
+    """Convert a rank to an integer, unless ties make it fractional."""
     return int(rank) if rank is not None and rank == int(rank) else rank
 
 
@@ -100,7 +100,7 @@ class CrowdReading:
     # ``log2(M p)``, with p the watched speaker's probability among them. Without a watched speaker,
     # the relative entropy of all probabilities to even ones.
     bits: float = key("bits")
-    # bits_low, bits_high: limits, from those of the watched speaker's evidence, or None
+    # bits_low, bits_high: limits, from the limits of the watched speaker's evidence, or None
     bits_low: float | None = key("bits", required=False, default=None)
     bits_high: float | None = key("bits", required=False, default=None)
     # one_in, fitting: ``2^bits``, and the number of the M people who match
@@ -115,7 +115,8 @@ class CrowdReading:
     favourite_one_in: float | None = key("magnitude", required=False, default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        if self.one_in is not None or self.bits is None or self.people is None:  # read back
+        # parsed from a record
+        if self.one_in is not None or self.bits is None or self.people is None:
             return
         one_in = 2.0 ** min(max(self.bits, -1000.0), 1000.0)
         favourite = None
@@ -188,8 +189,8 @@ class ProtectedReading:
     bits: float | None = key("bits")
     bits_low: float | None = key("bits", required=False)
     bits_high: float | None = key("bits", required=False)
-    by: str | None = key()  # that attacker; None if an attacker tried has no figure
-    # true if it is evidence and an attacker's figure was capped by calibration
+    by: str | None = key()  # strongest attacker; None if any has no figure
+    # true if the headline is evidence and an attacker's figure was capped by calibration
     at_least: bool = key(required=False)
     # figures by the attacker's knowledge of the anonymiser
     attackers: Mapping[str, AttackerReading] = key()

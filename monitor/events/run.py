@@ -445,7 +445,7 @@ class GapEvent(Event):
 
     @classmethod
     def from_gap(cls, seconds: float, gap: Gap, name: str = "") -> GapEvent:
-        """Return a source's gap at a position of the stream, in the recording of that name."""
+        """Return a source's gap at a position of the stream, in the recording ``name``."""
         return cls(seconds, gap.reason, gap.lost_seconds, name, gap.detail, number=gap.recording)
 
     @property

@@ -102,7 +102,7 @@ def follow_run(path: str | os.PathLike[str]) -> Iterator[Event]:
 
 
 def _parse(name: str, number: int, line: bytes, *, first: bool) -> Record | None:
-    """Return the record of a line; None if it was torn off, or begins no run."""
+    """Return the record of a line; None for an incomplete last line, or a first line of no run."""
     try:
         record = orjson.loads(line)
     except orjson.JSONDecodeError:

@@ -74,7 +74,7 @@ MIGRATIONS: Sequence[str] = (
     ALTER TABLE sessions ADD COLUMN listener TEXT NOT NULL DEFAULT '{ANYONE}';
     """,
 )
-"""Schema n consists of the first n migrations. Older ledgers get those that they lack."""
+"""Schema n consists of the first n migrations. Older ledgers get the missing ones."""
 
 
 def open_database(
@@ -117,7 +117,7 @@ def open_database(
 
 def _make(path: Path) -> None:
     try:
-        with suppress(FileExistsError):  # EXCL: do not follow a planted link
+        with suppress(FileExistsError):  # EXCL does not follow a planted link
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE))
         if not os.access(path, os.R_OK | os.W_OK):  # opened only for its error message
             os.close(os.open(path, os.O_RDWR))
@@ -133,7 +133,7 @@ def _check_files(path: Path) -> list[str]:
 
 
 def _list_files(path: Path) -> dict[str, Path]:
-    """List by suffix the file, and SQLite's files beside it."""
+    """Return the file, and SQLite's files beside it, by suffix."""
     real = path.resolve()
     return {"": path, **{suffix: real.with_name(real.name + suffix) for suffix in _BESIDE}}
 
@@ -168,8 +168,8 @@ def _open_read_only(path: Path, migrations: Sequence[str]) -> sqlite3.Connection
 
 def _prepare(connection: sqlite3.Connection, path: Path, migrations: Sequence[str]) -> None:
     waits = _use_wal(connection)
-    _schema(connection)  # opens the files beside it
-    if waits and not set(_WAL) <= set(_check_files(path)):  # another process was faster than SQLite
+    _schema(connection)  # makes SQLite open its files
+    if waits and not set(_WAL) <= set(_check_files(path)):  # created by another user
         raise StoreError(
             f"{path.name}: other users can add files to its folder. Use a private folder"
         )
@@ -182,7 +182,8 @@ def _prepare(connection: sqlite3.Connection, path: Path, migrations: Sequence[st
         connection.execute(f"PRAGMA {pragma}").fetchone()
     if _schema(connection) < len(migrations):
         with transaction(connection):
-            for number in range(_schema(connection), len(migrations)):  # another may have been here
+            # another process may have migrated it meanwhile
+            for number in range(_schema(connection), len(migrations)):
                 for statement in migrations[number].split(";"):
                     connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -190,7 +191,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, migrations: Sequence[st
 
 
 def _use_wal(connection: sqlite3.Connection) -> bool:
-    """SQLite does not wait by itself where two processes do this at once."""
+    """Switch to WAL, and wait for other processes, unlike SQLite; return whether it is on."""
     until = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
@@ -204,13 +205,13 @@ def _use_wal(connection: sqlite3.Connection) -> bool:
 
 
 def _check(connection: sqlite3.Connection, name: str, migrations: Sequence[str]) -> None:
-    """Look at a file before any statement touches its tables: nothing in it may run."""
+    """Check a file before any statement touches its tables, so that nothing in it can run."""
     newest = len(migrations)
-    connection.text_factory = lambda raw: raw.decode(errors="replace")  # which no check passes
+    connection.text_factory = lambda raw: raw.decode(errors="replace")  # which fails all checks
     connection.execute("PRAGMA trusted_schema = OFF").fetchone()
     if sys.version_info >= (3, 12):
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
-    connection.execute("BEGIN")  # another process may be making it
+    connection.execute("BEGIN")  # another process may be creating it
     try:
         schema, objects = _schema(connection), _objects(connection)
         (application,) = connection.execute("PRAGMA application_id").fetchone()

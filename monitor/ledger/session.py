@@ -91,9 +91,9 @@ class LedgerSession:
         self._heard = list(recordings)
         self._features = {name: monitor.population.specs[name] for name in monitor.features}
         self._id: int | None = None
-        self._begun: tuple[str, ...] = ()  # the values of its row
+        self._begun: tuple[str, ...] = ()  # values of its row
         self._there = False  # whether the row has been written
-        self._counts = False  # whether it has new speech that no other session includes
+        self._counts = False  # whether its speech was checked against other sessions
         self._written = dict.fromkeys(_ROWS, 0)
         self._waiting: deque[tuple[str, float, str]] = deque(maxlen=MOST_WAITING)
         self._due = self._saved_to = 0.0
@@ -141,7 +141,7 @@ class LedgerSession:
         return replace(start, carried=CarriedEvidence(sessions, speech, tuple(history)))
 
     def _describe_carried(self) -> Iterator[Notice]:
-        """Yield what the evidence continues, and what it no longer includes."""
+        """Yield notices about the sessions that the evidence continues, and those it excludes."""
         carried, kind = self.carried, "carried on"
         if count := carried.sessions:
             speech = carried.speech / TICKS_PER_SECOND
@@ -206,7 +206,7 @@ class LedgerSession:
             if event.seconds >= self._due - 1e-6:
                 self._due = event.seconds + self._every
                 self._wait("readings", self._last)
-            if self._flushed is None:  # not before there is a checkpoint to resume from
+            if self._flushed is None:  # only once there is a checkpoint to resume from
                 self._flushed = self._clock()
             elif self._clock() - self._flushed >= FLUSH_SECONDS:
                 self._flush()
@@ -285,7 +285,7 @@ class LedgerSession:
         )
 
     def _take_up(self) -> None:
-        """Delete what was written after the checkpoint: it waits there, or will come again."""
+        """Delete rows written after the checkpoint, which contains or will repeat them."""
         connection = self._ledger.connection
         row = connection.execute("SELECT 1 FROM sessions WHERE id = ?", (self._id,)).fetchone()
         if row is None and self._there:
@@ -316,7 +316,7 @@ class LedgerSession:
         return line_of(replace(event, time=utc_time()).record()).decode().rstrip()
 
     def _flush(self, *, ended: bool = False) -> None:
-        """Write what waits and the sketches, all or nothing; trouble is kept for later."""
+        """Write the waiting rows and the sketches, all or nothing; keep the reason of a failure."""
         is_empty = self._last is None and self._charged is None
         if self._id is None or not self._begun or (is_empty and not ended):
             return
@@ -327,7 +327,7 @@ class LedgerSession:
                     twice = self._ledger.heard_before(
                         self._speaker, self._heard, self._id, self._of_account
                     )
-                    if twice is not None:  # another run was quicker
+                    if twice is not None:  # another run has added it meanwhile
                         self._id, self._trouble = None, twice
                         self._waiting.clear()
                         return

@@ -297,7 +297,7 @@ def standalone_svg(inline: str) -> str:
 
 def _tidy(text: str, name: str, description: str) -> str:
     head, body = re.split(r"<svg[^>]*>", text, maxsplit=1)
-    del head  # an XML declaration and the address of a document type
+    del head  # XML declaration and document type
     (box,) = re.findall(r'viewBox="([^"]*)"', text)
     litter = r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->|<defs>\s*</defs>"
     body = re.sub(litter, "", body, flags=re.DOTALL)

@@ -21,7 +21,7 @@ Columns: TypeAlias = Mapping[str, FloatArray]
 Pieces: TypeAlias = Sequence[slice]  # readings between two restarts of the evidence
 
 POWERS = {"linear": 1.0, "sqrt": 0.5}
-"""The guides, and the power of the speech that each grows with."""
+"""Guides, and the power of the speech seconds with which each grows."""
 COMPOSITION = {"basic": (0, (1, 1)), "advanced": (0, (4, 1, 1, 1)), "optimal": (0, (8, 2))}
 """Compositions of a declared epsilon, and the dash pattern of each."""
 LIMITED = ("bits", "bits_low", "bits_high")
@@ -101,7 +101,7 @@ def read_columns(events: Sequence[Event]) -> RunColumns:
         rules=[rule for rule in start.alerts or alerts if rule.level != "warning"],
         undecided=(end and end.undecided) or (),
         alerts=alerts,
-        gaps=[  # when words end no audio is lost
+        gaps=[  # the end of words loses no audio
             e for e in events if isinstance(e, GapEvent) and e.reason != "words ended"
         ],
         changes=changes,

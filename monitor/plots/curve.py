@@ -181,7 +181,7 @@ class _Curves(Sheet):
         self.x = shown["speech"]
 
     def draw_cap(self) -> None:
-        """Hatch what calibration does not support, or what exceeds the number of people."""
+        """Hatch the bits above calibration's support, or above log2 of the number of people."""
         run, cap = self.run, self.run.cap[self.run.columns["speech"] > 0]
         if not np.isfinite(cap).any():
             return
@@ -218,7 +218,7 @@ class _Curves(Sheet):
                 indices = np.flatnonzero(np.isfinite(y) & (y > 0) & (y < maximum))
                 if not indices.size:
                     continue
-                # a dense line: points a second apart give a power visible corners on a log axis
+                # a dense line, since points a second apart would show corners on a log axis
                 before = float(self.x[piece.start - 1]) if piece.start else 0.0
                 scale = y[indices[0]] / (x[indices[0]] - before) ** power
                 first = min(float(x[0]), self.frame.x_range[1]) - before
@@ -244,7 +244,7 @@ class _Curves(Sheet):
                 self.label(f"{_GROWTH[name]}{short}", spots, BLACK, bbox=BOX)
 
     def draw_guides(self) -> None:
-        """Draw the figures that the main curve is compared with."""
+        """Draw averages, ceilings and other figures for comparison with the main curve."""
         run, shown = self.run, self.shown
         if run.evidence:
             low, high = shown["spread_low"], shown["spread_high"]
@@ -270,7 +270,7 @@ class _Curves(Sheet):
             self.end_label(f"{name} composition of the epsilon", self.x, fits, BLACK)
 
     def draw_features(self, alone: Columns) -> None:
-        """Draw what each feature would disclose alone, of the closed-set figure."""
+        """Draw the closed-set figure of each feature alone."""
         if self.run.evidence or self.run.protected:
             return
         for (name, y), dashes in zip(alone.items(), cycle(("-", "--", ":")), strict=False):
@@ -290,7 +290,7 @@ class _Curves(Sheet):
         if last.protected is not None:
             bits = phrases.bits_or_more(last.protected, bits)
         until, attacker = _until(self.x, indices), phrases.attacker_of(last)
-        fewer = "" if until else phrases.fewer_in_words(last)  # of the last reading
+        fewer = "" if until else phrases.fewer_in_words(last)  # for the last reading
         parts = [f"through {run.protected}{until}: {bits}", fewer, attacker and f"to {attacker}"]
         text = textwrap.fill(", ".join(filter(None, parts)), LABEL_COLUMNS)
         self.end_label(text, self.x, y, ORANGE, weight="bold")

@@ -46,7 +46,7 @@ _TICKS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 
 _MOST_TICKS = 8
 _STEP_SECONDS = 1.5
 _SAME_BITS = 0.05  # equal with one decimal
-_LEFT, _WIDE = 0.15, 0.59  # the axes, as parts of the width
+_LEFT, _WIDE = 0.15, 0.59  # of the axes, as fractions of the width
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ def _draw_levels(axes: Axes, start: RunStart, *, evidence: bool) -> None:
 
 
 def _draw_cap(axes: Axes, curves: Sequence[PersonCurve], speakers: int | None) -> None:
-    """Hatch what calibration does not support for any person, or what exceeds log2 N."""
+    """Hatch the bits above calibration's support for every person, or above log2 N."""
     evidence = any(curve.evidence for curve in curves)
     readings = [reading for curve in curves for reading in curve.readings]
     caps = [reading.support_bits if evidence else reading.ceiling for reading in readings]
@@ -293,7 +293,7 @@ class ScrubCurves:
     after: tuple[FloatArray, FloatArray]
     # start and end of each interval that was cut, silenced or protected
     changed: Sequence[tuple[float, float]]
-    change: str  # description of that change
+    change: str  # past participle of the change
     seconds: float
 
 

@@ -30,7 +30,7 @@ _NARROW = 600
 
 
 class Spot(NamedTuple):
-    """A point, and the part of the label there: 0 is its left or lower edge, 1 the opposite."""
+    """A point, and the part of a label at it: 0 for the left or lower edge, 1 for the opposite."""
 
     x: float
     y: float
@@ -45,7 +45,7 @@ class Frame:
     title: str
     notes: str  # statements below the picture, one per line before wrapping
     marks: Mapping[float, str]  # text at the right edge by bits
-    marked: str  # what these texts are about
+    marked: str  # heading of these texts
     across: str  # label of the lower axis
     # Limits in seconds and in bits. Above these there is room for labels.
     x_range: tuple[float, float]
@@ -146,7 +146,7 @@ class Sheet:
         return float(px), float(py)
 
     def line(self, x: FloatArray, y: FloatArray, colour: str, width: float, **style: Any) -> None:
-        """Draw a line that labels avoid; parts without a figure are left out."""
+        """Draw a line that labels avoid, without its NaN values."""
         self.axes.plot(x, y, color=colour, linewidth=width, **style)
         points = self.at(x, y)[np.isfinite(y)]
         if len(points):
@@ -155,11 +155,11 @@ class Sheet:
             self._lines.append(np.column_stack([np.interp(dense, steps, p) for p in points.T]))
 
     def label(self, text: str, spots: Sequence[Spot], colour: str, **style: Any) -> None:
-        """Ask for a label at the first free spot, or at the freest one."""
+        """Add a label for `place_labels`, which uses the spot with the lowest cost."""
         self._labels.append((text, spots, {"color": colour, **style}))
 
     def place_labels(self) -> None:
-        """Write the labels, the first one first."""
+        """Write the labels in the order in which they were added."""
         for text, spots, style in self._labels:
             size = self.extent(text, **style)
             _, x, y, anchor_x = min(
@@ -172,7 +172,7 @@ class Sheet:
             self.write(*centre, text, ha="center", multialignment=lines, zorder=20, **style)
 
     def _place(self, spot: Spot, size: FloatArray) -> tuple[float, float, float, float]:
-        """Return the cost of a spot, the label's lower left corner, and the part at the point."""
+        """Return a spot's cost, the label's lower left corner, and the spot's ``part_x``."""
         (width, height), lowest = size, self.bottom + 2
         x = min(max(spot.x - spot.part_x * width, self.left + 2), self.right - width - 2)
         y = min(max(spot.y - spot.part_y * height, lowest), self.top - height - 2)

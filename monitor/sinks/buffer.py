@@ -12,7 +12,7 @@ from monitor.events.run import Alert, GapEvent, NoticeEvent
 from monitor.events.schema import event_of
 
 _Voice: TypeAlias = "tuple[str | None, str | None]"
-"""Label and watched speaker; None if there are no several."""
+"""Label and watched speaker; both None with only one voice."""
 
 
 class _Packed(NamedTuple):
@@ -25,7 +25,7 @@ class _Packed(NamedTuple):
 
 def _packed(event: Event) -> _Packed:
     data = orjson.dumps(encode(event), option=orjson.OPT_SERIALIZE_NUMPY)
-    data = bytes(memoryview(data))  # what orjson has written keeps the memory it was given for more
+    data = bytes(memoryview(data))  # orjson's result occupies more memory than its length
     if isinstance(event, Reading):
         return _Packed(data, (event.label, event.watch), event.seconds)
     return _Packed(data, None, 0.0)
@@ -51,7 +51,7 @@ class RunBuffer:
         self._records: list[_Packed] = []
         self._others = self._kept = 0
         self._first, self._growth = self.FIRST, self.GROWTH
-        self._readings: dict[_Voice, int] = {}  # of each voice, as the two that follow
+        self._readings: dict[_Voice, int] = {}  # count per voice
         self._length: dict[_Voice, float] = {}
         self._last: dict[_Voice, _Packed] = {}
 
@@ -91,7 +91,7 @@ class RunBuffer:
             self._last[whose] = packed
 
     def _thin(self) -> None:
-        """Drop the readings that events kept; if too many are left, keep fewer from here on too."""
+        """Thin the readings again; if too many remain, also keep fewer from now on."""
         every, voices = [*self._records, *self._last.values()], len(self._readings)
         while True:
             self._records, self._kept = [], 0

@@ -11,7 +11,7 @@ from monitor.safe_text import printable
 
 
 class PlainConsole(Console):
-    r"""rich's console, with escape sequences removed from texts, which rich would pass through.
+    r"""rich's console, with unprintable characters of texts, which rich would print, replaced.
 
     Example:
         >>> import io
@@ -24,7 +24,7 @@ class PlainConsole(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Render as a console does, with what cannot be printed replaced."""
+        """Render as rich does, with unprintable characters replaced."""
         for segment in super().render(renderable, options):
             if segment.control or segment.text.isprintable():
                 yield segment

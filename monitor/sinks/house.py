@@ -64,11 +64,11 @@ ENTITIES: Mapping[str, Mapping[str, object]] = {
         "command_topic": "mute/set",
     },
 }
-"""Sensors of bits and of one in how many people, alert and switch."""
+"""Sensors of bits and of their odds (one in this many people), alert and switch."""
 
 
 class VoiceDevice:
-    """An action of a run that shows its voice in the house: no name, no audio, no template.
+    """An action that shows a run's voice in Home Assistant, without name, audio or template.
 
     With several people, the one with the most bits is shown. The alert entity is on while any alert
     is raised. It exists only with a rule, since it could never be on otherwise. With a relay there
@@ -108,11 +108,11 @@ class VoiceDevice:
             self._device.tell("alert", self._alert_record(event))
 
     def drain(self) -> Sequence[str]:
-        """Wait a little for what is under way; report what was not delivered."""
+        """Wait briefly for pending messages; report those not delivered."""
         return self._device.drain()
 
     def close(self) -> None:
-        """Say that it is offline; the broker keeps nothing that is about the voice."""
+        """Mark the device as offline, and clear retained states about the voice."""
         final_states = {"alert": CALM} if self._has_rules else {}
         self._device.close(
             final_states if self._relay is None else {**final_states, "mute": _output(MUTED)}
@@ -135,7 +135,7 @@ class VoiceDevice:
         self._begun = True
 
     def _record(self) -> Record:
-        """Return the figures of the voice, or of the one who disclosed most."""
+        """Return the figures of the voice, or of the voice with most bits."""
         readings = self._readings.values()
         reading = max(readings, key=lambda r: -math.inf if r.bits is None else r.bits)
         bits = reading.bits
@@ -172,7 +172,7 @@ class VoiceDevice:
             self._way = ""  # repeat the state: a spent budget cannot be unmuted
 
     def _look(self) -> None:
-        """Tell of what goes out, once it is something else: a page can mute, too."""
+        """Publish the relay's way if it has changed, since a page can mute, too."""
         if self._relay is None or not self._begun or (way := self._relay.way) == self._way:
             return
         self._way = way
@@ -211,7 +211,7 @@ _PAGE_ENTITIES: Entities = {
 
 
 class PageDevice(HouseDevice):
-    """A page in the house: how many agreed visitors are measured, and whether one has an alert.
+    """A page in Home Assistant: number of visitors who agreed, and whether one has an alert.
 
     Visitors are shown and counted only after they agree. Visitors who withdraw disappear
     immediately. Their figures are never published.
@@ -231,7 +231,7 @@ class PageDevice(HouseDevice):
         self.tell("alert", _NOBODY)
 
     def update(self, visitor: PageVisitor, *, shown: bool) -> None:
-        """Show a visitor as they are now, or not any more."""
+        """Show or hide a visitor, and publish the state if it has changed."""
         with self._lock:
             (self._visitors.add if shown else self._visitors.discard)(visitor)
             raised = any(visitor.raised for visitor in self._visitors)
@@ -241,19 +241,19 @@ class PageDevice(HouseDevice):
                 self.tell("alert", state)
 
     def close(self, final_states: Mapping[str, Mapping[str, object]] | None = None) -> None:
-        """Say that it is offline."""
+        """Mark the device as offline."""
         super().close(final_states or {"alert": _NOBODY})
 
 
 class PageVisitor:
-    """An action of a visitor's run, which is shown in the house while they agree."""
+    """An action of a visitor's run, which is shown in Home Assistant while they agree."""
 
     def __init__(self, device: PageDevice) -> None:
         self._device = device
-        self._agrees = self._over = self.raised = False  # raised: whether their alert is
+        self._agrees = self._over = self.raised = False  # raised: whether an alert is raised
 
     def agree(self, agrees: bool) -> None:
-        """Note whether they agree, from any thread."""
+        """Record whether the visitor agrees; thread-safe."""
         self._agrees = agrees
         self._update()
 
@@ -264,11 +264,11 @@ class PageVisitor:
             self._update()
 
     def drain(self) -> Sequence[str]:
-        """Nothing is waited for."""
+        """Return nothing, since no delivery is pending."""
         return ()
 
     def close(self) -> None:
-        """Their run is over."""
+        """End the visitor's run."""
         self._over = True
         self._update()
 

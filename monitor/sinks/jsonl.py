@@ -83,11 +83,11 @@ _SCALE = 1e6  # six decimals
 
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-"""Somebody else may have put a link there, to have another file overwritten."""
+"""Another user may have put a link there, so that another file is overwritten."""
 
 
 def _is_pipe_of_another(name: str) -> bool:
-    """Return whether it is a named pipe of another user, who may be the one to read it."""
+    """Return whether this is a named pipe of another user, who may read it."""
     try:
         status = os.lstat(name)
     except OSError:
@@ -96,7 +96,7 @@ def _is_pipe_of_another(name: str) -> bool:
 
 
 def _leads_to_no_file(name: str) -> bool:
-    """Return whether it is a pipe or a device, such as /dev/stdout: links on some systems."""
+    """Return whether this is a pipe or a device, such as /dev/stdout, a link on some systems."""
     try:
         return not stat.S_ISREG(os.stat(name).st_mode)  # noqa: PTH116
     except OSError:
@@ -136,7 +136,7 @@ class JsonLines:
         self._name = os.fspath(path)
         self._own = self._name != "-"
         self.offset = 0
-        self.plain = self._made = False  # a plain file; one that was not there before
+        self.plain = self._made = False  # whether it is a plain file; whether we created it
         self.locked = True
         self._begun = not self._own
         self._file: BinaryIO = self._open() if self._own else sys.stdout.buffer
@@ -179,12 +179,12 @@ class JsonLines:
                 except FileExistsError:
                     flags_now = flags | (0 if _leads_to_no_file(self._name) else _NO_LINK)
                     handle, self._made = os.open(self._name, flags_now, PRIVATE), False
-                # unbuffered: nothing is left over to fail again when the file is closed
+                # unbuffered, so that closing the file cannot fail again
                 file = open(handle, "wb", buffering=0)  # noqa: PTH123, SIM115
             except (OSError, ValueError) as error:
                 raise self._failure(error) from None
             self.plain = stat.S_ISREG(os.fstat(handle).st_mode)
-            if not self.plain:  # a pipe or a device may have as many writers as it likes
+            if not self.plain:  # a pipe or a device may have several writers
                 return file
             try:
                 self.locked = lock(handle)
@@ -193,14 +193,14 @@ class JsonLines:
                 raise StoreError(
                     f"{self._name} is in use by another run: wait for its end, or use another file"
                 ) from None
-            # a run that was refused has just removed it
+            # if a refused run has just removed it, open it again
             if not path_matches_handle(handle, self._name):
                 file.close()
                 continue
             try:
                 keep_private(handle, self._name)
             except StoreError:
-                if self._made:  # a file system may give others even what we have just made
+                if self._made:  # on some file systems others own even a file that we have just made
                     os.unlink(self._name)  # noqa: PTH108
                 file.close()
                 raise
@@ -266,19 +266,19 @@ def line_of(record: Record) -> bytes:
     return orjson.dumps(rounded, option=orjson.OPT_APPEND_NEWLINE)
 
 
-_KEPT = frozenset((str, int, bool, type(None)))  # types that are written as they are
+_KEPT = frozenset((str, int, bool, type(None)))  # types that are written unchanged
 
 
 def _rounded(value: Any) -> Any:
-    """The same value with every float at six decimals: the one place that rounds."""
+    """Round every float in a value to six decimals; no other code rounds."""
     kind = type(value)
     if kind is float:
-        # three times as fast as round(value, 6) (benchmarks/runs.py: much of a run's time goes
-        # here), and refuses what is not finite
+        # three times as fast as round(value, 6) (benchmarks/runs.py: much of a run's time is spent
+        # here), and raises if not finite
         return round(value * _SCALE) / _SCALE
     if kind in _KEPT:
         return value
-    if kind is dict:  # most values in place: see above
+    if kind is dict:  # inlined for speed
         return {
             key: (
                 round(item * _SCALE) / _SCALE

@@ -47,10 +47,10 @@ class LiveView(TerminalSink):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._forecasts, self._relay = tuple(forecasts), relay
-        self._other = TextCurve()  # the protected side
+        self._other = TextCurve()  # of the protected side
         self._label, self._advised = "", False
         self._rules: list[str] = []
-        self._beyond: list[float] = []  # thresholds that nothing can reach
+        self._beyond: list[float] = []  # thresholds that no figure can reach
         super().__init__(total_seconds, console, clock)
 
     def write(self, event: Event) -> None:
@@ -63,7 +63,7 @@ class LiveView(TerminalSink):
             self._beyond = [
                 forecast.threshold_bits
                 for forecast in self._forecasts
-                if getattr(forecast, "beyond_reach", False)  # one of one's own may not know
+                if getattr(forecast, "beyond_reach", False)  # custom forecasts may lack it
             ]
         super().write(event)
 
@@ -106,7 +106,7 @@ class LiveView(TerminalSink):
         return ", ".join(filter(None, parts))
 
     def _forecast(self) -> str:
-        """Format the nearest threshold ahead, as precisely as a forecast deserves."""
+        """Format the time until the nearest threshold, roughly rounded."""
         ahead = [
             (remaining, forecast.threshold_bits)
             for forecast in self._forecasts
@@ -160,7 +160,7 @@ class LiveView(TerminalSink):
             *(*self._protected_lines(width), *self._promise_lines(), self._state()),
             *([Text(f" {budget}")] if (budget := self._budget()) else []),
         ]
-        room = height - 3 - len(above) - len(below)  # the cursor's line, the axis and the legend
+        room = height - 3 - len(above) - len(below)  # rows of the cursor, the axis and the legend
         blank = [Text("")] if room > 8 else []
         rows = max(3, room - 2 * len(blank))
         lines = [*above, *blank, *self._plot(width, rows), *blank, *below]
@@ -184,7 +184,7 @@ class LiveView(TerminalSink):
         return text
 
     def _shown_first(self, width: int) -> Text:
-        """Format the headline, and as many notes as there is room for."""
+        """Format the headline, and as many notes as fit."""
         from rich.text import Text
 
         reading = self.reading
@@ -194,7 +194,7 @@ class LiveView(TerminalSink):
         cut = reading.is_evidence and bool(reading.at_least)
         notes: list[tuple[str, str]] = []
         if phrases.nobody_speaks(reading):
-            return text  # limits and peak are of a figure that assumes an enrolled speaker
+            return text  # limits and peak would assume an enrolled speaker
         if low is not None and high is not None and not (cut and low == reading.bits):
             notes.append((phrases.limits_in_words(low, high, cut=cut), ""))
         if peak is not None and not (cut and peak == reading.bits):
@@ -223,7 +223,7 @@ class LiveView(TerminalSink):
         elif self._forecasts:
             bits = ", ".join(number(f.threshold_bits) for f in self._forecasts)
             text.append(f"no alert (threshold {bits} bits)", style="" if self._beyond else "green")
-            if self._beyond:  # no alert is no good news where none can come
+            if self._beyond:  # an alert that cannot be raised is no good news
                 never = ", ".join(map(number, self._beyond))
                 text.append(f"   {never} can never be reached", style="yellow")
         elif self._rules:
@@ -279,14 +279,14 @@ def _feature_rows(reading: Reading, watched: bool) -> list[Text]:
 
 
 def _side_by_side(first: list[Text], second: list[Text], width: int) -> list[Text]:
-    """Join two blocks side by side, or, where there is no room, return the first alone."""
+    """Join two blocks side by side; return only the first if there is no room."""
     from rich.text import Text
 
     if width < _FEATURE_COLUMNS + 24:
         return first
     lines = []
     for i in range(max(len(first), len(second))):
-        line = Text.assemble(first[i] if i < len(first) else "")  # its style, not the neighbour's
+        line = Text.assemble(first[i] if i < len(first) else "")  # keeps its own style
         line.append(" " * (_FEATURE_COLUMNS - line.cell_len))
         lines.append(line + second[i] if i < len(second) else line)
     return lines

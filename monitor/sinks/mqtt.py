@@ -50,9 +50,9 @@ class Broker:
     port: int = PORTS["mqtt"]
     user: str | None = None
     password: str | None = field(default=None, repr=False)
-    prefix: str = PREFIX  # of all topics but those of Home Assistant's discovery
-    tls: bool = False  # whether the connection is encrypted, and the broker's certificate checked
-    # a PEM file with that of the certificate; None for those of the system
+    prefix: str = PREFIX  # of all topics except those of Home Assistant's discovery
+    tls: bool = False  # whether to encrypt the connection and check the broker's certificate
+    # PEM file of the certificate's authority; None for the system's authorities
     authority: str | PathLike[str] | None = None
 
     @classmethod
@@ -66,7 +66,7 @@ class Broker:
         try:
             parts = urlsplit(url.strip())
             port, host = parts.port, (parts.hostname or "").encode("idna").decode()
-        except ValueError:  # of the address, or of its name's letters
+        except ValueError:  # invalid address or host name
             raise UsageError(NEEDED) from None
         prefix = unquote(parts.path).strip("/") or PREFIX
         if parts.scheme not in PORTS or not host or port == 0 or re.search("[?#]", url):
@@ -114,7 +114,7 @@ LOOK_SECONDS = 0.25
 EVERY_SECONDS = 1.0  # readings are published no more often
 AGAIN_SECONDS = 60.0  # unchanged states are repeated after this time for later subscribers
 PATIENCE_SECONDS = 5.0
-"""At the end of a run, for a broker that is there; a fifth of it for one that is not."""
+"""Time to wait at the end of a run for a connected broker; a fifth of it for another."""
 CLOSE_SECONDS = 3.0
 ONLINE, OFFLINE = b"online", b"offline"
 
@@ -123,9 +123,9 @@ Entities: TypeAlias = "Mapping[str, Mapping[str, object]]"
 
 
 def identifier(name: str) -> str:
-    """Return the part of topics and ids that is made of a name: different for different names.
+    """Return the part of topics and ids for a name; it differs for different names.
 
-    Capitals and spaces do not make a difference. Where a name has more than the letters a to z,
+    Capitals and spaces make no difference. If a name has other characters than letters a to z,
     digits and spaces, a hash of it follows.
 
     Example:
@@ -154,7 +154,7 @@ class HouseDevice:
         broker: Broker,  # tried immediately for at most `FIRST_SECONDS`
         name: str,  # displayed; `identifier` derives topics and ids from it
         *,
-        # by topic below the device's, called from a thread; retained commands are ignored
+        # handlers by topic below the device's, called from a thread; retained commands are ignored
         commands: Commands | None = None,
         # called a few times per second from a thread; it may publish events
         look: Callable[[], None] = lambda: None,
@@ -174,12 +174,12 @@ class HouseDevice:
         self.topic = f"{broker.prefix}/{self.id}"
         self._changed = threading.Condition()
         self._config: bytes | None = None
-        self._told: dict[str, bytes] = {}  # retained, the newest of each topic
+        self._told: dict[str, bytes] = {}  # newest retained state of each topic
         self._waiting: deque[tuple[str, bytes]] = deque()
-        self._handed: list[Any] = []  # to the library, which keeps them until they are taken
+        self._handed: list[Any] = []  # messages that the library has not delivered yet
         self._count = 0
         self._shown: dict[str, bytes] = {}
-        self._due: set[str] = set()  # of what is shown: not published as it is now
+        self._due: set[str] = set()  # topics with a shown state that is not yet published
         self._published_time = -math.inf
         self._news = self._announcing = self._closing = False
         self._left_behind: dict[str, bytes] = {}
@@ -231,10 +231,10 @@ class HouseDevice:
         report(f"{broker.label} is unavailable ({trouble}). The run continues and retries")
 
     def announce(self, entities: Entities) -> None:
-        """Announce the device, which is online from now on, with entities by their keys.
+        """Announce the device as online, with entities by their keys.
 
-        Entities are as Home Assistant's discovery has them; topics are those below the device's.
-        One with its platform alone is removed where an earlier run had it.
+        Entities have the form of Home Assistant's discovery, with topics below the device's. An
+        entity with only its platform is removed if an earlier run had it.
         """
         components = {key: self._component(key, entity) for key, entity in entities.items()}
         config = {
@@ -261,7 +261,7 @@ class HouseDevice:
         return {**entity, **topics, "unique_id": f"disclosure_monitor_{self.id}_{key}"}
 
     def show(self, topic: str, state: Mapping[str, object]) -> None:
-        """Show a state, of which the newest counts: published once a second, where it changed."""
+        """Show a state; the newest is published at most once a second, if it has changed."""
         content = orjson.dumps(state)
         with self._changed:
             if self._shown.get(topic) != content:
@@ -269,7 +269,7 @@ class HouseDevice:
                 self._due.add(topic)
 
     def tell(self, topic: str, state: Mapping[str, object]) -> None:
-        """Tell a state, each one, in order; the broker keeps the newest."""
+        """Publish an event's state; all are sent in order, and the broker retains the newest."""
         content = orjson.dumps(state)
         with self._changed:
             self._told[topic] = content
@@ -330,7 +330,7 @@ class HouseDevice:
                 self._announce_again()
             return
         command = self._commands.get(message.topic.removeprefix(f"{self.topic}/"))
-        if command is not None and not message.retain:  # it was meant for an earlier run
+        if command is not None and not message.retain:  # a retained command was for an earlier run
             command(message.payload)
             with self._changed:
                 self._wake()
@@ -340,7 +340,7 @@ class HouseDevice:
             self._announcing = True
             self._wake()
 
-    # The thread that publishes; it never holds the lock while it calls the library.
+    # The publishing thread, which never holds the lock while it calls the library.
 
     def _work(self) -> None:
         closing = False
@@ -364,7 +364,7 @@ class HouseDevice:
                     return topics
                 topic, content = self._waiting[0]
             message = self._client.publish(f"{self.topic}/{topic}", content, 1, retain=True)
-            if message.rc:  # the connection is gone: once more, when it is there again
+            if message.rc:  # the connection is lost: publish again after the reconnection
                 return topics
             topics.add(topic)
             with self._changed:
@@ -372,7 +372,7 @@ class HouseDevice:
                 self._waiting.popleft()
 
     def _publish_states(self, published: Collection[str], *, at_once: bool) -> None:
-        """Publish changed states, and when due all others except those just published."""
+        """Publish changed states and, when due, all other states except those just published."""
         now = time.monotonic()
         late = now - self._published_time
         with self._changed:

@@ -28,7 +28,7 @@ class ReplayProgress(TerminalSink):
     _latest = 0.0, 0.0
 
     def _show(self, reading: Reading) -> None:
-        # Speed counts from the first reading on: what a resumed run skipped is not in it.
+        # Speed counts from the first reading, without the audio that a resumed run skipped.
         self._latest = (self._clock(), reading.seconds or 0.0)
         self._first = self._first or self._latest
 
@@ -107,7 +107,7 @@ class PeopleProgress(ReplayProgress):
         console: Console | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._people: dict[str, dict[str | None, Reading]] = {}  # last readings by whom watched
+        self._people: dict[str, dict[str | None, Reading]] = {}  # by label and watched speaker
         self._alerted: set[str] = set()
         super().__init__(total_seconds, console, clock)
 

@@ -52,7 +52,7 @@ def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
 
 
 def summary_rows(events: Sequence[Event]) -> list[tuple[str, str]]:
-    """Format the result of a run of one voice, which has a reading, as names and values."""
+    """Format the result of a run of one voice, with at least one reading, as names and values."""
     last, start = _last(events), find_first(events, RunStart) or RunStart.from_record({})
     return [
         *_bits(last, start, events),
@@ -100,7 +100,7 @@ def _bits(last: Reading, start: RunStart, events: Sequence[Event]) -> _Rows:
         return
     for caution in filter(None, (doubt, phrases.mixed_voices(last, who))):
         yield "take care", caution
-    if changes:  # the evidence restarted at the last of them
+    if changes:  # the evidence restarted at the last change
         yield "of the last voice", phrases.voice_since(changes[-1])
     if nobody := phrases.nobody_speaks(last):
         yield "in short", f"{nobody}. {phrases.ENROL}"
@@ -135,7 +135,7 @@ def _comparisons(last: Reading, start: RunStart) -> _Rows:
 
 
 def _protected(last: Reading, start: RunStart) -> _Rows:
-    """Format the protected side: the strongest attacker who was tried, and who that is."""
+    """Format the protected side: the strongest attacker tried, with its description."""
     side, figure = last.protected, phrases.protected_figure(last)
     if start.protected is None or side is None or figure is None or last.bits is None:
         return
@@ -144,7 +144,7 @@ def _protected(last: Reading, start: RunStart) -> _Rows:
     limits = phrases.limits_in_words(figure[1], figure[2], cut=side.at_least)
     sentence = ", ".join(filter(None, (f"{bits} {limits}", fewer)))
     name, to = f"through {clean(start.protected.method, 14)}", f"to {phrases.attacker_of(last)}"
-    # a figure of an attacker who does not know the anonymiser is never read without the words
+    # the figure of an attacker unaware of the anonymiser must not appear without these words
     if uninformed(last):
         yield name, f"{to} ({sentence})"
     else:

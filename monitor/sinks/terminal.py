@@ -70,20 +70,20 @@ class TerminalSink:
         self.enrolled = 0
         self.support_bits: float | None = None
         self.raised: dict[str, float] = {}
-        self.closed: Alert | None = None  # the last way that a relay closed
+        self.closed: Alert | None = None  # the last alert that changed a relay's way
         self.warned: dict[str, float] = {}
         self._clock = clock
-        self.protected = ""  # the method of the other side
+        self.protected = ""  # method of the protected side
         self.crossings: dict[float, dict[str, float]] = {}
         self.evidence = False  # whether the headline is evidence
         self._gaps = self._changes = 0
-        self._begun = ""  # the voice at which the evidence restarted
+        self._begun = ""  # voice for which the evidence restarted
         self._drawn = -math.inf
         self._told = ""
         self._live: Live | None = None
         self._closed = False
         self._curve, self._lowest = TextCurve(), 0.0
-        self._before = self._speech = 0.0  # of evidence that has ended, and of the present one
+        self._before = self._speech = 0.0  # speech seconds of ended and of current evidence
         is_for_people = console is not None or (log_lines.form == "text" and sys.stderr.isatty())
         if (
             is_for_people
@@ -93,7 +93,7 @@ class TerminalSink:
         ):
             from rich.live import Live
 
-            # stdout carries the data: rich must not capture it.
+            # stdout is for data, so rich must not capture it.
             self._live = Live(
                 console=self.console, auto_refresh=False, redirect_stdout=False,
                 redirect_stderr=False, transient=not self.leaves_view,
@@ -154,7 +154,7 @@ class TerminalSink:
         self._say(clean(line, 200))
 
     def _show(self, reading: Reading) -> None:
-        """Keep what this view needs of a reading."""
+        """Store what this view needs from a reading."""
 
     def _view(self) -> RenderableType:
         raise NotImplementedError
@@ -166,7 +166,7 @@ class TerminalSink:
         return self._line()
 
     def _plain(self) -> None:
-        """Print a line occasionally if there is news, when there is no view."""
+        """Print a line from time to time, less often without news, if there is no view."""
         now, bits = self._clock(), phrases.bits_now(self.reading)
         if self._drawn == -math.inf:
             self._drawn = now
@@ -288,7 +288,7 @@ class TerminalSink:
         return words if len(words) < RIGHT else ""
 
     def _top_bits(self) -> float:
-        """Compute the top of the bits axis: evidence knows no ceiling."""
+        """Compute the top of the bits axis; evidence has no ceiling."""
         ceiling = self.reading.ceiling or 1.0
         if not self.evidence:
             return ceiling
@@ -296,7 +296,7 @@ class TerminalSink:
         return max(ceiling, self.support_bits or 0.0, *(bits for _, bits in points))
 
     def _crowd_lines(self, width: int) -> list[Text]:
-        """Explain the evidence in a crowd, and, second to it, among the enrolled."""
+        """Explain the evidence in a crowd, and then among the enrolled."""
         from rich.text import Text
 
         for fit in (True, False):
@@ -311,7 +311,7 @@ class TerminalSink:
         return lines
 
     def _protected_lines(self, width: int) -> list[Text]:
-        """Format the other side: its figure, how much less that is, and to whom."""
+        """Format the protected side: its figure, the difference, and the attacker."""
         from rich.text import Text
 
         if not self.protected:
@@ -322,7 +322,7 @@ class TerminalSink:
             return [Text(" protected: no figure yet", style="bold")]
         bits = phrases.bits_or_more(side, f"{number(figure[0])} bits")
         fewer = phrases.fewer_in_words(reading)
-        # of an attacker who does not know the anonymiser the words are the headline, not the bits
+        # for an attacker unaware of the anonymiser, the words are in bold, not the bits
         is_informed = not uninformed(reading)
         text = Text(" ")
         text.append(f"protected {bits}", style="bold" if is_informed else "")
@@ -357,7 +357,7 @@ class TerminalSink:
 
     @property
     def _others(self) -> str:
-        """Bystanders narrowed down, while the evidence is of one voice."""
+        """Bystanders that the evidence narrows down to; empty during a change of voice."""
         bystanders = None if self.doubt else self.reading.bystanders
         return f"{phrases.NARROWED}: {phrases.narrowed_names(bystanders)}" if bystanders else ""
 

@@ -21,14 +21,14 @@ DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 
 
 class TextCurve:
-    """Points on a log axis, the latest of each bin: memory grows with the decades only."""
+    """Points on a log axis, only the latest of each bin, so that memory grows with the decades."""
 
     def __init__(self) -> None:
         self._bins: dict[int, tuple[float, float]] = {}
         self._fresh: set[int] = set()
 
     def add(self, seconds: float, bits: float, *, fresh: bool = False) -> None:
-        """Add a point; one without length or figure is left out."""
+        """Add a point; ignore it if the seconds are not positive or a value is not finite."""
         if seconds > 0 and math.isfinite(seconds) and math.isfinite(bits):
             bin_index = math.floor(math.log10(seconds) * BINS_PER_DECADE)
             self._bins[bin_index] = (seconds, bits)
@@ -55,7 +55,7 @@ def legend(lines: Sequence[str]) -> str:
 
 
 def row_of(bits: float, height: int, y_range: tuple[float, float]) -> int:
-    """Return the line, of ``height``, on which these bits are drawn; 0 is the top one."""
+    """Return the line among ``height`` on which these bits are drawn; 0 is the top line."""
     bottom, top = y_range
     return _dot(bits, height, y_range) // 4 if top > bottom else 0
 
@@ -76,7 +76,7 @@ def draw_curve(
     levels: Sequence[tuple[float, str]] = (),
     breaks: Container[float] = (),
 ) -> list[str]:
-    """Draw the curve as ``height`` lines of ``width`` characters, the top one first."""
+    """Draw the curve as ``height`` lines of ``width`` characters, from the top."""
     columns = 2 * width
     (first, last), (bottom, top) = x_range, y_range
     per_log = (columns - 1) / max(math.log(last / first), 1e-9)
@@ -105,7 +105,7 @@ def draw_curve(
 def draw_behind(
     drawing: list[str], curve: TextCurve, x_range: tuple[float, float], y_range: tuple[float, float]
 ) -> list[str]:
-    """Add the protected side to a drawing where nothing else is."""
+    """Add the protected side's curve to the empty places of a drawing."""
     lines = [list(line) for line in drawing]
     (begin, end), columns = x_range, len(lines[0])
     for (x0, y0), (x1, y1) in pairwise(curve.points):
@@ -126,7 +126,7 @@ TICKS = (0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 36000, 86400)
 
 
 def axis(first: float, last: float, width: int) -> str:
-    """Round lengths under their places on the log axis."""
+    """Format the log axis of lengths, with round values at their places."""
     text = ""
     for tick in TICKS:
         name = f"{tick:g} s" if tick < 60 else f"{tick // 60:g} min"

@@ -131,7 +131,7 @@ class WrappedSource(BaseSource[Item]):
 
     def __enter__(self) -> Self:
         self.source.__enter__()
-        self.label = self.source.label  # a microphone's is known once it is open
+        self.label = self.source.label  # a microphone's label is known once it is open
         return super().__enter__()
 
     def close(self) -> None:
@@ -236,11 +236,11 @@ class SplitSource(WrappedSource):
         return None
 
     def _parts(self, block: Block, begun: float) -> Iterator[Stretch]:
-        """Yield the stretches of a block that begins at that second."""
+        """Yield the stretches of a block that begins at the second ``begun``."""
         raise NotImplementedError
 
     def _end(self, seconds: float) -> None:
-        """Note the length of the recording."""
+        """Process the length of the recording at its end; does nothing by default."""
 
 
 class Samples(BaseSource[Block]):
@@ -269,7 +269,8 @@ class Samples(BaseSource[Block]):
                 f"samples of shape {shape} must be (n,) or (n, channels), with at most "
                 f"{MOST_CHANNELS} channels"
             )
-        if samples.dtype.kind not in "fi" or samples.dtype == np.int64:  # as of a list: what scale?
+        # numpy makes int64 of a list, whose scale is unknown
+        if samples.dtype.kind not in "fi" or samples.dtype == np.int64:
             raise UsageError(
                 f"samples are {samples.dtype}: give floats from -1 to 1, or int16 or int32 at full "
                 "scale"
@@ -355,8 +356,8 @@ def cut_frames(frames: Frames, first: int, maximum: int) -> Iterator[Frames]:
         yield Frames(speech, tracks, gaps, frames.recording, notices)
 
 
-PIECE_SECONDS = 0.1  # of the clock: what a live view is given at a time
-LONGEST_SECONDS = 10.0  # of audio
+PIECE_SECONDS = 0.1  # of wall time, the pace of a live view
+LONGEST_SECONDS = 10.0  # of audio per piece
 SLOWEST = 0.01  # times real time: an hour then takes four days
 
 
@@ -488,7 +489,7 @@ class Chain(BaseSource[Item]):
 
 
 def _common_features(sources: Sequence[Source]) -> dict[str, FeatureSpec]:
-    """Combine features of ready-made frames; a histogram is as long as the longest."""
+    """Combine the features of ready-made frames; a histogram gets the largest size."""
     first, *others = sources
     common: Mapping[str, FeatureSpec] = first.stream_info.tracks
     for source in others:
@@ -519,7 +520,7 @@ def _common_features(sources: Sequence[Source]) -> dict[str, FeatureSpec]:
 
 
 def _moved(frames: Frames, ticks: int, recording: int) -> Frames:
-    """Shift frames by that many ticks."""
+    """Shift frames by ``ticks``, and set their recording."""
     tracks = {name: track.shifted(ticks) for name, track in frames.tracks.items()}
     gaps = tuple((tick + ticks, replace(gap, recording=recording)) for tick, gap in frames.gaps)
     notices = tuple((tick + ticks, notice) for tick, notice in frames.notices)

@@ -104,7 +104,7 @@ class SideInputSource(WrappedSource):
     def items(self) -> Iterator[Item]:
         """Yield the recording with its words and frames."""
         clock, emitted, recording = _Clock(), 0, 0
-        waiting: list[Item] = []  # it may be the last
+        waiting: list[Item] = []  # held back, since it may be the last
         for item in self.source:
             if isinstance(item, Block | Frames):
                 if item.recording != recording and emitted:
@@ -116,7 +116,7 @@ class SideInputSource(WrappedSource):
                 yield from self._due(emitted, ticks, recording)
                 emitted = ticks
             waiting.append(item)
-            if self.stream_info.live:  # nobody may wait
+            if self.stream_info.live:  # must not be held back
                 yield waiting.pop()
         late = self._late(emitted, recording)
         if late is not None:
@@ -152,7 +152,7 @@ class SideInputSource(WrappedSource):
 
 
 class _Clock:
-    """Count of ticks gone by, as the monitor counts them."""
+    """Counts passed ticks as the monitor does."""
 
     def __init__(self) -> None:
         self._before = self._samples = self._rate = 0
@@ -211,12 +211,12 @@ def select_words(words: Words, is_selected: AnyArray) -> Words:
 
 
 def _moved_track(track: Track, first: int) -> Track:
-    """Cut a track to begin at a tick; a frame made of earlier audio is left out."""
+    """Cut a track to begin at a tick, without frames that include earlier audio."""
     begins = track.ticks - 1 if track.spans is None else track.spans[:, 0]
     return track.some(begins >= first).shifted(-first)
 
 
-_ENDED_TICKS = TICKS_PER_SECOND  # the audio continues for this long, so the words ended alone
+_ENDED_TICKS = TICKS_PER_SECOND  # of audio after the last word, before their end is reported
 
 
 class LiveWords(WrappedLiveSource):
@@ -251,7 +251,7 @@ class LiveWords(WrappedLiveSource):
         """Yield the audio, with the words that have arrived."""
         self._ticks = self._first = self._recording = 0
         samples = 0
-        ended: int | None = None  # when the last word had come
+        ended: int | None = None  # tick at which the words had ended
         is_reported = False
         for item in self.source:
             if isinstance(item, Block):

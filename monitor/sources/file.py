@@ -41,9 +41,9 @@ from monitor.sources.sound_pieces import SoundPiece, find_pieces
 from monitor.types import Block, FloatArray, Gap, round_to_16_bits
 from monitor.virtual_files import Readable, VirtualFile, readable
 
-STREAMED_BYTES = 0x7FF0_0000  # a header as long as this was written to a pipe: length unknown
+STREAMED_BYTES = 0x7FF0_0000  # a stated length from this on comes from a pipe: length unknown
 UNKNOWN_FRAMES = 1 << 60
-TOLERATED_SECONDS = 0.1  # MP3 and Opus headers count their padding as they like
+TOLERATED_SECONDS = 0.1  # MP3 and Opus headers count padding in different ways
 _REFUSALS = (soundfile.LibsndfileError, OSError, TypeError, ValueError)
 _READ = "wav, flac, ogg, opus, mp3, aiff, au, w64 or caf"
 OGG_PAGE_BYTES = 65_307
@@ -63,7 +63,7 @@ class _Forward(soundfile.SoundFile):  # type: ignore[misc]
 
 
 class _Window:
-    """One piece of a file as a file for libsndfile, with a header before it perhaps."""
+    """One piece of a file, after an optional header, as a file for libsndfile."""
 
     def __init__(self, file: BinaryIO, piece: SoundPiece, header: bytes = b"") -> None:
         self._file, self._begin, self._header = file, piece.begin, header
@@ -91,14 +91,14 @@ _ONE_AT_A_TIME = RLock()
 
 @contextmanager
 def _silenced_stderr() -> Iterator[None]:
-    """Drop what C code writes to file descriptor 2, in the command line's process alone."""
+    """Discard what C code writes to file descriptor 2, only in the command line's processes."""
     if not lazy.own_process:
         yield
         return
     with _ONE_AT_A_TIME:
         try:
             saved = os.dup(2)
-        except OSError:  # closed: nothing can be spoilt
+        except OSError:  # closed, so there is nothing to spoil
             yield
             return
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -150,7 +150,7 @@ class Decoder(Managed):
         )
 
     def _add(self, piece: SoundPiece) -> None:
-        """Queue another piece, if it can be read after those before it."""
+        """Queue another piece of the same format; otherwise describe it in ``unread``."""
         try:
             file, promised = self._open(piece)
         except _REFUSALS as error:
@@ -168,7 +168,7 @@ class Decoder(Managed):
             file.close()
 
     def _open(self, piece: SoundPiece) -> tuple[_Forward, int | None]:
-        """Open a piece; return it with the frames it promises."""
+        """Open a piece; return it with the number of frames in its header, or None."""
         if (piece.begin, piece.end) != (0, self._bytes.seek(0, os.SEEK_END)):
             input_file: object = _Window(self._bytes, piece)
         elif isinstance(self._path, VirtualFile):
@@ -185,7 +185,7 @@ class Decoder(Managed):
             return file, min(file.frames, piece.samples)
 
     def _uncounted(self, file: _Forward, piece: SoundPiece) -> str:
-        """Report bytes after the samples that a WAV's header counts; empty without any."""
+        """Describe further bytes after the samples in a WAV's header, or return an empty text."""
         if (end := _UNCOUNTED.search(file.extra_info)) is None:
             return ""
         self._bytes.seek(piece.begin + int(end[1]))
@@ -255,7 +255,7 @@ def _no_recording(path: Readable, head: bytes, error: Exception) -> str:
         )
     is_film = head[4:8] == b"ftyp" or head.startswith((b"\x1aE\xdf\xa3", b"0&\xb2u"))
     is_supported = not is_film and suffix[1:] in _READ.replace(",", "").split()
-    if is_supported and not head.startswith(b"OggS"):  # which may hold FLAC or Speex
+    if is_supported and not head.startswith(b"OggS"):  # Ogg may contain FLAC or Speex
         return text
     return f"{text}, or try {as_pipe(path)}  (to enrol it, first {as_wav(path)})"
 
@@ -291,7 +291,7 @@ def _opened(path: Readable) -> tuple[BinaryIO, bytes, list[SoundPiece]]:
 
 
 def _is_text(head: bytes) -> bool:
-    text = head.decode(errors="replace")[:-1]  # the last character may have been cut in two
+    text = head.decode(errors="replace")[:-1]  # the last character may be incomplete
     return "\ufffd" not in text and is_printable(" ".join(text.split()))
 
 
@@ -336,7 +336,7 @@ def audio_hashes(path: Readable) -> tuple[str, ...]:
         if not frames:
             return hashes
         count = decoder.promised
-        if count is None:  # the header is silent: count
+        if count is None:  # not in the header: count
             while read := len(decoder.read(10 * decoder.rate)):
                 frames += read
             count = frames

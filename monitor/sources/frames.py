@@ -47,8 +47,7 @@ RESERVED = frozenset(
 SUFFIXES = ("_ticks", "_spans", "_span", "_early", "_early_seconds")
 _SOUND, _LANDMARKS = "recording-sound", "recording-landmarks"
 _STARTS, _OF_STARTS = "recording-starts", "starts-"
-"""Arrays of a `Header`, and what the names of frames of starts begin with; no feature has a hyphen
-in its name."""
+"""Names of a `Header`'s arrays, and prefix of arrays of `Starts`. No feature name has a hyphen."""
 _HASH = re.compile(r"(file|audio):[0-9a-f]{64}")
 
 
@@ -58,14 +57,14 @@ class Header:
 
     sizes: Mapping[str, int] = field(default_factory=dict)  # bins or dimensions
     frame_seconds: Mapping[str, float] = field(default_factory=dict)  # usable seconds of one frame
-    networks: Mapping[str, str] = field(default_factory=dict)  # sha256 of the network that made it
+    networks: Mapping[str, str] = field(default_factory=dict)  # sha256 of the frames' network
     hashes: tuple[str, ...] = ()  # fingerprints of the recording
-    # of the extraction, as its program notes them
+    # settings of the extraction, in the form of its program
     settings: Mapping[str, Any] = field(default_factory=dict)
-    noise: str = ""  # what noise was added to embeddings, as ``"laplace:15"``; empty if none was
+    noise: str = ""  # noise added to embeddings, such as ``"laplace:15"``; empty without noise
     # counts of the recording's seconds, shape (ROW,) of `monitor.maths.condition`
     sound: AnyArray | None = field(default=None, compare=False, repr=False)
-    # of the recording, as `monitor.maths.landmarks.pack` gives them
+    # landmarks of the recording, from `monitor.maths.landmarks.pack`
     landmarks: AnyArray | None = field(default=None, compare=False, repr=False)
     # frames of streams that begin within the recording
     starts: Starts | None = field(default=None, compare=False, repr=False)
@@ -159,7 +158,7 @@ class PrecomputedFrames:
     def _gaps(
         self, name: str, track: Track, keep: BoolArray, recording: int
     ) -> Iterator[tuple[int, Gap]]:
-        """Yield one gap for each stretch of unusable frames, at the tick of its last one."""
+        """Yield one gap for each stretch of unusable frames, at the tick of its last frame."""
         if keep.all():
             return
         spec = self.features[name]
@@ -173,7 +172,7 @@ class PrecomputedFrames:
 
 
 def _spec(label: str, name: str, values: AnyArray, header: Header) -> FeatureSpec:
-    """Describe frames by their shape and type and by what the header states."""
+    """Make the spec of frames from their shape, their type and the header."""
     kinds = (kind for kind in KINDS.values() if kind.enrolled and kind.holds(values))
     kind = next(kinds, None)
     if kind is None:
@@ -196,7 +195,7 @@ def _check_ticks(label: str, name: str, ticks: AnyArray, frames: int, maximum: i
 def _checked_early(
     label: str, spec: FeatureSpec, early: EarlyFrames, speech: BoolArray
 ) -> EarlyFrames:
-    """Check early frames; unusable ones are left out without notice."""
+    """Check early frames; drop unusable ones silently."""
     ticks, values, seconds = early.ticks, early.values, early.seconds
     name = f"{spec.name}_early"
     _check_ticks(label, name, ticks, len(values), len(speech))
@@ -289,7 +288,7 @@ def _frame(location: str, name: str, value: Any) -> int | list[float]:
 
 
 def _span(location: str, name: str, value: Any) -> tuple[int, int]:
-    """Return the ticks that a stretch of seconds touches."""
+    """Return the ticks [begin, end) that a stretch of seconds touches."""
     if isinstance(value, list) and [type(x) in (int, float) for x in value] == [True, True]:
         begin, end = value
         if 0 <= begin < end <= MOST_TICKS / TICKS_PER_SECOND:
@@ -541,7 +540,7 @@ def _pop_starts(arrays: MutableMapping[str, AnyArray], header: Header, label: st
 def _tracks_of(
     arrays: MutableMapping[str, AnyArray], label: str
 ) -> tuple[BoolArray, dict[str, Track]]:
-    """Return decisions on speech, and the tracks that these arrays hold."""
+    """Return the speech decisions and the tracks in these arrays."""
     speech = arrays.pop("speech", None)
     early = {
         name.removesuffix("_early"): _early_of(arrays, name, label)

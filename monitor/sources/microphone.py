@@ -50,8 +50,8 @@ class SoundClock:
 
 
 WAKE_SECONDS = 0.1
-PAUSE_SECONDS = 1.0  # without any audio: a pause, which is no lag
-LONGEST_SECONDS = 1.0  # of a block, so that a slow reader notices in time
+PAUSE_SECONDS = 1.0  # without audio, which counts as a pause and not as lag
+LONGEST_SECONDS = 1.0  # of a block, so that a slow reader can react in time
 GAP_SECONDS = 1.0  # overflows come in bursts: one report per second
 
 
@@ -159,7 +159,7 @@ class AudioQueue(BaseSource[Block | Gap]):
         silent = 0.0
         while (arrivals := self._arrivals()) is not None:
             if not arrivals:
-                silent += WAKE_SECONDS  # not the clock: we may have stood still ourselves
+                silent += WAKE_SECONDS  # not the clock, since this process may have been suspended
                 if silent >= PAUSE_SECONDS:
                     self._sounds.lost()
                 if self._stalled is not None and silent >= self._stalled:
@@ -196,7 +196,7 @@ class AudioQueue(BaseSource[Block | Gap]):
                 break
             if arrival is None:
                 if arrivals:
-                    self._queue.put(None)  # again, after these
+                    self._queue.put(None)  # put the end back, after these
                     break
                 return None
             arrivals.append(arrival)
@@ -207,7 +207,7 @@ class AudioQueue(BaseSource[Block | Gap]):
 
 @dataclass(frozen=True, slots=True)
 class _Arrival:
-    """Samples of one call of the callback, when they came, and the loss before them."""
+    """Samples of one callback, their arrival time, and the losses before them."""
 
     samples: FloatArray
     came: float
@@ -217,7 +217,7 @@ class _Arrival:
 
 
 class _GapReports:
-    """Gaps of lost audio; overflows come in bursts."""
+    """Makes gaps for lost audio, with one report per burst of overflows."""
 
     def __init__(self, rate: int) -> None:
         self._rate = rate
@@ -251,7 +251,7 @@ class _GapReports:
                 yield Gap("dropped", seconds, detail=f"{seconds:.2f} s {reason}")
 
 
-LATENCY_SECONDS = 0.2  # PortAudio's buffer for delays; it calls about four times as often
+LATENCY_SECONDS = 0.2  # of PortAudio's buffer; callbacks are about four times as frequent
 MIXED_CHANNELS = 2
 """Default number of channels to mix. Sound servers and interfaces offer many unused channels."""
 _UNAVAILABLE = -9985  # paDeviceUnavailable
@@ -292,7 +292,7 @@ _opened: set[OpenedStream] = set()  # streams that a restart of PortAudio would 
 
 @contextmanager
 def _portaudio(failure: str, advice: str) -> Iterator[Any]:
-    """Give sounddevice to one thread at a time; its errors become a SourceError."""
+    """Give one thread at a time access to sounddevice; convert its errors to a SourceError."""
     sound = library()
     try:
         with _CALLS:
@@ -374,7 +374,7 @@ class OpenedStream:
         """Release the device."""
         self._closing = True
         with _CALLS:
-            with suppress(library().PortAudioError):  # a device that has gone
+            with suppress(library().PortAudioError):  # of a lost device
                 self._stream.abort(ignore_errors=True)
                 self._stream.close(ignore_errors=True)
             _opened.discard(self)
@@ -389,7 +389,7 @@ class OpenedStream:
             raise
 
     def _callback(self, samples: FloatArray, count: int, time: Any, status: Any) -> None:
-        """Take or give ``count`` samples, in the device's thread."""
+        """Receive or fill in ``count`` samples, in the device's thread."""
         raise NotImplementedError
 
     def _finished(self) -> None:
@@ -431,7 +431,7 @@ def rescan() -> None:
         if _opened:
             names = ", ".join(sorted(stream.name for stream in _opened))
             raise SourceError(f"devices cannot be listed again while {names} is open: close it")
-        sound._terminate()  # PortAudio has no other way
+        sound._terminate()  # PortAudio can only be restarted
         sound._initialize()
 
 
@@ -469,7 +469,7 @@ class Microphone(BaseSource[Block | Gap]):
         system: access to devices, PortAudio by default.
     """
 
-    stream_info = StreamInfo(live=True)  # the channels are known once it is open
+    stream_info = StreamInfo(live=True)  # channels are known once it is open
 
     def __init__(
         self,
@@ -496,8 +496,8 @@ class Microphone(BaseSource[Block | Gap]):
         self._input: AudioDevice | None = None
         self._queue: AudioQueue | None = None
         self._stopped = threading.Event()
-        self._before = self._heard = 0.0  # audio seconds given: before this opening, and in all
-        self._came = 0.0  # when sound last came
+        self._before = self._heard = 0.0  # audio seconds yielded: before this opening, and in total
+        self._came = 0.0  # wall time of the last audio
 
     @property
     def waiting_seconds(self) -> float:
@@ -505,7 +505,7 @@ class Microphone(BaseSource[Block | Gap]):
         return 0.0 if self._input is None or self._queue is None else self._queue.waiting_seconds
 
     def behind_seconds(self, seconds: float) -> float:
-        """Wall seconds since the capture of that second of the stream."""
+        """Return the wall seconds since this second of the stream was captured."""
         return 0.0 if self._queue is None else self._queue.behind_seconds(seconds - self._before)
 
     def open(self) -> None:
@@ -551,11 +551,11 @@ class Microphone(BaseSource[Block | Gap]):
                     return
                 recording += 1  # resampling and voice activity restart
         finally:
-            self._stopped.clear()  # not before: it may have been stopped before its first block
+            self._stopped.clear()  # only now, since `stop` may come before the first block
             self._release()
 
     def _items(self, recording: int) -> Iterator[Block | Gap]:
-        """Yield the audio of one opened device, until it goes or the stream is over."""
+        """Yield the audio of one opened device, until it is lost or the stream is over."""
         opened, seconds_before = self._input, self._heard
         assert opened is not None
         queue = AudioQueue(
@@ -576,18 +576,18 @@ class Microphone(BaseSource[Block | Gap]):
         self._came = queue.came
 
     def _wait(self) -> tuple[Gap, bool]:
-        """Wait for a lost device: return the gap since sound last came, and whether it is back."""
+        """Wait for a lost device; return the gap since the last audio, and whether it is back."""
         name, began = self.label, self._clock()
         self._report(f"{name} is gone; waiting up to {self._reconnect_seconds:g} s for it")
         self._release()
         while self._clock() - began < self._reconnect_seconds:
             if self._stopped.wait(RETRY_SECONDS):
                 break
-            with suppress(MonitorError):  # it may be back without
+            with suppress(MonitorError):  # the device may be back without a rescan
                 self._system.rescans()
             try:
                 self.open()
-            except MonitorError:  # not yet
+            except MonitorError:  # not back yet
                 continue
             lost = self._clock() - self._came
             self._report(f"{self.label} is back after {lost:.0f} s")

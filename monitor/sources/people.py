@@ -141,8 +141,8 @@ class LiveDiarised(SplitSource, WrappedLiveSource):
         self.people = ()
         self._pipe, self._delay = pipe, delay_seconds
         self._place: dict[str, int] = {}
-        self._turns: list[Turn] = []  # those that may still matter
-        self._passed = 0.0  # seconds that were given to whom they belong
+        self._turns: list[Turn] = []  # recent turns, which may overlap later ones
+        self._passed = 0.0  # seconds of assigned audio
         self._alone: list[float] = []
         self._overlap_of: list[float] = []
         self._overlap = 0.0
@@ -222,7 +222,7 @@ class LiveDiarised(SplitSource, WrappedLiveSource):
                 self._late += late
 
     def _uncovered(self, turn: Turn) -> float:
-        """Count seconds of a turn that were assigned without it."""
+        """Count the seconds of a turn in audio that was assigned before the turn arrived."""
         end = min(turn.end_seconds, self._passed)
         if end <= turn.start_seconds:
             return 0.0
@@ -238,7 +238,7 @@ class LiveDiarised(SplitSource, WrappedLiveSource):
         )
 
     def _cut_block(self, begin: float, block: Block) -> list[Stretch]:
-        """Cut a block into stretches, by the turns that are known now."""
+        """Cut a block into stretches, by the turns received so far."""
         end = self._passed = begin + block.seconds
         inside = [
             replace(turn, start_seconds=max(turn.start_seconds, begin),

@@ -22,7 +22,7 @@ from monitor.protocols import MOST_SAMPLES, Provenance, StreamInfo, check_format
 from monitor.sources.base import BaseSource
 from monitor.types import Block, FloatArray, Gap
 
-STREAMED_BYTES = 0x7FF0_0000  # this long or longer: written to a pipe, read to its end
+STREAMED_BYTES = 0x7FF0_0000  # stated length from which a pipe is read to its end
 ENCODINGS = {"s16le": 2, "s24le": 3, "s32le": 4, "f32le": 4}
 """Bytes per sample of each supported encoding."""
 _BY_FORMAT = {(1, 16): "s16le", (1, 24): "s24le", (1, 32): "s32le", (3, 32): "f32le"}
@@ -81,7 +81,7 @@ def _read_chunks(read: Callable[[int], bytes]) -> WavHeader:
 
 
 def _skip(read: Callable[[int], bytes], length: int) -> int:
-    """Read and drop bytes; return how many there were."""
+    """Read and drop bytes; return their number."""
     remaining = length
     while remaining > 0 and (data := read(min(remaining, 1 << 16))):
         remaining -= len(data)
@@ -226,9 +226,9 @@ class Pipe(BaseSource[Block | Gap]):
         return received == header.data_bytes
 
     def _next_header(self, before: WavHeader) -> WavHeader | None:
-        """Read the header of a WAV that follows another in the pipe; None if none does.
+        """Read the header of another WAV in the pipe; None at the pipe's end.
 
-        SourceError if it cannot be read with what came before.
+        SourceError if its format differs from the first WAV's.
         """
         read = self._read_exactly
         read((before.data_bytes or 0) % 2)
@@ -248,7 +248,7 @@ class Pipe(BaseSource[Block | Gap]):
         return None
 
     def _some(self, count: int) -> bytes:
-        """Read at least one byte and at most that many; none at the end of the pipe."""
+        """Read at least one and at most ``count`` bytes; none at the end of the pipe."""
         if self._ahead:
             result, self._ahead = self._ahead[:count], self._ahead[count:]
             return result

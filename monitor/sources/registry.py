@@ -104,7 +104,7 @@ def missing_members(
         *("__iter__", "__enter__"),
     ),
 ) -> str:
-    """Name the attributes that an object lacks to be a source, in one line; empty if complete."""
+    """Report in one line the attributes of a source that an object lacks; empty if complete."""
     if is_array(source):
         return (
             "an array of samples needs its rate: sources.Samples(samples, rate=16_000) is a source"
@@ -182,7 +182,7 @@ def _find_entry(name: str | os.PathLike[str] | VirtualFile) -> tuple[_Entry, str
         return _ENTRIES[scheme[0]], text[scheme.end() :]
     if text == "-":
         return _ENTRIES[text], text
-    # whatever it is called, libsndfile looks into it
+    # libsndfile detects the format, whatever the name
     return _ENTRIES.get(Path(text).suffix.lower(), _ENTRIES[".wav"]), text
 
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import BinaryIO, NamedTuple
 
 _SCANNED_BYTES = 1 << 20
-_BEGINS = {  # each of the bytes that begin a stream, all of one length
+_BEGINS = {  # by first bytes: pattern of a stream's beginning, and its length
     magic: (re.compile(pattern, re.DOTALL), size)
     for magics, pattern, size in (
         ((b"RIFF", b"RF64", b"RIFX"), rb"R(?:IFF|F64|IFX).{4}WAVE[ -~]{4}", 16),
@@ -30,8 +30,8 @@ _BEGINS = {  # each of the bytes that begin a stream, all of one length
 class SoundPiece:
     """One stream of a file, bytes ``begin`` to ``end``.
 
-    ``samples`` is the number per channel if frames had to be counted, otherwise None. If it is set,
-    ``header`` is put before the bytes and gives it to the decoder.
+    ``samples`` is the number per channel if frames had to be counted, otherwise None. If set,
+    ``header`` precedes the bytes and states it for the decoder.
     """
 
     begin: int
@@ -41,7 +41,7 @@ class SoundPiece:
 
 
 def find_pieces(file: BinaryIO) -> list[SoundPiece]:
-    """Return the streams of a file in order; one, of all bytes, where the format is unknown."""
+    """Return the streams of a file in order; one with all bytes if the format is unknown."""
     size = file.seek(0, io.SEEK_END)
     sound = _skip_tags(file, 0)
     magic = _read(file, sound, 4)
@@ -61,7 +61,7 @@ def _read(file: BinaryIO, at: int, count: int) -> bytes:
 
 
 def _skip_tags(file: BinaryIO, at: int) -> int:
-    """Find the end of the ID3 and APE tags that begin there."""
+    """Find the end of the ID3 and APE tags that begin at this byte."""
     while True:
         head = _read(file, at, 16)
         if head.startswith(b"ID3") and len(head) == 16:
@@ -87,7 +87,7 @@ def _scan(file: BinaryIO, pattern: re.Pattern[bytes], size: int) -> Iterator[int
 
 
 def _of_links(file: BinaryIO, begins: list[int]) -> list[int]:
-    """Select the first page of each link of an Ogg: streams side by side have theirs in a row."""
+    """Select the first page of each Ogg link. Multiplexed streams begin with adjacent pages."""
     links, row_end = list[int](), -1
     for at in begins:
         if at != row_end:
@@ -98,7 +98,7 @@ def _of_links(file: BinaryIO, begins: list[int]) -> list[int]:
 
 
 _SYNC = re.compile(rb"\xff[\xe2\xe3\xf2\xf3\xfa\xfb]")  # of layer III
-_KIND = 0xFFFE_0C00  # version, layer and sampling rate: as they are in the whole stream
+_KIND = 0xFFFE_0C00  # version, layer and sampling rate, constant in a stream
 _HERTZ = (44_100, 48_000, 32_000)
 _KILOBITS = (
     (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
@@ -110,7 +110,7 @@ _HEAD_BYTES = 64
 
 
 class _Frame(NamedTuple):
-    """The header of a frame of an MP3; ``side`` bytes lie before a Xing header."""
+    """The header of an MP3 frame; ``side`` bytes precede a Xing header."""
 
     word: int
     kind: tuple[int, bool]
@@ -119,7 +119,7 @@ class _Frame(NamedTuple):
     side: int
 
     def promised(self, head: bytes) -> int | None:
-        """Return the frames that this one announces instead of sounding; 0 for unclear, or None."""
+        """Return the number of frames in a Xing or VBRI header; 0 if unclear, None without one."""
         for side in (self.side, self.side + 2):  # with a checksum
             name, flags, frames = (head[4 + side + i : 8 + side + i] for i in (0, 4, 8))
             if name in (b"Xing", b"Info"):
@@ -127,7 +127,7 @@ class _Frame(NamedTuple):
         return 0 if head[36:40] == b"VBRI" else None
 
     def header(self, frames: int) -> bytes:
-        """Make a frame with the number of following frames, as Xing's encoder did."""
+        """Make a frame that states the number of following frames, like Xing's encoder."""
         word = self.word & ~(0xF << 12 | 1 << 9) | _ROOMY << 12 | _UNPROTECTED
         head = word.to_bytes(4) + bytes(self.side) + b"Xing\0\0\0\1" + frames.to_bytes(4)
         roomy = _frame(head[:4])
@@ -151,7 +151,7 @@ def _frame(head: bytes) -> _Frame | None:
 
 @dataclass(slots=True)
 class _Stream:
-    """Frames of one kind in a row, ``promised`` by a header of theirs or not."""
+    """Consecutive frames of one kind; ``promised`` is the number in their header, or None."""
 
     first: _Frame
     begin: int
@@ -160,7 +160,7 @@ class _Stream:
 
 
 def _of_mpeg(file: BinaryIO, size: int) -> list[SoundPiece]:
-    """Split an MP3 into streams, by tags, headers, and other rates or channels."""
+    """Split an MP3 into streams at tags, headers, and changes of rate or channels."""
     streams = list[_Stream]()
     for begin, tagged, frame, promised in _mpeg_frames(file, size):
         is_new = (
@@ -177,7 +177,7 @@ def _of_mpeg(file: BinaryIO, size: int) -> list[SoundPiece]:
         if stream.promised is not None and stream.frames <= stream.promised:
             pieces.append(SoundPiece(begin if number else 0, end))
             continue
-        if stream.promised is not None:  # fewer than there are
+        if stream.promised is not None:  # the header states fewer frames than there are
             begin += stream.first.size
         samples = stream.frames * stream.first.samples
         pieces.append(SoundPiece(begin, end, samples, stream.first.header(stream.frames)))
@@ -185,7 +185,7 @@ def _of_mpeg(file: BinaryIO, size: int) -> list[SoundPiece]:
 
 
 def _mpeg_frames(file: BinaryIO, size: int) -> Iterator[tuple[int, bool, _Frame, int | None]]:
-    """Yield each complete frame: its begin, whether tags lie before it, and its promise."""
+    """Yield each complete frame: begin, whether tags precede it, the frame, and its promise."""
     at, kind, tagged = 0, None, False
     while at < size:
         head = _read(file, at, _HEAD_BYTES)
@@ -202,7 +202,7 @@ def _mpeg_frames(file: BinaryIO, size: int) -> Iterator[tuple[int, bool, _Frame,
 
 
 def _goes_on(file: BinaryIO, begin: int, frame: _Frame, size: int) -> bool:
-    """Return whether another such frame follows, tags, or the end."""
+    """Return whether a frame of this kind, tags or the file's end follow a frame."""
     end = begin + frame.size
     following = _frame(_read(file, end, 4))
     if following is not None:

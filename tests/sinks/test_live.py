@@ -313,14 +313,14 @@ def test_no_alert_does_not_comfort_where_none_can_come(threshold, told):
 
 def test_an_alert_a_gap_and_lateness_are_seen_without_colour():
     screen = Screen(True, environ={"NO_COLOR": "1"})
-    gap = {"type": "gap", "seconds": 2.0, "reason": "thinned", "detail": "f0 leaves out 4.0 s"}
+    gap = {"type": "gap", "seconds": 2.0, "reason": "thinned", "detail": "f0 skips 4.0 s"}
     view = view_of(screen, START, reading(2.0, lag=3.4), ALERT, gap, forecasts=[Ahead(0.0)])
     text = "\n".join(shown(view, environ={"NO_COLOR": "1"}))
     view.close()
     for words in ("ALERT bits>3 for 5 s, since 0:20", "lag 3.4 s", "1 gap"):
         assert words in text
     assert "in about" not in text
-    assert "at 0:02 f0 leaves out 4.0 s" in screen.text
+    assert "at 0:02 f0 skips 4.0 s" in screen.text
     assert not re.search(r"\x1b\[[0-9;]*3[0-7]", screen.text + text)
 
 

@@ -101,10 +101,10 @@ class Command:
 
 
 def _stderr() -> int:
-    """The descriptor people read: while a microphone is open it is not number 2."""
+    """Return the descriptor of stderr, which is not number 2 while a microphone is open."""
     try:
         return sys.stderr.fileno()
-    except (AttributeError, OSError, ValueError):  # none, or no file
+    except (AttributeError, OSError, ValueError):  # missing, or not a file
         return 2
 
 
@@ -122,11 +122,11 @@ class Notify:
                 "--notify needs the extra 'notify': "
                 "pip install 'speaker-disclosure-monitor[notify]'"
             ) from None
-        logging.getLogger("apprise").addHandler(logging.NullHandler())  # it shows addresses
+        logging.getLogger("apprise").addHandler(logging.NullHandler())  # its log contains addresses
         scheme, address, _ = url.partition("://")
         # an alert goes only to the given address
         self._to = apprise.Apprise(asset=apprise.AppriseAsset(http_redirects=False))
-        with warnings.catch_warnings():  # its services load here, some with old libraries
+        with warnings.catch_warnings():  # loads services, some with old libraries
             warnings.simplefilter("ignore")
             is_known = bool(address) and self._to.add(url)
         if not is_known:
@@ -152,7 +152,7 @@ WAITS_SECONDS = (1.0, 2.0, 4.0)
 MOST_WAIT_SECONDS = 30.0
 _SAFE = "/?%:@!$&'()*+,;=-._~"
 """Characters that an address may contain; others are percent-encoded."""
-PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})  # answers that another attempt may change
+PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})  # statuses worth another attempt
 
 
 class Webhook:
@@ -192,7 +192,7 @@ class Webhook:
             retry_after = 0.0
             try:
                 request = urllib.request.Request(self._url, body, self._headers, method="POST")
-                # the status is all that is wanted of the answer
+                # only the answer's status is needed
                 self._opener.open(request, timeout=self._timeout).close()
                 return
             except urllib.error.HTTPError as error:
@@ -209,18 +209,18 @@ class Webhook:
                 reason = _reason(error, self._timeout)
             if wait is None:
                 break
-            jitter = random.uniform(1.0, 1.1)  # many monitors, one receiver
+            jitter = random.uniform(1.0, 1.1)  # spreads the attempts of many monitors
             if cancel.wait(min(max(wait * jitter, retry_after), MOST_WAIT_SECONDS)):
                 break
         raise DeliveryError(reason)
 
     def _plain(self, url: str) -> tuple[str, str]:
-        """The address without user and password, and its host; nothing else of it is ever shown."""
+        """Return the address without user and password, and its host, which alone may be shown."""
         try:
             parts = urllib.parse.urlsplit(url.strip())
             port = parts.port
             host = (parts.hostname or "").encode("idna").decode()
-        except ValueError:  # of the address, or of its name's letters
+        except ValueError:  # invalid address or host name
             host, port = "", None
             parts = urllib.parse.urlsplit("")
         strange = any(c <= " " or c == "\x7f" for c in url.strip())
@@ -238,7 +238,7 @@ class Webhook:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Leaves a redirect the answer that it is."""
+    """Handler that does not follow redirects."""
 
     def redirect_request(self, *_: object) -> None:
         return None

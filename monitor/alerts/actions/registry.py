@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MOST_WAITING = 100
 PATIENCE_SECONDS = 10.0
-LAST_SECONDS = 0.5  # for the last attempt to own up
+LAST_SECONDS = 0.5  # for the outcome of the last attempt
 
 
 class BackgroundDelivery:
@@ -47,7 +47,7 @@ class BackgroundDelivery:
 
     def write(self, event: Event) -> None:
         """Take one event of the run; returns at once."""
-        from monitor.events.run import Alert, RunStart  # help needs the options alone
+        from monitor.events.run import Alert, RunStart  # not needed for help
 
         if isinstance(event, RunStart):
             self._watch = event.watch
@@ -125,17 +125,17 @@ class BackgroundDelivery:
 class ActionOption:
     """One option of the command line. Each use adds one receiver."""
 
-    name: str  # as it is typed
-    metavar: str  # what follows it, for ``--help``
-    help: str  # what it does
+    name: str  # as on the command line
+    metavar: str  # metavariable for ``--help``
+    help: str  # text of ``--help``
     receiver: str  # class in `monitor.alerts.actions.receivers`
-    # the variable that it may come from as well, since it often holds a secret: then ``@FILE``
-    # stands for the lines of a file. Empty if it cannot.
+    # environment variable for a value that often has a secret; ``@FILE`` then stands for the lines
+    # of a file. Empty if there is no variable.
     environment: str = ""
 
     @property
     def parameter(self) -> str:
-        """Name as Python writes it."""
+        """Name as a Python identifier."""
         return self.name.removeprefix("--").replace("-", "_")
 
     def opens(self, text: str) -> AlertReceiver:
