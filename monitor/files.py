@@ -424,7 +424,6 @@ def _named(handle: int, path: Path) -> Path:
     while True:
         temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}{_SUFFIX}")
         with suppress(FileExistsError):
-            # without src_dir_fd, which an absolute path does not need, Python does not follow the
-            # link
+            # src_dir_fd makes Python follow the link, though an absolute path does not need it
             os.link(f"/proc/self/fd/{handle}", temporary, src_dir_fd=handle, follow_symlinks=True)
             return temporary

@@ -28,7 +28,7 @@ from monitor.phrases import clock_time
 if TYPE_CHECKING:
     from concurrent.futures import Future
     from multiprocessing.connection import Connection
-ITEMS_AHEAD = 4  # results that wait for an earlier one, and work handed out, for each process
+ITEMS_AHEAD = 4  # pending tasks per process, including results that wait for an earlier one
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _LOOK_SECONDS = 0.1
 _GRACE_SECONDS = 2.0
@@ -36,10 +36,9 @@ _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
 _Future = TypeVar("_Future", bound=Any)
 _busy = _stopping = False
-"""State of a worker: whether it may be interrupted (not while it sends results), and whether it
-shall be.
+"""State of a worker: whether it is in a task, which may be interrupted, and whether it must stop.
 """
-AHEAD = 120  # results of one process that may wait to be taken
+AHEAD = 120  # results of one process that may wait to be read
 _RESOLUTION_SECONDS = 0.1
 _FEWEST_STEPS = 6
 _STEADY = 1.5
@@ -545,7 +544,7 @@ class RemainingTime:
         self._times, self._done = [now], [0.0]
 
     def add(self, amount: float, now: float) -> None:
-        """Count what a step did."""
+        """Add the amount of a step, done by the time ``now``."""
         done = self._done[-1] + amount
         if len(self._times) > 1 and now - self._times[-2] < _RESOLUTION_SECONDS:
             self._times[-1], self._done[-1] = now, done

@@ -13,5 +13,5 @@ if TYPE_CHECKING:
 
 __all__ = ["BaseRule", "Conformal", "EarlyWarning", "Forecast", "Threshold", "budget"]
 
-# help of a command needs the options of actions alone
+# a command's help needs only the options of actions
 __getattr__, __dir__ = lazily(__name__, rooms=("actions",))

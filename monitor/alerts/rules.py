@@ -29,7 +29,7 @@ DECIDED_SPEECH_SECONDS = 10.0
 """A rule without ``after`` that raised nothing in less speech is undecided."""
 LONGEST_SECONDS = 86_400.0
 """Maximum hold, and maximum speech before the first reading that counts."""
-SLACK_SECONDS = 1e-6  # 0.1 + 0.2 s must hold for 0.3 s; far below one tick of 10 ms
+SLACK_SECONDS = 1e-6  # tolerance for rounding, as of 0.1 + 0.2 s; far below a tick of 10 ms
 NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)"
 _SECONDS = rf"{NUMBER})\s*(?:s|sec|seconds?)?"
 HOLD = rf"(?:\s*for\s*(?P<hold>{_SECONDS})?(?:\s*after\s*(?P<least>{_SECONDS})?"
@@ -450,7 +450,7 @@ class Conformal(Threshold):
 
     @staticmethod
     def parse_field(text: str) -> tuple[str, float, float | None] | None:
-        """Parse ``FIELD``, hold and minimum speech, as of `Threshold.parse`, without a threshold.
+        """Parse ``FIELD``, hold and minimum speech, as in `Threshold.parse`, without a threshold.
 
         None if the text has another form. UsageError for an unknown field.
         """

@@ -394,7 +394,7 @@ def _enrol(
 def enrol_from_microphone(
     speaker: str, device: str | None, features: Sequence[str] | None, seconds: float
 ) -> Enrolment:
-    """Record a speaker until there is speech enough, or Ctrl-C, and make a template."""
+    """Record a speaker until there is enough speech or Ctrl-C, and make a template."""
     from monitor.features.registry import defaults
     from monitor.run.pace import timed
     from monitor.sources.registry import open_live_source
@@ -424,7 +424,7 @@ def enrol_from_microphone(
                 state = recent.trouble or f"{recent.level_decibels:.0f} dB, good"
                 step(state, take.speech_seconds - done)
                 done = take.speech_seconds
-                if done > seconds:  # then all frames of the wanted part are there
+                if done > seconds:  # only then are all frames of the wanted part complete
                     source.stop()
     note(*take.noticed)
     if trouble := take.whole.trouble:
@@ -441,7 +441,7 @@ def describe_enrolment(
     output: Path,
     people: Sequence[str],
 ) -> Iterator[str]:
-    """Format a line for each thing to know; ``people`` are arguments that calibrate takes."""
+    """Format the lines of the report; ``people`` are arguments for calibrate."""
     from monitor.training.calibrating import FEWEST_SPEAKERS
 
     for name, more in zip(new.names, new.template_seconds.tolist(), strict=True):

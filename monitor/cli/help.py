@@ -44,7 +44,7 @@ VARIABLE = "_MONITOR_COMPLETE"
 """Environment variable through which the script of `monitor doctor --completion` asks the
 program."""
 _FILE = re.compile(r"\[?(FILE|DIR|MANIFEST|FRAMES|RECORDING|RUN|CORPUS|SCORES)\b")
-"""A metavar, or one of the words in it, that stands for a file."""
+"""Words of a metavar that stand for a file."""
 
 
 class Setting(click.Option):
@@ -170,12 +170,12 @@ class ChoiceHint(click.types.StringParamType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Return what a shell may put in the place of what was typed."""
+        """Return the possible completions."""
         return list(self._offer(ctx, incomplete))
 
 
 def completed(command: click.Command) -> click.Command:
-    """Offer something for every option and argument of a command that has something."""
+    """Add completions to the options and arguments of a command."""
     for param in command.params:
         if type(param.type) is not click.types.StringParamType:
             continue
@@ -220,7 +220,7 @@ def _beginning(typed: str, names: Iterable[str]) -> list[CompletionItem]:
 
 
 def script_for(shell: str, cli: click.Command) -> str:
-    """Make the script that lets a shell (bash, zsh, fish) complete what `monitor` takes."""
+    """Make the script with which a shell (bash, zsh, fish) completes `monitor` commands."""
     from click.shell_completion import get_completion_class
 
     completion = get_completion_class(shell)

@@ -289,7 +289,7 @@ def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
 
 
 def select_enrolment(folder: Path, corpus: Corpus) -> Corpus:
-    """Select the recordings that a folder's ``enrolls`` lists; all where there is no list."""
+    """Select the recordings that a folder's ``enrolls`` lists; all if there is no list."""
     from monitor.corpus.trials import read_enrolment
 
     utterances = read_enrolment(folder)
@@ -304,7 +304,7 @@ def own_templates(
     seconds: float,
     workers: JobOptions,
 ) -> Population:
-    """Enrol the speech that the lists of a folder, or of that beside it, name."""
+    """Enrol the speech that the lists in a folder, or in the one beside it, name."""
     from monitor.corpus.folders import find
     from monitor.corpus.trials import find_enrolment_folder
     from monitor.training.enrolling import enrol
@@ -320,7 +320,7 @@ def own_templates(
             "(monitor enrol ENROLLS -o us.npz), then give -p us.npz"
         )
     corpus = replace(corpus, recordings=tuple(r for r in corpus if r.speaker in lists.speakers))
-    say(*plan_of(corpus, f"; templates, up to {seconds:g} s of speech of each"))
+    say(*plan_of(corpus, f"; templates, up to {seconds:g} s of speech each"))
     files = [recording.path for recording in corpus]
     load_speaker_model(features, files)
     with progress_over(len(files), "enrolling") as step:

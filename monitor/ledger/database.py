@@ -270,7 +270,7 @@ def translated(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise StoreError(f"{path.name} {reason_of(error)}") from None
-    except UnicodeDecodeError:  # SQLite's own message quotes bytes that are no text
+    except UnicodeDecodeError:  # in SQLite's message, which quotes bytes
         raise StoreError(f"{path.name} is damaged. Restore a copy") from None
 
 

@@ -125,9 +125,7 @@ class RecordingOutcome:
     protected_bits_high: float | None = None
     protected_at_least: bool | None = None
     protected_by: str = ""
-    crossings: str = (
-        ""  # times when each side reached each level (`monitor.alerts.crossings.as_text`)
-    )
+    crossings: str = ""  # times of both sides by level (`monitor.alerts.crossings.as_text`)
     bandwidth_hz: float | None = None
     snr_db: float | None = None
     reverberation_seconds: float | None = None

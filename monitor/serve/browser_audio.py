@@ -28,12 +28,12 @@ Processing takes its size and at most 85 MB of memory.
 MOST_TURNS_BYTES = 4 * 1024 * 1024
 MOST_AT_ONCE = 1  # maximum number of recordings in memory for all browsers together
 BLOCK_SECONDS = 10.0  # audio per step, which sets the delay of progress and of cancelling
-BLOCK_SAMPLES = 1 << 19  # the same, of all channels: 2 MB
+BLOCK_SAMPLES = 1 << 19  # maximum samples per step over all channels, 2 MB
 RATES = (8_000, 192_000)
 _HEADER = struct.Struct("<Q")
 SHORTEST_SECONDS = 0.005
 """Shortest message. Many shorter ones would fill the memory instead of the queue."""
-AHEAD_SECONDS = 120.0  # sound that is so far ahead of the clock was not spoken into a microphone
+AHEAD_SECONDS = 120.0  # audio further ahead of the clock does not come from a microphone
 QUEUE_SECONDS = 30.0
 PAUSED_SECONDS = 1800.0  # a session without audio for this time ends
 

@@ -151,7 +151,7 @@ class WrappedLiveSource(WrappedSource):
         return self.source.waiting_seconds
 
     def behind_seconds(self, seconds: float) -> float:
-        """Wall seconds since the capture of that second of the stream."""
+        """Return the wall seconds since this second of the stream was captured."""
         return self.source.behind_seconds(seconds)
 
     def stop(self) -> None:

@@ -258,8 +258,7 @@ class Page(Managed):
     run. After ``close`` the clients get the remaining records, for at most two seconds.
 
     Raises:
-        UsageError: other machines can reach the address and there is no token, or the address is
-            not available.
+        UsageError: the address is not available, or other machines can reach it without a token.
     """
 
     def __init__(
@@ -355,7 +354,7 @@ async def events(
         elif state_time is None:
             yield _event("state", state_of(hub))
             state_time = clock()
-            # the next ones are sent together
+            # records that arrive meanwhile are sent together
             await asyncio.sleep(0 if closed else PAUSE_SECONDS)
         elif closed:
             return
@@ -397,7 +396,7 @@ def _event(name: str, data: Mapping[str, object]) -> bytes:
 
 
 def relay_routes(relay: RelayControl) -> list[BaseRoute]:
-    """Return the route of the page's switch. GET reports the relay, POST mutes or unmutes."""
+    """Return the route of the mute switch. GET reports the relay's state, POST mutes or unmutes."""
 
     async def answer(request: Request) -> Response:
         if request.method == "POST":
@@ -411,7 +410,7 @@ def relay_routes(relay: RelayControl) -> list[BaseRoute]:
 
 
 def overlay_routes(hub: Hub, token: str, relay: RelayControl | None) -> list[BaseRoute]:
-    """Return routes of the newest number and its state, for OBS; they have their own token."""
+    """Return the routes that show OBS the newest bits and their state, with their own token."""
     access = Access(token)
 
     async def refuse(request: Request) -> Response | None:
