@@ -100,9 +100,7 @@ class _Recording(BaseSource[Frames | Gap]):
         self._parts = parts
 
     def items(self) -> Iterator[Frames | Gap]:
-        waiting = np.empty(
-            0, np.bool_
-        )  # speech decisions on ticks that some parts have not reached
+        waiting = np.empty(0, np.bool_)  # decisions on ticks that some parts have not reached
         come = [0] * len(self._parts)
         gone = 0
         for items in zip(*self._parts, strict=True):
