@@ -20,11 +20,11 @@ class Crossings:
 
     It compares the clear side's headline with that of the strongest attacker tried.
 
-    Levels above the maximum are skipped, which is the calibration's support for evidence, and log2
-    N for closed-set figures. A figure must stay at a level for a while, as for an alert
-    (`monitor.maths.statistics`). An open change restarts this time. If the evidence
-    restarts with another voice, levels not crossed by then stay uncrossed. Without a watched
-    speaker there are no crossings, because the attacker's confidence may be in the wrong person.
+    Levels above the maximum are skipped. The maximum is the calibration's support for evidence, and
+    log2 N for closed-set figures. A figure must stay at a level for a while, as for an alert
+    (`monitor.maths.statistics`). An open change restarts this time. If the evidence restarts with
+    another voice, levels not crossed by then stay uncrossed. Without a watched speaker there are no
+    crossings, because the attacker's confidence may be in the wrong person.
     """
 
     def __init__(self, start: RunStart, levels: Sequence[float] = LEVELS) -> None:

@@ -103,9 +103,9 @@ class HoldRule(BaseRule):
         self._since: float | None = None  # first reading of the run that would flip `raised`
         self._first: float | None = None  # first reading with a figure and enough speech
         self._span = 0.0  # from that reading to the last one
-        self._change: OpenChange | None = None  # the one since the last reading
+        self._change: OpenChange | None = None  # change since the last reading
         self._over = False  # the last reading alone would raise it
-        self._of_nobody = False  # it held, but the speaker is probably not enrolled
+        self._of_nobody = False  # the condition held, but the speaker is probably not enrolled
 
     @property
     def rule(self) -> str:
