@@ -269,7 +269,7 @@ class Samples(BaseSource[Block]):
                 f"samples of shape {shape} must be (n,) or (n, channels), with at most "
                 f"{MOST_CHANNELS} channels"
             )
-        # numpy makes int64 of a list, whose scale is unknown
+        # numpy makes int64 of a list, with an unknown scale
         if samples.dtype.kind not in "fi" or samples.dtype == np.int64:
             raise UsageError(
                 f"samples are {samples.dtype}: give floats from -1 to 1, or int16 or int32 at full "
