@@ -137,8 +137,8 @@ def fold_name(name: str) -> str:
     """Return a name without case, invisible characters and leading zeros."""
     text = unicodedata.normalize("NFKC", name).casefold()
     text = " ".join("".join(c for c in text if c.isprintable()).split())
-    whole = text.removesuffix(".0")
-    return re.sub(r"(?<![\d.])0+(?=\d)", "", whole if whole.isdecimal() else text)
+    number = text.removesuffix(".0")
+    return re.sub(r"(?<![\d.])0+(?=\d)", "", number if number.isdecimal() else text)
 
 
 def find_twin(names: Collection[str], strange: Collection[str]) -> str:
@@ -148,7 +148,7 @@ def find_twin(names: Collection[str], strange: Collection[str]) -> str:
 
     Example:
         >>> find_twin(["1272.0", "1272", "ann"], ["1272.0"])
-        '1272.0 is also written 1272: use one spelling, or rename one of both'
+        '1272.0 is also written 1272: use one spelling, or rename one of the two'
     """
     if not strange:
         return ""
@@ -157,8 +157,8 @@ def find_twin(names: Collection[str], strange: Collection[str]) -> str:
         if (other := others.setdefault(fold_name(name), name)) != name and {name, other} & {
             *strange
         }:
-            shown, known = (n if n.isprintable() else ascii(n)[1:-1] for n in (name, other))
-            return f"{shown} is also written {known}: use one spelling, or rename one of both"
+            first, second = (n if n.isprintable() else ascii(n)[1:-1] for n in (name, other))
+            return f"{first} is also written {second}: use one spelling, or rename one of the two"
     return ""
 
 

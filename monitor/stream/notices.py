@@ -274,11 +274,11 @@ def _twin_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
     if watch is None or bits is None or watch in monitor.attacker.left_out:
         return
     i = np.count_nonzero(monitor.attacker.scoring.members[: population.index(watch)])
-    least = APART_BITS
+    threshold = APART_BITS
     if monitor.attacker.contradiction(population)[0] <= _CONTRADICTED:
         # by chance, at most one of the others exceeds it on average
-        least = math.log2(max(len(bits) - 1, 1))
-    if max(np.delete(bits[i], i), default=least) <= least:
+        threshold = math.log2(max(len(bits) - 1, 1))
+    if max(np.delete(bits[i], i), default=threshold) <= threshold:
         return
     if names := share(population, ("twins", watch), partial(_find_twins, population, watch)):
         yield Notice(

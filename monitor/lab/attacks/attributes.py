@@ -434,16 +434,16 @@ def prepare_attributes(
     judged = choose_readers(corpus, root, amounts, session="same")
     hashes = {hash_of_whole(piece.path) for piece in judged.pieces("trials")}
     readers: list[Reader] = []
-    known = set(corpus.speakers)
+    names_so_far = set(corpus.speakers)
     for others, folder in background:
         apart = tuple(
             recording
             for recording in others
-            if recording.speaker not in known and hash_of_whole(recording.path) not in hashes
+            if recording.speaker not in names_so_far and hash_of_whole(recording.path) not in hashes
         )
         with suppress(CorpusError):  # no reader has enough speech
             readers += choose_readers(Corpus(apart, ()), folder, _LEARNT, session="same").everybody
-        known.update(others.speakers)
+        names_so_far.update(others.speakers)
     learnt = Readers(tuple(readers), "same") if readers else None
     return AttributeTest(requests, judged, learnt, amounts)
 
@@ -468,13 +468,13 @@ def read_attributes(
     if table is not None and not table.is_file():
         raise UsageError(f"{file_name(table)} does not exist; check the name")
     attributes: dict[str, dict[str, str]] = {}
-    known = set[str]()
+    described = set[str]()
     for corpus, path in [(None, table)] if table else corpora:
         stated = (corpus.attributes if corpus is not None else {}) or read_speaker_attributes(path)
         for column, by_speaker in stated.items():
-            others = {who: value for who, value in by_speaker.items() if who not in known}
+            others = {who: value for who, value in by_speaker.items() if who not in described}
             attributes.setdefault(column.lower(), {}).update(others)
-        known.update(*stated.values(), corpus.speakers if corpus is not None else ())
+        described.update(*stated.values(), corpus.speakers if corpus is not None else ())
     return attributes
 
 

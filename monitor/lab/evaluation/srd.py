@@ -280,9 +280,9 @@ def loss_fits(histogram: FloatArray) -> tuple[LossFit, ...]:
 MISFIT = "too low, as the ranks do not follow the rank model"
 
 
-def _is_misfit(model_bits: float, counted_bits: float) -> bool:
-    """Return whether MeanD, counted less the most by chance, is well above the rank model's."""
-    return counted_bits > 1.1 * model_bits + 0.05
+def _is_misfit(model_bits: float, beyond_chance: float) -> bool:
+    """Return whether the counted MeanD, less the most that chance gives, exceeds the model's."""
+    return beyond_chance > 1.1 * model_bits + 0.05
 
 
 def meaning(figures: Mapping[str, Figure], speakers: int) -> Iterator[str]:
@@ -292,9 +292,9 @@ def meaning(figures: Mapping[str, Figure], speakers: int) -> Iterator[str]:
     if measured:
         figure, counted = measured[0], finite_value(figures.get("srd.mean_bits"))
         band = figures.get("srd.null_mean_bits")
-        least = 0.0 if counted is None or band is None else counted - (band.high or counted)
-        if _is_misfit(figure.value or 0.0, least):
-            figure = replace(figure, value=least, low=None, high=None)
+        beyond = 0.0 if counted is None or band is None else counted - (band.high or counted)
+        if _is_misfit(figure.value or 0.0, beyond):
+            figure = replace(figure, value=beyond, low=None, high=None)
         yield _crowd(figures, figure, speakers)
     rank1 = finite_value(figures.get("srd.idr"))
     if rank1 is None:
@@ -380,9 +380,9 @@ def figures(
         floors["mean_bits"] = null["null_mean_bits"]
         values |= null
         notes |= dict.fromkeys(null, band.dealt)
-        least = ranked.statistics.mean_bits - ends["null_mean_bits"][1]
-        if _is_misfit(ranked.mean_bits, least):
-            text = f"{MISFIT}: the count shows at least {least:.2f} bits"
+        beyond = ranked.statistics.mean_bits - ends["null_mean_bits"][1]
+        if _is_misfit(ranked.mean_bits, beyond):
+            text = f"{MISFIT}: the count shows at least {beyond:.2f} bits"
             notes["mean_bits_model"] = "; ".join(filter(None, [notes["mean_bits_model"], text]))
     if by_speaker is None:
         by_speaker = mean_bits_by_speaker(matrix, ties)
