@@ -80,7 +80,7 @@ class OneOfMany:
 
     @property
     def words(self) -> bool:
-        """Whether the words beside a recording are used."""
+        """True if the words beside a recording are used."""
         return self.command_options.transcribing.wanted(self.command_options.options.features)
 
     def _with_words(self, sources: Sequence[Source], path: Path) -> Sequence[Source]:

@@ -101,7 +101,7 @@ class _Table:
 
     @property
     def is_ours(self) -> bool:
-        """Whether this program wrote the file: a summary, a run, or frames."""
+        """True if this program wrote the file: a summary, a run, or frames."""
         text = self.text
         try:
             value = orjson.loads(text.split("\n", 1)[0])

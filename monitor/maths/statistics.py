@@ -270,7 +270,7 @@ class Estimate:
 
     @property
     def exists(self) -> bool:
-        """Whether its spread is known: from two units and half of the resamples."""
+        """True if its spread is known: from two units and half of the resamples."""
         return self.units > 1 and self._seen.size >= max(self.replicates.size / 2, 2)
 
     @cached_property

@@ -80,7 +80,7 @@ class LinePipe(Managed, Generic[Parsed]):
 
     @property
     def over(self) -> bool:
-        """Whether the pipe has ended and all its items were collected."""
+        """True once the pipe has ended and all its items were collected."""
         return self._over.is_set() and self._queue.empty()
 
     def wait(self, seconds: float | None = None) -> None:

@@ -192,7 +192,7 @@ class Transcript:
 
     @property
     def spread(self) -> bool:
-        """Whether the time of any word is a fraction of its cue's."""
+        """True if the time of any word is a fraction of its cue's."""
         return any(word.spread for word in self.timed_words)
 
     def select_speaker(self, speaker: str) -> Transcript:
@@ -441,7 +441,7 @@ class Coverage:
 
     @property
     def doubtful(self) -> bool:
-        """Whether the words fit the speech no better than those of another recording might."""
+        """True if the words fit the speech no better than those of another recording might."""
         return self.as_well is not None and self.as_well > _DOUBTFUL
 
     def sentence(self, label: str) -> str:

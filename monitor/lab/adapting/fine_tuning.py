@@ -269,7 +269,7 @@ _MOST_GRADIENT = 5.0
 
 
 class Checkpoint(NamedTuple):
-    """Where and how often the state of an unfinished training is stored."""
+    """Place and interval at which the state of an unfinished training is stored."""
 
     cache: ResultCache
     key: str

@@ -199,12 +199,12 @@ class Extrapolation:
 
     @property
     def falls(self) -> bool:
-        """Whether there are two sizes between which rates can fall; not for N = 2."""
+        """True if there are two sizes between which rates can fall; not for N = 2."""
         return self.sizes.size > 1
 
     @property
     def seen_to_fall(self) -> bool:
-        """Whether enough speakers missed to show how steeply rates fall (`FEWEST`)."""
+        """True if enough speakers missed to show how steeply rates fall (`FEWEST`)."""
         return self.missed >= FEWEST
 
     @property

@@ -161,7 +161,7 @@ class CrossCalibration:
 
     @property
     def bounded(self) -> bool:
-        """Whether the calibration of any fold is bounded."""
+        """True if the calibration of any fold is bounded."""
         return any(calibration.bounded for calibration in self.calibrations)
 
     def ceiling_bits(self, speakers: int) -> float:

@@ -216,7 +216,7 @@ class FittedRankModel:
 
     @property
     def sparse(self) -> bool:
-        """Whether there are fewer trials than ranks, so that plug-in figures mean little."""
+        """True with fewer trials than ranks, so that plug-in figures mean little."""
         return self.trials < self.histogram.size
 
 
