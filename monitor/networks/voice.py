@@ -8,7 +8,7 @@ layers after the first run at 50 frames per second.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 
@@ -36,7 +36,7 @@ SHORTEST = 2 * POINTS  # samples of the shortest window
 def mel_decibels(sound: FloatArray) -> FloatArray:
     """Compute the energies of a window, (n,), in mel bands, minus the mean of each band.
 
-    They equal SpeechBrain's ``Fbank`` with its normalisation to 1e-3 dB: shape (1 + n // 160, 80),
+    They equal SpeechBrain's ``Fbank`` with its normalisation to 0.01 dB: shape (1 + n // 160, 80),
     decibels, float32.
     """
     decibels = 10 * np.log10(np.maximum(_energies(sound), _LEAST_ENERGY))
@@ -221,11 +221,11 @@ class VoiceNetwork(StoredNetwork):
 
     def _weigh(self, attention: FloatArray, x: FloatArray) -> FloatArray:
         """Embed a window from log attention to its frames, which is overwritten."""
-        sums = [moment.sum(axis=0) for moment in _moments(attention, x)]
+        (sums,) = _moments(attention, x, [(0, len(x))])
         return self._embed_sums(sums, len(x))
 
-    def _embed_sums(self, sums: Sequence[FloatArray], count: int) -> FloatArray:
-        """Embed a window by the sums of `_moments` over its frames."""
+    def _embed_sums(self, sums: FloatArray, count: int) -> FloatArray:
+        """Embed the frames with these `_moments`, (3, channels)."""
         total, first, second = sums
         mean = first / total
         deviation = _deviation(second / total, mean)
@@ -240,25 +240,17 @@ class VoiceNetwork(StoredNetwork):
         self, attention: FloatArray, x: FloatArray, slots: int
     ) -> tuple[FloatArray, FloatArray]:
         """Embed a window, and runs of its slots, as `_weigh`: shape (size,) and (r, size)."""
-        edges = np.linspace(0, len(x), slots + 1).astype(int)
-        whole, sums = [], []
-        for moment in _moments(attention, x):
-            whole.append(moment.sum(axis=0))
-            sums.append(_sum_slots(moment, edges))
-        begins, ends = np.array(list_runs(slots)).T
-        zero = np.zeros((1, x.shape[1]), np.float32)
-        sums = [np.cumsum(np.concatenate((zero, part)), axis=0) for part in sums]
-        total, first, second = (part[ends] - part[begins] for part in sums)
-        mean = first / total
-        embeddings = self._product(mean, "embed.mean") + self._product(
-            _deviation(second / total, mean), "embed.deviation"
-        )
-        embeddings += self.weights["embed.bias"]
-        frames = (edges[ends] - edges[begins])[:, None]
-        drawn = np.exp(np.log(total / frames).mean(axis=1)) / self.weights["attention"]
-        scale = drawn / np.linalg.norm(embeddings, axis=1)
-        runs = np.asarray(embeddings * scale[:, None], np.float32)
-        return self._embed_sums(whole, len(x)), runs
+        edges = np.linspace(0, len(x), slots + 1).astype(int).tolist()
+        whole, *parts = _moments(attention, x, [(0, len(x)), *pairwise(edges)])
+        value = self._embed_sums(whole, len(x))
+        # a product of few rows takes longer than as many products of one row
+        runs = [
+            self._embed_sums(np.sum(parts[begin:end], axis=0), edges[end] - edges[begin])
+            if end - begin < slots
+            else value
+            for begin, end in list_runs(slots)
+        ]
+        return value, np.stack(runs)
 
     def _product(self, x: FloatArray, name: str) -> FloatArray:
         return np.asarray(x @ self._matrices[name])
@@ -280,10 +272,11 @@ class VoiceNetwork(StoredNetwork):
 
     def _activate(self, y: FloatArray, name: str, bias: FloatArray) -> FloatArray:
         """Add a bias and rectify, then scale and shift as a batch norm does; in place."""
-        y += bias
-        relu(y)
-        y *= self.weights[f"{name}.gain"]
-        y += self.weights[f"{name}.shift"]
+        # gain * max(y + bias, 0) + shift
+        gain = self.weights[f"{name}.gain"]
+        np.maximum(y, -bias, out=y)
+        y *= gain
+        y += gain * bias + self.weights[f"{name}.shift"]
         return y
 
 
@@ -321,17 +314,18 @@ class _Stack:
         return places
 
 
-def _moments(attention: FloatArray, x: FloatArray) -> Iterator[FloatArray]:
-    """Yield the attention's exponential, then its product with x, then with x squared, in place."""
-    yield np.exp(attention, out=attention)
-    for _ in range(2):
-        attention *= x
-        yield attention
+def _moments(attention: FloatArray, x: FloatArray, parts: Sequence[tuple[int, int]]) -> FloatArray:
+    """Sum the attention's exponential, and its products with x and its square, over parts.
 
-
-def _sum_slots(rows: FloatArray, edges: IntArray) -> FloatArray:
-    """Sum the rows between edges, many times as fast as `numpy.add.reduceat` does."""
-    return np.stack([rows[begin:end].sum(axis=0) for begin, end in pairwise(edges.tolist())])
+    The shape is (parts, 3, channels). The attention is overwritten.
+    """
+    weights = np.exp(attention, out=attention)
+    slices = [slice(*part) for part in parts]
+    totals = [weights[part].sum(axis=0) for part in slices]
+    weights *= x
+    first = [weights[part].sum(axis=0) for part in slices]
+    second = [np.einsum("tc,tc->c", weights[part], x[part]) for part in slices]
+    return np.stack([totals, first, second], axis=1)
 
 
 def _mirrored(rows: FloatArray, count: int) -> FloatArray:
