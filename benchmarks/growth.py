@@ -117,7 +117,7 @@ def picture(rows: FloatArray, figure: Figure) -> None:
 
 @benchmark()
 def levels(page: Page, speech: Path, *, seconds: float = 20.0) -> None:
-    """Do level, offset, hum and clipping change what a voice is said to disclose?"""
+    """Do level, offset, hum, clipping and lost packets change what a voice is said to disclose?"""
     readers = list(others_of_the_enrolled(speech, seconds))
     page.note(f"{len(readers)} readers")
 
@@ -170,6 +170,20 @@ def with_hum(sound: FloatArray) -> FloatArray:
     return rounded(at(-23)(sound) + hum)
 
 
+PACKET = RATE // 50  # samples, 20 ms
+
+
+def without_packets(fraction: float) -> Change:
+    """Replace a random fraction of the packets of 20 ms by zeros."""
+
+    def change(sound: FloatArray) -> FloatArray:
+        packets = rounded(at(-20)(sound))[: sound.size // PACKET * PACKET].reshape(-1, PACKET)
+        packets[np.random.default_rng(0).random(len(packets)) < fraction] = 0
+        return packets.ravel()
+
+    return change
+
+
 CHANGES: dict[str, Change] = {
     **{f"{level} dBFS": at(level) for level in (-20, -10, -30, -35, -40, -45, -50)},
     "-10 dBFS, not cut off": at(-10, None),
@@ -178,4 +192,8 @@ CHANGES: dict[str, Change] = {
     "offset of 0.1": lambda sound: rounded(at(-23)(sound) + 0.1),
     "whole numbers as float": lambda sound: np.round(at(-20)(sound) * np.float32(32768)),
     "hum of 50 Hz, as loud as the voice": with_hum,
+    **{
+        f"{percent} % of packets lost": without_packets(percent / 100)
+        for percent in (1, 2, 5, 10, 20)
+    },
 }

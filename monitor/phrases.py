@@ -172,6 +172,7 @@ _LOUD_DB = 30.0
 _DRY_SECONDS = 0.25
 _CLIPPED = 0.0005
 _QUIET_DB = -60.0
+_LOST = 0.005
 _TOO_LOW = "Bits may read too low"
 _ADVICE = {
     "bandwidth_hz": "Use a microphone with the full bandwidth of speech.",
@@ -179,6 +180,7 @@ _ADVICE = {
     "reverberation_seconds": "Speak closer to the microphone.",
     "clipping": "Lower the input level.",
     "level_db": "Raise the input level.",
+    "lost": "Use a connection that loses fewer packets.",
 }
 
 
@@ -208,6 +210,8 @@ def _describe_condition(name: str, value: float) -> str:
             return f"{100 * value:.2g} % clipped"
         case "level_db" if value < _QUIET_DB:
             return f"very quiet ({value:.0f} dB)"
+        case "lost" if value >= _LOST:
+            return f"{100 * value:.2g} % lost"
     return ""
 
 

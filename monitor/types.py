@@ -93,7 +93,9 @@ NOTICE_KINDS: Mapping[str, str] = {
     "nothing sent": "no rule can send an alert",
     "carried on": "the bits continue from earlier sessions of a ledger, or from some of them",
     "conditions differ": "the stream sounds unlike the templates: its band, noise, echo, pitch",
-    "poor sound": "the stream is so noisy, clipped or quiet that its voice is hard to recognise",
+    "poor sound": (
+        "the stream is so noisy, clipped, quiet or interrupted that its voice is hard to recognise"
+    ),
     "conditions unknown": "noise and echo could not be estimated from the audio so far",
     "samples out of range": "the samples are far outside -1 to 1, like integers",
     "copy": "this audio was used for enrolment",

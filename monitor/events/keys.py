@@ -40,6 +40,7 @@ CONDITIONS = {
         "reverberation_seconds": {**VALUE, "minimum": 0},
         "clipping": PROBABILITY,
         "level_db": VALUE,
+        "lost": PROBABILITY,
     },
     "required": ["bandwidth_hz", "snr_db", "reverberation_seconds", "clipping", "level_db"],
 }
@@ -48,7 +49,7 @@ DIFFERS = {
     "type": "array",
     "items": {
         "enum": [
-            "bandwidth_hz", "snr_db", "reverberation_seconds", "clipping", "level_db",
+            "bandwidth_hz", "snr_db", "reverberation_seconds", "clipping", "level_db", "lost",
             "voiced_share",
         ]
     },

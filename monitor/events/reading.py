@@ -426,7 +426,8 @@ class Reading(Event):
     )
     conditions: Condition | None = conditions_key(
         "only for audio. Its [conditions](conditions.md) so far, with `bandwidth_hz`, `snr_db`, "
-        "`reverberation_seconds`, `clipping` and `level_db`; each null until there is enough audio",
+        "`reverberation_seconds`, `clipping`, `level_db` and `lost`; each null until there is "
+        "enough audio",
         sparse=True,
         default=None,
     )

@@ -1,4 +1,4 @@
-"""Conditions of a recording: band, noise, reverberation, clipping, level.
+"""Conditions of a recording: band, noise, reverberation, clipping, level, lost samples.
 
 Every second is described by a row of counts. Estimates use only the sum of rows, so they do not
 depend on how a stream was cut. docs/conditions.md reports their accuracy.
@@ -34,10 +34,16 @@ _SLOPE_STEP, _SLOPES = 0.25, 80
 _FLAT, _NEAR = np.float32(0.99), np.float32(0.90)
 _AUDIBLE = 0.003  # seconds with a smaller peak are not checked for clipping
 
-_SIZES = (_BANDS * _BAND_LEVELS, _LEVELS, _SLOPES, 3)
+_SHORTEST_LOSS, _LONGEST_LOSS = 0.005, 0.25  # seconds
+_CUT = 0.02
+"""Minimum ratio to the largest sample of the second at which sound must break off, and begin again:
+a noise gate fades, and pauses are quiet."""
+
+_SIZES = (_BANDS * _BAND_LEVELS, _LEVELS, _SLOPES, 4)
 _ENDS = tuple(int(end) for end in np.cumsum(_SIZES))
 ROW = _ENDS[-1]
-"""Counts in a row: levels by band, levels, slopes of decays, samples at and near the peak."""
+"""Counts in a row: levels by band, levels, slopes of decays, then samples at the peak, near it, in
+total and lost."""
 
 LEAST_BAND_SECONDS, LEAST_SPEECH_SECONDS = 1.0, 3.0
 """Minimum seconds of sound above its noise, for the band and for the other conditions."""
@@ -63,6 +69,7 @@ _LOUD_ENOUGH, _SNR_APART = 25.0, 8.0
 _DRY, _ECHO_RATIO = 0.25, 1.3
 _CLIPPED = 0.005
 _NOISY = 5.0
+_LOST = 0.015
 _QUIET = -60.0
 """Level in dB of full scale below which noise of 16-bit samples and of the gain matters."""
 _MOST = 1e6
@@ -87,6 +94,7 @@ def describe_seconds(columns: FloatArray, mono: FloatArray, rate: int) -> IntArr
         _counts(levels.reshape(count, -1), _LEVELS),
         _decays(bands.reshape(count, _FRAMES, -1)),
         _flat_tops(columns),
+        _lost_samples(columns),
     )
     return np.concatenate(parts, axis=1, dtype=np.int32, casting="same_kind")
 
@@ -112,16 +120,21 @@ _KEPT_TOP = 0.8  # fraction of the largest sample so far; smaller ones are never
 def hide_second(columns: FloatArray, mono: FloatArray, rate: int) -> tuple[FloatArray, FloatArray]:
     """Replace the sound of an unfinished second without changing its `describe_seconds`.
 
-    The samples of each column, (n, channels), are sorted, and those far from the extremes averaged.
+    The samples of each column, (n, channels), are sorted, and those far from the extremes averaged,
+    except runs of zeros and the samples beside them.
     Frames of 20 ms of ``mono``, (n,), are replaced by the power in their bands, scaled beyond all
     samples. Only the samples of the last, incomplete frame remain.
     """
     window, edges, _ = _analysis(rate)
-    columns, mono = np.sort(columns, axis=0), np.array(mono, np.float32)
+    columns, mono = columns.copy(), np.array(mono, np.float32)
     for column in columns.T:
+        moves = np.ones(column.size, bool)
+        for begin, end in zip(*_find_zeros(column, rate), strict=True):
+            moves[max(begin - 1, 0) : end + 1] = False
+        column[moves] = np.sort(column[moves])
         middle = column.mean()
-        high, low = column[-1] - middle, column[0] - middle
-        inner = (column < middle + _KEPT_TOP * high) & (column > middle + _KEPT_TOP * low)
+        high, low = column.max() - middle, column.min() - middle
+        inner = (column < middle + _KEPT_TOP * high) & (column > middle + _KEPT_TOP * low) & moves
         if inner.any():
             column[inner] = column[inner].mean()
     count = len(mono) // window.size
@@ -182,6 +195,29 @@ def _flat_tops(columns: FloatArray) -> IntArray:
     return np.asarray(tops.sum(axis=1))
 
 
+def _lost_samples(columns: FloatArray) -> IntArray:
+    """Count the samples of each second that are zero between samples of speech, (n, 1)."""
+    count, rate, _ = columns.shape
+    lost = np.zeros((count, 1), np.intp)
+    for second, channel in np.argwhere((columns == 0).sum(axis=1) >= _SHORTEST_LOSS * rate):
+        samples = columns[second, :, channel]
+        begins, ends = _find_zeros(samples, rate)
+        inside = (begins > 0) & (ends < rate) & (ends - begins <= _LONGEST_LOSS * rate)
+        begins, ends = begins[inside], ends[inside]
+        cut = _CUT * np.abs(samples).max()
+        loud = (np.abs(samples[begins - 1]) >= cut) & (np.abs(samples[ends]) >= cut)
+        lost[second] += (ends - begins)[loud].sum()
+    return lost
+
+
+def _find_zeros(samples: FloatArray, rate: int) -> tuple[IntArray, IntArray]:
+    """Find the first samples, and the ends, of runs of zeros as long as a loss."""
+    edges = np.flatnonzero(np.diff(samples == 0, prepend=False, append=False))
+    begins, ends = edges[::2], edges[1::2]
+    is_long = ends - begins >= _SHORTEST_LOSS * rate
+    return begins[is_long], ends[is_long]
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
     """Conditions of a voice's audio; a figure is None while too little sound supports it."""
@@ -193,6 +229,7 @@ class Condition:
     reverberation_seconds: float | None = None
     clipping: float | None = None  # fraction of samples, 0 to 1, at the peak because of clipping
     level_db: float | None = None  # level of the speech relative to a square wave at full scale
+    lost: float | None = None  # fraction of samples, 0 to 1, that are zero in the middle of speech
 
     def record(self) -> dict[str, float | None]:
         """Return the figures by name, as records and stores keep them."""
@@ -205,7 +242,7 @@ class Condition:
             return None
         figures: dict[str, float | None] = {}
         for name in _FIGURES:
-            figure = record[name]
+            figure = record.get(name)
             if figure is not None and (
                 not isinstance(figure, int | float)
                 or isinstance(figure, bool)
@@ -233,7 +270,7 @@ def condition_of(total: AnyArray) -> Condition:
         (37, 3200.0, 0.0)
         >>> condition_of(row)  # 0.6 s of sound are too little
         Condition(bandwidth_hz=None, snr_db=None, reverberation_seconds=None, clipping=None, \
-level_db=None)
+level_db=None, lost=None)
         >>> round(condition_of(2 * row).bandwidth_hz, -2), condition_of(2 * row).snr_db
         (3200.0, None)
     """
@@ -246,12 +283,14 @@ level_db=None)
         return Condition(band)
     snr = level - noise
     has_decays = snr >= _LEAST_SNR and decays.sum() >= _LEAST_DECAYS
+    *counts, lost = tops.tolist()
     return Condition(
         band,
         snr,
         _reverberation(decays) if has_decays else None,
-        _clipping(*(int(count) for count in tops)),
+        _clipping(*counts),
         level,
+        lost / counts[-1] if counts[-1] else 0.0,
     )
 
 
@@ -377,6 +416,7 @@ _POOR: Mapping[str, Callable[[float], bool]] = {
     "snr_db": lambda db: db < _NOISY,
     "clipping": lambda fraction: fraction >= _CLIPPED,
     "level_db": lambda db: db < _QUIET,
+    "lost": lambda fraction: fraction >= _LOST,
 }
 
 

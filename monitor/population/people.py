@@ -18,7 +18,7 @@ from monitor.maths.condition import Condition, degradation
 from monitor.safe_text import LONGEST_NAME, is_name, is_printable, spelled_all
 from monitor.types import AnyArray, FloatArray, IntArray, Record
 
-_FIGURES = tuple(figure.name for figure in fields(Condition))
+_FIGURES = "bandwidth_hz", "snr_db", "reverberation_seconds", "clipping", "level_db"
 _WIDTH = 1 + len(_FIGURES)  # numbers of a session's sound: seconds, then the figures
 _MOST_SOUND = 1e6
 

@@ -131,6 +131,7 @@ class RecordingOutcome:
     reverberation_seconds: float | None = None
     clipping: float | None = None
     level_db: float | None = None
+    lost: float | None = None
     differs: str = ""  # bad or mismatched conditions, separated by spaces
     notices: str = ""  # of this recording, separated by semicolons
     watch: str = ""  # the watched speaker; empty without one

@@ -15,6 +15,7 @@ from monitor.maths.condition import (
     condition_of,
     degradation,
     describe_seconds,
+    hide_second,
     list_mismatches,
     list_poor_figures,
     unlike,
@@ -117,6 +118,54 @@ def test_flat_tops_are_counted_wherever_they_lie(voice, decibels, gain):
         assert "clipping" in list_mismatches(found, described(voice))
 
 
+def without(sound, share, size, seed=0):
+    """16-bit sound in which a share of the packets is zero."""
+    packets = (np.round(32767 * sound) / 32768)[: sound.size // size * size].reshape(-1, size)
+    packets[np.random.default_rng(seed).random(len(packets)) < share] = 0
+    return packets.ravel()
+
+
+@pytest.mark.parametrize("size", [160, 320, 960])
+def test_lost_packets_are_counted_between_samples_of_speech(voice, size):
+    found = [described(without(voice, share, size)).lost for share in (0, 0.02, 0.06, 0.2)]
+    assert found == sorted(found)
+    assert found[0] == 0
+    assert 0.3 * 0.2 < found[3] < 0.2  # a pause loses nothing
+    poor = ["lost" in list_poor_figures(Condition(lost=lost)) for lost in found]
+    assert poor == [False, False, True, True]
+    stereo = without(voice, 0.2, size).astype(np.float32)[: 10 * RATE].reshape(10, RATE)
+    both = np.stack((stereo, stereo), axis=2)
+    assert (
+        condition_of(describe_seconds(both, stereo, RATE).sum(axis=0)).lost
+        == described(stereo.ravel()).lost
+    )
+
+
+@pytest.mark.parametrize("cut_at", [400, 7_777, 15_900])
+def test_losses_of_a_second_outlast_its_hidden_sound(voice, cut_at):
+    second = without(voice[:RATE], 0.2, 320).astype(np.float32)
+    (row,) = describe_seconds(second[None, :, None], second[None], RATE)
+    columns, mono = hide_second(second[:cut_at, None], second[:cut_at], RATE)
+    assert np.isin(second[:cut_at][second[:cut_at] != 0], columns).mean() < 0.2
+    columns = np.concatenate((columns, second[cut_at:, None]))
+    mono = np.concatenate((mono, second[cut_at:]))
+    assert_array_equal(describe_seconds(columns[None], mono[None], RATE)[0, -4:], row[-4:])
+    assert row[-1] > 0
+
+
+@pytest.mark.parametrize("threshold", [0.002, 0.005])
+def test_a_gate_in_pauses_and_silences_lose_nothing(voice, threshold):
+    sound = np.round(32767 * voice) / 32768
+    level = np.sqrt(np.convolve(sound**2, np.full(480, 1 / 480), "same"))
+    fades = np.convolve(level > threshold, np.full(160, 1 / 160), "same")  # 10 ms
+    gated = sound * np.where(fades > 1e-6, fades, 0)
+    assert (gated == 0).mean() > 0.04
+    cut_out = sound.copy()
+    cut_out.reshape(-1, RATE)[:, 4000:10000] = 0  # longer than packets that a call survives
+    for heard in (gated, cut_out):
+        assert described(heard).lost == 0
+
+
 def test_a_wide_band_dry_reader_at_any_gain(voice):
     loud, soft = described(voice), described(voice / 10)
     assert loud.bandwidth_hz == soft.bandwidth_hz == WIDEST_HZ
@@ -128,6 +177,7 @@ def test_a_wide_band_dry_reader_at_any_gain(voice):
     assert not list_mismatches(loud, soft)
     assert described(telephone(voice), 8000).clipping == 0
     assert described(coded(voice, "opus", 12)).clipping == 0
+    assert loud.lost == 0
 
 
 def test_too_little_silence_and_noise_alone_are_unknown(voice):
@@ -153,7 +203,7 @@ def test_rows_add_in_any_order(voice):
 
 
 def test_a_record_says_all_of_it_and_is_checked():
-    condition = Condition(3600.0, 12.5, None, 0.01, -23.0)
+    condition = Condition(3600.0, 12.5, None, 0.01, -23.0, 0.2)
     assert Condition.parse(condition.record()) == condition
     assert Condition.parse(None) is None
     for wrong in ("3600", True, float("nan"), float("inf")):

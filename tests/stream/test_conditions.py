@@ -130,6 +130,16 @@ def test_a_bad_sound_is_bad_even_where_the_templates_are_so_too(voice):
     assert readings[-1].differs == ("clipping",)
 
 
+def test_lost_packets_are_noticed(voice):
+    packets = voice.copy().reshape(-1, 320)
+    packets[np.random.default_rng(0).random(len(packets)) < 0.1] = 0
+    readings, (notice,), figures = heard(blocks(packets.ravel()))
+    assert (notice.kind, figures) == ("poor sound", ["lost"])
+    assert notice.seconds < 15
+    assert readings[-1].differs == ("lost",)
+    assert 0.02 < readings[-1].record()["conditions"]["lost"] < 0.1
+
+
 def test_nothing_is_said_where_nothing_is_known(voice):
     readings, notices, _ = heard(blocks(telephone(voice), 8000), sounding(np.zeros(0, "<f4")))
     assert not notices

@@ -46,6 +46,7 @@ CONDITION_NAMES = {
     "reverberation_seconds": ("reverberation (RT60)", "s"),
     "clipping": ("clipped samples", "share"),
     "level_db": ("level", "dB"),
+    "lost": ("lost samples", "share"),
 }
 
 
