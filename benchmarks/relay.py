@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +19,7 @@ import soxr
 from benchmarks.page import Page, benchmark
 from benchmarks.readers import FEATURES, read
 from monitor import Monitor, enrol
+from monitor.anonymisers.recording import ProtectedBlocks
 from monitor.features.extractor import VoiceActivity
 from monitor.networks.layers import RATE
 from monitor.population.population import Population
@@ -223,6 +225,29 @@ MODULES = (
 """One device of four channels: what goes in and what comes out are recorded on one clock."""
 OPTIONS = ("", "--watch 1462 --budget 8 --delay 0", "--watch 1462 --budget 8")
 EVERY_SECONDS, BURST_SECONDS = 0.5, 0.01
+
+
+@benchmark("relay")
+def relay_cost(
+    page: Page, speech: Path, *, people: int = 4, skip: int = 66, then: str = "mcadams:random"
+) -> None:
+    """How much processor time does a gate take while it is open, alone and with an anonymiser?"""
+    talks, enrolled = talks_of(speech, people, skip, 8.0)
+    population = Population.reference().joined(enrolled)
+    step = RelaySettings(1, delay_seconds=DELAY_SECONDS).step_seconds
+    for name, sound in talks.items():
+        fresh = partial(Monitor(population, watch=name, on_change="note").fresh, step_seconds=step)
+        protect = ProtectedBlocks(then, ("live",), seed=1)
+        paths = RelayPath(CLEAR, [fresh()]), RelayPath(then, [fresh()], [fresh()], protect)
+        spent = []
+        for path in paths:
+            gate, size = Gate(np.inf, [path], step), round(step * RATE)
+            began = time.process_time()
+            for at in range(0, len(sound) - size + 1, size):
+                gate.take(Block(np.asarray(sound[at : at + size], np.float32), RATE))
+            spent.append((time.process_time() - began) * RATE / len(sound))
+        clear, protected = (f"{seconds:.2f} s" for seconds in spent)
+        page.note(f"{name}: {clear} of processor a second of sound; through {then} {protected}")
 
 
 @benchmark("relay")
