@@ -127,7 +127,8 @@ def without(sound, share, size, seed=0):
 
 @pytest.mark.parametrize("size", [160, 320, 960])
 def test_lost_packets_are_counted_between_samples_of_speech(voice, size):
-    found = [described(without(voice, share, size)).lost for share in (0, 0.02, 0.06, 0.2)]
+    sounds = (described(without(voice, share, size)) for share in (0, 0.02, 0.06, 0.2))
+    found = [sound.lost for sound in sounds if sound.lost is not None]
     assert found == sorted(found)
     assert found[0] == 0
     assert 0.3 * 0.2 < found[3] < 0.2  # a pause loses nothing
