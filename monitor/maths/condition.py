@@ -36,8 +36,8 @@ _AUDIBLE = 0.003  # seconds with a smaller peak are not checked for clipping
 
 _SHORTEST_LOSS, _LONGEST_LOSS = 0.005, 0.25  # seconds
 _CUT = 0.02
-"""Minimum level beside a loss, relative to the largest sample of the second. A noise gate fades, and
-pauses are quiet."""
+"""Minimum level beside a loss, relative to the largest sample of the second. A noise gate fades,
+and pauses are quiet."""
 
 _SIZES = (_BANDS * _BAND_LEVELS, _LEVELS, _SLOPES, 4)
 _ENDS = tuple(int(end) for end in np.cumsum(_SIZES))
