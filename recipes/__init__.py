@@ -1,1 +1,1 @@
-"""How the networks that ship were made: data, training, evaluation, one folder a network."""
+"""Recipes of the shipped networks: data, training and evaluation, in one folder per network."""

@@ -1,6 +1,7 @@
-"""Streams under one condition against templates under another, and what conditions do to evidence.
+"""Effects of conditions on evidence, when streams and templates have different conditions.
 
-`with_effects` learns from what `recipes.frames.hear_world` kept; `world` judges it.
+`with_effects` fits them to the frames that `recipes.frames.hear_world` stores. The benchmark
+``world`` judges the fit.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 from recipes.frames import CONDITIONS, pairs
 
 TEMPLATE_SECONDS, OWN_SECONDS = 30.0, 5.0
-_MOST_OTHERS = 6000  # comparisons of two people that are fitted on, of each pair of conditions
+_MOST_OTHERS = 6000  # comparisons of two people in the fit, per pair of conditions
 
 SHIFTS = 4
 Known = Literal["nothing", "band", "all"]
@@ -36,9 +37,9 @@ Frames = dict[str, SessionFrames]
 
 
 def with_effects(population: Population, frames: Path) -> Population:
-    """The same population, its rank models with what conditions do to them.
+    """Return the population with effects of conditions in its cross-session rank models.
 
-    Learnt of what `hear_world` kept of readers and of those who calibrate.
+    They are fitted to the ``frames`` by `hear_world` of readers and of people who calibrate.
     """
     rank_models = []
     for rank_model in population.rank_models:
@@ -57,10 +58,10 @@ def with_effects(population: Population, frames: Path) -> Population:
 def _learnt_from(
     population: Population, frames: Path, rank_model: RankModel
 ) -> Iterator[tuple[ConditionComparisons, Known]]:
-    """Comparisons under every pair of conditions, at several lengths, and what is known of streams.
+    """Yield comparisons by pair of conditions and length, and the known conditions of streams.
 
-    Streams of 1 to 3 s are new: nothing but their band is known, and at 1 s not even that. Whatever
-    they turn out to be, most templates are clean.
+    Against clean templates, streams of 1 to 3 s are also compared as new ones: only their band is
+    known, and at 1 s not even that. Most templates are clean, whatever the stream's condition.
     """
     names = rank_model.features
     for group, template, tests in (
@@ -81,14 +82,14 @@ def _learnt_from(
 
 @dataclass(frozen=True, slots=True)
 class HeardGroup:
-    """Frames of everybody of a group under a condition, and what each sounds like, by name."""
+    """Frames and measured conditions of a group's people under one condition, by name."""
 
     frames: dict[str, Frames]
     conditions: dict[str, Condition]
 
     @classmethod
     def read(cls, frames: Path, group: str, name: str, features: Sequence[str]) -> HeardGroup:
-        """What `hear_world` kept."""
+        """Read the files of `hear_world`, and print problems."""
         folder = frames / group / name.replace(" ", "-")
         voices, _, problems = collect(find(folder), features=features)
         for problem in problems:
@@ -100,17 +101,17 @@ class HeardGroup:
 
 @dataclass(frozen=True, slots=True)
 class Comparisons:
-    """Streams against templates, weighed by rank models of clean speech.
+    """Comparisons of n streams with N templates, scored by rank models of clean speech.
 
     Attributes:
-        title: which condition of the templates, and which of the streams.
-        parts: what each feature adds to the log2 of a likelihood ratio, shape (n, F, N).
-        intercept: of these ratios, bits.
-        own: place of each stream's own template, shape (n,).
-        tester, owner: whose stream, shape (n,); whose template, shape (N,).
-        support: bits.
-        unlike: how their conditions differ, shape (n, N, 11).
-        template_seconds: D of the templates.
+        title: name of the group, or of the conditions.
+        parts: each feature's contribution to the log2 likelihood ratio, shape (n, F, N).
+        intercept: intercept of these ratios, in bits.
+        own: index of each stream's own template, shape (n,); negative if absent.
+        tester, owner: speakers of the streams, shape (n,), and of the templates, shape (N,).
+        support: supported bits.
+        unlike: differences of their conditions, shape (n, N, 11).
+        template_seconds: speech seconds D of the templates.
     """
 
     title: str
@@ -124,7 +125,7 @@ class Comparisons:
     template_seconds: float
 
     def flat(self) -> ConditionComparisons:
-        """All comparisons of two people, and those of one; every speaker and every pair alike."""
+        """Flatten the comparisons, with equal weight for each speaker and for each pair of two."""
         people = np.broadcast_arrays(self.tester[:, None], self.owner[None])
         tester, owner = (np.char.add(self.title, each.astype(str)) for each in people)
         mated = np.zeros(people[0].shape, np.bool_)
@@ -156,7 +157,10 @@ def compare(
     lengths: tuple[float, float],
     known: Known = "all",
 ) -> Comparisons:
-    """Templates and streams of these lengths, speech seconds, with what is known of the streams."""
+    """Compare templates and streams of these lengths, in speech seconds.
+
+    ``known`` states which conditions of the streams are known.
+    """
     template, test = (round(each * UNITS_PER_SECOND) for each in lengths)
     names = sorted(name for name, each in enrolled.frames.items() if _length(each) >= template)
     tests = [streams.frames.get(name) for name in names]
@@ -187,7 +191,7 @@ def compare(
 
 
 def across(templates: Sequence[Frames], tests: Sequence[Frames | None], test: int) -> Plan:
-    """Templates of one condition, tests of another session under another, evenly spread."""
+    """Plan trials of evenly spaced tests, of another session and condition than the templates."""
 
     def locate_test(voice: int, shift: int) -> tuple[Frames, int]:
         frames = tests[voice]
@@ -214,7 +218,7 @@ def _length(frames: Frames | None) -> int:
 
 
 # Effects of conditions on likelihood ratios fitted on clean speech (docs/method.md section 10). The
-# same people are compared under every pair of conditions, so that they cancel in the differences.
+# same people are compared under every pair of conditions, so differences between people cancel.
 _CONDITION_RIDGE = 5e-5
 _TOO_LARGE = 0.02
 """Penalty in bits of Cllr if other people's mean ratio is twice the allowed one. Effects were
@@ -226,13 +230,13 @@ _ODDS = (0.0, 5.0)
 At even odds only, misleading features would keep their weight, since ratios of 100 and 1000 cost
 the same.
 """
-_SCALE = 8.0  # bits of a usual ratio, of either sign: by it the ridge is measured
+_SCALE = 8.0  # typical size of a ratio in bits, to which the ridge is relative
 _FEWEST_MATED = 20  # minimum number of people under a condition to estimate its support
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionComparisons:
-    """Comparisons under one pair of conditions, n of them; D of the templates.
+    """n comparisons under one pair of conditions, with templates of one length.
 
     ``parts`` are each feature's contribution to the log2 ratio, ``b_f z_f`` as fitted on clean
     speech, (n, F). Weights of mated and of other comparisons sum to 1/2 each. ``unlike``, (n, 11),
@@ -250,7 +254,7 @@ class ConditionComparisons:
     template_seconds: float
 
     def bits(self, effect: ConditionEffect) -> FloatArray:
-        """Compute bits under an effect, shape (n,), before any share of misses."""
+        """Compute bits under an effect, shape (n,), before the bound by misses."""
         shift, slope, _ = effect.evaluate_at(self.unlike)
         bits = self.intercept + (self.parts * slope).sum(axis=1)
         return np.asarray(bits + max(-self.intercept, 0.0) * shift)
@@ -265,8 +269,8 @@ def fit_condition_effects(
     32 (`_ODDS`). A ridge applies to the first effect and to the step from each to the next. A
     penalty applies if other people's mean ratio exceeds 1. The support, at all lengths, is the ELUB
     of comparisons with much of that condition alone. With too few people it is the smallest of the
-    others. The effect on ``new`` streams is fitted last, with all others as they are. These are
-    supported like known ones: an ELUB of short streams would bound longer templates too.
+    others. The effect on ``new`` streams is fitted last, with all other effects fixed. It adds no
+    bound, because an ELUB of short streams would bound longer templates too.
     """
     lengths = np.unique([row.template_seconds for row in rows])
     known = np.arange(UNLIKE) < NEW
@@ -331,7 +335,7 @@ def _fit_steps(
             if excess:
                 excess_gradient = table[~row.mated].T @ (others / others.sum())
                 gradients[index] += 2.0 * _TOO_LARGE * excess * excess_gradient / len(rows)
-        # a step counts at its own length and at all longer ones
+        # a step applies at its own length and at all longer ones
         step_gradients = np.cumsum(gradients[::-1], axis=0)[::-1] + 2.0 * _CONDITION_RIDGE * steps
         return total, step_gradients.ravel()
 
@@ -343,7 +347,7 @@ def _fit_steps(
 
 
 def _scales(mated: BoolArray) -> list[FloatArray]:
-    """Return what each comparison, (n,), weighs in the cost at each of `_ODDS`."""
+    """Return the weight of each comparison, (n,), in the cost at each of `_ODDS`."""
     scales = []
     for odds in _ODDS:
         uninformed = np.logaddexp2(0.0, odds) + 2.0**odds * np.logaddexp2(0.0, -odds)
@@ -354,9 +358,9 @@ def _scales(mated: BoolArray) -> list[FloatArray]:
 def _supported(
     rows: Sequence[ConditionComparisons], ratios_by_row: Sequence[FloatArray], k: int
 ) -> float:
-    """Compute the support of comparisons with half or more of one figure of q, and of no other.
+    """Compute the support of comparisons in which column k of q, and no other, is at least 0.5.
 
-    Combined degradations are never alone. NaN of too few people.
+    The column of combined degradations may occur with others. NaN if there are too few people.
     """
     parts: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]] = []
     people: set[str] = set()

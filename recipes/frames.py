@@ -1,13 +1,13 @@
-"""Hear readers, people at their own microphones, and both in the world, once: frames are kept.
+"""Extract frames of readers and of people at their own microphones, also under conditions.
 
     python -m recipes.frames ../shared/speech FRAMES [--rate 8000]
 
-FRAMES/CORPUS/SPEAKER/CHAPTER.npz of the LibriSpeech sets, of as much of each chapter as benchmarks
-and what ships use; ``--rate 8000`` hears them through a telephone's band. `hear_people` hears what
-somebody said in a session at their own microphone (Common Voice, CC0, with its ``manifest.csv``, as
-`recipes.voice.clips` takes it) as one recording. Nobody enrolled those voices: their frames stay
-where they were made, and only sums over many leave them. `hear_world` hears both under conditions
-(`recipes.voice.world`).
+This writes FRAMES/CORPUS/SPEAKER/CHAPTER.npz for the LibriSpeech sets. Each file contains as much
+of a chapter as the benchmarks and the shipped population use. ``--rate 8000`` limits the audio to a
+telephone's band. `hear_people` joins each session of a person at their own microphone into one
+recording. These people (Common Voice, CC0, with the ``manifest.csv`` of `recipes.voice.clips`)
+never enrolled, so their frames stay private: only sums over many people are published.
+`hear_world` extracts both groups under conditions (`recipes.voice.world`).
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from recipes.voice.world import conditions
 CORPORA = ("train-clean-5", "train-clean-100", "dev-clean")
 
 BACKGROUND = "background"
-"""Readers of the cohort."""
+"""Corpus of the cohort's readers."""
 
 TRAINED = {"phones": "train-clean-5"}
-"""Whose readers trained the network of a feature; that of voice none of them did."""
+"""Corpus that trained the network of each feature; none of `CORPORA` trained that of ``voice``."""
 
 MOST_SECONDS = 330.0
-"""Of a chapter: enough for a template of 100 s and a test of 120 s of speech."""
+"""Audio of a chapter: enough for a template of 100 s and a test of 120 s of speech."""
 CALIBRATE = ("calibrate", "choose")
-"""Whose evidence calibrates: nobody of them trained, or judges."""
+"""Roles of people who calibrate likelihood ratios: they neither train nor judge networks."""
 
 _TOGETHER = 200
 _READER_AUDIO, _OWN_AUDIO, _CONDITION_SECONDS = 48.0, 12.0, 15.0
@@ -63,7 +63,7 @@ GROUPS = {
     "calibrate-0": ("clean", "telephone", "room 0.6 s"),
     "calibrate-1": ("clean", "telephone", "room 0.6 s", "babble 10 dB"),
 }
-"""Who is heard under what: first what is enrolled, then what is tested."""
+"""Conditions of each group: ``-0`` is enrolled, ``-1`` is tested."""
 
 Change = Callable[[FloatArray, int], FloatArray]
 
@@ -83,13 +83,13 @@ def main() -> None:
 
 
 def chapters(speech: Path, corpora: Sequence[str] = CORPORA) -> list[dict[str, str]]:
-    """Rows of the manifest: path, corpus, speaker, gender, chapter, seconds."""
+    """Return rows of the manifest: path, corpus, speaker, gender, chapter, seconds."""
     with (speech / "manifest.csv").open(encoding="utf-8") as file:
         return [row for row in csv.DictReader(file) if row["corpus"] in corpora]
 
 
 def trainers(root: Path) -> dict[str, set[str]]:
-    """By feature, who trained its network, of a folder of speech or of frames."""
+    """Return the speakers who trained each feature's network, from a folder of speech or frames."""
     return {f: {each.name for each in (root / corpus).glob("*")} for f, corpus in TRAINED.items()}
 
 
@@ -101,7 +101,7 @@ def hear_all(
     jobs: int,
     rate: int | None = None,
 ) -> None:
-    """Hear what is not there yet of these chapters, the longest first."""
+    """Extract the missing frames of these chapters, the longest first."""
     rows = sorted(rows, key=lambda row: -float(row["seconds"]))
     wanted = [order(row, speech, frames) for row in rows]
     with tempfile.TemporaryDirectory() as folder:
@@ -112,13 +112,13 @@ def hear_all(
 
 
 def order(row: dict[str, str], speech: Path, frames: Path) -> ExtractionTask:
-    """A chapter, and where its frames go."""
+    """Return the task of extracting a chapter's frames."""
     target = (frames / row["path"]).with_suffix(".npz")
     return ExtractionTask(speech / row["path"], target, row["speaker"], row["chapter"])
 
 
 def narrow(wanted: ExtractionTask, folder: Path, rate: int) -> ExtractionTask:
-    """The same of the recording as a telephone's band would have it."""
+    """Resample a task's recording to ``rate``, and return the task for that copy in ``folder``."""
     path = folder / f"{wanted.speaker}-{wanted.session}.wav"
     samples, own = soundfile.read(wanted.source, dtype="float32", always_2d=True)
     mono = samples[: round(MOST_SECONDS * own)].mean(axis=1)
@@ -136,7 +136,7 @@ def hear_people(
     jobs: int,
     roles: Collection[str] = CALIBRATE,
 ) -> None:
-    """Hear what is not there yet of everybody who has one of these roles."""
+    """Extract the missing frames of all people with one of these roles."""
     chosen = [each for each in people(voices) if each.role in roles]
     orders = []
     for begin in range(0, len(chosen), _TOGETHER):
@@ -155,7 +155,7 @@ def hear_people(
 
 
 def _recordings(person: Person, folder: Path, frames: Path) -> Iterator[ExtractionTask]:
-    """One recording a session, its clips one after the other."""
+    """Join the clips of each session, and yield one task per session."""
     for session, clips in sorted(person.clips.items()):
         sound = np.concatenate([soundfile.read(clip, dtype="int16")[0] for clip in sorted(clips)])
         path = folder / f"{person.name}-{session}.wav"
@@ -163,11 +163,11 @@ def _recordings(person: Person, folder: Path, frames: Path) -> Iterator[Extracti
         yield ExtractionTask(path, frames / person.name / f"{session}.npz", person.name, session)
 
 
-# ------------------------------------------------------------------------------------- the world
+# ------------------------------------------------------------------------------------ conditions
 
 
 def pairs(group: str) -> list[tuple[str, str]]:
-    """Conditions of templates and of streams of a group."""
+    """Return all pairs of a group's conditions, of templates and of streams."""
     return list(product(GROUPS[f"{group}-0"], GROUPS[f"{group}-1"]))
 
 
@@ -179,9 +179,9 @@ def hear_world(
     jobs: int,
     groups: Mapping[str, Sequence[str]] = GROUPS,
 ) -> None:
-    """Hear what is not there yet of every group under every condition.
+    """Extract the missing frames of each group under each condition.
 
-    FRAMES/GROUP/CONDITION/NAME.npz, and what each sounds like in conditions.json beside them.
+    This writes FRAMES/GROUP/CONDITION/NAME.npz, and measured conditions to conditions.json there.
     """
     changes = conditions(speech)
     for group, named in groups.items():
@@ -195,7 +195,7 @@ def hear_world(
 
 
 def is_heard(folder: Path, features: Sequence[str]) -> bool:
-    """Whether a folder is complete, with these features, today's networks, and starts."""
+    """Return whether a folder is complete: these features, current networks, and starts."""
     if not (folder / CONDITIONS).exists():
         return False
     note = ExtractionOptions(tuple(features)).note(make(features))
@@ -217,7 +217,7 @@ def _sounds(group: str, speech: Path, voices: Path) -> Iterator[tuple[str, Float
 
 
 def reader_sounds(speech: Path, chapter: int) -> Iterator[tuple[str, FloatArray]]:
-    """The longest chapter of everybody, or the next: as much as is needed."""
+    """Yield name and sound of each reader's longest chapter (0) or second longest one (1)."""
     by_reader: dict[str, list[dict[str, str]]] = {}
     for row in sorted(chapters(speech), key=lambda row: -float(row["seconds"])):
         by_reader.setdefault(row["speaker"], []).append(row)
@@ -228,7 +228,7 @@ def reader_sounds(speech: Path, chapter: int) -> Iterator[tuple[str, FloatArray]
 
 
 def _own(voices: Path, role: str, session: int) -> Iterator[tuple[str, FloatArray]]:
-    """The longest session of people at their own microphones, or all the others together."""
+    """Yield name and sound of each person's longest session (0) or of all others joined (1)."""
     chosen = [each for each in people(voices) if each.role == role and len(each.clips) > 1]
     for each in chosen:
         order = sorted(each.clips, key=lambda name: -len(each.clips[name]))
@@ -245,7 +245,7 @@ def _heard(
     features: Sequence[str],
     jobs: int,
 ) -> None:
-    """Keep the frames of everybody under a condition, and what they sound like."""
+    """Store frames and measured conditions of all sounds under one condition."""
     found: dict[str, dict[str, float | None]] = {}
     with tempfile.TemporaryDirectory() as folder:
         orders = []
@@ -263,7 +263,7 @@ def _heard(
 
 
 def _condition(path: Path) -> Condition:
-    """What the first seconds sound like: as much as a stream has when it is weighed."""
+    """Measure the condition of the first seconds, as many as a stream has when it is scored."""
     extractor, total = Extractor([], conditions=True), np.zeros(ROW, np.int64)
     with File(path, end_seconds=_CONDITION_SECONDS) as file:
         for block in file:

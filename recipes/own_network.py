@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             done = subprocess.run(
                 [sys.executable, "-m", "monitor", *map(str, command)], check=False
             )
-            if done.returncode not in (0, 4):  # 4: recordings were left out, and named
+            if done.returncode not in (0, 4):  # 4: recordings were skipped and listed
                 return done.returncode
     return done.returncode
 

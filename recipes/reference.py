@@ -1,24 +1,26 @@
 """Build the population that ships with the package from real readers.
 
     python -m recipes.reference ../shared/speech FRAMES VOICES MICROPHONES WORLD
-    python -m recipes.reference ../shared/speech        # its landmarks alone, anew
-    python -m recipes.reference ../shared/speech --demo # the frames of the demo alone
-    python -m recipes.reference ../shared/speech --usual # the usual range alone
+    python -m recipes.reference ../shared/speech         # only its landmarks
+    python -m recipes.reference ../shared/speech --demo  # only the frames of the demo
+    python -m recipes.reference ../shared/speech --usual # only the usual range
     python -m recipes.reference ../shared/speech FRAMES VOICES MICROPHONES WORLD --effects
 
-Hears (`recipes.frames`) the readers as far as FRAMES lacks them, and people at their own
-microphones as far as MICROPHONES does, a quarter of an hour each, and both under conditions as far
-as WORLD does, and writes
-monitor/population/reference/population.npz and demo.npz: templates, rank models and a cohort, and
-the frames of the demo; no audio. Every reader of the three LibriSpeech sets is enrolled
-from one chapter; where there are several, calibration draws test and template from different ones.
-People at their own microphones count for likelihood ratios: of them nothing is kept but sums over
-all. Who trained the network of a feature gives no tests to its rank models. The cohort is the
-readers of the background set, who trained the network of voice. Last, every reader is heard as a
-stream of somebody else: how high these get is what false alarms are worked out from. With
-``--conditions`` nothing is heard but what the enrolled speech sounds like, and the population that
-is there gets that alone; with ``--effects`` it gets what conditions do to likelihood ratios, with
-``--usual`` the range that `monitor.how_much` states.
+This writes population.npz (templates, rank models and a cohort) and demo.npz (frames of the demo)
+to monitor/population/reference/. Neither contains audio.
+
+`recipes.frames` first extracts the frames that FRAMES lacks (readers), MICROPHONES lacks (people at
+their own microphones) and WORLD lacks (both under conditions). FRAMES and MICROPHONES take a
+quarter of an hour each. Every reader of the three LibriSpeech sets is enrolled from one chapter. If
+a reader has several, calibration takes test and template from different chapters. People at their
+own microphones calibrate likelihood ratios, and only sums over all of them are stored. Speakers who
+trained the network of a feature provide no tests to its rank models. The cohort is the readers of
+the background set, who trained the network of ``voice``. Finally, each reader is scored as a stream
+of another person: false alarms are estimated from the highest bits of these streams.
+
+``--conditions`` only measures the conditions of the enrolled speech and adds them to the existing
+population. ``--effects`` adds the effects of conditions on likelihood ratios, and ``--usual`` the
+range that `monitor.how_much` states.
 """
 
 from __future__ import annotations
@@ -64,10 +66,10 @@ TEMPLATE_LENGTHS = (5.0, 10.0, 30.0, 60.0)
 TEMPLATE_SPEECH_SECONDS = 100.0
 """About two minutes of audio."""
 ENROL_AUDIO_SECONDS = 145.0
-"""The shortest chapter that holds that much speech."""
+"""Shortest chapter that contains that much speech."""
 DRAWS = 80
-"""Resamples of likelihood ratios that are kept."""
-_LONG = ("losses", "others_exceeding")  # what is left out of the rows
+"""Number of resampled fits of likelihood ratios that ship."""
+_LONG = ("losses", "others_exceeding")  # keys omitted from the rows
 DEMO_CHAPTER = "16882"
 DEMO_SECONDS = 600.0
 ABOUT = (
@@ -91,11 +93,11 @@ def main() -> None:
     parser.add_argument("world", type=Path, nargs="?", help="frames under conditions")
     parser.add_argument("--jobs", type=int, default=cores())
     parser.add_argument(
-        "--conditions", action="store_true", help="what templates sound like, alone"
+        "--conditions", action="store_true", help="add only the conditions of templates"
     )
-    parser.add_argument("--effects", action="store_true", help="what conditions do, alone")
-    parser.add_argument("--usual", action="store_true", help="the usual range, alone")
-    parser.add_argument("--demo", action="store_true", help="the frames of the demo, alone")
+    parser.add_argument("--effects", action="store_true", help="add only the effects of conditions")
+    parser.add_argument("--usual", action="store_true", help="add only the usual range")
+    parser.add_argument("--demo", action="store_true", help="write only the frames of the demo")
     given = parser.parse_args()
     if given.demo:
         _demo(next(given.speech.glob(f"*/*/{DEMO_CHAPTER}.opus")))
@@ -128,7 +130,7 @@ def main() -> None:
         made = enrol(enrolled, features=FEATURES, seconds=TEMPLATE_SPEECH_SECONDS)
         voices, specs, problems = collect(everyone, features=FEATURES)
         cohort, more = cohort_of(others, features=FEATURES, about=ABOUT)
-    cohort = replace(cohort, names=())  # of the shipped background nobody need be found again
+    cohort = replace(cohort, names=())  # nobody needs to look up a background speaker
     for problem in (*made.problems, *problems, *more):
         raise SystemExit(problem)
     beside, _, _ = collect(find(given.microphones), features=FEATURES)
@@ -182,7 +184,7 @@ def _save(population: Population) -> None:
 
 
 def with_usual(population: Population) -> Population:
-    """The same population, its cells with the usual range of `monitor.how_much`."""
+    """Return the population with the usual range of `monitor.how_much` in its rank models' rows."""
     seconds, _, *bounds = np.array(USUAL).T
     rank_models = []
     for model in population.rank_models:
@@ -198,7 +200,7 @@ def with_usual(population: Population) -> Population:
 
 
 def _with_conditions(population: Population, speech: Path) -> Population:
-    """The same population, with what the enrolled part of each recording sounds like."""
+    """Return the population with the measured conditions of each speaker's enrolled audio."""
     paths = {row["path"].rpartition("/")[2]: speech / row["path"] for row in chapters(speech)}
     speakers = []
     for speaker in population.speakers:
@@ -215,7 +217,7 @@ def _with_conditions(population: Population, speech: Path) -> Population:
 
 
 def enrolment_chapter(rows: list[dict[str, str]]) -> dict[str, str]:
-    """The chapter to enrol: the shortest that is long enough; longer ones stay for tests."""
+    """Return the shortest chapter that is long enough to enrol: longer ones serve as tests."""
     long = [row for row in rows if float(row["seconds"]) >= ENROL_AUDIO_SECONDS]
     return min(long or [max(rows, key=_seconds)], key=_seconds)
 
@@ -235,7 +237,7 @@ def write_corpus_manifest(path: Path, frames: Path, rows: list[dict[str, str]]) 
 
 
 def _with_landmarks(speech: Path) -> None:
-    """The population as it is, with landmarks taken anew of the recordings that it names."""
+    """Save the shipped population with new landmarks of its recordings."""
     population = Population.reference()
     rows = {f"{row['speaker']}/{Path(row['path']).name}": row for row in chapters(speech)}
     enrolment = [rows[f"{s.name}/{note.label}"] for s in population.speakers for note in s.sources]
@@ -245,7 +247,7 @@ def _with_landmarks(speech: Path) -> None:
 def _known_by_their_audio(
     population: Population, speech: Path, rows: list[dict[str, str]]
 ) -> list[Speaker]:
-    """The speakers, with fingerprints and landmarks of the recordings instead of their frames'."""
+    """Return the speakers with hashes and landmarks of their recordings instead of their frames."""
     paths = {row["speaker"]: speech / row["path"] for row in rows}
     return [
         Speaker(
@@ -268,14 +270,14 @@ def _known_by_their_audio(
 
 
 def _small(templates: FeatureTemplates) -> FeatureTemplates:
-    """Embeddings in half precision: a cosine moves by less than 1e-4."""
+    """Round embeddings to half precision, which changes cosines by less than 1e-4."""
     if templates.slices.dtype.kind != "f":
         return templates
     return replace(templates, slices=templates.slices.astype(np.float16))
 
 
 def _short(rank_model: RankModel) -> RankModel:
-    """What a load has to read: not how other losses would have fitted, nor who taught it."""
+    """Omit fits of other losses, all but `DRAWS` resamples, and names of calibration speakers."""
     rows = ({key: row[key] for key in row if key not in _LONG} for row in rank_model.rows)
     evidence = rank_model.evidence
     if evidence is not None:
@@ -285,7 +287,7 @@ def _short(rank_model: RankModel) -> RankModel:
 
 
 def _demo(path: Path) -> None:
-    """Frames of the first minutes of the demo reader's other chapter."""
+    """Write the frames of the first minutes of the demo reader's other chapter."""
     features = make(FEATURES)
     frames = extract_features(path, features, ExtractionOptions(FEATURES, DEMO_SECONDS))
     tracks = {}

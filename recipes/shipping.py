@@ -1,4 +1,4 @@
-"""What the exports have in common: the file of weights, and the card beside it."""
+"""Common parts of the exports: a file of weights and its model card."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ SOURCES = {
     "speechocean762": "speechocean762, Mandarin speakers reading English, half of them children: "
     "free for commercial and non-commercial use, J. Zhang et al., Interspeech 2021",
 }
-"""Whose speech it is, for a card."""
+"""Source and licence of each corpus, for a model card."""
 ROUNDED = "matrices int8 with a float16 scale a row, the rest float16; computed in float32"
 
 
 def data_of(train: Iterable[tuple[Piece, float]]) -> list[dict[str, Any]]:
-    """What trained a network, for a card: pieces, and seconds of each, by corpus."""
+    """Summarise the training data by corpus, for a card, from pieces and the seconds of each."""
     seconds: Counter[str] = Counter()
     people: dict[str, dict[str, str]] = {}
     for piece, length in train:
@@ -51,7 +51,7 @@ def data_of(train: Iterable[tuple[Piece, float]]) -> list[dict[str, Any]]:
 
 
 def described(held: bytes, weights: Mapping[str, AnyArray]) -> dict[str, Any]:
-    """What a card says of its file."""
+    """Return a card's entries about its file of weights."""
     aside = ("reach", ".scale", ".use")
     return {
         "sha256": hashlib.sha256(held).hexdigest(),
@@ -83,7 +83,7 @@ def int8(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
 
 
 def halved(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
-    """Round what is no whole number to float16."""
+    """Round floating-point arrays to float16."""
     return {
         name: each.astype(np.float16) if each.dtype.kind == "f" else each
         for name, each in weights.items()
@@ -96,13 +96,13 @@ def rounded(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
 
 
 def packed(weights: Mapping[str, AnyArray]) -> bytes:
-    """The file of weights.
+    """Return the bytes of a compressed .npz file of weights.
 
     Raises:
-        StoreError: it is too large to ship.
+        StoreError: more than `MOST_BYTES`.
     """
     made = BytesIO()
-    np.savez_compressed(made, **weights)  # type: ignore[arg-type]  # its own keywords are others
+    np.savez_compressed(made, **weights)  # type: ignore[arg-type]  # no array has a keyword's name
     held = made.getvalue()
     if len(held) > MOST_BYTES:
         raise StoreError(f"{len(held)} bytes of weights are too many to ship")
@@ -110,11 +110,11 @@ def packed(weights: Mapping[str, AnyArray]) -> bytes:
 
 
 def ship(target: Path, held: bytes, card: Mapping[str, Any]) -> None:
-    """Write weights, and their card beside them."""
+    """Write a file of weights, and its card next to it as .json."""
     target.parent.mkdir(parents=True, exist_ok=True)
     beside = target.with_suffix(".json")
     described = orjson.dumps(card, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     for path, content in ((target, held), (beside, described)):
         with atomic_write(path) as file:
             file.write(content)
-        path.chmod(0o644)  # to be published: nothing in it is of one person
+        path.chmod(0o644)  # published: no data on individuals

@@ -1,8 +1,8 @@
-"""Sound made worse by known amounts: rooms, noise, telephones, clipping, codecs and loudspeakers.
+"""Degradation of sound by known amounts: rooms, noise, telephones, clipping, codecs, loudspeakers.
 
-Rooms by the image method (J. B. Allen, D. A. Berkley, 1979); each impulse response is stretched to
-the very RT60. MP3 and Opus by ffmpeg, GSM and AMR by SoX, AMR-WB by libvo-amrwbenc (Debian's
-`libvo-amrwbenc0`) and ffmpeg, which has but the decoder.
+Rooms use the image method (J. B. Allen, D. A. Berkley, 1979), and the decay of each impulse
+response is adjusted to the exact RT60. MP3 and Opus need ffmpeg, GSM and AMR need SoX. AMR-WB is
+encoded by libvo-amrwbenc (Debian's `libvo-amrwbenc0`) and decoded by ffmpeg.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ SPEED_OF_SOUND = 343.0
 
 
 def cut(path: Path, start: float = 5.0, seconds: float = SECONDS) -> np.ndarray:
-    """A stretch of a recording at 16 kHz."""
+    """Read a section of a recording, which must have 16 kHz."""
     with soundfile.SoundFile(path) as file:
         samples = file.read(round((start + seconds) * RATE), dtype="float64")
     return np.asarray(samples[round(start * RATE) :])
 
 
 def described(samples: np.ndarray, rate: int = RATE) -> Condition:
-    """What a recording sounds like."""
+    """Measure the conditions of a recording."""
     sound = samples.astype(np.float32)
     rows = ConditionRows(rate).process(sound[:, None], sound).values
     return condition_of(rows.sum(axis=0, dtype=np.int64))
@@ -43,7 +43,7 @@ def described(samples: np.ndarray, rate: int = RATE) -> Condition:
 
 @lru_cache(maxsize=64)
 def room(rt60: float, metres: float, seed: int) -> np.ndarray:
-    """Impulse response of a box of 50 to 170 m3, source and microphone so far apart."""
+    """Simulate the impulse response ``metres`` from a source in a box of 50 to 170 m3."""
     rng = np.random.default_rng(seed)
     size = np.array([rng.uniform(5, 8), rng.uniform(4, 6), rng.uniform(2.5, 3.5)])
     volume = size.prod()
@@ -81,37 +81,37 @@ def room(rt60: float, metres: float, seed: int) -> np.ndarray:
 
 
 def in_room(sound: np.ndarray, rt60: float, metres: float, seed: int) -> np.ndarray:
-    """A voice in a room, as loud as before."""
+    """Return a voice in a room, at its original power."""
     heard = fftconvolve(sound, room(rt60, metres, seed))[: sound.size]
     return np.asarray(heard * np.sqrt(np.mean(sound**2) / np.mean(heard**2)))
 
 
 def loudspeaker(sound: np.ndarray, seed: int) -> np.ndarray:
-    """A voice played by a small loudspeaker, recorded 1 m away in a room of RT60 0.4 s.
+    """Return a voice played by a small loudspeaker, recorded 1 m away in a room of RT60 0.4 s.
 
-    From 600 Hz to 7.5 kHz by 24 dB an octave, the bottom of what ASVspoof 2019 calls a loudspeaker
-    of low quality (X. Wang and others, Computer Speech and Language 64, 2020); then tanh, which
-    adds 7 % of harmonics to a sine as loud as the loudest sample; then the room.
+    A band-pass filter of 24 dB per octave keeps 600 Hz to 7.5 kHz, the lower end of low-quality
+    loudspeakers in ASVspoof 2019 (X. Wang and others, Computer Speech and Language 64, 2020). Then
+    tanh adds 7 % of harmonics to a sine of the voice's peak amplitude. The room comes last.
     """
     played = sosfilt(butter(4, [600, 7500], "band", fs=RATE, output="sos"), sound)
     return in_room(np.tanh(played / np.abs(played).max()), 0.4, 1.0, seed)
 
 
 def noisy(sound: np.ndarray, decibels: float, noise: np.ndarray) -> np.ndarray:
-    """A voice so far above a noise; its level is that of the half of its frames that is louder."""
+    """Add noise at an SNR in decibels, relative to the louder half of the voice's frames."""
     powers = np.sort(np.mean(sound[: sound.size // 320 * 320].reshape(-1, 320) ** 2, axis=1))
     speech = powers[powers.size // 2 :].mean()
     return np.asarray(sound + noise * np.sqrt(speech / 10 ** (decibels / 10) / np.mean(noise**2)))
 
 
 def white(size: int, seed: int) -> np.ndarray:
-    """Gaussian noise."""
+    """Return Gaussian noise."""
     return np.random.default_rng(seed).standard_normal(size)
 
 
 @lru_cache(maxsize=8)
 def babble(speech: Path, size: int, seed: int) -> np.ndarray:
-    """Eight people of the background set at once, equally loud."""
+    """Sum the voices of eight readers of the background set, at equal power."""
     rng = np.random.default_rng(seed)
     files = sorted((speech / "background").glob("*/*.opus"))
     total = np.zeros(size)
@@ -123,19 +123,19 @@ def babble(speech: Path, size: int, seed: int) -> np.ndarray:
 
 
 def clipped(sound: np.ndarray, decibels: float) -> np.ndarray:
-    """Cut off so far below its largest sample."""
+    """Clip a sound this many decibels below its largest sample."""
     top = np.abs(sound).max() / 10 ** (decibels / 20)
     return np.asarray(np.clip(sound, -top, top))
 
 
 def share_clipped(sound: np.ndarray, decibels: float) -> float:
-    """Share of the samples that this cuts off, in seconds with any sound."""
+    """Return the fraction of samples that `clipped` clips."""
     top = np.abs(sound).max() / 10 ** (decibels / 20)
     return float(np.mean(np.abs(sound) >= top))
 
 
 def telephone(sound: np.ndarray) -> np.ndarray:
-    """300 to 3400 Hz in mu-law, at 8 kHz."""
+    """Return a sound as over a telephone: 300 to 3400 Hz in mu-law, at 8 kHz."""
     narrow = soxr.resample(sound, RATE, 8000)
     narrow = sosfilt(butter(4, [300, 3400], "band", fs=8000, output="sos"), narrow)
     narrow = narrow / np.abs(narrow).max()
@@ -144,7 +144,7 @@ def telephone(sound: np.ndarray) -> np.ndarray:
 
 
 def coded(sound: np.ndarray, codec: str, kilobits: int) -> np.ndarray:
-    """Through MP3 or Opus and back."""
+    """Encode and decode a sound with MP3 or Opus."""
     how = {"mp3": ("libmp3lame", "mp3"), "opus": ("libopus", "ogg")}[codec]
     plain = ("-f", "f32le", "-ar", str(RATE), "-ac", "1")
     made = _ffmpeg(sound.astype("<f4").tobytes(), *plain, "-i", "-", "-c:a", how[0],
@@ -154,7 +154,7 @@ def coded(sound: np.ndarray, codec: str, kilobits: int) -> np.ndarray:
 
 
 def called(sound: np.ndarray, codec: str, *options: str) -> np.ndarray:
-    """Through a codec of telephones at 8 kHz, as SoX calls it, and back at 16 kHz."""
+    """Encode and decode a sound with a telephone codec at 8 kHz, by SoX's name; return 16 kHz."""
     plain = ("-t", "f32", "-r", "8000", "-c", "1", "-")
     narrow = soxr.resample(sound, RATE, 8000)
     made = _run(narrow.astype("<f4").tobytes(), "sox", "-D", *plain, "-t", codec, *options, "-")
@@ -166,7 +166,7 @@ _WIDEBAND_MODE = 2  # 12.65 kb/s
 
 
 def called_wide(sound: np.ndarray) -> np.ndarray:
-    """Through AMR-WB of 12.65 kb/s, and back."""
+    """Encode and decode a sound with AMR-WB at 12.65 kb/s."""
     encoder = ctypes.CDLL("libvo-amrwbenc.so.0")
     encoder.E_IF_init.restype = ctypes.c_void_p
     held, packet = ctypes.c_void_p(encoder.E_IF_init()), ctypes.create_string_buffer(64)

@@ -1,4 +1,4 @@
-"""What the stages have in common: what each is given, and rows that it adds to as it goes."""
+"""Common parts of the stages: their arguments and their logs."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ import orjson
 
 PATHS = {
     "speech": "LibriSpeech, with its manifest.csv",
-    "nonnative": "speechocean762, likewise",
-    "voices": "people at their own microphones, likewise",
+    "nonnative": "speechocean762, with its manifest.csv",
+    "voices": "people at their own microphones, with manifest.csv",
     "noise": "recordings of noise",
-    "cache": "what the recipe has prepared",
-    "frames": "by monitor enrol --frames",
-    "begun": "weights that the first training begins with",
-    "out": "what comes of it: of a training a folder",
+    "cache": "data that the recipe has prepared",
+    "frames": "frames by monitor enrol --frames",
+    "begun": "initial weights of the first training, .npz",
+    "out": "output: a file, or the folder of a training",
     "target": "the file of weights, .npz",
 }
-"""Folders and files that stages are given."""
+"""Help of the folders and files that stages take."""
 
 
 def stage(description: str, *paths: str) -> argparse.ArgumentParser:
-    """The command of a stage, which is given some of `PATHS`."""
+    """Return the parser of a stage that takes some of `PATHS`."""
     parser = argparse.ArgumentParser(description=description)
     for name in paths:
         parser.add_argument(name, type=Path, help=PATHS[name])
@@ -34,6 +34,6 @@ def stage(description: str, *paths: str) -> argparse.ArgumentParser:
 
 
 def add_row(path: Path, row: Mapping[str, Any]) -> None:
-    """Write one row more of private JSON lines, so that a run that is stopped can go on."""
+    """Append a row to private JSON lines, so that an interrupted run can resume."""
     with open(path, "ab", opener=partial(os.open, mode=0o600)) as file:
         file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))

@@ -1,4 +1,4 @@
-"""What the trainings have in common: their options, their steps, and going on after a stop."""
+"""Common parts of the trainings: options, steps and checkpoints."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ _MOST_GRADIENT = 5.0
 
 
 def options(description: str, batch: float, unit: str) -> argparse.ArgumentParser:
-    """The options of a training: CACHE, OUT, ``--minutes`` or ``--steps``, and others."""
+    """Return the parser of a training: CACHE, OUT, ``--minutes`` or ``--steps``, and others."""
     parser = stage(description, "cache", "out")
     either = parser.add_mutually_exclusive_group(required=True)
-    either.add_argument("--minutes", type=float, help="of training, on this machine")
+    either.add_argument("--minutes", type=float, help="minutes to train")
     either.add_argument("--steps", type=int)
-    parser.add_argument("--batch", type=type(batch), default=batch, help=f"{unit} a step")
+    parser.add_argument("--batch", type=type(batch), default=batch, help=f"{unit} per step")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--bfloat16", action="store_true", help="half precision in products")
+    parser.add_argument("--bfloat16", action="store_true", help="compute products in bfloat16")
     return parser
 
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """The steps of a training: seeded; it goes on from its last checkpoint, where there is one.
+    """Seeded training, which resumes from its last checkpoint if there is one.
 
     Attributes:
-        given: by `options`: ``out`` is a folder for the checkpoint and the log.
-        setting: what a training that goes on must have been begun with.
-        network: all that is trained, as checkpoints keep it.
-        optimizer: of its parameters, or of some.
-        rates: of learning, the highest and the lowest.
-        every_seconds: between checkpoints.
-        more: what checkpoints hold besides.
+        given: options by `options`: ``out`` is the folder of the checkpoint and the log.
+        setting: settings, which must equal those of the checkpoint.
+        network: all trained parts, as checkpoints store them.
+        optimizer: optimizer of all or some of its parameters.
+        rates: highest and lowest learning rate.
+        every_seconds: seconds between checkpoints.
+        more: further values of checkpoints.
     """
 
     given: argparse.Namespace
@@ -59,19 +59,19 @@ class Training:
 
     @property
     def length(self) -> Length:
-        """Of the whole training."""
+        """Length of the whole training."""
         minutes = self.given.minutes
         return Length(self.given.steps, None if minutes is None else 60 * minutes)
 
     def run(self, loss_of: Callable[[int, float], tuple[Tensor, dict[str, float]]]) -> list[float]:
-        """Train, or go on, until the length is reached; the loss of every step made now.
+        """Train or resume to the full length, and return the loss of each step of this run.
 
         Args:
-            loss_of: gives the loss of a step, from its number and the fraction done, and parts of
-                it by name, for the log.
+            loss_of: takes a step's number and the fraction done, and returns its loss, and values
+                by name for the log.
 
         Raises:
-            StoreError: the checkpoint in the folder is of a training with another setting.
+            StoreError: the folder has a checkpoint with other settings.
         """
         out, length, step, spent = self.given.out, self.length, 0, 0.0
         out.mkdir(parents=True, exist_ok=True)
@@ -85,7 +85,7 @@ class Training:
         while (done := length.done(step, spent)) < 1:
             for group in self.optimizer.param_groups:
                 group["lr"] = compute_rate(done, *self.rates)
-            # what is drawn, whatever came before
+            # random numbers of a step do not depend on where a run resumed
             torch.manual_seed((self.given.seed << 32) + step)
             loss, parts = loss_of(step, done)
             self.optimizer.zero_grad(set_to_none=True)
@@ -113,35 +113,37 @@ class Training:
 
 
 def kept(out: Path, setting: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The checkpoint to go on from, where there is one.
+    """Return the checkpoint from which to resume; None if there is none.
 
     Raises:
-        StoreError: it is of a training with another setting.
+        StoreError: it has other settings.
     """
     if not (out / CHECKPOINT).exists():
         return None
     found = trained(out)
     if found["setting"] != setting:
-        raise StoreError(f"{out}: a training with {found['setting']}, not {setting}, is there")
+        raise StoreError(
+            f"{out} has a training with {found['setting']}, not {setting}: use another folder"
+        )
     return found
 
 
 def keep(out: Path, checkpoint: Mapping[str, Any]) -> None:
-    """Write it, whole."""
+    """Write a checkpoint atomically."""
     with atomic_write(out / CHECKPOINT) as file:
         torch.save(checkpoint, file)
 
 
 def log(out: Path, told: Mapping[str, Any]) -> None:
-    """A line more."""
+    """Append a row to the log."""
     add_row(out / LOG, told)
 
 
 def trained(out: Path) -> dict[str, Any]:
-    """The checkpoint of a training.
+    """Return the checkpoint of a training.
 
     Raises:
-        StoreError: nothing was trained there.
+        StoreError: the folder has none.
     """
     try:
         found: dict[str, Any] = torch.load(out / CHECKPOINT, weights_only=True)

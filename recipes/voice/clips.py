@@ -1,10 +1,10 @@
-"""Clips that train: decode everybody once.
+"""Decode the training clips of the voice network, once.
 
     python -m recipes.voice.clips ../shared/speech ../shared/nonnative VOICES CACHE
 
-VOICES is a folder of people at their own microphones (Common Voice, CC0), laid out with a
-``manifest.csv``: path, speaker, session, language, gender, age, seconds. CACHE holds voices: keep
-it outside the repository.
+VOICES is a folder of people at their own microphones (Common Voice, CC0) with a ``manifest.csv``:
+path, speaker, session, language, gender, age, seconds. CACHE contains voices, so keep it outside
+the repository.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from recipes.stages import stage
 from recipes.voice.corpus import recordings
 
 SHORTEST, LONGEST = 1.5, 4.5
-"""Seconds of a clip."""
+"""Range of clip lengths in seconds."""
 SEVERAL_JUDGE, SEVERAL_CHOOSE, ONE_CALIBRATES = 0.15, 0.15, 300
-"""Of people with several sessions, shares that judge and choose, the rest calibrates; and how many
-people of one session calibrate as well."""
+"""Of the people with several sessions, the fractions that judge and choose; the others calibrate.
+Then the number of people with one session who also calibrate."""
 _MOST_CLIPS = {"speechocean762": 8, "background": 4}
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody at a microphone of her own: what she is for, and her clips by session."""
+    """Person at their own microphone, with a role, and clips by session."""
 
     name: str
     role: str
@@ -47,13 +47,14 @@ class Person:
 
 
 def people(voices: Path) -> list[Person]:
-    """Everybody whose name is known, each with a role: train, calibrate, choose or judge.
+    """Return all people with names, each with a role: train, calibrate, choose or judge.
 
-    Those with several sessions never train. The role is drawn by the hash of the name, so that it
-    stays when others come.
+    People with several sessions never train. Their roles depend only on hashes of their names, so
+    they do not change when people are added. Of the others, the `ONE_CALIBRATES` smallest hashes
+    calibrate.
 
     Raises:
-        CorpusError: no such table.
+        CorpusError: no manifest.
     """
     by_name: dict[str, list[dict[str, str]]] = defaultdict(list)
     for row in _table(voices):
@@ -77,7 +78,7 @@ def people(voices: Path) -> list[Person]:
 
 
 def unlabelled(voices: Path) -> list[Path]:
-    """Clips of nobody known."""
+    """Return clips of unknown speakers."""
     return [voices / row["path"] for row in _table(voices) if row["path"].startswith("unlabelled")]
 
 
@@ -86,27 +87,27 @@ def _table(voices: Path) -> list[dict[str, str]]:
         with (voices / "manifest.csv").open(encoding="utf-8", newline="") as file:
             return list(csv.DictReader(file))
     except OSError as error:
-        raise CorpusError(f"{voices}: no manifest ({error.strerror})") from None
+        raise CorpusError(f"{voices}: no manifest.csv ({error.strerror})") from None
 
 
 def drawn(name: str) -> float:
-    """A number from 0 to 1 that belongs to a name."""
+    """Hash a name to a number from 0 to 1."""
     return int(hashlib.sha256(f"role {name}".encode()).hexdigest()[:8], 16) / 2**32
 
 
 class Clips:
-    """The clips that train.
+    """Training clips.
 
     Args:
-        folder: written by this recipe.
+        folder: a cache that this recipe wrote.
 
     Attributes:
         audio: int16 at 16 kHz, mapped from disk.
-        start, samples: shape (n,), where each clip lies.
-        corpus, voice: shape (n,), numbers; the voice is -1 where nobody is known.
+        start, samples: first sample and number of samples of each clip, shape (n,).
+        corpus, voice: numbers of the corpus and of the speaker (-1 if unknown), shape (n,).
 
     Raises:
-        CorpusError: nothing was prepared there.
+        CorpusError: the cache was not prepared.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -123,7 +124,7 @@ class Clips:
         return len(self.start)
 
     def sound(self, clip: int) -> FloatArray:
-        """Return one of them, float32 in -1 to 1."""
+        """Return a clip, float32 in -1 to 1."""
         begin = self.start[clip]
         samples = self.audio[begin : begin + self.samples[clip]]
         return np.asarray(samples, np.float32) / np.float32(32768)
@@ -137,7 +138,7 @@ def main() -> None:
 
 
 def prepare(speech: Path, nonnative: Path, voices: Path, folder: Path) -> None:
-    """Decode, cut into clips, and keep."""
+    """Decode recordings, cut them into clips, and store these in ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     rows: list[tuple[int, int, int, int]] = []
     begin, voice = 0, 0
@@ -161,7 +162,7 @@ def prepare(speech: Path, nonnative: Path, voices: Path, folder: Path) -> None:
 def _sources(
     speech: Path, nonnative: Path, voices: Path
 ) -> Iterator[Iterable[tuple[str, list[Path], int]]]:
-    """Corpus by corpus: a name or none, files, and at most so many clips of it."""
+    """Yield per corpus: speakers (empty if unknown), their files, and maximum number of clips."""
     listed = [each for each in recordings(speech, nonnative) if each.role == "train"]
     for corpus, most in _MOST_CLIPS.items():
         by_speaker: dict[str, list[Path]] = defaultdict(list)
@@ -176,7 +177,7 @@ def _sources(
 
 
 def _cut(path: Path) -> list[NDArray[np.int16]]:
-    """A file in clips; its silent ends are left out."""
+    """Cut a file into clips, without its silent ends."""
     sound, rate = soundfile.read(path, dtype="int16")
     if rate != RATE or sound.ndim != 1:
         raise CorpusError(f"{path.name}: not mono at {RATE} Hz")

@@ -1,10 +1,10 @@
-"""Begin with the teacher's wide layers as two factors each, without any training.
+"""Factor each of the teacher's wide layers into two matrices, without training.
 
     python -m recipes.voice.compress CACHE NOISE BEGUN.npz --ecapa DIR [--ranks 512 256]
 
-Layer by layer, from what the compressed layers before it say, the factors that come nearest to
-what the teacher's layer says of the same sound (reduced-rank regression, in closed form). Layers
-that half the frame rate changes are fitted likewise, at full rank.
+Each layer's factors map the output of the compressed layers before it to the output of the
+teacher's layer for the same sound (reduced-rank regression, in closed form). Layers that change
+with half the frame rate are fitted in the same way, at full rank.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from recipes.voice.teacher import at_half_rate, read_teacher
 from recipes.voice.windows import Windows, bands_of
 
 _WINDOWS, _BATCH = 480, 16
-_EVERY = 3  # of the rows of a window one counts: neighbours say the same
+_EVERY = 3  # step between the rows of a window that are used: neighbours are similar
 _RIDGE = 3e-3
 _REFITTED = tuple(f"1.group{group}" for group in range(1, 8))
 
@@ -51,7 +51,7 @@ def main() -> None:
 def compress(
     teacher: dict[str, FloatArray], bands: Sequence[Tensor], widest: int, wide: int
 ) -> dict[str, FloatArray]:
-    """Factor the seven wide layers, by these bands, (b, t, 80) each."""
+    """Factor the seven wide layers on batches of bands, (b, t, 80) each."""
     names = [
         name for block in range(3)
         for name in (f"{block}.one", *(_REFITTED if block == 1 else ()), f"{block}.two")
@@ -62,14 +62,14 @@ def compress(
         given = _given(TrainableVoice(weights), name, bands)
         rank = None if name in _REFITTED else widest if name == "widen" else wide
         left = _fit(weights, name, given, goals.pop(name), rank)
-        print(f"{name}: {100 * left:.1f} % of the variance left out", file=sys.stderr, flush=True)
+        print(f"{name}: {100 * left:.1f} % of the variance lost", file=sys.stderr, flush=True)
     return weights
 
 
 def _said(
     network: TrainableVoice, names: Iterable[str], bands: Sequence[Tensor]
 ) -> dict[str, Tensor]:
-    """What each layer says, shape (n, out), at the rows that ours will have."""
+    """Return the output of each layer, shape (n, out), at the rows of the compressed network."""
     said: dict[str, list[Tensor]] = {name: [] for name in names}
     dense = network._dense
 
@@ -87,11 +87,11 @@ def _said(
 
 
 class _Reached(Exception):  # noqa: N818
-    """A layer was reached: nothing behind it is computed."""
+    """Raised at a layer to skip the computation of all later layers."""
 
 
 def _given(network: TrainableVoice, wanted: str, bands: Sequence[Tensor]) -> Tensor:
-    """What a layer is given, shape (n, in)."""
+    """Return the input of a layer, shape (n, in)."""
     given: list[Tensor] = []
     dense = network._dense
 
@@ -118,7 +118,7 @@ def _rows(x: Tensor) -> Tensor:
 def _fit(
     weights: dict[str, FloatArray], name: str, given: Tensor, goal: Tensor, rank: int | None
 ) -> float:
-    """Put factors, or a matrix, in the place of a layer; the share of variance left out."""
+    """Replace a layer by factors, or by a matrix, and return the fraction of variance lost."""
     x, y = given.double(), goal.double()
     centre, middle = x.mean(dim=0), y.mean(dim=0)
     x, y = x - centre, y - middle

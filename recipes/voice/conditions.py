@@ -1,8 +1,8 @@
-"""What a voice meets on its way: rooms, noise, microphones, telephones and codecs, simulated.
+"""Augmentation of clips: simulated rooms, noise, microphones, telephones and codecs.
 
-Rooms are boxes by the image method (J. B. Allen and D. A. Berkley, 1979), as far away as people
-sit; noise is that of a folder (ESC-10: rain, sea, clocks, dogs ...), other people's voices, or
-coloured; lines are telephone bands and the codecs that libsndfile has.
+Rooms are boxes by the image method (J. B. Allen and D. A. Berkley, 1979), 0.5 to 4 m from the
+microphone. Noise comes from a folder (ESC-10: rain, sea, clocks, dogs ...), is babble, or is
+coloured noise. Lines are telephone bands, low-pass filters and codecs of libsndfile.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from monitor.types import AnyArray, FloatArray
 from recipes.sounds import noisy, room
 
 _ROOM, _NOISE, _EQUALISED, _CLIPPED, _LINE = 0.4, 0.65, 0.5, 0.1, 0.6
-"""Shares of views that each thing happens to."""
+"""Probability of each effect in a view."""
 _LEAST = 1e-9
 
 
 class Conditions:
-    """Draws what happens to a clip.
+    """Random conditions of clips.
 
     Args:
         noise: recordings, shape (n,) each, at 16 kHz.
         rooms: impulse responses, shape (n,) each.
-        voices: gives a clip of somebody, for babble.
+        voices: returns a random clip, for babble.
     """
 
     def __init__(
@@ -52,14 +52,14 @@ class Conditions:
         rooms: int,
         seed: int = 1,
     ) -> Self:
-        """With a folder of recordings of noise, any rate, and so many rooms by a seed.
+        """Read a folder of recordings of noise, of any sampling rate, and simulate ``rooms`` rooms.
 
         Raises:
-            CorpusError: the folder holds no noise.
+            CorpusError: the folder has no noise.
         """
         recorded = [_recorded(path) for path in sorted(noise.iterdir())]
         if not recorded:
-            raise CorpusError(f"{noise}: no noise there")
+            raise CorpusError(f"{noise}: has no recordings of noise")
         rng = np.random.default_rng(seed)
         made = [
             np.asarray(
@@ -70,7 +70,7 @@ class Conditions:
         return cls(recorded, made, voices)
 
     def view(self, sound: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """A clip, shape (n,), under a drawn condition: float32 of the same length, peak up to 1."""
+        """Return a clip, shape (n,), under a random condition: float32, peak about 1 or less."""
         if rng.random() < _ROOM:
             sound = self._in_room(sound, rng)
         if rng.random() < _NOISE:
@@ -91,7 +91,7 @@ class Conditions:
 
     def _drawn_noise(self, samples: int, rng: np.random.Generator) -> FloatArray:
         drawn = rng.random()
-        if drawn < 0.35:  # people at once: one behind, or a crowd
+        if drawn < 0.35:  # babble: one voice, or a crowd
             total = np.zeros(samples, np.float32)
             for _ in range(rng.choice([1, 3, 4, 6, 8])):
                 voice = np.roll(self._voices(rng), rng.integers(samples))
@@ -107,7 +107,7 @@ class Conditions:
 
 
 def telephone(sound: FloatArray) -> FloatArray:
-    """300 to 3400 Hz at 8 kHz in mu-law, back at 16 kHz."""
+    """Limit a sound to 300 to 3400 Hz, code it in mu-law at 8 kHz, and return it at 16 kHz."""
     return _back(_companded(_banded(soxr.resample(sound, RATE, 8000), 8000, 300, 3400)), len(sound))
 
 
@@ -124,7 +124,7 @@ def _convolved(sound: FloatArray, response: FloatArray) -> FloatArray:
 
 
 def _equalised(sound: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Through another microphone: a smooth curve of some decibels, at times without bass."""
+    """Apply a random smooth frequency response, as of a microphone, sometimes without bass."""
     spectrum = scipy.fft.rfft(sound)
     hertz = np.linspace(0, RATE / 2, len(spectrum))
     knots = np.array([0, 150, 400, 1000, 2000, 3500, 5500, 8000.0])
@@ -141,7 +141,7 @@ def _levelled(sound: FloatArray, rng: np.random.Generator) -> FloatArray:
 
 
 def _line(sound: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """A telephone, a codec, or a low pass."""
+    """Apply a telephone, a codec, or a low-pass filter."""
     drawn, samples = rng.random(), len(sound)
     if drawn < 0.65:
         narrow = soxr.resample(sound, RATE, 8000, quality="LQ")
@@ -160,7 +160,7 @@ def _line(sound: FloatArray, rng: np.random.Generator) -> FloatArray:
 
 
 def _wide(sound: FloatArray, mp3: bool, rng: np.random.Generator) -> FloatArray:
-    """Through MP3 or Opus."""
+    """Encode and decode a sound with MP3 or Opus."""
     if mp3:
         kept = _coded(sound, RATE, "MP3", "MPEG_LAYER_III", rng.uniform(0.5, 0.98))
         return np.resize(kept, len(sound))
@@ -174,7 +174,7 @@ def _wide(sound: FloatArray, mp3: bool, rng: np.random.Generator) -> FloatArray:
 def _coded(
     sound: FloatArray, rate: int, form: str, codec: str, level: float | None = None
 ) -> FloatArray:
-    """To a codec of libsndfile and back."""
+    """Encode and decode a sound with a codec of libsndfile."""
     held = io.BytesIO()
     how = {} if level is None else {"compression_level": level}
     if codec == "MPEG_LAYER_III":
@@ -189,7 +189,7 @@ def _coded(
 
 
 def _companded(sound: FloatArray) -> FloatArray:
-    """Through mu-law of 8 bits."""
+    """Encode and decode a sound in 8-bit mu-law."""
     code = np.sign(sound) * np.log1p(255 * np.minimum(np.abs(sound), 1)) / np.log(256)
     code = np.round(127 * code) / 127
     return np.asarray(np.sign(code) * (256 ** np.abs(code) - 1) / 255, np.float32)

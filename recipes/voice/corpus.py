@@ -1,8 +1,8 @@
-"""Which recording is for what: no reader who trains the network ever judges it, or a rank model.
+"""Roles of recordings: a reader who trains the network never judges it, or a rank model.
 
-All readers of the shipped population are kept out of training, because their scores calibrate its
-rank models. One half of them chooses (checkpoints, settings), the other half is reported. Of the
-non-native speakers, 50 are kept apart and reported too.
+Readers of the shipped population do not train, because their scores calibrate its rank models. One
+half of them is for choosing checkpoints and settings, and the other half is reported. 50 non-native
+speakers are held out and reported too.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from monitor.population.population import Population
 from monitor.types import AnyArray
 
 ROLES = ("train", "choose", "report", "held out")
-"""What a recording is for; ``held out``: a non-native speaker who is reported."""
+"""Roles of recordings; ``held out`` is for non-native speakers who are reported."""
 HELD_OUT = 50
 MOST_SECONDS = 240.0
-"""Of a recording that judges: enough for templates and tests."""
+"""Audio decoded from a recording that does not train: enough for templates and tests."""
 INDEX = "index.json"
 _TRAINING = ("background", "speechocean762")
 _SEED = 20261122
@@ -34,13 +34,13 @@ _SEED = 20261122
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """One file of a corpus, and what it is for.
+    """One file of a corpus, with its role.
 
     Attributes:
         path: the file.
-        corpus, speaker, gender, session: by the manifest.
+        corpus, speaker, gender, session: values of the manifest.
         role: one of `ROLES`.
-        seconds: audio seconds by the manifest.
+        seconds: audio seconds in the manifest.
     """
 
     path: Path
@@ -52,10 +52,10 @@ class Recording:
     seconds: float
 
     def decoded(self, kind: str) -> AnyArray:
-        """What is heard of it: shape (n,) at 16 kHz, of a type.
+        """Decode the part to use: shape (n,) at 16 kHz, with this dtype.
 
         Raises:
-            CorpusError: it is not mono, or of another rate.
+            CorpusError: the file is not mono, or has another rate.
         """
         most = -1 if self.role == "train" else round(MOST_SECONDS * RATE)
         sound, rate = soundfile.read(self.path, frames=most, dtype=kind)
@@ -64,13 +64,13 @@ class Recording:
         return np.asarray(sound)
 
     def piece(self, start: int, length: int) -> Piece:
-        """What a cache keeps of it, and where."""
+        """Return the recording's entry in a cache."""
         return Piece(self.corpus, self.speaker, self.gender, self.session, self.role, start, length)
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One recording in a cache: from where, and how long; other fields as `Recording` has them."""
+    """One recording in a cache: its start and length there, and fields of `Recording`."""
 
     corpus: str
     speaker: str
@@ -82,19 +82,19 @@ class Piece:
 
     @property
     def voice(self) -> str:
-        """Whose it is: two corpora number their speakers alike."""
+        """Unique name of the speaker: two corpora use the same numbers."""
         return f"{self.corpus} {self.speaker}"
 
 
 class Pieces:
-    """The index of a cache: what was heard once. A cache is of people: its files are mode 0600.
+    """Index of a cache of recordings. Caches are personal data, so their files are mode 0600.
 
     Args:
-        folder: of the cache.
-        recipe: that prepares it.
+        folder: folder of the cache.
+        recipe: module that prepares the cache, for the message.
 
     Raises:
-        CorpusError: it was not prepared.
+        CorpusError: the cache was not prepared.
     """
 
     def __init__(self, folder: Path, recipe: str) -> None:
@@ -102,31 +102,31 @@ class Pieces:
         try:
             self.pieces = [Piece(**each) for each in orjson.loads((folder / INDEX).read_bytes())]
         except (OSError, TypeError, ValueError) as error:
-            raise CorpusError(f"{folder}: not prepared ({error}): python -m {recipe}") from None
+            raise CorpusError(f"{folder}: not prepared ({error}): run python -m {recipe}") from None
 
     def of(self, *roles: str) -> list[Piece]:
-        """The recordings for a purpose."""
+        """Return the recordings with these roles."""
         return [each for each in self.pieces if each.role in roles]
 
     @staticmethod
     def keep(folder: Path, pieces: Iterable[Piece]) -> None:
-        """Write the index, last of all."""
+        """Write the index, after all other files of the cache."""
         with atomic_write(folder / INDEX) as file:
             file.write(orjson.dumps([asdict(each) for each in pieces]))
 
 
 def recordings(speech: Path, nonnative: Path) -> list[Recording]:
-    """Every recording that the recipe hears.
+    """Return all recordings that the recipe uses.
 
     Args:
         speech: a folder with ``manifest.csv``: path, corpus, speaker, gender, chapter, seconds.
-        nonnative: likewise, with ``age`` instead of ``chapter``.
+        nonnative: a folder with such a manifest, but ``age`` instead of ``chapter``.
 
     Returns:
-        training first, then the two halves of the shipped readers, then the speakers held out.
+        training first, then the two halves of the shipped readers, then held-out speakers.
 
     Raises:
-        CorpusError: a manifest is missing or not such a table.
+        CorpusError: a manifest is missing or invalid.
     """
     reference = set(Population.reference().names)
     rows = [*_rows(speech), *_rows(nonnative)]
@@ -155,7 +155,7 @@ def _rows(folder: Path) -> list[dict[str, str]]:
             row["path"] = str(folder / row["path"])
             row["corpus"], row["speaker"], row["gender"], float(row["seconds"])
     except (OSError, KeyError, ValueError) as error:
-        raise CorpusError(f"{manifest}: no manifest of readers ({error})") from None
+        raise CorpusError(f"{manifest}: no valid manifest of readers ({error})") from None
     return rows
 
 

@@ -1,10 +1,10 @@
-"""Write the trained network where it ships: weights for numpy, and a model card beside them.
+"""Export the trained network to its place in the package: weights for numpy, and a model card.
 
     python -m recipes.voice.export CACHE NOISE BEGUN.npz OUT MORE monitor/networks/voice.npz
 
-What ships lies between the first factors and the weights of the last training; the card beside it
-names the trainings, each of which began with the one before, and has the rows of
-`recipes.voice.world` (``--rows``).
+The shipped weights are a weighted mean of the first factors and of the last training's weights. The
+card describes the trainings, each of which started from the previous one's weights, and contains
+the rows of `recipes.voice.world` (``--rows``).
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from recipes.voice.train import BATCH, WEIGHTS
 from recipes.voice.windows import WINDOW, Windows
 
 _LISTENED = 400
-_BEGUN = 0.25  # share of the first factors: on clean speech they are nearer to the teacher
+_BEGUN = 0.25  # weight of the first factors, which are closer to the teacher on clean speech
 _SOURCES = (
     SOURCES["speechocean762"],
     SOURCES["background"],
     "Common Voice, people at their own microphones and clips of nobody known: CC0, Mozilla; nobody "
     "may try to find out who its speakers are",
 )
-"""By the number of the corpus in `Clips`."""
+"""Sources by number of the corpus in `Clips`."""
 
 
 def main() -> None:
     parser = stage("Export the voice network.", "cache", "noise", "begun")
-    parser.add_argument("outs", nargs="+", type=Path, help="folders of trainings, in their order")
+    parser.add_argument("outs", nargs="+", type=Path, help="folders of the trainings, in order")
     parser.add_argument("target", type=Path, help="the file of weights, .npz")
-    parser.add_argument("--rows", type=Path, help="what recipes.voice.world measured of it")
+    parser.add_argument("--rows", type=Path, help="results of recipes.voice.world")
     given = parser.parse_args()
     clips = Clips(given.cache)
     with np.load(given.begun) as begun, np.load(given.outs[-1] / WEIGHTS) as learnt:
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def between(begun: dict[str, FloatArray], learnt: dict[str, FloatArray]) -> dict[str, FloatArray]:
-    """Mix weights with those before training (Wortsman et al., CVPR 2022)."""
+    """Average the weights before and after training (Wortsman et al., CVPR 2022)."""
     return {
         name: np.asarray(_BEGUN * begun[name] + (1 - _BEGUN) * learnt[name], np.float32)
         for name in learnt
@@ -62,7 +62,7 @@ def between(begun: dict[str, FloatArray], learnt: dict[str, FloatArray]) -> dict
 
 
 def small(weights: dict[str, FloatArray], windows: Windows) -> dict[str, AnyArray]:
-    """Round matrices to 8 bits, and scale attention so that a window draws 1 on average."""
+    """Round matrices to 8 bits, and scale attention to a geometric mean of 1 over windows."""
     halves = {name: each.astype(np.float16 if each.ndim else np.float32)
               for name, each in weights.items()}  # fmt: skip
     made = int8(halves)
@@ -123,7 +123,7 @@ def _card(
 
 
 def _data(clips: Clips) -> list[dict[str, Any]]:
-    """What trained it, by corpus."""
+    """Summarise the training data by corpus."""
     rows = []
     for corpus, source in enumerate(_SOURCES):
         mine = clips.corpus == corpus

@@ -1,4 +1,4 @@
-"""Targets of every clip: the embedding of one teacher, or of two together."""
+"""Training targets: embeddings of all clips by one teacher, or by two teachers jointly."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _BATCH = 8
 
 
 def targets(clips: Clips, noise: Path, ecapa: Path, also: Path | None = None) -> FloatArray:
-    """Embed the window of every clip, clean: shape (n, 192), of length 1.
+    """Embed the clean window of each clip: shape (n, 192), unit length.
 
     Args:
-        clips: that train.
+        clips: training clips.
         noise: a folder of recordings of noise.
         ecapa: the folder of the first teacher.
-        also: the ONNX file of a second one, as ``--speaker-model`` takes it.
+        also: ONNX file of a second teacher, as ``--speaker-model`` takes it.
     """
     first = _said(clips, noise, "", lambda: _ecapa(ecapa))
     if also is None:
@@ -42,25 +42,25 @@ def targets(clips: Clips, noise: Path, ecapa: Path, also: Path | None = None) ->
 
 
 def joined(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Join the embeddings of two teachers, each of length 1, in the size of the first.
+    """Join the unit embeddings of two teachers, in the size of the first.
 
-    Cosines around the centre are nearly the mean of the two teachers'. The concatenation is reduced
-    by PCA and turned towards the first teacher (Procrustes), whose centre it keeps: there the
-    student begins.
+    Cosines around the centre are nearly the mean of the two teachers' cosines. The concatenation is
+    reduced by PCA and rotated towards the first teacher (Procrustes). The first teacher's centre is
+    kept, because the student's embeddings start there.
 
     Args:
         first: shape (n, a).
         second: shape (n, b).
 
     Returns:
-        Shape (n, a), of length 1.
+        Shape (n, a), unit length.
     """
     centre = first.mean(axis=0)
     ours, theirs = (unit_vectors(each - each.mean(axis=0)) for each in (first, second))
     both = np.concatenate([ours, theirs], axis=1)
     reduced = both @ np.linalg.svd(both, full_matrices=False)[2][: ours.shape[1]].T
     left, _, right = np.linalg.svd(reduced.T @ ours, full_matrices=False)
-    around = np.sqrt(1 - centre @ centre)  # root mean square length of the first less its centre
+    around = np.sqrt(1 - centre @ centre)  # root mean square distance of the first from its centre
     turned = centre + around * unit_vectors(reduced @ left @ right)
     return np.asarray(unit_vectors(turned), np.float32)
 
@@ -77,7 +77,7 @@ def _ecapa(folder: Path) -> _Embed:
 
 
 def _said(clips: Clips, noise: Path, name: str, teacher: Callable[[], _Embed]) -> FloatArray:
-    """What a teacher says, asked once and kept in the cache."""
+    """Return a teacher's embeddings, computed once and stored in the cache."""
     path = clips.folder / _TEACHER.format(name)
     if path.exists():
         return np.asarray(np.load(path))
@@ -85,7 +85,7 @@ def _said(clips: Clips, noise: Path, name: str, teacher: Callable[[], _Embed]) -
     for first in range(0, len(clips), _BATCH):
         some = range(first, min(first + _BATCH, len(clips)))
         said.append(embed(np.stack([windows.clean(clip) for clip in some])))
-        print(f"\r{some[-1] + 1} of {len(clips)} taught", end="", file=sys.stderr)
+        print(f"\r{some[-1] + 1} of {len(clips)} clips embedded", end="", file=sys.stderr)
     made = np.concatenate(said)
     with atomic_write(path) as file:
         np.save(file, made)

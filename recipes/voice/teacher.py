@@ -1,4 +1,4 @@
-"""The network that is compressed: SpeechBrain's ECAPA-TDNN, by the names of ours.
+"""Teacher of the voice network: SpeechBrain's ECAPA-TDNN, with this package's names of weights.
 
 The weights are ``speechbrain/spkrec-ecapa-voxceleb`` (Apache 2.0; trained on VoxCeleb 1 and 2).
 """
@@ -16,16 +16,16 @@ from recipes.folding import State, norm
 
 NAME = "speechbrain/spkrec-ecapa-voxceleb"
 SHA256 = "0575cb64845e6b9a10db9bcb74d5ac32b326b8dc90352671d345e2ee3d0126a2"
-"""Of embedding_model.ckpt, as published."""
+"""Digest of the published embedding_model.ckpt."""
 WIDE = 3072
-_TAPS = np.array([3, 2, 3, 3, 3, 4])  # how many, and their dilation, block by block
+_TAPS = np.array([3, 2, 3, 3, 3, 4])  # number of taps and dilation, per block
 
 
 def read_teacher(folder: Path) -> dict[str, FloatArray]:
-    """Read the published weights, as `monitor.networks.voice.VoiceNetwork` names them.
+    """Read the published weights, with the names of `monitor.networks.voice.VoiceNetwork`.
 
     Raises:
-        StoreError: they are missing, or others than the published ones.
+        StoreError: the file is missing, or differs from the published one.
     """
     path = folder / "embedding_model.ckpt"
     try:
@@ -34,14 +34,14 @@ def read_teacher(folder: Path) -> dict[str, FloatArray]:
         raise StoreError(f"{path}: no weights of {NAME} ({error.strerror})") from None
     if digest != SHA256:
         raise StoreError(f"{path}: other weights than those published as {NAME}")
-    import torch  # `recipes.voice.world` runs without
+    import torch  # here, so that `recipes.voice.world` runs without torch
 
     checkpoint = torch.load(path, map_location="cpu", weights_only=True)
     return _plain({name: each.numpy().astype(np.float64) for name, each in checkpoint.items()})
 
 
 def _plain(state: State) -> dict[str, FloatArray]:
-    """Rename the weights; the norms behind what is pooled go into what follows."""
+    """Rename the weights, and fold the norms before and after pooling into later layers."""
     weights: dict[str, FloatArray] = {}
 
     def add(name: str, conv: str, behind: str = "") -> None:
@@ -78,15 +78,15 @@ def _plain(state: State) -> dict[str, FloatArray]:
 
 
 def _matrix(kernel: FloatArray) -> FloatArray:
-    """A kernel (out, in, taps) as a matrix (out, taps x in)."""
+    """Reshape a kernel (out, in, taps) to a matrix (out, taps x in)."""
     return kernel.transpose(0, 2, 1).reshape(len(kernel), -1)
 
 
 def at_half_rate(weights: State) -> dict[str, FloatArray]:
-    """Change the kernels to frames of every second band row.
+    """Adapt the kernels to frames at every second band row.
 
-    Dilations 2 and 4 become 1 and 2 exactly; 3 becomes 1.5: each outer tap is shared by the rows
-    at 1 and at 2.
+    Dilations 2 and 4 become exactly 1 and 2. Dilation 3 becomes 1.5, so each outer tap is split
+    between the rows at 1 and at 2.
     """
     halved = dict(weights)
     halved["taps"] = np.array([3, 1, 5, 1, 3, 2], np.float32)

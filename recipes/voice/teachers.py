@@ -1,12 +1,12 @@
-"""How well two teachers tell people apart, alone and together: about the most a student may win.
+"""How well do two teachers distinguish people, alone and jointly? A student can hardly do better.
 
     python -m recipes.voice.teachers ../shared/speech VOICES CALLS --ecapa DIR --also FILE.onnx
 
 CALLS is the folder ``audio_data`` of klchang/SpeakerRecognition: digits that 83 people read over
-the telephone. It states no licence: keep nothing of it. Templates are of up to 12 s without pauses
-(readers 9 s), tests of 9 s or of 3 s. Embeddings of windows of 3 s are averaged, and centred by the
-mean of the templates; ``together`` is the sum of both teachers' cosines. Nobody of these trained a
-network. The French part of VOICES is left out: it judges releases.
+the telephone. It states no licence, so keep none of it. Templates have up to 12 s without pauses
+(readers 9 s), and tests have 9 s or 3 s. Embeddings of windows of 3 s are averaged, then centred by
+the mean of the templates. ``together`` is the sum of both teachers' cosines. None of these people
+trained a network. The French part of VOICES is excluded, because it judges releases.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from recipes.voice.teacher import read_teacher
 from recipes.voice.world import WINDOW, Embed, conditions, row
 
 _TEMPLATE, _TEST = 4, 3
-_READ = 20.0  # seconds of a reader's template, pauses included: three windows of speech at least
-_QUIET, _AROUND = 1e-3, 21  # of the loud hops' power; hops of 10 ms that are kept around a loud one
+_READ = 20.0  # seconds of a reader's template with pauses: at least three windows of speech
+_QUIET, _AROUND = 1e-3, 21  # fraction of loud power; hops of 10 ms kept around a loud one
 _SENTENCES = 60.0
 
 Trials = list[tuple[FloatArray, list[FloatArray]]]
-"""Of each person, windows (n, 48000) of a template, and of tests."""
+"""Per person, windows (n, 48000) of a template, and of each test."""
 
 
 def main() -> None:
@@ -43,7 +43,9 @@ def main() -> None:
     parser.add_argument("calls", type=Path, help="audio_data of klchang/SpeakerRecognition")
     parser.add_argument("--ecapa", type=Path, required=True)
     parser.add_argument("--also", type=Path, required=True, metavar="FILE.onnx")
-    parser.add_argument("--weights", type=Path, nargs="*", default=[], help="of further students")
+    parser.add_argument(
+        "--weights", type=Path, nargs="*", default=[], help="further students' weights"
+    )
     given = parser.parse_args()
     networks: dict[str, Embed] = {
         "ecapa": VoiceNetwork(read_teacher(given.ecapa)).embed,
@@ -74,7 +76,7 @@ def _conditions(speech: Path, voices: Path, calls: Path) -> Iterator[tuple[str, 
 
 
 def _caller(folder: Path) -> tuple[FloatArray, list[FloatArray]]:
-    """The first line of digits, which is the longest, against the last two."""
+    """Return windows of the first line of digits, which is the longest, and of the last two."""
     longest, _, _, *tests = (_heard(path) for path in sorted(folder.glob("*.wav")))
     return _windows(longest, _TEMPLATE), [_windows(test, _TEST) for test in reversed(tests)]
 
@@ -100,7 +102,7 @@ def _readers(speech: Path, change: Callable[[FloatArray], FloatArray]) -> Trials
     trials = []
     for _, paths in sorted(by_reader.items()):
         windows = [_windows(_heard(paths[0], _READ), _TEST)]
-        for path in paths[1:2]:  # of another chapter, two tests
+        for path in paths[1:2]:  # two tests of another chapter
             spoken = _windows(_heard(path), 8)
             windows += [spoken[at : at + _TEST] for at in (0, 5) if len(spoken) >= at + _TEST]
         template, *tests = (np.stack([change(each) for each in some]) for some in windows)
@@ -109,7 +111,7 @@ def _readers(speech: Path, change: Callable[[FloatArray], FloatArray]) -> Trials
 
 
 def _heard(path: Path, seconds: float = _SENTENCES) -> FloatArray:
-    """The first seconds of a recording at 16 kHz, without pauses."""
+    """Read the first seconds of a recording at 16 kHz, without pauses."""
     sound, rate = soundfile.read(path, dtype="float32")
     if rate != RATE:
         sound = np.asarray(soxr.resample(sound, rate, RATE), np.float32)
@@ -122,13 +124,13 @@ def _heard(path: Path, seconds: float = _SENTENCES) -> FloatArray:
 
 def _windows(sound: FloatArray, most: int) -> FloatArray:
     count = min(most, len(sound) // WINDOW)
-    if not count:  # a short one is repeated
+    if not count:  # repeat a short sound
         return np.resize(sound, (int(len(sound) > RATE), WINDOW))
     return sound[: count * WINDOW].reshape(count, WINDOW)
 
 
 def _embedded(trials: Trials, embed: Embed) -> Trials:
-    """Unit embeddings of all windows."""
+    """Return unit embeddings of all windows."""
     return [
         (unit_vectors(embed(template)), [unit_vectors(embed(test)) for test in tests if len(test)])
         for template, tests in trials
@@ -137,7 +139,7 @@ def _embedded(trials: Trials, embed: Embed) -> Trials:
 
 
 def _scores(said: Trials, parts: bool) -> tuple[FloatArray, IntArray]:
-    """Centred cosines of tests, or of each of their windows, with templates; and whose they are."""
+    """Return centred cosines of tests, or of their windows, with templates; and their speakers."""
     templates = unit_vectors(np.stack([template.mean(axis=0) for template, _ in said]))
     tests = [
         (each, column)

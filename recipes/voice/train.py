@@ -1,12 +1,12 @@
-"""Train all factors together, to say of any view of a window what the teacher says of it, clean.
+"""Train all factors to embed any view of a window as the teacher embeds the clean window.
 
     python -m recipes.voice.train CACHE NOISE BEGUN.npz OUT --ecapa DIR --steps 3000 --rate 3e-4
     python -m recipes.voice.train CACHE NOISE OUT/weights.npz MORE --ecapa DIR --steps 5000
 
-The loss is the cosine to the teacher's embedding of the clean window, and where that lies among
-those of everybody in training: the softmax of cosines to these anchors is to be the teacher's
-(relational distillation; W. Park et al., CVPR 2019). The mean of the weights over the last steps
-is written to OUT. A run that is stopped goes on where it was.
+The loss has two terms. One is the cosine distance to the teacher's embedding of the clean window.
+The other compares the softmax of cosines to anchors, the teacher's embeddings of all training
+speakers, with the teacher's (relational distillation; W. Park et al., CVPR 2019). A moving mean of
+the weights is written to OUT. An interrupted run resumes from its checkpoint.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--also", type=Path, metavar="FILE.onnx", help="a second teacher")
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--rate", type=float, default=_RATE)
-    parser.add_argument("--clean", type=float, default=CLEAN, help="share of clean windows")
+    parser.add_argument("--clean", type=float, default=CLEAN, help="fraction of clean windows")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     torch.set_num_threads(1)
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def train(clips: Clips, teacher: FloatArray, given: argparse.Namespace) -> None:
-    """Train; checkpoints, and the mean weights in the end, are kept in ``given.out``."""
+    """Train, and write checkpoints and finally the mean weights to ``given.out``."""
     setting = {
         "begun": given.begun.name, "steps": given.steps, "rate": given.rate,
         "clean": given.clean, "seed": given.seed,
@@ -105,7 +105,7 @@ def train(clips: Clips, teacher: FloatArray, given: argparse.Namespace) -> None:
 
 
 def _anchors(clips: Clips, teacher: FloatArray) -> Tensor:
-    """What the teacher says of everybody, one each; of nobody known, of each clip."""
+    """Return the teacher's mean embedding per known speaker, and that of each other clip."""
     known = clips.voice >= 0
     people = [teacher[clips.voice == voice].mean(axis=0) for voice in np.unique(clips.voice[known])]
     return normalize(torch.from_numpy(np.stack([*people, *teacher[~known]]).astype(np.float32)))
@@ -118,7 +118,7 @@ def _loss(found: Tensor, goal: Tensor, anchors: Tensor) -> Tensor:
 
 
 def _share(step: int, steps: int) -> float:
-    """Of the highest rate: a short rise, then half a cosine."""
+    """Return the fraction of the highest learning rate: a short rise, then half a cosine."""
     rise = min(1.0, (step + 1) / _WARM_UP)
     return rise * max(_LEAST, 0.5 * (1 + math.cos(math.pi * step / steps)))
 

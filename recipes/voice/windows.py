@@ -1,4 +1,4 @@
-"""Windows that train: three seconds of a clip, and the same under a drawn condition."""
+"""Training windows: three seconds of a clip, clean or under a random condition."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from recipes.voice.clips import Clips
 from recipes.voice.conditions import Conditions
 
 WINDOW = 48_000
-"""Samples: as the feature ``voice`` hears them."""
+"""Samples, as in the feature ``voice``."""
 _SHORTER = ((1.0, 0.8), (2 / 3, 0.92), (1 / 3, 1.0))
-"""Shares of a window that a batch is of, and up to which draw."""
+"""Fraction of the window that a batch uses, and its cumulative probability."""
 _ROOMS = 150
 _QUIET, _LOUD = 0.08, 0.16
-"""Of views, up to which draw one is rounded as a quiet recording, or cut off as a loud one."""
+"""Cumulative probabilities of rounding a view as if too quiet, and of clipping it."""
 _PEAK = 0.95
 
 
@@ -32,9 +32,9 @@ class Windows:
     """One window of every clip, and views of it.
 
     Args:
-        clips: whose they are.
+        clips: training clips.
         noise: a folder of recordings of noise.
-        seed: of views.
+        seed: random seed of views and batches.
     """
 
     def __init__(self, clips: Clips, noise: Path, seed: int) -> None:
@@ -53,13 +53,13 @@ class Windows:
         return len(self._clips)
 
     def clean(self, clip: int) -> FloatArray:
-        """Return the window of a clip, (48000,); a shorter one is repeated."""
+        """Return the window of a clip, (48000,); a shorter clip is repeated."""
         sound = self._clips.sound(clip)
         begin = self._begins[clip]
         return np.resize(sound[begin : begin + WINDOW], WINDOW)
 
     def view(self, clip: int) -> FloatArray:
-        """Draw what happens to it on its way: (48000,)."""
+        """Return the window of a clip under a random condition, (48000,)."""
         sound, drawn = self._conditions.view(self.clean(clip), self.rng), self.rng.random()
         if drawn < _QUIET:
             steps = 32768 * 10 ** (-self.rng.uniform(20, 45) / 20)
@@ -70,9 +70,10 @@ class Windows:
         return np.asarray(sound, np.float32)
 
     def batches(self, size: int, clean: float) -> Iterator[tuple[FloatArray, IntArray]]:
-        """Yield bands, (size, t, 80), and the clips that they are of, over and over.
+        """Yield bands, (size, t, 80), and their clips, (size,), endlessly.
 
-        A share of them is ``clean``; a batch is of windows of three seconds, of two, or of one.
+        ``clean`` is the fraction of clean windows. All windows of a batch have three, two or one
+        seconds.
         """
         while True:
             order = self.rng.permutation(len(self._clips))
@@ -89,7 +90,7 @@ class Windows:
 
 
 def bands_of(sounds: list[FloatArray], part: slice = slice(None)) -> FloatArray:
-    """Bands of sounds of one length, as 16 bits have them: shape (b, t, 80)."""
+    """Compute the bands of sounds of equal length, rounded to 16 bits: shape (b, t, 80)."""
     return np.stack([mel_decibels(_levelled(sound)[part]) for sound in sounds])
 
 
@@ -101,10 +102,10 @@ def _levelled(sound: FloatArray) -> FloatArray:
 def made_beside(
     folder: Path, noise: Path, seed: int, size: int, clean: float
 ) -> Generator[tuple[FloatArray, IntArray], None, None]:
-    """Yield batches as `Windows.batches` does, made by another process while they are used.
+    """Yield batches of `Windows.batches`, which another process prepares in parallel.
 
     Raises:
-        CorpusError: that process has ended.
+        CorpusError: the process has ended.
     """
     queue: Any = multiprocessing.Queue(12)
     arguments = (queue, folder, noise, seed, size, clean)
@@ -116,7 +117,7 @@ def made_beside(
                 batch = queue.get(timeout=1)
             except Empty:
                 if not process.is_alive():
-                    raise CorpusError(f"{folder}: no batches can be made of it") from None
+                    raise CorpusError(f"{folder}: the process for batches has ended") from None
                 continue
             yield batch
     finally:

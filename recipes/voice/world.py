@@ -1,13 +1,13 @@
-"""How well an embedder tells people apart in the world: rooms, telephones, noise, microphones.
+"""How well does an embedder distinguish people in rooms, noise, and over telephones?
 
     python -m recipes.voice.world ../shared/speech VOICES OUT.json [--ecapa DIR] [--weights F]
 
-Each row: a template of 30 s (15 s at people's own microphones), a test of 10 s of another session,
-each under a condition; how often the right person comes first, and the EER. Readers are those of
-the shipped population, none of whom trained; people at their own microphones are those whose role
-is ``judge``, among everybody else with several sessions. Two more rows show what was learnt by
-heart: one clip of a session against another, of people who trained and of people who did not.
-Without a choice the weights that ship.
+Each row has templates of 30 s (15 s at people's own microphones) and tests of 10 s of another
+session, each under one condition. It states how often the right person ranks first, and the EER.
+Readers are those of the shipped population, none of whom trained the network. Tests at people's own
+microphones are by people with the role ``judge``, among all people with several sessions. Two more
+rows show overfitting. They compare two clips of a session, for people who trained the network and
+for people who did not. The default is the shipped weights.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ Embed = Callable[[FloatArray], FloatArray]
 WINDOW = 3 * RATE
 TEMPLATE, TEST, OWN_TEMPLATE = 30.0, 10.0, 15.0
 TESTS = 4
-"""Of a reader."""
+"""Maximum number of tests per reader."""
 CLIP, CLIPS_OF = 4.0, 220
-"""Seconds of a clip against another, and of how many people."""
+"""Seconds of clips in the rows of two clips, and maximum number of people."""
 ROWS = (
     ("clean", "clean"),
     ("clean", "telephone"),
@@ -53,9 +53,9 @@ ROWS = (
 
 
 def main() -> None:
-    parser = stage("Tell people apart in the world.", "speech", "voices", "out")
-    parser.add_argument("--ecapa", type=Path, help="the folder of the teacher, instead")
-    parser.add_argument("--weights", type=Path, help="a file of weights")
+    parser = stage("Evaluate an embedder under conditions.", "speech", "voices", "out")
+    parser.add_argument("--ecapa", type=Path, help="folder of the teacher, to evaluate it instead")
+    parser.add_argument("--weights", type=Path, help="weights, .npz (default: shipped)")
     given = parser.parse_args()
     if given.ecapa is not None:
         embed = VoiceNetwork(read_teacher(given.ecapa)).embed
@@ -105,7 +105,7 @@ def _readers(speech: Path, embed: Embed) -> list[dict[str, float | str]]:
 
 
 def conditions(speech: Path) -> dict[str, Callable[[FloatArray, int], FloatArray]]:
-    """What may happen to a sound, by name; a number says which room, or which crowd."""
+    """Return functions by condition that change a sound; their seed selects the room or crowd."""
 
     def crowd(sound: FloatArray, seed: int) -> FloatArray:
         return noisy(sound, 10, babble(speech, len(sound), seed % 97))
@@ -128,7 +128,7 @@ def conditions(speech: Path) -> dict[str, Callable[[FloatArray, int], FloatArray
 
 
 def whisper(sound: FloatArray, seed: int) -> FloatArray:
-    """A voice as the anonymiser ``whisper`` leaves it; people whisper otherwise."""
+    """Apply the anonymiser ``whisper``, which differs from natural whispering."""
     anonymiser = make("whisper", Utterance(rate=RATE, name=str(seed), seed=seed))
     return np.concatenate([anonymiser.process(sound), anonymiser.flush()])
 
