@@ -39,7 +39,7 @@ Frames = dict[str, SessionFrames]
 def with_effects(population: Population, frames: Path) -> Population:
     """Return the population with effects of conditions in its cross-session rank models.
 
-    They are fitted to the ``frames`` by `hear_world` of readers and of people who calibrate.
+    The effects are fitted to `hear_world`'s ``frames`` of readers and of calibration speakers.
     """
     rank_models = []
     for rank_model in population.rank_models:

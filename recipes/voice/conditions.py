@@ -59,7 +59,7 @@ class Conditions:
         """
         recorded = [_recorded(path) for path in sorted(noise.iterdir())]
         if not recorded:
-            raise CorpusError(f"{noise}: has no recordings of noise")
+            raise CorpusError(f"{noise}: no recordings of noise")
         rng = np.random.default_rng(seed)
         made = [
             np.asarray(

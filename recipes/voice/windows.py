@@ -117,7 +117,7 @@ def made_beside(
                 batch = queue.get(timeout=1)
             except Empty:
                 if not process.is_alive():
-                    raise CorpusError(f"{folder}: the process for batches has ended") from None
+                    raise CorpusError(f"{folder}: the process that makes batches ended") from None
                 continue
             yield batch
     finally:

@@ -1,4 +1,4 @@
-"""How well does an embedder distinguish people in rooms, noise, and over telephones?
+"""How well does an embedder distinguish people across rooms, noise, telephones and microphones?
 
     python -m recipes.voice.world ../shared/speech VOICES OUT.json [--ecapa DIR] [--weights F]
 
