@@ -1,4 +1,4 @@
-"""What anonymisers cost, and what noise on embeddings is worth."""
+"""Speed of anonymisers, and protection by Laplace noise on embeddings."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def vocoder(
     ),
     command: str | None = None, seconds: float = 10.0,
 ) -> None:  # fmt: skip
-    """How fast are anonymisers, by the first seconds of each reader?"""
+    """How fast are anonymisers, measured on the first seconds of each reader?"""
     corpus = find(speech)
     paths = [next(iter(corpus.sessions(name).values()))[0] for name in corpus.speakers]
     sounds = [read(path, seconds) for path in paths if isinstance(path, Path)]
 
     def speed(method: str, rate: int) -> str:
-        """Of CPU seconds of this process, and of programs that have ended."""
+        """Return audio seconds per CPU second, of this process and its ended child processes."""
         heard = [soxr.resample(sound, RATE, rate) for sound in sounds]
         began = [getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN)]
         for sound in heard:
@@ -66,9 +66,9 @@ def laplace(
     *, feature: str = "voice",
     epsilons: tuple[float, ...] = (NO_NOISE, 3000.0, 1000.0, 300.0, 100.0, 15.0), draws: int = 5,
 ) -> None:  # fmt: skip
-    """What is Laplace noise on speaker embeddings worth?
+    """How well does Laplace noise on speaker embeddings protect?
 
-    FRAMES is a folder of `--frames`.
+    FRAMES is a folder written by `monitor enrol --frames`.
     """
     template, readers = 10, dict[str, tuple[FloatArray, FloatArray]]()
     corpus = find(frames)
@@ -115,7 +115,7 @@ def laplace(
     lengths = ((3, 9.0), (10, 30.0))
 
     def row(epsilon: float) -> list[str]:
-        """What is promised for trials of these lengths, and the bits of each attacker."""
+        """Return epsilon, the guaranteed maximum bits by trial length, and each attacker's bits."""
         cells: dict[str, list[str]] = {attacker: [] for attacker in attackers}
         for count, _ in lengths:
             for attacker, matrix in attacks(epsilon, count).items():

@@ -1,8 +1,8 @@
-"""What a voice discloses second by second from the start of a recording.
+"""Bits that a voice discloses second by second from the start of a recording.
 
-Each stream is a start of a recording, played through the monitor with its speaker watched. It is a
-chapter cut in a pause, or clips at a person's own microphone from the beginning of one. The same
-sound is played to a population without the speaker, which shows what other people read.
+The monitor processes each stream with its speaker watched. A stream begins in a pause of a chapter,
+or at the beginning of a clip from a person's own microphone. The same audio is also compared with a
+population without the speaker, which gives the ratios of others.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ HEADS = (
 )
 STEP_SECONDS = 0.25
 SHORT_SECONDS = 3.0
-"""Of speech: further starts are played so far."""
+"""Seconds of speech in the shorter streams."""
 LONG_AUDIO, SHORT_AUDIO = 40.0, 8.0
 TEMPLATE_SECONDS = 30.0
-"""Of people who are enrolled here, or as much as there is."""
+"""Maximum seconds of speech in the templates of people enrolled here."""
 _LEAST_PAUSE, _MOST_LEAD, _QUIET_DECIBELS = 0.4, 1.0, 30.0
 
 
 class Stream(NamedTuple):
-    """A start of a recording: its condition, its speaker, its length, and the sound."""
+    """Audio from the start of a recording, its speaker, and the seconds of speech to process."""
 
     condition: str
     speaker: str
@@ -60,14 +60,14 @@ class Stream(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Figures of the first reading at a length of speech.
+    """Figures of the first reading at or after a length of speech.
 
     Attributes:
-        condition, speaker, recording, start: of the stream.
+        condition, speaker, recording, start: those of the stream.
         length: seconds of speech.
-        bits: evidence; None while there is none yet.
+        bits: evidence; None if the reading has none.
         first: whether the speaker has the largest ratio.
-        others: mean ratio of everybody else where the speaker is not enrolled.
+        others: mean ratio of all enrolled people if the speaker is not enrolled.
     """
 
     condition: str
@@ -89,15 +89,15 @@ def measure(
     starts: int = 6,
     jobs: int = 1,
 ) -> list[Figures]:
-    """Play starts of recordings.
+    """Measure streams from the starts of recordings.
 
     Args:
         speech: folder of readers.
         voices: folder of people at their own microphones.
-        readers: names; by default everybody with several chapters.
-        named: conditions, as `recipes.voice.world.conditions` has them, or `OWN`.
-        starts: of a person; every third is played to 20 s of speech, the others to 3 s.
-        jobs: processes.
+        readers: names; by default all readers with a chapter that is not enrolled.
+        named: keys of `recipes.voice.world.conditions`, or `OWN`.
+        starts: number per person; every third has 20 s of speech, the others have 3 s.
+        jobs: worker processes.
     """
     reference = Population.reference()
     populations = dict.fromkeys(named, reference)
@@ -113,7 +113,7 @@ def measure(
 def of_readers(
     speech: Path, reference: Population, readers: Collection[str], named: Sequence[str], starts: int
 ) -> Iterator[Stream]:
-    """Starts in chapters that nobody enrolled, under every condition."""
+    """Yield streams from chapters that are not enrolled, in each condition."""
     taken = {(s.name, note.label) for s in reference.speakers for note in s.sources}
     by_reader: dict[str, list[dict[str, str]]] = {}
     for row in chapters(speech):
@@ -136,20 +136,20 @@ def of_readers(
 
 
 def played_of(number: int) -> tuple[float, float]:
-    """Seconds of audio of a start, and of speech after which it ends."""
+    """Return the seconds of audio of a stream, and the seconds of speech after which it ends."""
     return (SHORT_AUDIO, SHORT_SECONDS) if number % 3 else (LONG_AUDIO, LENGTHS[-1])
 
 
 def spread(places: int, count: int) -> list[int]:
-    """Places that are evenly spread."""
+    """Return at most ``count`` evenly spaced indices of ``places`` items."""
     chosen = np.linspace(0, places - 1, min(count, places)).round()
     return chosen.astype(int).tolist()  # type: ignore[no-any-return]
 
 
 def starts_of(sound: FloatArray, rest: float = LONG_AUDIO) -> list[float]:
-    """Seconds where a recording may begin: in pauses, 0.2 s or more before what follows.
+    """Return start times in seconds, in pauses and at least 0.2 s before the next sound.
 
-    At least ``rest`` seconds are left after each.
+    At least ``rest`` seconds of the recording follow each start.
     """
     hops = sound[: len(sound) // 160 * 160].reshape(-1, 160)
     power = np.convolve(np.mean(hops**2, axis=1), np.full(3, 1 / 3), "same") + 1e-12
@@ -164,7 +164,7 @@ def starts_of(sound: FloatArray, rest: float = LONG_AUDIO) -> list[float]:
 
 
 def at_own_microphones(judges: Sequence[Person], reference: Population, jobs: int) -> Population:
-    """The shipped population, and people at their own microphones by their longest session."""
+    """Return the shipped population with people enrolled from their longest session."""
     sounds = ((person.name, joined(sessions_of(person)[0])) for person in judges)
     return with_people(reference, sounds, jobs)
 
@@ -172,7 +172,7 @@ def at_own_microphones(judges: Sequence[Person], reference: Population, jobs: in
 def with_people(
     reference: Population, sounds: Iterable[tuple[str, FloatArray]], jobs: int
 ) -> Population:
-    """The shipped population, and more people by a recording each, as `monitor enrol --add`."""
+    """Return a population with people enrolled from a recording each, as `monitor enrol --add`."""
     with TemporaryDirectory() as folder:
         files = []
         for name, sound in sounds:
@@ -185,7 +185,7 @@ def with_people(
 
 
 def sessions_of(person: Person) -> list[list[Path]]:
-    """Clips of the longest session, and of all others together."""
+    """Return the clips of the session with the most clips, and those of all other sessions."""
     order = sorted(person.clips, key=lambda name: (-len(person.clips[name]), name))
     rest = [clip for name in order[1:] for clip in sorted(person.clips[name])]
     return [sorted(person.clips[order[0]]), rest]
@@ -196,7 +196,7 @@ def joined(clips: Sequence[Path]) -> FloatArray:
 
 
 def of_people(judges: Sequence[Person], population: Population, starts: int) -> Iterator[Stream]:
-    """Starts of clips at own microphones; the clips after it follow, then those before it."""
+    """Yield streams that begin with a clip, continue with the later ones, then the earlier ones."""
     for person in judges:
         clips = sessions_of(person)[1]
         for number, first in enumerate(spread(len(clips), starts)):
@@ -208,7 +208,7 @@ def of_people(judges: Sequence[Person], population: Population, starts: int) -> 
 
 
 def played(populations: Mapping[str, Population], stream: Stream) -> list[Figures]:
-    """Figures of a stream at every length that it reaches, with its speaker enrolled and not."""
+    """Measure a stream at each length of speech that it reaches, with and without its speaker."""
     population = populations[stream.condition]
     own = Monitor(population, watch=stream.speaker, step_seconds=STEP_SECONDS)
     seconds = own.attacker.scoring.seconds
@@ -241,7 +241,7 @@ def played(populations: Mapping[str, Population], stream: Stream) -> list[Figure
 
 
 def rows_of(found: Sequence[Figures]) -> Iterator[list[str]]:
-    """Cells of a line a condition and length, people alike."""
+    """Yield the cells of one row per condition and length; each person has the same weight."""
     for condition in dict.fromkeys(each.condition for each in found):
         for length in LENGTHS:
             some = [f for f in found if (f.condition, f.length) == (condition, length)]
@@ -250,7 +250,7 @@ def rows_of(found: Sequence[Figures]) -> Iterator[list[str]]:
 
 
 def cells(some: Sequence[Figures]) -> list[str]:
-    """Of streams at one length."""
+    """Return the figures of streams at one length as text."""
     names, speaker = np.unique([each.speaker for each in some], return_inverse=True)
     told = [place for place, each in enumerate(some) if each.bits is not None]
     counts = f"{len(some)}, {len(names)}"
@@ -278,5 +278,5 @@ def _mean(values: FloatArray | BoolArray, speaker: IntArray) -> float:
 
 
 def keep(found: Sequence[Figures], path: Path) -> None:
-    """Write every figure as JSON, so that two versions can be compared."""
+    """Write all figures as JSON, to compare two versions."""
     path.write_bytes(orjson.dumps([asdict(each) for each in found], option=orjson.OPT_INDENT_2))

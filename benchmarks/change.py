@@ -1,9 +1,10 @@
-"""Streams spliced of readers' turns: how soon and how surely another voice or channel is noticed.
+"""Detection of speaker and channel changes in streams spliced from readers' turns: delay, misses.
 
-The readers are in two halves: settings were chosen on one, the other one is reported; the
-population is always the half that does not speak. Every reader has a channel of their own, so that
-sets with ``channel`` notice a change of both. FRAMES (`monitor enrol SPEECH -o people.npz
---frames`) holds CORPUS/SPEAKER/CHAPTER.npz; what is not there is heard.
+The readers are in two halves. Settings were chosen on one half, and results are from the other.
+The background is always the half that does not speak. Each reader has their own channel, so sets
+with ``channel`` detect a change of both. FRAMES (`monitor enrol SPEECH -o people.npz --frames`)
+contains CORPUS/SPEAKER/CHAPTER.npz. Frames of other chapters are extracted from the audio, except
+those of the corpus ``long``.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ SHORTEST, LONGEST, TEMPLATE_SECONDS, CHANNEL_SECONDS = 30, 180, 120, 90
 
 
 class Reader(NamedTuple):
-    """One person: their chapters, as they lie and as they are heard."""
+    """A person and their chapters, as audio files and as frames."""
 
     name: str
     sex: str
@@ -52,7 +53,7 @@ class Reader(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """So many ticks of a chapter, from one on."""
+    """Part of a chapter: its first tick, and its number of ticks."""
 
     reader: Reader
     chapter: Frames
@@ -61,7 +62,7 @@ class Turn(NamedTuple):
 
 
 class Spliced(NamedTuple):
-    """A stream of several turns: who speaks, and the second at which each turn ends."""
+    """A stream of several turns: the second at which each turn ends, and its reader."""
 
     frames: Frames
     ends: list[float]
@@ -69,14 +70,14 @@ class Spliced(NamedTuple):
 
 
 class Halves:
-    """Who speaks, and what the half that does not speak is followed by."""
+    """The half of the readers that speaks, and the other half as background per feature."""
 
     def __init__(self, readers: list[Reader], features: Sequence[str]) -> None:
-        self.speakers = readers[1::2]  # by turns: both sexes, all corpora
+        self.speakers = readers[1::2]  # every other one: both sexes, all corpora
         self.background = {name: followed(name, readers[::2]) for name in features}
 
     def followed(self, names: Sequence[str]) -> dict[str, FollowedFeature]:
-        """By some features."""
+        """Return the background of some features."""
         return {name: self.background[name] for name in names}
 
 
@@ -86,10 +87,10 @@ def change(
     *, frames: Path | None = None, features: tuple[str, ...] = (*FEATURES, "channel"),
     streams: int = 200, channel: int = 0,
 ) -> None:  # fmt: skip
-    """How soon and how surely is a change of speaker or channel noticed?
+    """How soon and how reliably is a change of speaker or channel detected?
 
-    With --channel N also N readers from audio, 90 s as they are, then 90 s through a telephone's
-    band, with noise at 20 dB, or at a quarter of the level.
+    --channel N also tests N readers from audio. After 90 s of unchanged audio, 90 s follow through
+    a telephone's band-pass filter, with noise at an SNR of 20 dB, or at a quarter of the level.
     """
     halves = Halves(heard(speech, frames, features), features)
     alone = [frames for reader in halves.speakers for frames in reader.chapters]
@@ -137,7 +138,7 @@ def change(
 
 
 def heard(speech: Path, folder: Path | None, features: Sequence[str]) -> list[Reader]:
-    """The frames of every reader, sexes apart; a chapter shorter than a turn is left out."""
+    """Return the frames of each reader, sorted by sex; omit chapters shorter than a turn."""
     people: dict[tuple[str, str], Reader] = {}
     for row in csv.DictReader((speech / "manifest.csv").open(encoding="utf-8")):
         if row["corpus"] not in CORPORA or float(row["seconds"]) < SHORTEST + 1:
@@ -150,7 +151,7 @@ def heard(speech: Path, folder: Path | None, features: Sequence[str]) -> list[Re
                 levels = hear(path, ["channel"]).tracks["channel"]
                 frames = Frames(frames.speech, {**frames.tracks, "channel": levels})
         elif folder is not None and row["corpus"] == "long":
-            continue  # an hour of another language, only worth it where it is ready or quick
+            continue  # an hour in another language: not worth a slow extraction
         else:
             frames = hear(path, features)
         key = row["gender"], row["speaker"]
@@ -173,7 +174,7 @@ def extract(blocks: Iterable[Block], features: Sequence[str]) -> Frames:
 
 
 def splice(turns: Sequence[Turn]) -> Spliced:
-    """One stream; a frame that audio of two turns would have been in is left out."""
+    """Join turns to one stream; omit frames that would contain audio of two turns."""
     ticks, values = defaultdict[str, list[AnyArray]](list), defaultdict[str, list[AnyArray]](list)
     speech, at = list[AnyArray](), 0
     for turn in turns:
@@ -195,7 +196,7 @@ def splice(turns: Sequence[Turn]) -> Spliced:
 
 
 def turns(readers: Sequence[Reader], rng: np.random.Generator) -> list[Turn]:
-    """Two to five turns, of another reader each."""
+    """Draw two to five turns; consecutive turns have different readers."""
     made: list[Turn] = []
     for _ in range(rng.integers(2, 6)):
         choice = [reader for reader in readers if not made or reader is not made[-1].reader]
@@ -209,12 +210,12 @@ def turns(readers: Sequence[Reader], rng: np.random.Generator) -> list[Turn]:
 
 
 def followed(name: str, readers: Sequence[Reader]) -> FollowedFeature:
-    """What a feature is followed by, among these people."""
+    """Return the background of a feature, from these people."""
     if name == "channel":
         nobody = np.empty((0, Channel.spec.size))
         return FollowedFeature(Channel.spec.kind, nobody, Channel.follow)
     tracks = [reader.chapters[0].tracks[name] for reader in readers]
-    kind = EMBEDDING if tracks[0].values.ndim == 2 else HISTOGRAM  # no network need be here
+    kind = EMBEDDING if tracks[0].values.ndim == 2 else HISTOGRAM  # needs no network
     size = make([name])[0].spec.size if kind.counted else kind.size_of(tracks[0].values, None)
     sketches = [kind.sketch(size) for _ in tracks]
     for sketch, track in zip(sketches, tracks, strict=True):
@@ -228,7 +229,7 @@ def followed(name: str, readers: Sequence[Reader]) -> FollowedFeature:
 
 
 def reports(detector: ChangeDetector, frames: Frames) -> list[float]:
-    """Seconds of what is reported along a stream, a step a second."""
+    """Return the reported changes of a stream in seconds; the detector runs once per second."""
     edges = np.arange(0, frames.speech.size + 1, TICKS_PER_SECOND)
     cuts = {n: np.searchsorted(t.ticks, edges, side="right") for n, t in frames.tracks.items()}
     found = []
@@ -241,12 +242,12 @@ def reports(detector: ChangeDetector, frames: Frames) -> list[float]:
 
 
 def delay(told: Iterable[float], begin: float, end: float) -> float | None:
-    """Seconds from a change to the first report before the next; None where it was missed."""
+    """Return the seconds from a change to its first report; None if it was missed."""
     return next((seconds - begin for seconds in told if begin < seconds <= end), None)
 
 
 def delays(found: Sequence[float | None], *quantiles: float) -> str:
-    """Misses, and quantiles of the delays of what was found."""
+    """Return the fraction of missed changes, and quantiles of the other delays, as text."""
     known = [each for each in found if each is not None]
     missed = f"{100 * (1 - len(known) / len(found)):.0f} %" if found else "-"
     late = np.quantile(known, quantiles).tolist() if known else []
@@ -280,7 +281,7 @@ CHANNELS: Mapping[str, Callable[[FloatArray, int], FloatArray]] = {
 
 
 def through(path: Path, name: str, features: Sequence[str]) -> Frames:
-    """Speech as it was recorded, then as through a channel."""
+    """Return the frames of a recording whose second half passes through a channel."""
     samples, rate = listen(path, 2.0 * CHANNEL_SECONDS)
     samples, cut = samples.ravel(), CHANNEL_SECONDS * rate
     late = CHANNELS[name](samples[cut:].astype(np.float64), rate)
@@ -296,7 +297,7 @@ def recordings(
     page: Page, speech: Path,
     *, features: tuple[str, ...] = ("f0",), seconds: tuple[float, ...] = (30.0, 60.0),
 ) -> None:  # fmt: skip
-    """Do two recordings sound like one person?"""
+    """How well does the similarity of two recordings show whether both are of one person?"""
     chapters, sex = defaultdict[str, list[Path]](list), dict[str, str]()
     for row in csv.DictReader((speech / "manifest.csv").open(newline="")):
         sex[row["speaker"]] = row["gender"]
@@ -318,7 +319,7 @@ def recordings(
                 }
                 chosen, *_ = likenesses(voices, choose, names, sex)
                 low, least = np.quantile(chosen, 0.05), LEAST_LIKENESS[names]
-                page.note(f"one in twenty below {low:.2f}; the threshold that ships is {least}")
+                page.note(f"5 % are below {low:.2f}; the shipped threshold is {least}")
                 found = likenesses(voices, judge, names, sex)
                 counts = (f"{np.sum(each < least)} of {each.size}" for each in found)
                 yield ["+".join(names), f"{length:g} s", *counts]
@@ -328,7 +329,7 @@ def recordings(
 
 
 def totals_of(frames: Frames, names: Sequence[str], seconds: float) -> FeatureTotals:
-    """What the first seconds brought."""
+    """Return the feature totals of the first seconds."""
     ticks, specs = round(seconds * TICKS_PER_SECOND), Population.reference().specs
     totals, counts = {}, {}
     for name in names:
@@ -342,7 +343,7 @@ def likenesses(
     voices: Mapping[str, Sequence[FeatureTotals]], names: Sequence[str], features: Sequence[str],
     sex: Mapping[str, str],
 ) -> tuple[AnyArray, AnyArray, AnyArray]:  # fmt: skip
-    """The figures of same pairs, and of different ones of two sexes and of one."""
+    """Return the scores of pairs: one reader, two readers of different sex, two of the same sex."""
     readers = Population.reference()
 
     def figure(one: FeatureTotals, other: FeatureTotals, *who: str) -> float:

@@ -1,4 +1,4 @@
-"""Stereo made of readers: what should not be mixed, and what is left alone."""
+"""Detection of stereo channels that should not be mixed, on stereo made from readers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RATE = 16_000
 
 @dataclass(frozen=True)
 class Two:
-    """Two readers, and what draws at random."""
+    """Two readers, and a random generator."""
 
     a: FloatArray
     b: FloatArray
@@ -39,7 +39,7 @@ def pan(sound: FloatArray, left: float, right: float) -> FloatArray:
 
 
 def turns(two: Two) -> FloatArray:
-    """Two people who take turns of 2 to 8 s, each on a channel of their own."""
+    """Return stereo of two people who take turns of 2 to 8 s, each on their own channel."""
     talk = np.zeros((two.a.size, 2))
     at, who = 0, 0
     while at < two.a.size:
@@ -50,12 +50,12 @@ def turns(two: Two) -> FloatArray:
 
 
 def delayed(sound: FloatArray, seconds: float) -> FloatArray:
-    """The same, later."""
+    """Delay a signal without any change of its length."""
     return np.concatenate((np.zeros(round(seconds * RATE)), sound))[: sound.size]
 
 
 def in_room(two: Two, sound: FloatArray, seconds: float, near: float = 1.0) -> FloatArray:
-    """A direct sound, and noise that dies away."""
+    """Add reverberation: convolve with a direct path and decaying noise."""
     size = round(seconds * RATE)
     answer = two.g.standard_normal(size) * 10 ** (-3 * np.arange(size) / size)
     answer *= 0.7 / np.sqrt(np.sum(answer**2))
@@ -64,12 +64,12 @@ def in_room(two: Two, sound: FloatArray, seconds: float, near: float = 1.0) -> F
 
 
 def noise(two: Two, decibels: float) -> FloatArray:
-    """Noise so far below the first reader."""
+    """Return noise this many decibels below the first reader."""
     return np.asarray(two.g.standard_normal(two.a.size) * two.a.std() * 10 ** (-decibels / 20))
 
 
 def swing(sound: FloatArray) -> FloatArray:
-    """From side to side every 8 s."""
+    """Return panning angles that oscillate with a period of 8 s."""
     return np.pi / 4 + 0.5 * np.sin(2 * np.pi * np.arange(sound.size) / (8 * RATE))
 
 
@@ -105,7 +105,7 @@ NOT_TO_BE_MIXED: dict[str, tuple[str, Making]] = {
 
 @benchmark()
 def channels(page: Page, speech: Path, *, readers: int = 60, seconds: float = 60.0) -> None:
-    """Are channels that should not be mixed noticed, and is ordinary stereo left alone?"""
+    """Are channels that should not be mixed detected, without false notices on ordinary stereo?"""
     rows = [row for row in chapters(speech) if float(row["seconds"]) > seconds + 15]
     some = [speech / row["path"] for row in one_each(rows)[: readers + 1]]
     found: dict[str, list[dict[str, float]]] = {n: [] for n in (*ORDINARY, *NOT_TO_BE_MIXED)}

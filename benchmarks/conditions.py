@@ -1,4 +1,4 @@
-"""How well the condition of a sound is estimated, on readers made worse by known amounts."""
+"""Accuracy of the estimated acoustic condition, on readers degraded by known amounts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Row = dict[str, str]
 
 
 class Version(NamedTuple):
-    """Speech in a condition, and the figure that is known of it."""
+    """Speech in a condition, with the true value of the estimate under ``key``."""
 
     name: str
     sound: np.ndarray
@@ -44,9 +44,10 @@ class Version(NamedTuple):
 
 @benchmark()
 def conditions(page: Page, speech: Path, *, jobs: int = cores()) -> None:
-    """How well is the acoustic condition of a sound estimated, and when do sessions differ?"""
+    """How accurate are acoustic condition estimates, and which sessions are called different?"""
     rows = chapters(speech)
-    readers = sorted({row["speaker"] for row in rows})[1::2]  # the others chose the estimators
+    # the estimators were chosen on the other half of the readers
+    readers = sorted({row["speaker"] for row in rows})[1::2]
     rows = [row for row in rows if row["speaker"] in readers and float(row["seconds"]) >= 65]
     with Pool(jobs) as pool:
         tasks = list(enumerate(one_each(rows)))
@@ -71,7 +72,7 @@ def conditions(page: Page, speech: Path, *, jobs: int = cores()) -> None:
 
 
 def versions(sound: np.ndarray, speech: Path, seed: int) -> Iterator[Version]:
-    """The same speech in many conditions."""
+    """Yield the same speech in many conditions."""
     for rt60 in (0.2, 0.3, 0.6, 1.0):
         for metres in (1.0, 2.0, 4.0):
             heard = in_room(sound, rt60, metres, 10 * seed + int(metres))
@@ -94,7 +95,7 @@ def versions(sound: np.ndarray, speech: Path, seed: int) -> Iterator[Version]:
 
 
 def errors_of(speech: Path, task: tuple[int, Row]) -> list[tuple[str, float, float | None]]:
-    """What is known and estimated of one reader in each condition."""
+    """Return the name, true value and estimate of each condition of one reader."""
     seed, row = task
     return [
         (each.name, each.known, described(each.sound, each.rate).record()[each.key])
@@ -112,7 +113,7 @@ def errors(by: dict[str, list[tuple[float, float | None]]]) -> Iterator[list[str
 
 
 def session_of(speech: Path, row: Row) -> tuple[Row, dict[str, Condition], dict[str, Condition]]:
-    """What a minute of a session sounds like, and parts of it; then made worse."""
+    """Return a session's row, the conditions of its beginnings, and of its degraded minute."""
     sound = cut(speech / row["path"], seconds=60.0)
     parts = {f"nothing, {s} s": described(sound[: s * RATE]) for s in (60, 10, 15, 30)}
     seed = int(row["chapter"])

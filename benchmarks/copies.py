@@ -1,4 +1,4 @@
-"""Copies of enrolled audio, and streams that repeat themselves."""
+"""Detection of copies of enrolled audio, and of streams that repeat audio."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ COPIES: dict[str, Callable[[FloatArray], FloatArray]] = {
 
 @benchmark()
 def copies(page: Page, speech: Path, *, enrolled: int = 60, nonnative: Path | None = None) -> None:
-    """Is a copy of enrolled audio known, whatever was done to it, and nothing else taken for one?
+    """Are altered copies of enrolled audio recognised, without false reports on other audio?
 
-    What must not be noticed: the rest of the same recordings, other chapters, other readers,
-    and the same sentences by many speakers (--nonnative).
+    Other audio is the rest of the same recordings, other chapters, other readers, and the same
+    sentences by many speakers (--nonnative).
     """
     rows = [row for row in chapters(speech) if float(row["seconds"]) > TO]
     own = one_each(rows)[:enrolled]
@@ -89,7 +89,7 @@ def no_copies(
     speech: Path, rows: list[dict[str, str]], own: list[dict[str, str]], index: LandmarkIndex,
     nonnative: Path | None,
 ) -> Iterator[list[object]]:  # fmt: skip
-    """What is no copy, by kind: what was taken for one, and in how many stretches."""
+    """Yield rows for audio that is not a copy: kind, false matches, and windows."""
     counts: dict[str, list[tuple[int, int]]] = {}
     paths, known = {row["path"] for row in own}, {row["speaker"] for row in own}
     for row in rows:
@@ -110,7 +110,7 @@ def no_copies(
 
 
 def landmarks(sound: FloatArray) -> PEAKS:
-    """Those of a whole recording."""
+    """Return the landmarks of a whole recording: times and pitches."""
     made = Landmarks()
     tracks = [made.process(soxr.resample(sound, RATE, Landmarks.spec.rate)), made.flush()]
     found = [peaks for track in tracks if (peaks := frames_of(track)) is not None]
@@ -119,7 +119,7 @@ def landmarks(sound: FloatArray) -> PEAKS:
 
 
 def compressed(sound: FloatArray, suffix: str, *options: str) -> FloatArray:
-    """Through ffmpeg and back."""
+    """Encode and decode audio with ffmpeg."""
     with tempfile.TemporaryDirectory() as folder:
         there, made, back = (f"{folder}/{name}" for name in ("a.wav", f"b.{suffix}", "c.wav"))
         soundfile.write(there, sound, RATE)
@@ -140,7 +140,7 @@ def faster(sound: FloatArray, times: float) -> FloatArray:
 
 
 def noticed(index: LandmarkIndex, peaks: PEAKS) -> tuple[list[int], int]:
-    """Recordings that were found, and how many windows were looked up."""
+    """Return the recording matched by each window with a match, and the number of windows."""
     times, pitches = peaks
     size = WINDOW_TICKS // 4
     count = int(times[-1]) // size + 1 if times.size else 0
@@ -154,7 +154,7 @@ def noticed(index: LandmarkIndex, peaks: PEAKS) -> tuple[list[int], int]:
 
 
 def repeats(sound: FloatArray) -> tuple[int, int]:
-    """Looks that found audio which the stream had before, of how many."""
+    """Return the number of searches that find earlier audio of the stream, and of all searches."""
     extractor, finder = Extractor([Landmarks(), Waveform()]), RepeatFinder()
     decisions, arrived = [], 0
     for frames in (extractor.process(Block(sound, RATE)), extractor.flush()):

@@ -1,10 +1,10 @@
-"""Studies whose truth is known, and how often `monitor evaluate` finds it.
+"""Coverage of the intervals of `monitor evaluate`, on simulated studies with known true values.
 
-A candidate's score is normal noise, of which the trials of a speaker share a part: with each
-candidate (30 % of its variance) and with all of them (a shift). The own score is higher by what the
-speaker gives away, and speakers differ in that by a quarter of the mean. The number of candidates
-is fixed by design; speakers are drawn anew in each study. The truth of a figure is what a crowd of
-thousands of such speakers reads, each with as many trials and among as many candidates.
+A candidate's score is Gaussian noise. The trials of a speaker share part of the noise with each
+candidate (30 % of its variance), and a shift with all candidates. The mated score is higher by the
+speaker's evidence, which varies between speakers with a standard deviation of a quarter of its
+mean. The number of candidates is fixed, and each study draws new speakers. The true value of a
+figure is its value for thousands of such speakers, with as many trials and candidates each.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from monitor.maths.identification import FORMS, fit_rates
 from monitor.types import FloatArray, IntArray
 
 SIZES = ((30, 8), (29, 40), (100, 10))
-"""Speakers, who are also the candidates, and trials of each."""
+"""Numbers of speakers, who are also the candidates, and of trials per speaker."""
 EVIDENCE = {"none": 0.0, "weak": 0.7, "middling": 2.0, "strong": 6.0}
-"""By how much the own score is higher, in standard deviations of a score."""
+"""Mean increase of the mated score, in standard deviations of a score without the shift."""
 _OWN, _SHIFT, _SPREAD = 0.3, 0.3, 0.25
 _CROWD = 160_000
 _ROUNDING = 5e-4
@@ -51,27 +51,27 @@ Column = dict[str, dict[str, float]]
 
 
 class Crowd(ScoreMatrix):
-    """Trials of more speakers than there are candidates: several may own the same column."""
+    """Trials of more speakers than candidates: several speakers may share a column."""
 
     @classmethod
     def of(cls, scores: FloatArray, columns: IntArray, whose: IntArray) -> Crowd:
-        """Scores (T, N), a column for each speaker, and a speaker for each trial."""
+        """Create a crowd from scores (T, N), each speaker's column, and each trial's speaker."""
         made = cls(scores, columns[whose], name="crowd")
-        # what a matrix finds at its first use, from columns that are one speaker's each
+        # replaces cached values that assume one speaker per column
         made.__dict__.update(tested=columns, owner=whose)
         return made
 
 
 @dataclass(frozen=True)
 class Design:
-    """What a study is like: speakers, who are the candidates, trials of each, and evidence."""
+    """Design of a study: speakers, also the candidates, trials per speaker, and mean evidence."""
 
     speakers: int
     trials: int
     strength: float
 
     def study(self, seed: int, name: str = "study", gift: FloatArray | None = None) -> ScoreMatrix:
-        """One study; `gift`, from `gifts`, where two systems share their speakers."""
+        """Simulate a study; two systems with the same `gift`, from `gifts`, share speakers."""
         generator = np.random.default_rng(seed)
         gift = self.gifts(self.speakers, generator) if gift is None else gift
         columns = np.arange(self.speakers)
@@ -79,11 +79,11 @@ class Design:
         return ScoreMatrix(scores, np.repeat(columns, self.trials), name=name)
 
     def gifts(self, speakers: int, generator: np.random.Generator) -> FloatArray:
-        """What each speaker gives away: shape (speakers,)."""
+        """Draw the evidence of each speaker: shape (speakers,)."""
         return self.strength * (1 + _SPREAD * generator.normal(size=speakers))
 
     def crowd(self, seed: int) -> Crowd:
-        """Many speakers."""
+        """Simulate trials of thousands of speakers."""
         generator, count = np.random.default_rng(seed), _CROWD // self.trials
         columns = np.arange(count) % self.speakers
         scores = self._scores(generator, self.gifts(count, generator), columns)
@@ -102,7 +102,7 @@ class Design:
 
 
 def truth(design: Design, seed: int, other_seed: int) -> Mapping[str, float]:
-    """Every figure of a crowd, by key, but pi_sing, which belongs to its number of speakers."""
+    """Return the figures of a crowd by key, except pi_sing, which depends on the crowd size."""
     crowd, other = design.crowd(seed), design.crowd(other_seed)
     local = LidBits.from_matrix(crowd, other)
     counts = ScoreCounts.from_scores(crowd)
@@ -124,11 +124,12 @@ def truth(design: Design, seed: int, other_seed: int) -> Mapping[str, float]:
 def measured(
     speakers: int, trials: int, evidence: str, studies: int, seed: int
 ) -> dict[str, dict[str, float]]:
-    """One column of the tables.
+    """Compute one column of the tables.
 
     Returns:
-        ``held`` and ``told_apart``, shares by key of the figure, and ``shown``, the share of the
-        studies with limits.
+        Fractions by key of the figure. ``held``: intervals that contain the true value. ``shown``:
+        studies with an interval. ``told_apart``: equal systems called different. ``compared``:
+        pairs of systems with an interval of their difference.
     """
     design = Design(speakers, trials, EVIDENCE[evidence])
     start = np.random.SeedSequence([seed, speakers, trials, list(EVIDENCE).index(evidence)])
@@ -156,7 +157,7 @@ def measured(
     for report in reports:
         for key, figure in report.figures.items():
             low, high = figure.limits
-            if key.startswith(_BOUND) and figure.value is not None:  # of epsilon, from below
+            if key.startswith(_BOUND) and figure.value is not None:  # a lower bound on epsilon
                 true = known[key.replace("_lower", "")]
                 held.setdefault(key, []).append(figure.value <= true + _ROUNDING)
             if low is None or high is None or key in _BANDS or not np.isfinite(known[key]):
@@ -172,7 +173,7 @@ def measured(
 
 @benchmark()
 def coverage(page: Page, *, studies: int = 100, seed: int = 1, jobs: int = cores()) -> None:
-    """How often do limits of `monitor evaluate` hold, and are equal systems told apart?"""
+    """How often do `monitor evaluate`'s intervals hold, and are equal systems called different?"""
     cells = [(s, t, evidence) for s, t in SIZES for evidence in EVIDENCE]
     with ProcessPoolExecutor(jobs) as pool:
         running = [pool.submit(measured, *cell, studies, seed) for cell in cells]
@@ -208,9 +209,9 @@ Curve = Mapping[int, float]
 
 @benchmark()
 def crowd(page: Page, *, studies: int = 60, seed: int = 1) -> None:
-    """How well do rates among few people tell those among many?
+    """How well do rates among few people predict those among many?
 
-    First by the 13 curves that travel with voice-anonymization-legal-eval (extra `peers`).
+    Tested on the 13 curves in voice-anonymization-legal-eval (extra `peers`), then on simulations.
     """
     curves = published()
     found = {name: [extrapolated(curve, upto) for upto in FITTED] for name, curve in curves.items()}
@@ -232,7 +233,7 @@ def crowd(page: Page, *, studies: int = 60, seed: int = 1) -> None:
 
 
 def published() -> dict[str, Curve]:
-    """The published curves: pi_link by number of people, by attacker and length of speech."""
+    """Return published curves of pi_link by number of people, per attacker and speech length."""
     folder = files("legal_eval") / "data" / "paper_results"
     found: dict[str, dict[int, float]] = {}
     for row in csv.DictReader((folder / "linkability_results.csv").read_text().splitlines()):
@@ -244,7 +245,7 @@ def published() -> dict[str, Curve]:
 
 
 def extrapolated(curve: Curve, upto: int, people: int = LARGEST) -> dict[str, float]:
-    """What each form says of a rate among so many people, fitted to those among fewer."""
+    """Return each form's rate among this many people, fitted to rates among at most ``upto``."""
     sizes = np.array([size for size in sorted(curve) if size <= upto], dtype=np.float64)
     rates = np.array([curve[int(size)] for size in sizes])
     at = np.array([float(people)])
@@ -259,7 +260,7 @@ def held(said: Mapping[str, float], measured: float) -> bool:
 
 
 def true_rates(design: Design, sizes: FloatArray, seed: int) -> FloatArray:
-    """IdR among n impostors' scores that are drawn anew: a candidate's score has variance 1."""
+    """Return IdR among n people, for impostor scores drawn independently with variance 1."""
     generator = np.random.default_rng(seed)
     own = design.gifts(_WORLD, generator) + generator.standard_normal(_WORLD)
     lost = log_ndtr(own)
@@ -267,7 +268,7 @@ def true_rates(design: Design, sizes: FloatArray, seed: int) -> FloatArray:
 
 
 def of_studies(studies: int, seed: int) -> Iterator[list[str]]:
-    """How often brackets held the true rate."""
+    """Yield rows on how often brackets contain the true rate."""
     for speakers in (50, 100):
         for evidence, strength in EVIDENCE.items():
             design = Design(speakers, 6, strength)

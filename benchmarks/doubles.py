@@ -1,4 +1,4 @@
-"""People under two names: planted pairs that are found, and others that are reported."""
+"""Detection of people enrolled under two names: planted pairs found, and false reports."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from monitor.population.doubles import FEATURE, LEAST_SECONDS, find_doubles
 
 @benchmark()
 def doubles(page: Page, corpus: Path, *, seconds: float = 25.0, most: int = 160) -> None:
-    """Is one person under two names found, and are different people left alone?
+    """Is a person under two names found, without false reports on pairs of different people?
 
-    Each session of a speaker is enrolled as a person.
+    Each session of a speaker is enrolled as a separate person.
     """
     found = find(corpus)
     sessions = [

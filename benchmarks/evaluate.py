@@ -1,7 +1,7 @@
-"""`monitor evaluate` beside public packages: time of each metric, memory of a whole report.
+"""`monitor evaluate` compared with public packages: time per metric, memory of a whole report.
 
-Peers: lir (Cllr, min Cllr) and voice-anonymization-legal-eval (EER on the hull, pi_link), extra
-`peers`.
+The packages are lir (Cllr, min Cllr) and voice-anonymization-legal-eval (EER on the ROC convex
+hull, pi_link). The extra `peers` installs both.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Work = Callable[[], object]
 
 @benchmark("speed")
 def evaluate(page: Page, *, trials: int = 1000, speakers: int = 100, runs: int = 15) -> None:
-    """How fast are metrics of `monitor evaluate` beside the same of public packages, and alike?"""
+    """How fast are metrics of `monitor evaluate` beside public packages, and do values agree?"""
     target = np.arange(trials) * speakers // trials
     scores = np.random.default_rng(0).normal(size=(trials, speakers))
     scores[np.arange(trials), target] += 1.5
@@ -62,7 +62,7 @@ def evaluate(page: Page, *, trials: int = 1000, speakers: int = 100, runs: int =
 
 
 def pairs_of(scores: FloatArray, target: IntArray) -> dict[str, tuple[str, Work, Work]]:
-    """Of each metric the peer, its call and ours, on arrays that are ready for either."""
+    """Return each metric's package, its call and ours; the inputs of both are prepared here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         legal_eval, lir = import_module("legal_eval"), import_module("lir.metrics")
@@ -71,7 +71,7 @@ def pairs_of(scores: FloatArray, target: IntArray) -> dict[str, tuple[str, Work,
     own = np.zeros(scores.shape, dtype=bool)
     own[np.arange(trials), target] = True
     mated, others = scores[own], scores[~own]
-    nats = mated * np.log(10), others * np.log(10)  # lir's are decimal
+    nats = mated * np.log(10), others * np.log(10)  # lir takes base-10 LLRs
     llrs = import_module("lir.data.models").LLRData(
         features=np.concatenate([mated, others])[:, None],
         labels=np.repeat([1, 0], [mated.size, others.size]),
@@ -104,7 +104,7 @@ def pairs_of(scores: FloatArray, target: IntArray) -> dict[str, tuple[str, Work,
 # ------------------------------------------------------------------------------------------- memory
 
 BLOCK = 1 << 22
-"""Scores written at a time, so that writing takes less memory than what is measured."""
+"""Scores written per block, so that writing needs less memory than the measured work."""
 PEER = """
 import json, resource, sys, time, warnings
 import numpy as np
@@ -128,11 +128,11 @@ def evaluate_memory(
     *, trials: int = 100_000, speakers: int = 1251, replicates: int = 200, peer: bool = False,
     comparisons: int = 0, records: bool = False,
 ) -> None:  # fmt: skip
-    """What do time and memory of a whole report come to, on scores of VoxCeleb's size on disk?
+    """How much time and memory does a whole report take, on a score file of VoxCeleb's size?
 
-    With --peer the hull's EER of legal-eval on the same file, all in memory, stands beside it. With
-    --comparisons the scores are a text, a line for each of so many a trial, its own among them;
-    with --records that list is a .npy.
+    --peer also measures legal-eval's EER on the ROC convex hull of the same scores, all in memory.
+    --comparisons N writes the scores as text, with N lines per trial, one of them mated. --records
+    writes this list as .npy.
     """
     size = (trials, speakers, comparisons)
     with tempfile.TemporaryDirectory() as folder:
@@ -167,7 +167,7 @@ def evaluate_memory(
 def whole_report(
     scores: Path, labels: Path, replicates: int, listed: bool
 ) -> tuple[tuple[float, float], tuple[float, float], float | None]:
-    """Processor seconds and peak GB when the scores are open and at the end, and the hull's EER."""
+    """Return (CPU seconds, peak GB) after opening the scores and at the end, and the hull's EER."""
     began = time.process_time()
 
     def spent() -> tuple[float, float]:
@@ -181,13 +181,13 @@ def whole_report(
 
 
 def write_matrix(folder: Path, trials: int, speakers: int) -> tuple[Path, Path]:
-    """Scores with some evidence in them: mated ones are higher by one standard deviation."""
+    """Write scores with some evidence: mated scores are higher by one standard deviation."""
     generator = np.random.default_rng(0)
     target = np.sort(np.arange(trials) % speakers)
     scores, labels = folder / "scores.npy", folder / "labels.npy"
     np.save(labels, target)
     header = {"descr": "<f4", "fortran_order": False, "shape": (trials, speakers)}
-    with scores.open("wb") as file:  # written and not mapped: what is mapped counts as memory
+    with scores.open("wb") as file:  # not mapped: mapped pages count as memory
         np.lib.format.write_array_header_1_0(file, header)
         step = max(1, BLOCK // speakers)
         for first in range(0, trials, step):
@@ -199,7 +199,7 @@ def write_matrix(folder: Path, trials: int, speakers: int) -> tuple[Path, Path]:
 
 
 def compared(size: tuple[int, int, int]) -> Iterator[np.ndarray]:
-    """Records of trial, speaker and score: so many a trial, its own first; trial after trial."""
+    """Yield each trial's records of trial, speaker and score; its mated record is the first."""
     trials, speakers, each = size
     generator, step = np.random.default_rng(0), speakers // each
     kind = np.dtype([("trial", "<i4"), ("speaker", "<i4"), ("score", "<f4")])
@@ -213,7 +213,7 @@ def compared(size: tuple[int, int, int]) -> Iterator[np.ndarray]:
 
 
 def write_list(folder: Path, size: tuple[int, int, int], records: bool) -> tuple[Path, Path]:
-    """Lines of speaker, trial and score, and of trial and speaker; or the same as records."""
+    """Write a list of scores and its labels, as text or as .npy files of records."""
     made = compared(size)
     if not records:
         scores, labels = folder / "scores.txt", folder / "utt2spk"

@@ -1,4 +1,4 @@
-"""Do thresholds over whole streams hold, on people whom nothing was learnt from?"""
+"""Rate of false alarms over whole streams, on held-out speakers."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ RULES = {
     "bits": ("5 %", "10 %", "20 %", "> 3", "> 6"),
     "closed_set_bits": ("5 %", "10 %", "20 %", "> 2", "> 4"),
 }
-"""By field of a reading: shares of false alarms, and plain thresholds."""
+"""False-alarm rates and fixed thresholds, by field of a reading."""
 WATCHED = 4
-"""Enrolled people that each impostor is watched as."""
+"""Number of enrolled people who are watched in each impostor's stream."""
 
 
 @dataclass
 class Found:
-    """Maxima of impostors and times of true speakers.
+    """Crossings by impostors, and times until true speakers cross.
 
     Attributes:
-        crossed: by field, rule and horizon: one flag a watched speaker, in lists of one impostor.
-        times: by field and rule: seconds until a true speaker exceeded it; infinity for never.
+        crossed: by field, rule and horizon, one list per impostor of a flag per watched speaker.
+        times: by field and rule, seconds until each true speaker crosses; infinity if never.
     """
 
     crossed: dict[tuple[str, str, float], list[list[bool]]] = field(
@@ -52,7 +52,7 @@ class Found:
     times: dict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, other: Found) -> None:
-        """Take up what another part of the readers brought."""
+        """Add the results of another fold of readers."""
         for key, flags in other.crossed.items():
             self.crossed[key] += flags
         for rule, seconds in other.times.items():
@@ -65,10 +65,10 @@ def false_alarms(
     *, features: tuple[str, ...] = ("f0", "voice"), folds: int = 5, long: Path | None = None,
     impostors: Path | None = None, jobs: int = cores(),
 ) -> None:  # fmt: skip
-    """How often are alerts false over whole streams, on people whom nothing was learnt from?
+    """How often are alerts false over whole streams, on held-out speakers?
 
-    --long FRAMES adds frames that go on for longer; --impostors FOLDER judges the same
-    thresholds on another corpus.
+    --long FRAMES provides longer streams of readers as impostors. --impostors FOLDER also tests
+    the thresholds on another corpus.
     """
     population, voices = prepared(frames, features)
     trained = trainers(frames)
@@ -90,7 +90,7 @@ def false_alarms(
 
 
 def shares(who: str, found: Found, times: int) -> Iterator[list[str]]:
-    """Of streams that exceeded it, mean over impostors, with limits as if each counted once."""
+    """Yield rows with the mean rate of alarms, and an interval that counts each impostor once."""
     for each, rules in RULES.items():
         for rule in rules:
             cells = [who, each, rule]
@@ -107,7 +107,7 @@ def shares(who: str, found: Found, times: int) -> Iterator[list[str]]:
 
 
 def waits(found: Found) -> Iterator[list[str]]:
-    """How long true speakers take; a quantile of times is never among them where it is never."""
+    """Yield rows with quantiles of the times of true speakers; infinite quantiles are "never"."""
     for (each, rule), seconds in found.times.items():
         late = np.quantile(seconds, (0.5, 0.9), method="inverted_cdf").tolist()
         told = ["never" if np.isinf(value) else f"{value:.0f}" for value in late]
@@ -115,7 +115,7 @@ def waits(found: Found) -> Iterator[list[str]]:
 
 
 def prepared(frames: Path, features: Sequence[str]) -> tuple[Population, list[SpeakerSpeech]]:
-    """Everybody enrolled from a chapter, a cohort, and everybody's speech."""
+    """Return a population of all readers, one chapter each, with a cohort, and all their speech."""
     rows = [
         {"path": str(path), "speaker": path.parent.name, "chapter": path.stem,
          "seconds": str(FramesFile(path).seconds)}
@@ -139,14 +139,14 @@ def prepared(frames: Path, features: Sequence[str]) -> tuple[Population, list[Sp
 
 
 def _enrolled_first(voice: SpeakerSpeech, chapter: str) -> SpeakerSpeech:
-    """With the session that was enrolled first."""
+    """Reorder sessions: the enrolled session first."""
     order = sorted(range(len(voice.sessions)), key=lambda i: voice.session_names[i] != chapter)
     sessions, speech = (voice.sessions[i] for i in order), (voice.speech[i] for i in order)
     return SpeakerSpeech(voice.name, tuple(sessions), tuple(speech))
 
 
 def heard_of(folder: Path | None, features: Sequence[str]) -> Iterator[tuple[str, Frames]]:
-    """By speaker, one stream of the frames of a folder: a file, or a folder, a speaker."""
+    """Yield each file's speaker and stream; a file in a subfolder has the subfolder's speaker."""
     for path in [] if folder is None else sorted(folder.glob("**/*.npz")):
         runs = list(FramesFile(path))
         track = {
@@ -162,7 +162,7 @@ def part(
     features: tuple[str, ...], longer: dict[str, Frames], impostors: Sequence[Frames],
     out: set[str],
 ) -> tuple[Found, Found]:  # fmt: skip
-    """Learn on all but some readers, and judge these, and the impostors."""
+    """Calibrate without the readers ``out``, and test on their streams and the impostors'."""
     known = [voice for voice in voices if voice.name not in out]
     how = CalibrationSettings(
         lengths=LENGTHS, template_lengths=[population.scoring().seconds], replicates=20,
@@ -179,7 +179,7 @@ def part(
     generator, own, others = np.random.default_rng(len(out)), Found(), Found()
 
     def judge(found: Found, stream: Frames, watched: int) -> None:
-        """An impostor's stream, watched as some of the enrolled."""
+        """Add an impostor's stream, in which some of the enrolled people are watched."""
         flags: dict[tuple[str, str, float], list[bool]] = defaultdict(list)
         for name in generator.permutation(enrolled.names)[:watched].tolist():
             monitor = Monitor(enrolled, features, name)
@@ -197,7 +197,7 @@ def part(
         if voice.name in longer and longer[voice.name].speech.size > stream.speech.size:
             stream = longer[voice.name]
         judge(own, stream, WATCHED)
-        if len(voice.sessions) > 1:  # the true speaker: how long until each rule is exceeded
+        if len(voice.sessions) > 1:  # time until the true speaker exceeds each rule
             rest = SpeakerSpeech(voice.name, voice.sessions[1:], voice.speech[1:])
             with_them = reduce(Population.without, out - {voice.name}, population)
             people = with_them.with_rank_models(enrolled.rank_models)
@@ -213,7 +213,7 @@ def part(
 
 
 def thresholds(monitor: Monitor, each: str, horizon: float) -> Iterator[tuple[str, float]]:
-    """What every rule comes to here; nothing where there are too few speakers for it."""
+    """Yield each rule's threshold in bits; omit rules that need more calibration speakers."""
     for rule in RULES[each]:
         number = float(rule.strip("> %"))
         if rule.startswith(">"):
@@ -226,7 +226,7 @@ def thresholds(monitor: Monitor, each: str, horizon: float) -> Iterator[tuple[st
 
 
 def run(monitor: Monitor, stream: Frames) -> FloatArray:
-    """Seconds and fields of every reading, shape (R, 1 + fields)."""
+    """Return the seconds and fields of each reading, shape (R, 1 + fields)."""
     readings = monitor.push(stream)
     rows = [[r.seconds, *(figure(field, r) for field in RULES)] for r in readings]
     return np.array(rows, dtype=np.float64)

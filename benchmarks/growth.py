@@ -1,4 +1,4 @@
-"""Evidence of shipped readers, watched in another chapter than their template's: length, level."""
+"""Evidence of shipped readers by length and level of speech, in chapters that are not enrolled."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LENGTHS = np.array([1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0])
 
 
 def others_of_the_enrolled(speech: Path, seconds: float) -> Iterator[tuple[str, FloatArray]]:
-    """Yield shipped readers, and the beginning of the longest chapter that nobody enrolled."""
+    """Yield shipped readers with the beginning of their longest chapter that is not enrolled."""
     population = Population.reference()
     taken = {(s.name, note.label) for s in population.speakers for note in s.sources}
     rows = [r for r in chapters(speech) if (r["speaker"], Path(r["path"]).name) not in taken]
@@ -40,7 +40,7 @@ def others_of_the_enrolled(speech: Path, seconds: float) -> Iterator[tuple[str, 
 
 @benchmark()
 def growth(page: Page, speech: Path) -> None:
-    """How does evidence grow with the speech heard, beside linear and square-root growth?"""
+    """How does evidence grow with speech, compared with linear and square-root growth?"""
     population, curves = Population.reference(), list[FloatArray]()
     for name, sound in others_of_the_enrolled(speech, 90.0):
         monitor = Monitor(population, FEATURES, name, step_seconds=0.25)
@@ -66,9 +66,10 @@ def growth(page: Page, speech: Path) -> None:
 
 
 def with_limits(curves: FloatArray) -> FloatArray:
-    """Means of evidence, both guides, and how far evidence is below the second, with limits.
+    """Return means of evidence, both guides and square-root guide minus evidence, with limits.
 
-    Of curves (n, 3, T), in bits: shape (T, 4, 3), the last a mean and its limits.
+    ``curves`` has shape (n, 3, T), in bits. The result has shape (T, 4, 3). Its last axis is the
+    mean and its limits.
     """
     figures = np.concatenate([curves, curves[:, 2:] - curves[:, :1]], axis=1)
     means = np.tensordot(speaker_weights(len(curves)) / len(curves), figures, 1)
@@ -80,7 +81,7 @@ GUIDES = {"linear": (0, (5, 3)), "square-root": (0, (1, 2))}
 
 
 def frame_of(rows: FloatArray) -> Frame:
-    """The picture's frame, around rows (T, 4, 3) of `with_limits`."""
+    """Return the picture's frame for rows (T, 4, 3) of `with_limits`."""
     most, below = float(rows[:, 1:3, 0].max()), bool((rows[:, 0, 0] < rows[:, 2, 0]).all())
     last, (low, high) = rows[-1, 0, 0], rows[-1, 0, 1:]
     return Frame(
@@ -94,7 +95,7 @@ def frame_of(rows: FloatArray) -> Frame:
 
 
 def picture(rows: FloatArray, figure: Figure) -> None:
-    """Draw the means over length, the limits of the evidence as a band."""
+    """Draw the means over length, and the limits of the evidence as a band."""
     sheet = Sheet(figure, frame := frame_of(rows))
     axes, most = sheet.axes, frame.y_range[1]
     axes.fill_between(LENGTHS, most, sheet.highest, facecolor="none", edgecolor=HATCH,
@@ -104,7 +105,7 @@ def picture(rows: FloatArray, figure: Figure) -> None:
     text = f"calibration supports\nno more than {most:.1f} bits"
     sheet.label(text, [Spot(sheet.right, sheet.top, 1, 1)], GREY, bbox=BOX)
     for (name, dashes), line in zip(GUIDES.items(), rows[:, 1:3, 0].T, strict=True):
-        grows = slice(int(np.argmax(line > most - 0.05)) + 1)  # flat beyond: nothing is known there
+        grows = slice(int(np.argmax(line > most - 0.05)) + 1)  # flat beyond, at the cap
         sheet.line(LENGTHS[grows], line[grows], BLACK, 0.9, linestyle=dashes)
         top, _ = sheet.place_of(LENGTHS[grows][-1], most)
         spots = [Spot(top + side, sheet.top - 3, part, 1) for side, part in ((4, 0), (-4, 1))]
@@ -117,12 +118,12 @@ def picture(rows: FloatArray, figure: Figure) -> None:
 
 @benchmark()
 def levels(page: Page, speech: Path, *, seconds: float = 20.0) -> None:
-    """Do level, offset, hum, clipping and lost packets change what a voice is said to disclose?"""
+    """Do level, offset, hum, clipping and lost packets change the measured disclosure?"""
     readers = list(others_of_the_enrolled(speech, seconds))
     page.note(f"{len(readers)} readers")
 
     def heard(change: Change) -> FloatArray:
-        """Evidence of each watched reader, bits, and seconds of speech."""
+        """Return bits of evidence and seconds of speech of each watched reader: shape (n, 2)."""
         found = []
         for name, sound in readers:
             how = MeasurementSettings(allow_overlap=True)
@@ -150,7 +151,7 @@ def levels(page: Page, speech: Path, *, seconds: float = 20.0) -> None:
 
 
 def at(level: float, steps: float | None = 32768.0) -> Change:
-    """Give sound a level in dBFS RMS, cut off and rounded as whole numbers are, or as it is."""
+    """Return a change to a level in dBFS RMS, clipped and quantised unless ``steps`` is None."""
 
     def change(sound: FloatArray) -> FloatArray:
         loud = sound * np.float32(10 ** (level / 20) / np.sqrt(np.mean(sound**2)))
@@ -160,12 +161,12 @@ def at(level: float, steps: float | None = 32768.0) -> Change:
 
 
 def rounded(sound: FloatArray, steps: float = 32768.0) -> FloatArray:
-    """Keep what whole numbers up to so many say of it; full scale 1, float32."""
+    """Clip to full scale 1, and quantise to ``steps`` per unit; returns float32."""
     return np.asarray(np.round(np.clip(sound, -1, 1) * steps) / steps, np.float32)
 
 
 def with_hum(sound: FloatArray) -> FloatArray:
-    """Add 50 Hz at 10 % of full scale to half the level."""
+    """Add 50 Hz hum with a peak of 0.1 to sound at -23 dBFS; both have the same level."""
     hum = 0.1 * np.sin(2 * np.pi * 50 / RATE * np.arange(len(sound)))
     return rounded(at(-23)(sound) + hum)
 
@@ -174,7 +175,7 @@ PACKET = RATE // 50  # samples, 20 ms
 
 
 def without_packets(fraction: float) -> Change:
-    """Replace a random fraction of the packets of 20 ms by zeros."""
+    """Return a change that replaces a random fraction of the 20 ms packets by zeros."""
 
     def change(sound: FloatArray) -> FloatArray:
         packets = rounded(at(-20)(sound))[: sound.size // PACKET * PACKET].reshape(-1, PACKET)

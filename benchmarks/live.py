@@ -1,4 +1,4 @@
-"""A run that goes on while somebody speaks, or while its page is attacked."""
+"""Live runs: latency through a virtual microphone, and robustness if the page is attacked."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def latency(
     page: Page, recording: Path,
     *, seconds: float = 60.0, features: tuple[str, ...] = FEATURES, speak: bool = False,
 ) -> None:  # fmt: skip
-    """How long is it from a spoken second to its reading, through a virtual microphone?
+    """How long after a second is spoken does its reading arrive, through a virtual microphone?
 
-    A process of its own (--speak) plays the recording into a private PulseAudio, with beeps
-    every five seconds and a little more each time, so that two of them tell which they are.
-    Needs the Debian packages libportaudio2 libasound2-plugins pulseaudio pulseaudio-utils.
+    A separate process (--speak) plays the recording into a private PulseAudio, with beeps. The
+    interval between beeps starts at five seconds and grows, so that it identifies both beeps.
+    Requires the Debian packages libportaudio2 libasound2-plugins pulseaudio pulseaudio-utils.
     """
     if speak:
         play(recording, seconds)
@@ -65,7 +65,7 @@ def latency(
         sys.exit(lacking)
     with tempfile.TemporaryDirectory(prefix="vm") as folder:  # a socket's path must be short
         virtual = VirtualMicrophone(Path(folder))
-        os.environ.update(virtual.environment)  # before PortAudio looks around
+        os.environ.update(virtual.environment)  # before PortAudio lists devices
         with virtual:
             late, share, gaps = heard(recording.resolve(), seconds, list(features))
     low, middle, high = np.quantile(late, [0.1, 0.5, 0.9])
@@ -77,12 +77,12 @@ def latency(
 
 
 def beep_seconds(k: int) -> float:
-    """When the k-th beep is spoken."""
+    """Return the time of beep k, in seconds from the start of the recording."""
     return k * EVERY_SECONDS + k * (k - 1) / 2 * MORE_SECONDS
 
 
 def play(recording: Path, seconds: float) -> None:
-    """Play, and print when which sample was handed over."""
+    """Play a recording, and print the first sample and time of each block sent to the device."""
     import sounddevice
 
     speech = read(recording, seconds)
@@ -112,7 +112,7 @@ def play(recording: Path, seconds: float) -> None:
 
 
 class Tap(WrappedLiveSource):
-    """The microphone, and where in its stream the beeps were."""
+    """Microphone that records the positions of beeps in its stream, in seconds."""
 
     def __init__(self, source: Any) -> None:
         super().__init__(source)
@@ -120,7 +120,7 @@ class Tap(WrappedLiveSource):
         self._heard = 0.0
 
     def items(self) -> Iterator[Item]:
-        """What the microphone gives."""
+        """Yield the microphone's items."""
         for item in self.source:
             if isinstance(item, Block):
                 samples = item.samples.reshape(len(item.samples), -1)[:, 0]
@@ -133,32 +133,32 @@ class Tap(WrappedLiveSource):
 
 
 class Arrivals:
-    """A sink that notes when each reading came."""
+    """Sink that records the arrival time of each reading."""
 
     def __init__(self) -> None:
         self.readings: list[tuple[float, float]] = []
         self.gaps: list[str] = []
 
     def write(self, event: Event) -> None:
-        """Take one event."""
+        """Record a reading or a gap."""
         if isinstance(event, Reading):
             self.readings.append((event.seconds, time.monotonic()))
         elif isinstance(event, GapEvent):
             self.gaps.append(event.detail)
 
     def close(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing: no resources are open."""
 
 
 def heard(
     recording: Path, seconds: float, features: list[str]
 ) -> tuple[list[float], float, list[str]]:
-    """By how much each reading was late, the listener's share of a core, and gaps."""
+    """Return each reading's latency in seconds, the CPU use of the listener, and gaps."""
     from monitor import Monitor, Population, Run
     from monitor.sources import Microphone
     from monitor.sources.microphone import rescan
 
-    rescan()  # where sound is to be heard has changed
+    rescan()  # the environment now names the virtual device
     monitor = Monitor(Population.reference(), features, watch="1272")
     arrivals, spoken = Arrivals(), ["--speak", "--seconds", str(seconds + 10)]
     player = subprocess.Popen(
@@ -182,7 +182,7 @@ def heard(
             if beep < read_at <= after:
                 place = (beep_seconds(k) + read_at - beep) * RATE
                 late.append(came - float(np.interp(place, places, times)))
-    assert late, "nothing was heard, or the player faltered all the time"
+    assert late, "no latencies: no beeps were recorded, or playback was interrupted"
     return late, share, arrivals.gaps
 
 
@@ -232,10 +232,10 @@ ATTACKS: dict[str, Attack] = {
 
 @benchmark()
 def siege(page: Page, recording: Path) -> None:
-    """What do attacks on the page take from a run: who is held, and what is lost?
+    """What do attacks on the page cost a run, in connections, memory, lag and lost alerts?
 
-    `monitor replay --web 0` at twenty times real time with at most 1 024 descriptors, ten
-    alerts, a command and a webhook.
+    The run is `monitor replay --web 0` at twenty times real time, with at most 1 024 descriptors,
+    ten alerts, a command and a webhook.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 4096 if hard == resource.RLIM_INFINITY else min(4096, hard)
@@ -254,7 +254,7 @@ def siege(page: Page, recording: Path) -> None:
 
 
 def besieged(page: Page, recording: Path, attack: Attack, folder: Path) -> list[str]:
-    """One run under one attack."""
+    """Return the figures of one run under one attack as text."""
     said, config = folder / "said.jsonl", folder / "config.toml"
     config.write_text("[replay]\nallow-overlap = true\n", encoding="utf-8")
     rules = [part for i in range(1, 11) for part in ("--alert", f"gain_bits>{i / 4} for 0 s")]
@@ -292,7 +292,7 @@ def besieged(page: Page, recording: Path, attack: Attack, folder: Path) -> list[
         took = ended(process)
         reader.join()
         if process.returncode not in (0, 3):  # 3: alerts were raised
-            page.note(f"left with {process.returncode}")
+            page.note(f"exit status {process.returncode}")
     lags = np.array(came) - min(came)
     commands = len(said.read_text().splitlines()) if said.exists() else 0
     return [
@@ -305,7 +305,7 @@ def besieged(page: Page, recording: Path, attack: Attack, folder: Path) -> list[
 
 
 def answered(port: int) -> list[float]:
-    """Seconds until the page answers; none where it keeps one out."""
+    """Return the seconds until the page answers; an empty list if it refuses or times out."""
     began = time.monotonic()
     try:
         with urlopen(f"http://127.0.0.1:{port}/readings?since=999999", timeout=5) as page:

@@ -1,4 +1,4 @@
-"""What meetings of real readers disclose of each, beside the same speech alone."""
+"""Disclosure of each reader in a meeting, compared with the same speech alone."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from monitor.transcripts import Turn
 from monitor.types import FloatArray
 
 CONDITIONS = ((0.0, 0.0), (0.2, 0.0), (0.0, 0.1), (0.0, 0.2))
-"""Of the time: in which two speak, and with somebody else's label."""
+"""Target fractions of the time with two speakers, and with another reader's label."""
 LEVEL = 0.05  # root mean square
 TURN_SECONDS = 4.0
 
 
 @dataclass(frozen=True)
 class Reader:
-    """A reader and utterances that no template was made of, in order."""
+    """A reader and utterances in order, from a chapter that is not enrolled."""
 
     name: str
     utterances: Sequence[FloatArray]
@@ -33,7 +33,7 @@ class Reader:
 
 @dataclass(frozen=True)
 class Meeting:
-    """Sound, true turns, and the labels that somebody gave them."""
+    """Audio, true turns, and the same turns with some wrong labels."""
 
     samples: FloatArray
     turns: Sequence[Turn]
@@ -42,7 +42,7 @@ class Meeting:
 
 @benchmark()
 def meetings(page: Page, speech: Path, *, seconds: float = 60.0) -> None:
-    """What do meetings disclose of each, beside the same speech alone?"""
+    """How much do meetings disclose of each reader, compared with the same speech alone?"""
     population = Population.reference()
     every = readers(speech, population, seconds, 16)
     alone = by_themselves(every, population)
@@ -67,7 +67,7 @@ def row(
     every: Sequence[Reader], size: int, overlap: float, errors: float, population: Population,
     alone: dict[str, float],
 ) -> list[str]:  # fmt: skip
-    """Cells of all groups of this size."""
+    """Return the cells of one row, over all groups of this size."""
     told: list[Told] = []
     shared = wrong = total = 0.0
     for number in sorted({*range(0, len(every) - size + 1, size), len(every) - size}):
@@ -93,7 +93,7 @@ def row(
 
 
 def readers(speech: Path, population: Population, seconds: float, most: int) -> list[Reader]:
-    """Readers of dev-clean with so much speech in a chapter that was not enrolled."""
+    """Return readers of dev-clean with enough speech in a chapter that is not enrolled."""
     enrolled = {note.label for speaker in population.speakers for note in speaker.sources}
     found = []
     for folder in sorted((speech / "dev-clean").iterdir(), key=lambda path: path.name):
@@ -110,7 +110,7 @@ def readers(speech: Path, population: Population, seconds: float, most: int) -> 
 
 
 def utterances(path: Path, seconds: float) -> Iterator[FloatArray]:
-    """The first utterances of a chapter, at one level, joined to turns of some seconds."""
+    """Yield turns of at least 4 s at one level, joined from a chapter's first utterances."""
     sound = read(path)
     with path.with_suffix(".tsv").open(encoding="utf-8") as file:
         rows = [(float(row[0]), float(row[1])) for row in csv.reader(file, delimiter="\t")
@@ -128,7 +128,7 @@ def utterances(path: Path, seconds: float) -> Iterator[FloatArray]:
 
 
 def meeting(group: Sequence[Reader], overlap: float, errors: float, seed: int) -> Meeting:
-    """Readers take turns, never twice on end where somebody else has something left to say."""
+    """Mix a meeting; a reader has two turns in a row only if all others have none left."""
     draw = np.random.default_rng(seed)
     left = {reader.name: list(reader.utterances) for reader in group}
     parts: list[tuple[int, str, FloatArray]] = []
@@ -137,7 +137,7 @@ def meeting(group: Sequence[Reader], overlap: float, errors: float, seed: int) -
         able = [name for name, rest in left.items() if rest and name != before]
         name = str(draw.choice(able or [name for name, rest in left.items() if rest]))
         part = left[name].pop(0)
-        # two neighbours share 2 o of the shorter on average: o of each
+        # neighbours overlap by ``overlap`` times the shorter turn on average
         shared = 0.0 if name == before else 2 * overlap * draw.uniform(0.5, 1.5)
         at = max(at - round(min(shared, 0.9) * min(last, len(part)) / 2), 0)
         parts.append((at, name, part))
@@ -157,7 +157,7 @@ def meeting(group: Sequence[Reader], overlap: float, errors: float, seed: int) -
 
 
 def _wrong(turns: Sequence[Turn], errors: float, draw: np.random.Generator) -> list[bool]:
-    """Turns that make up that share of the time, as nearly as whole turns can."""
+    """Return flags of random turns that make up about this fraction of the time."""
     wrong, spent = [False] * len(turns), 0.0
     total = sum(turn.seconds for turn in turns)
     for place in draw.permutation(len(turns)).tolist():
@@ -168,16 +168,16 @@ def _wrong(turns: Sequence[Turn], errors: float, draw: np.random.Generator) -> l
 
 @dataclass(frozen=True)
 class Told:
-    """What came of one reader: evidence under their label, and the match of it."""
+    """Result of one reader: evidence under their label, and the match of that label."""
 
     name: str
     bits: float
-    matched: str  # rightly, to nobody, wrongly
+    matched: str  # "rightly", "nobody" or "wrongly"
     purity: float
 
 
 def tell(group: Sequence[Reader], made: Meeting, population: Population) -> Iterator[Told]:
-    """What a run of the meeting says of everybody in it."""
+    """Run the monitor on a meeting, and yield the result of each reader."""
     names = [reader.name for reader in group]
     monitors = [Monitor(population, FEATURES, name, step_seconds=10.0) for name in names]
     last: dict[str, float] = {}
@@ -196,7 +196,7 @@ def tell(group: Sequence[Reader], made: Meeting, population: Population) -> Iter
 
 
 def by_themselves(every: Sequence[Reader], population: Population) -> dict[str, float]:
-    """Evidence of each reader's turns alone, in order, with nobody else in the room."""
+    """Return the evidence of each reader's turns without other readers, in order."""
     found = {}
     for reader in every:
         monitor = Monitor(population, FEATURES, reader.name, step_seconds=10.0)

@@ -1,4 +1,4 @@
-"""Streams that move: the cost of a snapshot, and of a hop to a dask worker."""
+"""Cost of moving streams: a snapshot, and a hop to a dask worker."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def moving(
 ) -> None:
     """What does it cost to move a stream, and to send it to another process?
 
-    Times are median and 95th percentile: processor time of a snapshot, wall time of a hop. A hop
-    sends a tenth of a second of all streams of a worker, in blocks of 20 ms, and returns events.
+    Times are the median and 95th percentile, in CPU time for a snapshot and wall time for a hop. A
+    hop sends 0.1 s of all streams of a worker, in blocks of 20 ms, and returns events.
     """
     population, rows = Population.reference(), []
     for name, features in (("all features", None), ("f0", ["f0"])):

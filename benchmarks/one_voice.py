@@ -1,6 +1,6 @@
-"""Enrolments of one voice, of two in turn or at once, and with music: which get a note.
+"""Notes on enrolments that contain another voice or music, and false notes on one voice.
 
-Thresholds were chosen on readers of train-clean-5 and train-clean-100; others judge them.
+Thresholds were chosen on readers of train-clean-5 and train-clean-100. Test them on other readers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from monitor.training.live_enrolment import LiveEnrolment
 from monitor.training.session_checks import Unity, measure_unity
 from monitor.types import Block, FloatArray
 
-LATE = 0.55  # of an enrolment: where the speaker changes, 11 s of 20
+LATE = 0.55  # fraction of an enrolment at which the speaker changes: 11 s of 20
 TURNS = 1.5, 4.5  # seconds
 
 
@@ -33,7 +33,7 @@ def one_voice(
     page: Page, manifest: Path,
     *, corpora: tuple[str, ...], seconds: float = 20.0, readers: int = 100, jobs: int = 1,
 ) -> None:  # fmt: skip
-    """Is an enrolment noted that is not one voice alone, and one voice not?"""
+    """Are enrolments with another voice or music noted, without false notes on one voice?"""
     everybody = voices_of(manifest, corpora, seconds + 3)
     numbers = np.unique(np.linspace(0, len(everybody) - 1, readers).astype(int)).tolist()
     found = defaultdict[str, list[Unity | None]](list)
@@ -61,7 +61,7 @@ def one_voice(
 
 
 class Voice(NamedTuple):
-    """A reader, and chapters with their seconds."""
+    """A reader, and paths of chapters with their seconds."""
 
     name: str
     sex: str
@@ -69,14 +69,14 @@ class Voice(NamedTuple):
 
 
 class Made(NamedTuple):
-    """An enrolment: what it is of, and its sound, shape (n,), at 16 kHz."""
+    """An enrolment: its description, and its audio, shape (n,), at 16 kHz."""
 
     of: str
     sound: FloatArray
 
 
 def voices_of(manifest: Path, corpora: Sequence[str], least: float) -> list[Voice]:
-    """The readers of corpora with a chapter of so many seconds."""
+    """Return the readers with chapters of more than ``least`` seconds, and these chapters."""
     chapters = defaultdict[tuple[str, str], list[tuple[Path, float]]](list)
     for row in csv.DictReader(manifest.open(newline="")):
         if row["corpus"] in corpora and float(row["seconds"]) > least:
@@ -86,7 +86,7 @@ def voices_of(manifest: Path, corpora: Sequence[str], least: float) -> list[Voic
 
 
 def made(everybody: Sequence[Voice], seconds: float, number: int) -> Iterator[Made]:
-    """Enrolments of the reader of this number, alone and with another one of either sex."""
+    """Yield enrolments of one reader: alone, degraded, with a reader of either sex, with music."""
     rng = np.random.default_rng(number)
     reader = everybody[number]
 
@@ -138,7 +138,7 @@ def noise(count: int, rng: np.random.Generator) -> FloatArray:
 
 
 def by_turns(one: FloatArray, other: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Two people who take turns."""
+    """Alternate between two voices in turns of random length."""
     sound, at, second = one.copy(), 0, False
     while at < sound.size:
         end = at + round(float(rng.uniform(*TURNS)) * RATE)
@@ -149,7 +149,7 @@ def by_turns(one: FloatArray, other: FloatArray, rng: np.random.Generator) -> Fl
 
 
 def play(count: int, rng: np.random.Generator) -> FloatArray:
-    """Music: four chords, a melody, a bass and a drum loop, in a key and at a tempo drawn."""
+    """Generate music in a random key and tempo: four chords, a melody, a bass and a drum loop."""
     beat = RATE * 60 // int(rng.integers(80, 140))
     root = 110 * 2 ** (rng.integers(12) / 12)
     sound = np.zeros(count)
@@ -175,7 +175,7 @@ def play(count: int, rng: np.random.Generator) -> FloatArray:
 def add(
     sound: FloatArray, at: int, length: int, hertz: float, loud: float, decay: float, bright: float
 ) -> None:
-    """Add a tone with partials that fades."""
+    """Add a decaying tone with partials, in place."""
     t = np.arange(min(length, sound.size - at)) / RATE
     partials = range(1, min(12, int(7600 / hertz) + 1))
     wave = sum(np.sin(2 * np.pi * hertz * k * t) / k**bright for k in partials)
@@ -192,7 +192,7 @@ def judge(
 
 
 def windows_of(sound: FloatArray) -> FloatArray:
-    """Window embeddings of an enrolment, as the product keeps them."""
+    """Return the window embeddings that a live enrolment keeps."""
     take = LiveEnrolment(make(["voice"]))
     take.push(Block(np.asarray(sound, np.float32)[:, None], RATE))
     return np.asarray(take.end("take").tracks["voice"].values)

@@ -1,12 +1,12 @@
-"""What a benchmark is: a function, run by its name, that fills the tables of a page of results.
+"""Benchmarks: functions, run by name, that fill the tables of a page of results.
 
     @benchmark()
     def levels(page: Page, speech: Path, *, seconds: float = 20.0) -> None: ...
 
-Parameters are its arguments: those before the star are positional, the others options, of the type
-and with the default that they state (of a tuple, commas between). The first line of the docstring
-is what the list shows. A table that it makes takes the place of the page's with the same heads, row
-by row: what a run does not make again stays, and so do the words around it.
+The function's parameters are the arguments of its command. Those before the star are positional and
+the others are options. Their types and defaults apply, and commas separate the values of a tuple.
+The list of benchmarks shows the first line of the docstring. A new row replaces the row with the
+same keys in the page's table with the same heads. Other rows and the text around them stay.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PAGES: dict[str, str] = {}
 
 
 def benchmark(page: str = "") -> Callable[[Work], Work]:
-    """Declare a benchmark; its page has its name, or this one."""
+    """Declare a benchmark; by default its page has the function's name."""
 
     def declare(work: Work) -> Work:
         _PAGES[work.__name__] = page or work.__name__
@@ -52,7 +52,7 @@ class DeclaredGuarantee(NamedTuple):
 
 
 def declared() -> dict[str, DeclaredGuarantee]:
-    """Every benchmark, by name; nothing is imported."""
+    """Return all benchmarks by name, without importing them."""
     found = {}
     for path in sorted(FOLDER.glob("*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
@@ -66,12 +66,12 @@ def declared() -> dict[str, DeclaredGuarantee]:
 
 
 def run(words: Sequence[str]) -> int:
-    """Run what the words name, or list everything."""
+    """Run the named benchmark, or list all; return the exit status."""
     known = declared()
     if not words or words[0] not in known:
         wide = max(map(len, known))
         lines = [f"{name:{wide}}  {about}" for name, (_, about, _) in known.items()]
-        usage = "python -m benchmarks NAME [ARGUMENTS] [-o PICTURES]; NAME -h explains one"
+        usage = "python -m benchmarks NAME [ARGUMENTS] [-o PICTURES]; NAME -h for help"
         print(usage, *lines, sep="\n", file=sys.stderr if words else sys.stdout)
         return 2 if words else 0
     name, *rest = words
@@ -84,7 +84,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def parser_of(work: Work) -> argparse.ArgumentParser:
-    """The arguments of a benchmark, by its signature."""
+    """Create an argument parser from a benchmark's signature."""
     parser = argparse.ArgumentParser(
         f"python -m benchmarks {work.__name__}",
         description=inspect.getdoc(work),
@@ -106,8 +106,8 @@ def parser_of(work: Work) -> argparse.ArgumentParser:
         else:
             how |= {} if needed else {"nargs": "?"}
             parser.add_argument(each.name, **how)
-    parser.add_argument("-o", "--output", type=Path, help="folder of its picture")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the pages")
+    parser.add_argument("-o", "--output", type=Path, help="folder for pictures")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of result pages")
     return parser
 
 
@@ -119,7 +119,7 @@ class Page:
     """A page of results that a benchmark fills.
 
     Attributes:
-        pictures: the folder of pictures; None where none is asked for.
+        pictures: folder for pictures; None to draw none.
     """
 
     def __init__(self, name: str, command: str, results: Path, pictures: Path | None) -> None:
@@ -127,19 +127,19 @@ class Page:
         self.pictures = pictures
 
     def note(self, text: str) -> None:
-        """Say something that the page's own words tell."""
+        """Print a result that the page's hand-written text contains."""
         print(text, flush=True)
 
     def table(
         self, heads: str, rows: Iterable[Iterable[object]], *, keys: int = 1, under: str = ""
     ) -> None:
-        """Show rows as they come, and write them.
+        """Print each row once it is available, and then write all rows to the page.
 
         Args:
-            heads: with ``|`` between.
-            rows: cells of each.
-            keys: so many cells at the left tell a row from others.
-            under: the title of the section, where a page has several tables with these heads.
+            heads: column heads, separated by ``|``.
+            rows: cells of each row.
+            keys: number of cells at the left that identify a row.
+            under: title of the section, if a page has several tables with these heads.
         """
         names = [each.strip() for each in heads.split("|")]
         print(f"\n{under}\n\n{_line(names)}" if under else f"\n{_line(names)}", flush=True)
@@ -155,13 +155,13 @@ class Page:
         self._path.write_text(merged(text, names, made, keys, under), encoding="utf-8")
 
     def figure(self, what: str, result: str) -> None:
-        """A row of a page that has one table, of what many commands measured."""
+        """Write one row of the table that results of several commands share."""
         self.table("what | result | command", [(what, result, f"`{self._command}`")])
 
     def picture(
         self, name: str, paint: Callable[[Figure], None], size: tuple[float, float]
     ) -> None:
-        """Draw, where a folder is named."""
+        """Draw a picture if a folder for pictures is set."""
         if self.pictures is not None:
             from monitor.plots.canvas import draw
 
@@ -171,7 +171,7 @@ class Page:
 def merged(
     text: str, heads: Sequence[str], rows: Sequence[Sequence[str]], keys: int, under: str = ""
 ) -> str:
-    r"""A page with these rows in its table of these heads; at its end where it has none.
+    r"""Merge rows into a page's table with these heads, or append a table; return the new page.
 
     Example:
         >>> page = "# T\n\n| a | b |\n| --- | ---: |\n| x | 1 |\n| y | 2 |\n\nWords.\n"
@@ -209,7 +209,7 @@ def merged(
 
 
 def _cells(line: str) -> list[str]:
-    """What stands in a row; nothing where the line is none."""
+    """Return the cells of a table row; an empty list for any other line."""
     parts = re.split(r"(?<!\\)\|", line)
     return [each.strip() for each in parts[1:-1]] if line.startswith("|") else []
 
