@@ -1,6 +1,6 @@
-"""Pictures that the documents show: of a live run, of the page that listens, of measured numbers.
+"""Pictures for the documentation: a live run, the listening page, and plots of measured numbers.
 
-They need the extras web and dev, and the Debian packages chromium fonts-dejavu libasound2-plugins
+These need the extras web and dev, and the Debian packages chromium fonts-dejavu libasound2-plugins
 libportaudio2 pulseaudio pulseaudio-utils tmux.
 """
 
@@ -55,13 +55,13 @@ TOKEN = "only for this picture"
 
 def folder_of(page: Page) -> Path:
     if page.pictures is None:
-        raise SystemExit("name the folder of the pictures: -o docs")
+        raise SystemExit("name the output folder of the pictures, such as -o docs")
     return page.pictures
 
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """A real Chromium."""
+    """Start Chromium and yield it."""
     program = shutil.which("chromium") or shutil.which("google-chrome")
     if program is None:
         raise SystemExit("needs chromium (Debian: chromium)")
@@ -75,7 +75,7 @@ def browser() -> Iterator[Browser]:
 
 
 class Terminal:
-    """A tmux of its own, in which one command runs."""
+    """A separate tmux server that runs one command."""
 
     def __init__(self, folder: Path, command: list[str], environment: Mapping[str, str]) -> None:
         self._tmux = ["tmux", "-f", "/dev/null", "-S", str(folder / "tmux")]
@@ -94,11 +94,11 @@ class Terminal:
         return done.stdout
 
     def text(self, *how: str) -> str:
-        """What stands on it; ``-e`` with its colours, ``-S -`` with what scrolled away."""
+        """Return the text on screen; ``-e`` adds colours, ``-S -`` the scrollback."""
         return self._run("capture-pane", "-p", *how)
 
     def wait_for(self, pattern: str) -> str:
-        """The first match of what is said in it."""
+        """Return the first match of a pattern in the output; exit after START_SECONDS."""
         until = time.monotonic() + START_SECONDS
         while time.monotonic() < until:
             if found := re.search(pattern, self.text("-J", "-S", "-")):
@@ -107,18 +107,18 @@ class Terminal:
         raise SystemExit(self.text("-S", "-"))
 
     def stop(self) -> None:
-        """Ends the command too."""
+        """Stop tmux and the command."""
         self._run("kill-server")
 
 
 @benchmark()
 def pictures(page: Page, speech: Path, *, seconds: float = 85.0) -> None:
-    """Makes page.png and terminal.png of a live run, at the same second of the demo's chapter."""
+    """Make page.png and terminal.png of a live run, at the same second of the demo's chapter."""
     folder = folder_of(page)
     if lacking := missing():
         raise SystemExit(lacking)
     (recording,) = speech.glob(f"*/{DEMO_SPEAKER}/{DEMO_CHAPTER}.opus")
-    own = ["--features", ",".join(FEATURES)]  # as every install, whatever this one has
+    own = ["--features", ",".join(FEATURES)]  # those of every installation
     listen = [*MONITOR, "listen", "--device", DEVICE, *SHOWN, *own]
     with (
         tempfile.TemporaryDirectory(prefix="p") as place,
@@ -144,7 +144,7 @@ def pictures(page: Page, speech: Path, *, seconds: float = 85.0) -> None:
 
 
 def drawn(captured: str, title: str) -> str:
-    """A terminal's text with its colours, as an SVG."""
+    """Convert a terminal's text with colours to SVG."""
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), color_system="truecolor")
     for line in captured.splitlines():
         console.print(Text.from_ansi(line), no_wrap=True, crop=True)
@@ -152,7 +152,7 @@ def drawn(captured: str, title: str) -> str:
 
 
 def at_one_second(tab: Tab, terminal: Terminal, path: Path) -> str:
-    """Picture the page while it and the terminal show the same reading; what the terminal shows."""
+    """Save the page while it and the terminal show the same reading; return the terminal's text."""
     until = time.monotonic() + SAME_SECONDS
     while time.monotonic() < until:
         before, captured = tab.inner_text("#clock"), terminal.text("-e")
@@ -160,15 +160,15 @@ def at_one_second(tab: Tab, terminal: Terminal, path: Path) -> str:
         shown = re.sub(r"\x1b\[[0-9;]*m", "", captured)
         if tab.inner_text("#clock") == before and f" {before} " in shown:
             return captured
-    raise SystemExit("page and terminal never showed the same second")
+    raise SystemExit("page and terminal did not show the same second")
 
 
-# ---------------------------------------------------------------------------- the page that listens
+# ---------------------------------------------------------------------------- the listening page
 
 
 @benchmark()
 def serve(page: Page, speech: Path, *, enrol_seconds: float = 30.0, seconds: float = 60.0) -> None:
-    """How late is the page that listens, in a real browser? And its pictures."""
+    """What is the latency of the listening page in a real browser? With -o, save pictures too."""
     chapters = {path.stem: path for path in sorted(speech.glob(f"*/{DEMO_SPEAKER}/*.opus"))}
     demo = chapters.pop(DEMO_CHAPTER)
     other = next(iter(chapters.values()))
@@ -201,12 +201,12 @@ def serve(page: Page, speech: Path, *, enrol_seconds: float = 30.0, seconds: flo
 
 
 def spoken(path: Path, seconds: float) -> np.ndarray:
-    """The first seconds of a chapter, as 16-bit samples."""
+    """Read the first seconds of a chapter as 16-bit samples."""
     return np.asarray(np.round(read(path, seconds) * 32768).clip(-32768, 32767), np.int16)
 
 
 def pictured(page: Page, tab: Tab, stage: str) -> None:
-    """As a desktop shows it, and a phone."""
+    """Save the page at desktop size and at phone size, if pictures are requested."""
     if page.pictures is not None:
         path = page.pictures / f"serve{stage}.png"
         tab.screenshot(path=path, full_page=not stage)
@@ -221,11 +221,11 @@ def pictured(page: Page, tab: Tab, stage: str) -> None:
 
 @benchmark()
 def stills(page: Page, scores: Path) -> None:
-    """Makes demo, crowds, reliability and evaluate.png, of measured numbers.
+    """Make demo.png, crowds.png, reliability.png and evaluate.png from measured numbers.
 
-    demo.png also comes in the width of a phone, and both in dark.
+    demo.png also has a version of a phone's width, and both have a dark version.
 
-    SCORES is the folder that `scores` made.
+    SCORES is the folder written by `scores`.
     """
     folder = folder_of(page)
     models = Population.reference().rank_models
@@ -249,7 +249,7 @@ def stills(page: Page, scores: Path) -> None:
 
 
 def darken(light: Path, dark: Path) -> None:
-    """Invert a picture and turn its hues back, as a browser with a dark theme does with an SVG."""
+    """Invert a picture and restore its hues, as a browser with a dark theme does with an SVG."""
     inverted = 0.93 - 0.86 * imread(light)[..., :3]
     turned = np.array([(-0.574, 1.43, 0.144), (0.426, 0.43, 0.144), (0.426, 1.43, -0.856)])
     imsave(dark, np.clip(inverted @ turned.T, 0, 1))

@@ -1,4 +1,4 @@
-"""What rank models tell of each feature, and of people whom they have not seen."""
+"""Disclosure by each feature according to rank models, and rank models on held-out speakers."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def features(
     lengths: tuple[float, ...] = (3.0, 10.0, 30.0, 60.0, 120.0), template: float = 100.0,
     alike: bool = False,
 ) -> None:  # fmt: skip
-    """What each feature, and each set of them, discloses.
+    """How many bits does each feature disclose, and each set of features?
 
-    Without FRAMES (`recipes.frames`) the shipped rank models are shown; with it rank models are
-    learnt from them first. Who trained a feature's network tests none of its rank models; with
-    --alike the same readers test every set.
+    Without FRAMES (`recipes.frames`) the shipped rank models are shown. With FRAMES new rank models
+    are calibrated first. Readers who trained a feature's network do not test its rank models.
+    With --alike the same readers test every set.
     """
     if frames is None:
         rows = [row for each in Population.reference().rank_models for row in each.rows]
@@ -96,7 +96,7 @@ def features(
 def scores(
     page: Page, frames: Path, scores: Path, *, seconds: float = 10.0, template: float = 100.0
 ) -> None:
-    """Matrices for `monitor evaluate`: each feature's scores of real readers."""
+    """Write each feature's scores of real readers as matrices for `monitor evaluate`."""
     voices, specs = collected(frames)
     measures = {name: spec.kind.similarity() for name, spec in specs.items()}
     plan = plan_of(voices, seconds, template, SHIFTS, "cross")
@@ -106,7 +106,7 @@ def scores(
     scores.mkdir(parents=True, exist_ok=True)
     order = np.argsort(
         cell.true_index, kind="stable"
-    )  # trials of one reader together, in their order
+    )  # groups the trials of each reader and keeps their order
     np.save(scores / "labels.npy", cell.true_index[order])
     for index, name in enumerate(measures):
         found = cell.gaps[:, index] + cell.mated[:, index, None]
@@ -121,12 +121,12 @@ CASES = (
     ("LibriSpeech", "cross", (10, 15)),
     ("simulated", "cross", (10, 15, 19, 30)),
 )
-"""Speakers, kind of session, and how many learn."""
+"""Speakers, kind of session, and numbers of calibration speakers."""
 LEARNT = (5.0, 10.0, 30.0, 60.0, 100.0)
 F0 = {"f0": FeatureSpec("f0", HISTOGRAM, SIZE, 0.01)}
 TEST, TEMPLATE, DRAWS = 10.0, 30.0, 100
 LEAST = 51.0
-"""Speech seconds of a nonnative speaker: enough for 30 s of template and 20 s of test."""
+"""Minimum speech seconds of a non-native speaker: a template of 30 s and a test of 20 s."""
 Voices = Sequence[SpeakerSpeech]
 
 
@@ -138,8 +138,8 @@ def learn(voices: Voices, prior: Population | None) -> RankModels:
 
 
 def others(voices: Voices) -> Population:
-    """A population that has nothing but rank models, of these voices."""
-    calibrating.FEWEST_SPEAKERS = 2  # a prior of very few is a hard test, not a product
+    """Return a population without speakers whose rank models are calibrated on these voices."""
+    calibrating.FEWEST_SPEAKERS = 2  # allows a prior from very few speakers, as a hard test
     rank_models = learn(voices, None)
     calibrating.FEWEST_SPEAKERS = 10
     nobody = FeatureTemplates(F0["f0"], np.zeros((0, SIZE), np.int64))
@@ -147,9 +147,10 @@ def others(voices: Voices) -> Population:
 
 
 def judge(rank_models: RankModels, session: str, cell: Cell) -> tuple[float, float, bool]:
-    """What is claimed of the judges, what is so, and whether that is beyond all limits.
+    """Return the claimed and the true bits of test speakers, and whether the claim is too high.
 
-    Those are of the rank model and two standard errors of claim less truth, over judges.
+    The claim is too high if its mean excess is above the sum of two margins: the lower half of the
+    rank model's interval, and two standard errors of the excess over test speakers.
     """
     model = rank_models.find(("f0",), session)
     assert model is not None
@@ -177,7 +178,7 @@ def simulated(speakers: int) -> list[SpeakerSpeech]:
 
 
 def nonnative_speakers(folder: Path) -> list[SpeakerSpeech]:
-    """Speakers of speechocean762 who said enough, one session each."""
+    """Return the speakers of speechocean762 with enough speech, one session each."""
     with tempfile.TemporaryDirectory() as place:
         files = []
         for row in csv.DictReader((folder / "manifest.csv").open(encoding="utf-8")):
@@ -192,9 +193,9 @@ def nonnative_speakers(folder: Path) -> list[SpeakerSpeech]:
 
 @benchmark()
 def prior(page: Page, frames: Path, nonnative: Path, *, repeats: int = 20) -> None:
-    """Does a rank model of few speakers claim more than it knows? Before and after the prior.
+    """Does a rank model of few speakers claim too many bits, before and after the prior?
 
-    FRAMES holds pitch of LibriSpeech.
+    FRAMES contains the pitch of LibriSpeech.
     """
     shipped, readers = Population.reference(), collected(frames)[0]
     pools: dict[str, Voices] = {
@@ -204,7 +205,11 @@ def prior(page: Page, frames: Path, nonnative: Path, *, repeats: int = 20) -> No
     }
 
     def case(name: str, size: int, seed: int) -> tuple[Population, Voices, Voices]:
-        """Whose rank model is the prior, who learns, who judges; nobody in two roles."""
+        """Return the prior's population, the calibration speakers and the test speakers.
+
+        The prior may share with the test speakers only readers of one session, who are candidates
+        without tests of their own.
+        """
         pool = pools[name]
         mixed = [pool[i] for i in np.random.default_rng(seed).permutation(len(pool))]
         if name == "nonnative":
@@ -249,12 +254,12 @@ def sessions(
     page: Page, speech: Path, frames: Path,
     *, splits: int = 10, features: tuple[str, ...] = ("f0", "voice"),
 ) -> None:  # fmt: skip
-    """How often are two sessions of one person, and of two, taken for sessions of two?"""
+    """How often are two sessions of one person, and of two people, reported as two people?"""
     gender = {row["speaker"]: row["gender"] for row in chapters(speech)}
     voices, specs = collected(frames, features)
     generator = np.random.default_rng(0)
     threshold = home.UNLIKE_BITS
-    home.UNLIKE_BITS = np.inf  # what each pair reads is counted here
+    home.UNLIKE_BITS = np.inf  # reports the bits of every pair
     read: dict[tuple[float, str], dict[tuple[str, str], list[float]]] = defaultdict(
         lambda: defaultdict(list)
     )
@@ -304,7 +309,7 @@ def _joined(
     sessions: Sequence[dict[str, SessionFrames]], specs: Mapping[str, FeatureSpec], slices: int,
     name: str = "x",
 ) -> Population:  # fmt: skip
-    """One speaker of these sessions, as many slices of each."""
+    """Return a population of one speaker, with this many slices of each session."""
     features = {}
     for each, spec in specs.items():
         rows = [s[each].total(i * _SLICE, _SLICE) for s, i in product(sessions, range(slices))]
@@ -313,7 +318,7 @@ def _joined(
 
 
 def _population(voices: Voices, specs: Mapping[str, FeatureSpec], slices: int) -> Population:
-    """Everybody whose longest session is long enough."""
+    """Return a population of all voices whose longest session has enough slices."""
     made: list[Population] = []
     for voice in voices:
         longest = max(range(len(voice.sessions)), key=voice.length)

@@ -1,4 +1,4 @@
-"""Readers: their recordings and frames, who is chosen and who judges, and figures with limits."""
+"""Readers' recordings and frames, their selection, and figures with confidence intervals."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ __all__ = [
 ]  # fmt: skip
 
 FEATURES = ("f0", "phones", "voice")
-"""Of every install."""
+"""Features of every installation."""
 
 
 def read(path: Path, seconds: float | None = None, first: float = 0.0) -> FloatArray:
-    """A stretch of a recording of one channel at 16 kHz, float32."""
+    """Read part of a mono recording at 16 kHz as float32, from ``first`` seconds."""
     count = -1 if seconds is None else round(seconds * RATE)
     samples, rate = soundfile.read(path, start=round(first * RATE), frames=count, dtype="float32")
     assert rate == RATE, path
@@ -36,19 +36,19 @@ def read(path: Path, seconds: float | None = None, first: float = 0.0) -> FloatA
 
 
 def listen(path: Path, seconds: float | None = None) -> tuple[FloatArray, int]:
-    """The beginning of a recording as the monitor decodes it, and its rate."""
+    """Return the beginning of a recording as the monitor decodes it, and its rate."""
     with File(path, end_seconds=seconds) as file:
         blocks = [block.samples for block in file if isinstance(block, Block)]
         return np.concatenate(blocks), file.rate
 
 
 def one_each(rows: Iterable[dict[str, str]]) -> list[dict[str, str]]:
-    """One chapter of each reader, the last of those given."""
+    """Return the last of the given chapters of each reader."""
     return list({row["speaker"]: row for row in rows}.values())
 
 
 def corpus_of(files: Iterable[tuple[Path, str, str]]) -> Corpus:
-    """A corpus of files: where each lies, its speaker and session."""
+    """Return a corpus of files, given as path, speaker and session."""
     with tempfile.TemporaryDirectory() as folder:
         manifest = Path(folder) / "all.csv"
         lines = [f"{path.resolve()},{speaker},{session}" for path, speaker, session in files]
@@ -59,7 +59,7 @@ def corpus_of(files: Iterable[tuple[Path, str, str]]) -> Corpus:
 def collected(
     frames: Path, features: Sequence[str] | None = None, corpora: Sequence[str] = CORPORA
 ) -> tuple[list[SpeakerSpeech], dict[str, FeatureSpec]]:
-    """The readers of a folder made by `recipes.frames`; a chapter is a session."""
+    """Return the readers of a folder written by `recipes.frames`; each chapter is a session."""
     files = [file for corpus in corpora for file in sorted((frames / corpus).rglob("*.npz"))]
     corpus = corpus_of((file, file.parent.name, file.stem) for file in files)
     voices, specs, problems = collect(corpus, features=features)
@@ -71,7 +71,7 @@ def collected(
 def halves(
     voices: Sequence[SpeakerSpeech], generator: np.random.Generator
 ) -> tuple[list[SpeakerSpeech], list[SpeakerSpeech]]:
-    """Two halves, each with half of the readers who have several sessions."""
+    """Split voices in random halves, each with half of the voices with several sessions."""
     ours: list[SpeakerSpeech] = []
     theirs: list[SpeakerSpeech] = []
     for several in (True, False):
@@ -86,35 +86,35 @@ def halves(
 def plan_of(
     voices: Sequence[SpeakerSpeech], test: float, template: float, shifts: int, session: str
 ) -> Plan:
-    """Tests and templates of one pair of lengths, speech seconds."""
+    """Plan tests and templates of one pair of lengths in speech seconds."""
     return next(p for s, _, _, p in plans(voices, (test,), (template,), shifts) if s == session)
 
 
 def alike(speaker: IntArray) -> FloatArray:
-    """Weights of trials, so that every speaker weighs the same, 1."""
+    """Return weights of trials that sum to 1 for each speaker."""
     _, place = np.unique(speaker, return_inverse=True)
     return np.asarray((1.0 / np.bincount(place))[place])
 
 
 def unit(vectors: FloatArray) -> FloatArray:
-    """Of length 1, row by row."""
+    """Scale vectors, the last axis, to length 1."""
     return np.asarray(vectors / np.linalg.norm(vectors, axis=-1, keepdims=True))
 
 
 def units_of(*seconds: float) -> list[int]:
-    """Speech in the units of frames that are collected."""
+    """Convert seconds of speech to the units of collected frames."""
     return [round(each * UNITS_PER_SECOND) for each in seconds]
 
 
 def around(value: float, low: float | None, high: float | None, digits: int = 2) -> str:
-    """A figure with its limits, as `1.0 (0.5 to 1.5)`."""
+    """Format a figure with its interval, as `1.0 (0.5 to 1.5)`."""
     if low is None or high is None:
         return f"{value:.{digits}f}"
     return f"{value:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
 
 
 def bounded(value: float | None, low: float | None, high: float | None, digits: int = 2) -> str:
-    """The same in brackets, as `1.0 [0.5, 1.5]`; nothing of nothing.
+    """Format a figure with its interval, as `1.0 [0.5, 1.5]`; return an empty text for None.
 
     Example:
         >>> bounded(0.5, 0.25, 0.75), bounded(None, None, None), bounded(2, None, None, 0)

@@ -1,4 +1,4 @@
-"""A microphone with a budget: whether the other side stays under it, and what it costs."""
+"""Virtual microphone with a budget: bits at the other side, processor time and delay."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.virtual_microphone import DEVICE, VirtualMicrophone
 
 DEVICE_RATE = 48_000
 LEAD_SECONDS = 2.5
-"""Most silence before the first word in the other side's recordings."""
+"""Maximum silence before the sound in the other side's recordings."""
 LEAST_PAUSE = 10  # ticks
 ENROLLED_SECONDS = 30.0
 
@@ -51,13 +51,13 @@ def relay(
     lines: tuple[str, ...] = ("none",),
     rate: int = RATE,
 ) -> None:
-    """Does any part of what a gate lets out read more than the budget?
+    """Does any part of the sound that a gate lets out disclose more than the budget?
 
-    A person is a recording, or a folder of them. Each is enrolled beside the shipped readers from
-    the first 30 s, and speaks so many seconds of the rest, once alone and once in turns with the
-    person before, into a device of this rate. What went out is replayed from its beginning, from
-    random starts, from all pauses, and as random parts, after silence of random length. On each
-    line (none, opus or telephone) all of that is heard once.
+    A person is a recording, or a folder of recordings, and is enrolled beside the shipped readers
+    from the first 30 s. The next --seconds are the person's speech, once alone and once in turns
+    with the previous person, into a device of this rate. The sound let out is measured from its
+    beginning, from random starts, from all pauses, and as random parts, after silence of random
+    length. Each of these recordings passes through each line (none, opus or telephone).
     """
     talks, enrolled = talks_of(speech, people, skip, seconds)
     population = Population.reference().joined(enrolled)
@@ -107,13 +107,13 @@ def relay(
         ),
         keys=3,
     )
-    page.note(f"{processor / heard:.2f} s of processor a second of sound")
+    page.note(f"{processor / heard:.2f} s of processor time per second of sound")
 
 
 def talks_of(
     speech: Path, people: int, skip: int, seconds: float
 ) -> tuple[dict[str, FloatArray], Population]:
-    """What people say beside what they are enrolled by, and their population."""
+    """Return each person's speech after the enrolled part, and the population of these people."""
     talks: dict[str, FloatArray] = {}
     with TemporaryDirectory() as folder:
         for path in sorted(speech.iterdir()):
@@ -132,7 +132,7 @@ def talks_of(
 
 
 def in_turns(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Two voices in turns: 3 s of the first, 1.5 s of the second, and so on."""
+    """Alternate two voices: 3 s of the first, 1.5 s of the second, and so on."""
     long, short = round(3 * RATE), round(1.5 * RATE)
     turns = [
         turn
@@ -150,7 +150,7 @@ def gate_figures(
     *,
     most: float = np.inf,
 ) -> list[float]:
-    """Bits that a gate has counted after each step until it exceeds the most, holding nothing."""
+    """Return a gate's bits after each step, until they exceed ``most``; the gate never mutes."""
     gate = Gate(1e6, [RelayPath(CLEAR, [monitor.fresh(step_seconds=step_seconds)])], step_seconds)
     size, figures = round(step_seconds * rate), []
     for at in range(0, len(sound) - size + 1, size):
@@ -164,9 +164,9 @@ def gate_figures(
 def recordings(
     sound: FloatArray, rate: int, starts: int, cuts: int, generator: np.random.Generator
 ) -> Iterator[FloatArray]:
-    """What others record of a sound: from its start, random ones and pauses on, random parts.
+    """Yield 16-bit recordings of a sound at the other side.
 
-    As 16 bits.
+    They begin at its start, at random starts and in its pauses, or are random parts.
     """
     last = max(len(sound) - rate // 4, 1)
     begins = 0, *generator.integers(0, last, starts - 1).tolist(), *pauses(sound, rate)
@@ -180,7 +180,7 @@ def recordings(
 
 
 def pauses(sound: FloatArray, rate: int) -> list[int]:
-    """The middle of each pause of at least 0.1 s after a word."""
+    """Return the sample in the middle of each pause of at least 0.1 s between words."""
     spoken = VoiceActivity().process(np.asarray(soxr.resample(sound, rate, RATE), np.float32))
     edges = np.flatnonzero(np.diff(spoken.astype(int))) + 1
     pairs = [(b, e) for b, e in pairwise(edges.tolist()) if not spoken[b] and e - b >= LEAST_PAUSE]
@@ -188,7 +188,7 @@ def pauses(sound: FloatArray, rate: int) -> list[int]:
 
 
 def _through_opus(sound: FloatArray, rate: int) -> tuple[FloatArray, int]:
-    """Through a meeting's codec, 24 kb/s."""
+    """Encode and decode a sound with Opus at 24 kb/s, as in a meeting."""
     return coded(soxr.resample(sound, rate, RATE), "opus", 24).astype(np.float32), RATE
 
 
@@ -201,16 +201,16 @@ LINES: dict[str, Callable[[FloatArray, int], tuple[FloatArray, int]]] = {
     "opus": _through_opus,
     "telephone": _through_telephone,
 }
-"""Ways of what was sent to who listens."""
+"""Transmission channels between the gate and the other side."""
 
 
 def peak(monitor: Monitor, recording: FloatArray, rate: int = RATE) -> float:
-    """The most bits that any second of a recording reads."""
+    """Return the maximum bits of a recording's readings."""
     readings = monitor.stream(recording, rate=rate)
     return max((reading.bits or 0.0 for reading in readings), default=0.0)
 
 
-# --- How late the other side hears, through two virtual devices.
+# --- Delay to the other side, through two virtual devices.
 
 MODULES = (
     "module-null-sink sink_name=all rate=48000 channels=4 "
@@ -222,7 +222,7 @@ MODULES = (
     "module-remap-source source_name=ears master=all.monitor channels=2 remix=no "
     "master_channel_map=front-left,front-right channel_map=front-left,front-right",
 )
-"""One device of four channels: what goes in and what comes out are recorded on one clock."""
+"""One device of four channels, so that one clock records input and output."""
 OPTIONS = ("", "--watch 1462 --budget 8 --delay 0", "--watch 1462 --budget 8")
 EVERY_SECONDS, BURST_SECONDS = 0.5, 0.01
 
@@ -231,7 +231,7 @@ EVERY_SECONDS, BURST_SECONDS = 0.5, 0.01
 def relay_cost(
     page: Page, speech: Path, *, people: int = 4, skip: int = 66, then: str = "mcadams:random"
 ) -> None:
-    """How much processor time does a gate take while it is open, alone and with an anonymiser?"""
+    """How much processor time does an open gate need, alone and with an anonymiser?"""
     talks, enrolled = talks_of(speech, people, skip, 8.0)
     population = Population.reference().joined(enrolled)
     step = RelaySettings(1, delay_seconds=DELAY_SECONDS).step_seconds
@@ -247,18 +247,18 @@ def relay_cost(
                 gate.take(Block(np.asarray(sound[at : at + size], np.float32), RATE))
             spent.append((time.process_time() - began) * RATE / len(sound))
         clear, protected = (f"{seconds:.2f} s" for seconds in spent)
-        page.note(f"{name}: {clear} of processor a second of sound; through {then} {protected}")
+        page.note(f"{name}: {clear} of processor time per second of sound; with {then} {protected}")
 
 
 @benchmark("relay")
 def relay_delay(page: Page, *, seconds: float = 20.0) -> None:
-    """How late does the other side hear, and is anything missing? Bursts of noise, in and out."""
+    """How late do bursts of noise reach the other side, and are any missing?"""
     rows = ((options or "none", *delays(options.split(), seconds)) for options in OPTIONS)
     page.table("options of listen --through | bursts in | bursts out | delay, ms", rows)
 
 
 def delays(options: Sequence[str], seconds: float) -> tuple[int, int, str]:
-    """Bursts in and out of a monitor, and the median delay, with 5th and 95th percentile."""
+    """Return the bursts in and out of a monitor, and the delay: median, percentiles 5 and 95."""
     sound = np.zeros(round(seconds * DEVICE_RATE), np.float32)
     every, burst = round(EVERY_SECONDS * DEVICE_RATE), round(BURST_SECONDS * DEVICE_RATE)
     for at in np.cumsum(every + np.random.default_rng(0).integers(0, every // 2, 99)).tolist():
@@ -287,7 +287,7 @@ def delays(options: Sequence[str], seconds: float) -> tuple[int, int, str]:
         recorder.wait()
         recorded, _ = soundfile.read(f"{folder}/all.wav")
     begun, came = (begins(recorded[:, channel]) for channel in (0, 2))
-    # the spacing says which burst is which: those that came are a run of those that began
+    # random gaps between bursts show which run of sent bursts was received
     fits = [1000 * (came - begun[k : k + len(came)]) / DEVICE_RATE
             for k in range(len(begun) - len(came) + 1)]  # fmt: skip
     late = min((fit for fit in fits if fit.min() > 0), key=np.std)
@@ -297,6 +297,6 @@ def delays(options: Sequence[str], seconds: float) -> tuple[int, int, str]:
 
 
 def begins(sound: FloatArray) -> IntArray:
-    """Where bursts begin."""
+    """Return the sample at which each burst begins."""
     loud = np.flatnonzero(np.abs(sound) > 0.03)
     return loud[np.diff(loud, prepend=-DEVICE_RATE) > DEVICE_RATE * EVERY_SECONDS / 5]

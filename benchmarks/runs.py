@@ -1,4 +1,4 @@
-"""What whole commands take, each a process of its own, beside public tools of their first half."""
+"""Cost of whole commands in separate processes, compared with public tools for the first half."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ size = int(sys.argv[2]) * 60 * info.samplerate
 for block in soundfile.blocks(sys.argv[1], size, dtype="float32"):
     torchyin.estimate(torch.from_numpy(stream.resample_chunk(block)), 8000, 65, 450)
 """
-"""Decodes, resamples and computes pitch, and nothing else."""
+"""Program that only decodes, resamples and computes pitch."""
 
 
 def hours_of(speech: Path, target: Path, hours: float) -> None:
-    """Real readers one after the other, as one FLAC at 16 kHz."""
+    """Write the recordings of real readers one after the other, as one FLAC at 16 kHz."""
     left = int(hours * 3600 * 16000)
     with soundfile.SoundFile(target, "w", 16000, 1, "PCM_16", format="FLAC") as file:
         while left:
@@ -62,9 +62,9 @@ def replay(
     *, hours: float = 10.0, features: str = "f0", runs: int = 3, core: str = "0",
     python: str = sys.executable,
 ) -> None:  # fmt: skip
-    """What does `monitor replay` of hours of FLAC take, beside the public tools of its first half?
+    """What do `monitor replay` of hours of FLAC, and public tools for its first half, cost?
 
-    --python times a default install.
+    --python selects the interpreter, for example that of a default installation.
     """
     with tempfile.TemporaryDirectory() as folder:
         flac, run = Path(folder) / "long.flac", Path(folder) / "run.jsonl"
@@ -101,9 +101,9 @@ def startup(
     page: Page, recording: Path,
     *, runs: int = 9, features: str = "f0", python: str = sys.executable,
 ) -> None:  # fmt: skip
-    """What processor time passes from the start of `monitor replay` to its first reading?
+    """How much processor time does `monitor replay` need until its first reading?
 
-    --python measures an environment of its own.
+    --python selects the interpreter, and so the environment to measure.
     """
     own = ["--features", features, "--jsonl", "-"]
     command = [python, "-m", "monitor", "replay", str(recording.resolve()), *own]
@@ -137,7 +137,7 @@ def enrol(
     page: Page, speech: Path,
     *, readers: int = 40, seconds: float = 30.0, features: str = ",".join(FEATURES),
 ) -> None:  # fmt: skip
-    """How fast are readers enrolled from audio, by one process and by one a core, and alike?"""
+    """How fast is enrolment with one process and one per core, and are the templates equal?"""
     first: dict[str, str] = {}
     for row in chapters(speech):
         first.setdefault(row["speaker"], row["path"])
@@ -168,7 +168,7 @@ def enrol(
 
 @benchmark()
 def hours(page: Page, speech: Path, *, hours: tuple[float, ...] = (0.5, 1.5)) -> None:
-    """What does an hour of audio cost: processor, memory and disk of frames, records and ledger?"""
+    """How much processor time, memory and disk space does an hour of audio need?"""
     with tempfile.TemporaryDirectory() as name:
         rows = [_hours(speech, each, Path(name) / f"{each:g}") for each in hours]
     first, last = (np.array([*row.values()]) for row in (rows[0], rows[-1]))
@@ -188,7 +188,7 @@ def _an_hour(slope: dict[str, float], most_mb: float) -> Iterator[list[str]]:
 
 
 def _hours(speech: Path, hours: float, folder: Path) -> dict[str, float]:
-    """What so many hours take; links to the recordings, some of which come again."""
+    """Return the cost of this many hours, from links to recordings, repeated as needed."""
     paths = sorted(p for p in speech.rglob("*.*") if p.suffix in (".flac", ".opus", ".wav"))
     seconds, count, corpus = 0.0, 0, folder / "corpus"
     while seconds < 3600 * hours:

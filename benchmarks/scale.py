@@ -1,9 +1,9 @@
-"""What N enrolled people cost, up to a million: memory and processor of everything that grows.
+"""Memory and processor time of N enrolled people, up to a million.
 
-Templates of 30 s are drawn from a generator, of the features, sizes and networks of the shipped
-population and under its rank models and cohort, so that every reading says all that it would. Each
-row is a process of its own, on one thread, whose memory is looked at; times are of the processor.
-The public peer is numpy's product of the same matrices, in the same process.
+Synthetic templates of 30 s have the features, sizes and networks of the shipped population, with
+its rank models and cohort, so that every reading is complete. Each row is measured in a separate
+process on one thread. Times are processor times. The public peer is NumPy's product of the same
+matrices in the same process.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from monitor.training.voices import SessionFrames, SpeakerSpeech
 from monitor.types import AnyArray, Frames, Track
 
 SLICES = 6
-"""Of 5 s each."""
+"""Slices of 5 s per template."""
 SECONDS = 30
-"""Of a stream that is read every second."""
+"""Seconds of a stream with one reading per second."""
 TRIALS = 2000
 
 
 class PrivacySpent(NamedTuple):
-    """Processor seconds, and the most memory beyond what was there before."""
+    """Processor seconds, and peak memory beyond that at the start."""
 
     seconds: float = 0.0
     peak_mb: float = 0.0
@@ -68,11 +68,11 @@ def scale(
     *, speakers: tuple[int, ...] = (1000, 11_696, 100_000),
     what: tuple[str, ...] = ("reading", "evaluate"), folder: Path | None = None,
 ) -> None:  # fmt: skip
-    """What do N enrolled people cost: memory and processor of readings, reports, calibration?
+    """How much memory and processor time do readings, reports and calibration of N people need?
 
-    --what reading, evaluate, calibrate (a rank model of pitch on simulated speech, which takes
-    minutes to make) or mapped: embeddings of `voice` alone, 10 s of each person, in a store
-    that is mapped (--folder keeps it), of people drawn about the shipped readers.
+    --what is reading, evaluate, calibrate or mapped. `calibrate` fits a rank model of pitch to
+    simulated speech, which takes minutes to simulate. `mapped` uses a memory-mapped store, which
+    --folder keeps, with 10 s of `voice` per person, sampled around the shipped readers.
     """
     for each in what:
         heads, work = WHAT[each]
@@ -87,7 +87,7 @@ def _alone(work: Callable[..., Any], *given: object) -> Any:
 
 
 def slices_of(spec: FeatureSpec, speakers: int) -> AnyArray:
-    """Sketches of 5 s, speaker after speaker, drawn in blocks so that making them takes little."""
+    """Draw slices of 5 s, speaker after speaker, in blocks to save memory."""
     generator = np.random.default_rng(0)
     made: list[AnyArray] = []
     for first in range(0, speakers, 1000):
@@ -106,7 +106,7 @@ def slices_of(spec: FeatureSpec, speakers: int) -> AnyArray:
 
 
 def population_of(speakers: int, features: tuple[str, ...] = FEATURES) -> Population:
-    """So many synthetic people under the shipped rank models."""
+    """Return a population of synthetic people with the shipped rank models."""
     shipped = Population.reference().only(features)
     templates = {n: FeatureTemplates(s, slices_of(s, speakers)) for n, s in shipped.specs.items()}
     return Population(
@@ -119,7 +119,7 @@ def population_of(speakers: int, features: tuple[str, ...] = FEATURES) -> Popula
 
 
 def second_of(population: Population, second: int) -> Frames:
-    """A second of a stream with frames of every feature, a voice embedding every third."""
+    """Return a second of a stream: frames of each feature, a voice embedding every third second."""
     generator = np.random.default_rng([1, second])
     tracks = {}
     for name, spec in population.specs.items():
@@ -135,7 +135,7 @@ def second_of(population: Population, second: int) -> Frames:
 
 
 def reading(speakers: int) -> list[str]:
-    """A reading a second with everything in it, against the products that it cannot do without."""
+    """Measure complete readings, one per second, and the matrix products that these need."""
     population, spent = population_of(speakers), list[PrivacySpent]()
     size = sum(each.slices.nbytes for each in population.features.values()) / 1e6
     with measured(spent):
@@ -158,7 +158,7 @@ def reading(speakers: int) -> list[str]:
 
 
 def evaluated(speakers: int) -> list[str]:
-    """A report of 2000 trials against everybody, all metrics, 200 resamples; float32 on disk."""
+    """Measure a report of 2000 trials against all speakers: all metrics, 200 replicates."""
     spent: list[PrivacySpent] = []
     with tempfile.TemporaryDirectory() as folder:
         paths = write_matrix(Path(folder), TRIALS, speakers)
@@ -170,7 +170,7 @@ def evaluated(speakers: int) -> list[str]:
 
 
 def calibrated(speakers: int) -> list[str]:
-    """A model of pitch at one length, 10 s against 30 s, within and across two sessions of 60 s."""
+    """Measure the calibration of pitch, 10 s against 30 s, within and across two 60 s sessions."""
     spec, simulation = FeatureSpec("f0", HISTOGRAM, SIZE, 0.01), Simulation(speakers)
     spent: list[PrivacySpent] = []
 
@@ -194,14 +194,14 @@ def calibrated(speakers: int) -> list[str]:
 # ------------------------------------------------------------------------------------------- mapped
 
 SMOOTHED = 0.5
-"""Share of the variance between people that is drawn anew, not a shipped voice's."""
+"""Fraction of the variance between people from new samples; the rest is from a shipped voice."""
 WIDER = 1.1
-"""By so much slices of a reader differ more than shipped ones do from their mean: of those that lie
-apart in a recording the cosines are lower than of independent draws."""
+"""Factor of the deviation of slices from a reader's mean, relative to shipped slices. Cosines of
+slices far apart in a recording are lower than those of independent samples."""
 
 
 class Crowd:
-    """Draws people like the shipped ones (a smoothed bootstrap), by their `voice` over 5 s."""
+    """Sampler of `voice` slices of 5 s of people like the shipped ones (a smoothed bootstrap)."""
 
     def __init__(self) -> None:
         self.shipped = Population.reference().only(["voice"])
@@ -220,20 +220,20 @@ class Crowd:
         return np.asarray(rows / np.sqrt(len(rows)), np.float32)
 
     def people(self, generator: np.random.Generator, count: int) -> AnyArray:
-        """Means of so many, shape (count, M)."""
+        """Draw the mean embeddings of people, shape (count, M)."""
         kernel = self.voices[generator.integers(0, len(self.voices), count)] - self.middle
         drawn = generator.standard_normal((count, len(self.between)), np.float32) @ self.between
         mixed = np.sqrt(1 - SMOOTHED) * kernel + np.sqrt(SMOOTHED) * drawn
         return np.asarray((self.middle + mixed) * self.length, np.float32)
 
     def slices(self, generator: np.random.Generator, means: AnyArray, each: int) -> AnyArray:
-        """So many slices of each, shape (count, each, M)."""
+        """Draw slices of each person, shape (count, each, M)."""
         drawn = generator.standard_normal((len(means), each, len(self.within)), np.float32)
         return np.asarray(means[:, None] + drawn @ self.within)
 
 
 def write_mapped(speakers: int, path: Path) -> None:
-    """Write a mapped store of so many people with 10 s of `voice` each."""
+    """Write a memory-mapped store of people with 10 s of `voice` each."""
     crowd, generator = Crowd(), np.random.default_rng(0)
     with tempfile.TemporaryFile(dir=path.parent) as file:
         slices = np.memmap(file, np.float16, "w+", shape=(2 * speakers, crowd.voices.shape[1]))
@@ -251,7 +251,7 @@ def write_mapped(speakers: int, path: Path) -> None:
 
 
 def mapped(speakers: int, folder: Path | None) -> list[str]:
-    """Start a monitor of a mapped store, and read a second after the other of one of the people."""
+    """Measure the start of a monitor with a mapped store, and readings of one enrolled person."""
     with tempfile.TemporaryDirectory() as spare:
         path = (folder or Path(spare)) / f"mapped_{speakers}.npz"
         if not path.exists():
@@ -260,7 +260,7 @@ def mapped(speakers: int, folder: Path | None) -> list[str]:
         population = Population.load(path)
         watch = population.names[len(population) // 3]
         monitor = Monitor(population, ["voice"], watch=watch)
-        monitor.push(Frames(np.zeros(1, np.bool_), {}))  # what is said before anything is heard
+        monitor.push(Frames(np.zeros(1, np.bool_), {}))  # the first reading, before any audio
         start = f"{time.perf_counter() - wall:.2f} s, {time.process_time() - began:.2f} s"
         assert monitor.attacker.support_bits is not None
         started, place = memory_mb(), population.index(watch)

@@ -1,4 +1,4 @@
-"""Another voice among the watched one's turns: how often it is noticed, and how soon."""
+"""Detection rate and delay of another voice in turns with the watched one."""
 
 from __future__ import annotations
 
@@ -24,29 +24,30 @@ from monitor.types import FloatArray
 
 ENROLLED_SECONDS = 30.0
 KINDS = ((3.0, 1.5), (3.0, 3.0), (10.0, 10.0))
-"""Seconds of the other voice and of the watched one, in turn."""
+"""Seconds of each turn of the other voice, and of the watched one."""
 BEHIND = {"one person behind, 10 dB": (1, 10.0), "babble behind, 15 dB": (4, 15.0)}
-"""People who talk behind without a pause, as on television, and how far below the watched voice."""
+"""Number of people who talk behind without pauses, as on television, and their decibels below the
+watched voice."""
 
 
 class Outcome(NamedTuple):
-    """When another voice was noticed, and the last figures: with the notice, and of the whole."""
+    """Time of the notice of another voice, and last bits with the search and without it."""
 
     seconds: float | None
     bits: float
     whole_bits: float
-    hidden_bits: float | None = None  # where missed, by the whole beside the watched turns alone
+    hidden_bits: float | None = None  # if missed: bits of the watched turns less those of the whole
 
 
 @benchmark()
 def second_voice(
     page: Page, nonnative: Path, *, people: int = 12, first: int = 0, seconds: float = 31.0
 ) -> None:
-    """How often is another voice noticed that takes turns with the watched one, and how soon?
+    """How often and how soon is another voice noticed that takes turns with the watched one?
 
     Each person is enrolled beside the shipped readers from the first 30 s of a recording. The rest
-    is heard alone, with others who talk behind, and in turn with a person of the same sex and about
-    the same age. ``first``: the first person's place in the folder.
+    is measured alone, with background talkers, and in turns with a person of the same sex and
+    similar age. --first is the index of the first person in the folder.
     """
     with (nonnative / "manifest.csv").open(encoding="utf-8") as file:
         about = {row["speaker"]: row for row in csv.DictReader(file)}
@@ -91,11 +92,11 @@ def false_second_voice(
     behind: int = 20,
     seconds: float = 3600.0,
 ) -> None:
-    """How often does one voice get the notice of another one?
+    """How often does a recording of one voice raise the notice of another voice?
 
-    Each person is enrolled beside the shipped readers from the first 30 s of a recording, and heard
-    in the rest and in all their other recordings, the first ``seconds`` of each. For the first
-    people, others talk behind as well.
+    Each person is enrolled beside the shipped readers from the first 30 s of a recording. The rest
+    and the person's other recordings are measured, up to --seconds of each. For the first --behind
+    people, they are measured with background talkers as well.
     """
     recordings: dict[str, list[Path]] = {}
     with manifest.open(newline="", encoding="utf-8") as file:
@@ -139,7 +140,7 @@ def false_second_voice(
 
 
 def _hidden(heard: Sequence[tuple[float, Outcome]]) -> list[float]:
-    """Bits by which each notice raised the last figure."""
+    """Return the bits by which each notice raised the last reading."""
     return [each.bits - each.whole_bits for _, each in heard if each.seconds is not None]
 
 
@@ -147,7 +148,7 @@ def _row(kind: str, results: Sequence[tuple[Outcome, float]], seconds: float) ->
     outcomes = [outcome for outcome, _ in results]
     hidden = [o.hidden_bits for o in outcomes if o.hidden_bits is not None]
     noticed = sum(o.seconds is not None for o in outcomes)
-    # the second turn of the other voice begins after a turn of each
+    # the second turn of the other voice begins after one turn of each voice
     soon = sum(o.seconds is not None and o.seconds <= due + 10 for o, due in results)
     whole, bits = np.median([[o.whole_bits, o.bits] for o in outcomes], axis=0)
     return [
@@ -160,14 +161,14 @@ def _row(kind: str, results: Sequence[tuple[Outcome, float]], seconds: float) ->
 def _with_others_behind(
     own: FloatArray, others: Sequence[FloatArray], decibels: float
 ) -> FloatArray:
-    """Return a voice with others behind it, whose sum is this far below it."""
+    """Return a voice with the sum of others this many decibels below it."""
     behind = np.sum([np.resize(other, own.size) for other in others], axis=0)
     scale = np.sqrt(np.mean(own**2) / np.mean(behind**2)) * 10 ** (-decibels / 20)
     return np.asarray(own + scale * behind)
 
 
 def _enrol(paths: Mapping[str, Path]) -> Population:
-    """Return people with the shipped readers, without the shipped templates of the same readers."""
+    """Return people and the shipped readers, without shipped templates of the same people."""
     reference = Population.reference()
     with TemporaryDirectory() as folder:
         for name, path in paths.items():
@@ -183,7 +184,7 @@ def _rest(nonnative: Path, name: str) -> FloatArray:
 
 
 def _most_alike(about: Mapping[str, Mapping[str, str]], name: str) -> list[str]:
-    """Others of the same sex, the nearest in age first."""
+    """Return other speakers of the same sex, sorted by difference in age."""
     own = about[name]
     others = [o for o in about if o != name and about[o]["gender"] == own["gender"]]
     return sorted(others, key=lambda o: (abs(int(about[o]["age"]) - int(own["age"])), o))
@@ -207,7 +208,7 @@ def hear(
     finds: bool = True,
     step_seconds: float = 1.0,
 ) -> Outcome:
-    """Hear a sound with the search for another voice, and without it where it found one."""
+    """Monitor a sound with the search for another voice; if one is found, also without it."""
     settings = MonitorSettings(second_voice=finds)
     monitor = Monitor(population, watch=watch, step_seconds=step_seconds, settings=settings)
     noticed, bits = None, 0.0

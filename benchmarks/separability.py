@@ -1,4 +1,4 @@
-"""Whether people whose names are known are told apart by their templates."""
+"""Separability of enrolled people by their templates, with known identities."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def separability(
     *, seconds: tuple[float, ...] = (5.0, 10.0, 30.0, 60.0), audio: float = 85.0, jobs: int = 1,
     corpora: tuple[str, ...] = ("dev-clean", "train-clean-5", "train-clean-100", "speechocean762"),
 ) -> None:  # fmt: skip
-    """Can two enrolled people be told apart, and is one person under two names noticed?"""
+    """Can two enrolled people be told apart, and is one person with two names detected?"""
     chapters = _enrol_chapters(speech, corpora, audio, jobs)
 
     def rows() -> Iterator[list[str]]:
@@ -52,7 +52,7 @@ def separability(
 
 
 def _enrol_chapters(speech: Path, corpora: tuple[str, ...], audio: float, jobs: int) -> Population:
-    """Enrol the beginning of each chapter by itself, as ``READER/CHAPTER``."""
+    """Enrol the beginning of each chapter as a separate person, ``READER/CHAPTER``."""
     files: list[tuple[Path, str, str]] = []
     count = Counter[str]()
     with tempfile.TemporaryDirectory() as folder:
@@ -68,7 +68,7 @@ def _enrol_chapters(speech: Path, corpora: tuple[str, ...], audio: float, jobs: 
 
 
 def _judge(chapters: Population, size: int, *, halves: bool) -> Counter[tuple[str, Verdict]]:
-    """Count the verdicts of all pairs of parts of so many slices, by what they are pairs of."""
+    """Count the verdicts of all pairs of parts with ``size`` slices, by kind of pair."""
     parts: list[tuple[str, IntArray]] = []
     for number, name in enumerate(chapters.names):
         rows = np.arange(*chapters.offsets[number : number + 2])

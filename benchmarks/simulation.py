@@ -1,7 +1,7 @@
-"""Simulated readers: pitch frames of any number of speakers, with known truth and no audio.
+"""Simulated readers: pitch frames of any number of speakers with known parameters, without audio.
 
-A speaker has a mean pitch, a spread and a shape; every session moves the mean a little. Frames come
-at 100 a second; about 80 % of the ticks are speech and half of these are voiced.
+A speaker has a mean pitch and a spread. Each session shifts the mean slightly. There are 100 ticks
+per second. About 80 % of them are speech, and half of the speech is voiced.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Simulation:
 
     Args:
         speakers: N.
-        seed: of everything.
-        session_bins: how far a session moves the mean pitch, in bins (standard deviation).
+        seed: random seed of the speakers and their frames.
+        session_bins: standard deviation of a session's shift of the mean pitch, in bins.
     """
 
     def __init__(self, speakers: int, seed: int = 0, session_bins: float = 1.5) -> None:
@@ -37,13 +37,13 @@ class Simulation:
         self.spread = np.exp(generator.normal(np.log(6.0), 0.25, speakers))
 
     def frames(self, speaker: int, session: int, seconds: float) -> Frames:
-        """One session of a speaker."""
+        """Simulate a session of a speaker."""
         generator = np.random.default_rng([self._seed, speaker, session])
         n = round(seconds * TICKS)
         speech = _runs(generator, n, on=2.0, off=0.5)
         voiced = speech & _runs(generator, n, on=0.3, off=0.3)
         centre = self.mean[speaker] + generator.normal(0, self._session)
-        # pitch drifts within a phrase: neighbouring frames are alike
+        # pitch changes slowly within a phrase, so neighbouring frames are similar
         slow = np.repeat(generator.normal(0, 1, n // 40 + 1), 40)[:n]
         fast = generator.normal(0, 1, n)
         pitch = centre + self.spread[speaker] * (0.85 * slow + 0.53 * fast)
@@ -55,7 +55,7 @@ class Simulation:
 def _runs(
     generator: np.random.Generator, ticks: int, *, on: float, off: float
 ) -> NDArray[np.bool_]:
-    """Alternating runs of exponential length, seconds."""
+    """Draw runs of true and false ticks, with exponential lengths of mean ``on`` and ``off`` s."""
     count = int(ticks / TICKS / (on + off) * 2) + 20
     lengths = generator.exponential(1.0, (count, 2)) * np.array([on, off]) * TICKS
     edges = np.cumsum(np.maximum(lengths.ravel(), 1).astype(np.int64))

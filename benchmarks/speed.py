@@ -1,4 +1,4 @@
-"""Speed of parts beside public peers: the same audio, one thread, taking turns in one process."""
+"""Speed of features and public peers on the same audio, in turns in one process on one thread."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WINDOW_SECONDS = 3
 
 
 def readers(speech: Path, corpus: str, minutes: float, each: float) -> FloatArray:
-    """So much of one reader after the other, at 16 kHz; in a circle where they are too few."""
+    """Join at most ``each`` seconds per recording to this many minutes; repeat them if too few."""
     paths, parts, left = sorted(speech.glob(f"{corpus}/*/*.opus")), list[FloatArray](), 60 * minutes
     while left > 0:
         parts.append(read(paths[len(parts) % len(paths)], min(each, left)))
@@ -37,7 +37,7 @@ def pieces(audio: FloatArray, seconds: float) -> list[FloatArray]:
 
 @benchmark("speed")
 def f0(page: Page, speech: Path, *, minutes: float = 60.0, runs: int = 5) -> None:
-    """Pitch beside torch-yin, and the share of frames with the same lag (extra `peers`)."""
+    """How fast is pitch compared with torch-yin, and how many lags are equal (extra `peers`)?"""
     import torch
     import torchyin
 
@@ -68,7 +68,7 @@ def f0(page: Page, speech: Path, *, minutes: float = 60.0, runs: int = 5) -> Non
 
 @benchmark("speed")
 def phones(page: Page, speech: Path, *, minutes: float = 2.0, runs: int = 3) -> None:
-    """Phones beside pocketsphinx, which they took the place of (extra `peers`)."""
+    """How fast are phones compared with pocketsphinx, their predecessor (extra `peers`)?"""
     from recipes.phones.sphinx import Search
 
     audio, search = readers(speech, "dev-clean", minutes, 30.0), Search()
@@ -93,7 +93,7 @@ def phones(page: Page, speech: Path, *, minutes: float = 2.0, runs: int = 3) -> 
 
 @benchmark()
 def phonenet(page: Page, *, seconds: float = 10.0) -> None:
-    """When are units and phones known?"""
+    """What is the latency of the unit network and of the phone recogniser?"""
     noise = np.random.default_rng(0).standard_normal(round(seconds) * RATE)
     sound = noise.astype(np.float32) / 10
     unit, phone = shipped_units().stream(), shipped_recogniser().stream()
@@ -105,7 +105,7 @@ def phonenet(page: Page, *, seconds: float = 10.0) -> None:
 
 
 def lateness(push: Callable[[FloatArray], int], sound: FloatArray) -> str:
-    """Audio seconds from a frame's end until it is known, pushed 10 ms at a time."""
+    """Return the audio seconds from a frame's end to its output, with audio in blocks of 10 ms."""
     known, late = 0, list[float]()
     for given in range(HOP, len(sound) + 1, HOP):
         found = push(sound[given - HOP : given])

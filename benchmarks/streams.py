@@ -1,4 +1,4 @@
-"""Many live streams in one process: a pool against separate monitors, and against a peer."""
+"""Cost of many live streams in one process: a pool, separate monitors, and a peer."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def streams(
     *, seconds: float = 30.0, counts: tuple[int, ...] = (1, 10, 30, 60),
     features: tuple[str, ...] = (), peer: Path | None = None,
 ) -> None:  # fmt: skip
-    """What do live streams cost in one process: in a pool, in separate monitors, and in a peer?
+    """What do live streams cost in one process, in a pool, in separate monitors, and in a peer?
 
-    Frames of 20 ms, one reading per second, each stream with another watched reader and another
-    recording, start and end included. Processor time is that of the whole process. Memory is
-    resident memory beyond that of one stream, which is in the process before. PEER is a folder with
-    SpeechBrain's ECAPA-TDNN: the whole network, on each three seconds of each stream.
+    Audio arrives in blocks of 20 ms, with one reading per second. Each stream has a different
+    watched reader and recording. Processor time is that of the whole process, and includes start
+    and end. Memory is peak resident memory beyond that of the process with one stream. PEER is a
+    folder with SpeechBrain's ECAPA-TDNN, whose complete network embeds every 3 s of each stream.
     """
     paths = sorted(speech.glob("dev-clean/*/*.opus"))
     works = {"pool": pooled, "monitors": separate}
@@ -60,14 +60,14 @@ def streams(
 
 
 def sounds(paths: list[Path], count: int, seconds: float) -> list[FloatArray]:
-    """Read a recording of this length for each stream; in a circle where they are too few."""
+    """Read a recording of this length for each stream; repeat recordings if too few."""
     long = (sound for path in paths if len(sound := read(path, seconds)) == round(seconds * RATE))
     some = list(islice(long, count))
     return [some[k % len(some)] for k in range(count)]
 
 
 def in_frames(sound: list[FloatArray], push: Callable[[int, FloatArray], object]) -> None:
-    """Push to all streams in turn, 20 ms at a time."""
+    """Push audio to all streams in turn, 20 ms at a time."""
     size = round(FRAME_SECONDS * RATE)
     for begin in range(0, max(map(len, sound)), size):
         for k, samples in enumerate(sound):
@@ -78,7 +78,7 @@ def in_frames(sound: list[FloatArray], push: Callable[[int, FloatArray], object]
 def pooled(
     paths: list[Path], count: int, seconds: float, features: list[str] | None
 ) -> tuple[float, float]:
-    """Processor share and MB of a pool that gets audio as fast as it takes it."""
+    """Return the fraction of a core and the MB of a pool, fed without waiting for real time."""
     sound, population = sounds(paths, count, seconds), Population.reference()
     names = population.names
     with Pool(population, features) as pool:
@@ -95,7 +95,7 @@ def pooled(
             pool.push(k, samples)
             pushed += len(samples)
             if k == count - 1 and pushed % (count * RATE // 10) < count * len(samples):
-                pool.drain()  # a round has a tenth of a second of each stream, as live
+                pool.drain()  # each round has 0.1 s of each stream, as in live use
 
         began = time.process_time()
         in_frames(sound, push)
@@ -108,7 +108,7 @@ def pooled(
 def separate(
     paths: list[Path], count: int, seconds: float, features: list[str] | None
 ) -> tuple[float, float]:
-    """Processor share and MB of a monitor for each stream."""
+    """Return the fraction of a core and the MB of one monitor per stream."""
     sound, population = sounds(paths, count, seconds), Population.reference()
     names = population.names
     warm = Monitor(population, features, names[0])
@@ -126,7 +126,7 @@ def separate(
 def embedded(
     folder: Path, paths: list[Path], count: int, seconds: float, _features: object
 ) -> tuple[float, float]:
-    """Processor share and MB of SpeechBrain's network: all streams in one batch, no readings."""
+    """Return the fraction of a core and the MB of SpeechBrain's network, all streams in a batch."""
     import torch
     from speechbrain.inference.speaker import EncoderClassifier
 

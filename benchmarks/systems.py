@@ -1,10 +1,10 @@
-"""What changes a voice, and utterances that go through it: the test of USC on any system.
+"""Systems that change voices, and utterances for them: the test of USC for any system.
 
-References and queries (Tura-Vecino et al., section 3.3) are of different chapters wherever a reader
-has two; of one chapter its first half and its second, which makes a voice easier to recognise.
-Systems are the monitor's anonymisers; ``recordings``, which are left alone; ``opus`` at its lowest
-rate; ``vocoder``, which makes a voice of its very spectra; and ``codec:BOOKS``, which decodes from
-so many codebooks of the codec, C0 first.
+References and queries (Tura-Vecino et al., section 3.3) are from different chapters if a reader has
+two. With one chapter they are its two halves, and the voice is easier to recognise. Systems are the
+monitor's anonymisers and four others. ``recordings`` changes nothing, and ``opus`` encodes at the
+lowest rate. ``vocoder`` synthesises speech from unchanged spectra. ``codec:BOOKS`` decodes from
+this many codebooks of the codec, C0 first.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ REFERENCE, QUERY = "reference", "query"
 LEAST_SECONDS, MOST_SECONDS = 3.0, 12.0
 RECORDINGS, OPUS, USC, CODEC, VOCODER = "recordings", "opus", "usc", "codec", "vocoder"
 SEED = 0
-VERSION = 1  # of anonymisers and networks: raise it when results change
+VERSION = 1  # of anonymisers and networks: increase it when results change
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """One utterance: whose, `REFERENCE` or `QUERY`, where it lies, and what is said.
+    """One utterance: its speaker, `REFERENCE` or `QUERY`, its file, start, length and transcript.
 
-    ``apart`` is whether the reader's queries are of another chapter than the references.
+    ``apart`` is true if the reader's queries are from another chapter than the references.
     """
 
     speaker: str
@@ -54,16 +54,16 @@ class Excerpt:
 
     @property
     def name(self) -> str:
-        """The same in every run: what an anonymiser draws by."""
+        """Name that is the same in every run and seeds an anonymiser's random numbers."""
         return f"{self.speaker}/{self.path.stem}@{self.start:.2f}"
 
     def sound(self) -> FloatArray:
-        """Shape (n,), float32 at 16 kHz."""
+        """Read the audio, shape (n,), float32 at 16 kHz."""
         return read(self.path, self.seconds, self.start)
 
 
 def excerpts(speech: Path, each: int) -> list[Excerpt]:
-    """So many references and queries, spread evenly, of every reader who has two of both at least.
+    """Return up to ``each`` evenly spaced references and queries of readers with two or more.
 
     Raises:
         CorpusError: fewer than two readers have enough.
@@ -95,12 +95,14 @@ def excerpts(speech: Path, each: int) -> list[Excerpt]:
                 span = line.start, line.end - line.start
                 found.append(Excerpt(speaker, role, path, *span, line.text, len(sessions) > 1))
     if len({one.speaker for one in found}) < 2:
-        raise CorpusError(f"{speech}: fewer than two readers have utterances enough")
+        raise CorpusError(f"{speech}: fewer than two readers have enough utterances")
     return found
 
 
 def change(system: str, sound: FloatArray, name: str, speaker: str) -> tuple[FloatArray, float]:
-    """An excerpt at 16 kHz through a system, and the bits that are sent; draws go by its name.
+    """Pass an excerpt at 16 kHz through a system; return it and its coded bits, NaN if not coded.
+
+    ``name`` seeds random settings.
 
     Raises:
         UsageError: there is no such system.
@@ -126,32 +128,32 @@ def change(system: str, sound: FloatArray, name: str, speaker: str) -> tuple[Flo
 
 
 def protected(anonymiser: Anonymiser, sound: FloatArray) -> FloatArray:
-    """All of a sound through an anonymiser."""
+    """Pass a complete sound through an anonymiser."""
     made = np.concatenate([anonymiser.process(sound), anonymiser.flush()])
     return np.asarray(made, np.float32)
 
 
 def codes_of(network: UscNetwork, sound: FloatArray, books: int) -> IntArray:
-    """What so many codebooks say of a sound, without noise: shape (k, books)."""
+    """Encode a sound in this many codebooks without noise: shape (k, books)."""
     hears = network.encoder.stream()
     latents = np.concatenate([hears.push(sound), hears.flush()])
     return network.books.codes(latents, books)
 
 
 def bits_of(network: UscNetwork, books: int, samples: int) -> float:
-    """What the codes of so many samples take, each written by itself."""
+    """Return the bits of the codes of this many samples, at a fixed length per code."""
     return float(books * np.log2(network.books.size) * samples / FRAME)
 
 
 def spoken(bands: FloatArray, samples: int) -> FloatArray:
-    """Sound of log mel frames, so many samples of it."""
+    """Synthesise this many samples from log mel frames."""
     vocoder = GriffinLim(bands.shape[1])
     made = np.concatenate([vocoder.push(bands), vocoder.flush()])[:samples]
     return np.asarray(np.pad(made, (0, samples - len(made))), np.float32)
 
 
 def coded(samples: FloatArray) -> tuple[FloatArray, float]:
-    """A voice by Opus at 6 kb/s, and how many bits the file has, with what Ogg adds."""
+    """Encode and decode a voice with Opus at 6 kb/s; also return the bits of the Ogg file."""
     file = io.BytesIO()
     soundfile.write(file, samples, RATE, format="OGG", subtype="OPUS", compression_level=1.0)
     bits = 8.0 * file.tell()
@@ -161,12 +163,12 @@ def coded(samples: FloatArray) -> tuple[FloatArray, float]:
 
 @cache
 def network_of(file: str) -> UscNetwork:
-    """The network of a file; the one that ships where none is named."""
+    """Load a network from a file; an empty name is the shipped network."""
     return UscNetwork.load(Path(file)) if file else shipped_codec()
 
 
 def mark_of(system: str) -> list[Any]:
-    """What the work of a system depends on, for a cache."""
+    """Return what a system's results depend on, for a cache key."""
     if system == RECORDINGS:
         return []
     if system == OPUS:

@@ -1,4 +1,4 @@
-"""Time and memory: works that take turns in one process, and programs in processes of their own."""
+"""Time and memory of functions that take turns in one process, and of separate programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 def in_turns(runs: int, works: Mapping[str, Callable[[], object]]) -> dict[str, list[float]]:
-    """Processor seconds of works that take turns on one thread; each runs once before."""
+    """Return processor seconds of functions in turns on one thread, after a warm-up run of each."""
     from threadpoolctl import threadpool_limits
 
     took: dict[str, list[float]] = {name: [] for name in works}
@@ -34,13 +34,13 @@ def in_turns(runs: int, works: Mapping[str, Callable[[], object]]) -> dict[str, 
 
 
 def ratio(slow: Sequence[float], fast: Sequence[float]) -> str:
-    """How many times as fast, run by run: median, least and most."""
+    """Format the speed ratio of paired runs: median, minimum and maximum."""
     each = sorted(a / b for a, b in zip(slow, fast, strict=True))
     return f"{median(each):.1f} times as fast ({each[0]:.1f} to {each[-1]:.1f})"
 
 
 class Took(NamedTuple):
-    """What a program took: seconds by the clock, of processor with its processes', and MB."""
+    """Seconds and MB of a program and its child processes: wall, processor, peak and samples."""
 
     wall: float
     processor: float
@@ -49,7 +49,7 @@ class Took(NamedTuple):
 
 
 def ended(process: subprocess.Popen[bytes], began: float = 0.0) -> Took:
-    """What a program took when it has ended."""
+    """Wait until a program ends and return its resources."""
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     spent = used.ru_utime + used.ru_stime
@@ -61,10 +61,10 @@ def program(
     *, cores: str = "", environment: Mapping[str, str] | None = None, folder: Path | None = None,
     every_seconds: float = 0.0, allowed: Sequence[int] = (0,),
 ) -> Took:  # fmt: skip
-    """Run a program in silence, on some cores (``"0,1"``), and sample its memory if asked to.
+    """Run a program without output, on some cores (``"0,1"``), and sample its memory if requested.
 
     Raises:
-        SystemExit: it left with a status that is not allowed.
+        SystemExit: its exit status is not allowed.
     """
     pinned = ["taskset", "-c", cores, *command] if cores else list(command)
     began, memory = time.perf_counter(), list[float]()
@@ -80,30 +80,30 @@ def program(
             time.sleep(every_seconds)
         took = ended(process, began)
     if process.returncode not in allowed:
-        raise SystemExit(f"{' '.join(map(str, command))}: left with {process.returncode}")
+        raise SystemExit(f"{' '.join(map(str, command))}: exit status {process.returncode}")
     return took._replace(memory_mb=memory)
 
 
 def _is_over(number: int) -> bool:
-    """Whether a process has ended and waits to be asked."""
+    """Return whether a process has ended, without reaping it."""
     return os.waitid(os.P_PID, number, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def memory_mb(what: str = "VmRSS", process: str = "self") -> float:
-    """Resident now, or at most (``VmHWM``); 0 of a process that ends just now."""
+    """Return resident MB, or the peak (``VmHWM``); 0 for a process that has just ended."""
     lines = Path(f"/proc/{process}/status").read_text().splitlines()
     return next((int(x.split()[1]) / 1024 for x in lines if x.startswith(what)), 0.0)
 
 
 def in_own_process(work: Callable[..., Any], *given: object) -> Any:
-    """What a work finds in a fresh process, whose memory is its own."""
+    """Run a function in a new process, so that its memory is separate, and return the result."""
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn) as pool:
         return pool.submit(work, *given).result()
 
 
 def told(number: float) -> str:
-    """A number with its thousands apart.
+    """Format a number with spaces between thousands.
 
     Example:
         >>> told(3546.2), told(0.2)

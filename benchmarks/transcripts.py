@@ -1,4 +1,4 @@
-"""How surely a transcript of another recording is told: real word times, own and of others."""
+"""Detection of transcripts of another recording, with real word times."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LENGTHS = (30, 60, 180, 300, 600)
 
 @dataclass(frozen=True)
 class Told:
-    """A recording: what was said in it, with the times of words, and where there is speech."""
+    """Timed words of a recording, and its speech: one value per tick."""
 
     said: tuple[TimedWord, ...]
     speech: BoolArray
@@ -28,9 +28,9 @@ class Told:
 
 @benchmark()
 def transcripts(page: Page, speech: Path) -> None:
-    """How surely is a transcript of another recording told?
+    """How reliably is a transcript of another recording detected?
 
-    Of each reader the first recording with a transcript beside it; words get their times from
+    Each reader's first recording with a transcript beside it is tested. Word times are from
     pocketsphinx's forced alignment (extra `peers`).
     """
     readers = sorted(each for each in speech.iterdir() if each.is_dir())
@@ -45,7 +45,7 @@ def transcripts(page: Page, speech: Path) -> None:
 
 
 def row(told: Sequence[Told], seconds: int) -> Iterator[str]:
-    """Recordings of that length, and what is said of them."""
+    """Yield the number of recordings of this length, and fractions of verdicts on transcripts."""
     ticks = seconds * 100
     some = [each for each in told if each.speech.size >= ticks and each.said[-1].end > seconds - 30]
 
@@ -67,7 +67,7 @@ def row(told: Sequence[Told], seconds: int) -> Iterator[str]:
 
 
 class Aligner:
-    """Forced alignment of the words of utterances; what no dictionary has is left out."""
+    """Forced aligner of the words of utterances; omits words that are not in the dictionary."""
 
     def __init__(self) -> None:
         from pocketsphinx import Decoder, get_model_path
@@ -76,7 +76,7 @@ class Aligner:
         self._decoder = Decoder(hmm=model, dict=words, lm=None, loglevel="FATAL")
 
     def told(self, table: Path) -> Told:
-        """What was said in a recording, up to the longest of the lengths."""
+        """Return the timed words of a recording, up to the longest of LENGTHS, and its speech."""
         audio, extractor = read(table.with_suffix(".opus")), Extractor([])
         heard = extractor.process(Block(audio, RATE)), extractor.flush()
         samples = (audio * 32767).astype(np.int16)

@@ -1,4 +1,4 @@
-"""Do likelihood ratios keep what they promise, on people whom the fit has not seen?"""
+"""Calibration of likelihood ratios on people who are held out of the fit."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from monitor.types import BoolArray, FloatArray, IntArray
 from recipes.voice.corpus import recordings
 
 TRAINED = frozenset({"phones", "voice"})
-"""Features whose networks some of the non-native speakers trained."""
+"""Features with networks that were trained on some of the non-native speakers."""
 LENGTHS, TEMPLATE_SECONDS, SHIFTS = (1.0, 3.0, 10.0, 30.0), 30.0, 6
 FOLDS, REPLICATES = 5, 20
 FEWEST = 15
-"""People of a line."""
+"""Minimum number of people per row."""
 CROWDS, ENROLLED = (50, 100, 250, 300), (2, 5, 10, 20)
 FIRST_FOREIGN = 50
-"""Place of the first non-native speaker among the voices."""
+"""Index of the first non-native speaker among the voices."""
 UNLIKE = "non-native, by the rank model of LibriSpeech"
 PEOPLE = "people | features | T"
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Bits of streams whose speakers, and whose candidates, a fit has not seen.
+    """Bits of streams from a fit without their speakers and candidates.
 
     Attributes:
-        title: what was judged by what.
-        bits: of every template in every mated stream, shape (n, N); NaN where there is none.
-        own: place of each stream's own template, shape (n,).
-        speaker: whose stream, shape (n,).
-        support: of each comparison, shape (n, N).
-        owner: whose template, shape (N,).
+        title: the people tested, and the model.
+        bits: bits of each template for each mated stream, shape (n, N); NaN if not compared.
+        own: index of each stream's own template, shape (n,).
+        speaker: index of each stream's speaker, shape (n,).
+        support: supported bits of each comparison, shape (n, N).
+        owner: index of each template's speaker, shape (N,).
     """
 
     title: str
@@ -58,35 +58,35 @@ class Judged:
 
     @property
     def there(self) -> FloatArray:
-        """The bits, none below everything."""
+        """Bits, with -inf for comparisons not made."""
         return np.where(np.isnan(self.bits), -np.inf, self.bits)
 
     @property
     def strangers(self) -> FloatArray:
-        """The bits where the speaker is not enrolled."""
+        """Bits if the speaker were not enrolled: -inf for the own template."""
         there = self.there
         there[np.arange(len(there)), self.own] = -np.inf
         return there
 
     @property
     def impostors(self) -> FloatArray:
-        """What is shown of everybody else where the speaker is not enrolled."""
+        """Reported bits of other people if the speaker is not enrolled, shape (n, N)."""
         return np.minimum(level_ratios(self.strangers), self.support)
 
     @property
     def mated(self) -> FloatArray:
-        """What is shown of the speaker who is enrolled, shape (n,)."""
+        """Reported bits of the speaker if enrolled, shape (n,)."""
         shown = np.minimum(level_ratios(self.there), self.support)
         return np.asarray(shown[np.arange(len(shown)), self.own])
 
     @property
     def weights(self) -> FloatArray:
-        """Of streams: every speaker alike, 1 in all."""
+        """Weights of streams, equal in sum for each speaker, 1 in total."""
         weights = alike(self.speaker)
         return np.asarray(weights / weights.sum())
 
     def among(self, some: BoolArray) -> Judged:
-        """The same with these templates alone, the speakers' own among them."""
+        """Select these templates, and the streams with their own template among them."""
         rows = np.isin(self.speaker, self.owner[some])
         return replace(
             self,
@@ -98,7 +98,7 @@ class Judged:
         )
 
     def at_home(self) -> Judged:
-        """Among the people of their own corpus alone."""
+        """Select the templates of the speakers' own corpus."""
         return self.among((self.owner < FIRST_FOREIGN) == (self.speaker.min() < FIRST_FOREIGN))
 
 
@@ -108,9 +108,9 @@ def truth(
     *, features: tuple[str, ...] = FEATURES,
     sets: tuple[str, ...] = (*FEATURES, "+".join(FEATURES)),
 ) -> None:  # fmt: skip
-    """Do likelihood ratios keep what they promise, on people whom the fit has not seen?
+    """Are likelihood ratios calibrated for people who are held out of the fit?
 
-    FRAMES holds readers (`recipes.frames`), NONNATIVE_FRAMES non-native speakers (`monitor
+    FRAMES contains readers (`recipes.frames`), and NONNATIVE_FRAMES non-native speakers (`monitor
     enrol ../shared/nonnative -o people.npz --frames`).
     """
     readers, specs = collected(frames, features)
@@ -150,7 +150,7 @@ def judge(
     made: CellComparisons, axis: Sequence[int], reader: BoolArray, testing: BoolArray,
     others: BoolArray, session: str, about: str,
 ) -> list[Judged]:  # fmt: skip
-    """Readers by their own models; non-native speakers by theirs, and by that of the readers."""
+    """Judge readers by their own models, non-native speakers by theirs and by that of readers."""
     folds = folded(made, testing, reader)
     title = f"LibriSpeech, {session} session | {about}"
     found = [crossed(made, axis, testing, folds, title, more=others)]
@@ -167,7 +167,7 @@ def judge(
 
 
 def folded(made: CellComparisons, testers: BoolArray, everybody: BoolArray) -> IntArray:
-    """Fold of each voice, -1 of those who are in none; mated testers are spread evenly."""
+    """Return the fold of each voice, -1 for none; mated testers are spread evenly."""
     mated = np.zeros(testers.size, bool)
     mated[np.unique(made.tester[made.mated >= 0])] = True
     rank = np.where(testers & mated, 0, np.where(testers, 1, 2))
@@ -179,7 +179,7 @@ def folded(made: CellComparisons, testers: BoolArray, everybody: BoolArray) -> I
 
 
 def subset(made: CellComparisons, testers: BoolArray, owners: BoolArray) -> CellComparisons:
-    """Some streams against some templates."""
+    """Select streams of some speakers and templates of some."""
     rows, columns = testers[made.tester], owners[made.owner]
     place = np.append(np.where(columns, np.cumsum(columns) - 1, -1), -1)
     return CellComparisons(
@@ -194,7 +194,7 @@ def subset(made: CellComparisons, testers: BoolArray, owners: BoolArray) -> Cell
 def fitted(
     made: CellComparisons, axis: Sequence[int], testers: BoolArray, owners: BoolArray
 ) -> FittedEvidence | None:
-    """A rank model of these people; None where fewer than ten of them are in a mated comparison."""
+    """Fit evidence of these people; None if fewer than ten of them have mated comparisons."""
     found = ComparisonChooser(subset(made, testers, owners)).choose(axis, testers)
     if found is None or np.unique(found.streams[found.own_column >= 0]).size < 10:
         return None
@@ -205,7 +205,7 @@ def crossed(
     made: CellComparisons, axis: Sequence[int], testers: BoolArray, fold: IntArray, title: str,
     *, more: BoolArray,
 ) -> Judged | None:  # fmt: skip
-    """Every comparison by a model that saw neither of its people; ``more`` only as templates."""
+    """Judge each comparison by a model without its two people; ``more`` are templates only."""
     models: dict[tuple[int, int], FittedEvidence] = {}
     for one, two in combinations_with_replacement(range(FOLDS), 2):
         left = (fold >= 0) & (fold != one) & (fold != two)
@@ -225,7 +225,7 @@ def _judged(
     made: CellComparisons, axis: Sequence[int], testers: BoolArray, owners: BoolArray,
     pick: Callable[[int, int], FittedEvidence], title: str,
 ) -> Judged | None:  # fmt: skip
-    """Bits of everybody in the mated streams of those testers, each by the model that is picked."""
+    """Compute owners' bits for the testers' mated streams, by the models that ``pick`` returns."""
     rows = testers[made.tester] & (made.mated >= 0) & made.has_frames[:, list(axis)].all(axis=1)
     if not rows.any():
         return None
@@ -251,7 +251,7 @@ def _judged(
 
 
 def others_of(judged: Judged) -> tuple[FloatArray, FloatArray, IntArray, FloatArray]:
-    """Impostors' bits; weight, pair of people of each; and weights of mated streams."""
+    """Return impostors' bits (n,), their weights, indices of pairs, and people, (2, n)."""
     table = judged.impostors
     there = np.isfinite(table)
     speaker = np.broadcast_to(judged.speaker[:, None], table.shape)[there]
@@ -262,7 +262,7 @@ def others_of(judged: Judged) -> tuple[FloatArray, FloatArray, IntArray, FloatAr
 
 
 def row(judged: Judged) -> list[str]:
-    """One line of the table."""
+    """Return the cells of a row."""
     judged = judged.at_home()
     others, weight, place, people = others_of(judged)
     pairs, own, mated = int(place.max()) + 1, judged.weights, judged.mated
@@ -289,13 +289,13 @@ def row(judged: Judged) -> list[str]:
 
 
 def costs(mated: FloatArray, others: FloatArray, own: FloatArray, weight: FloatArray) -> str:
-    """Cllr, and what the best recalibration would leave of it."""
+    """Format Cllr, and Cllr after the best recalibration."""
     both = (calibrated.cost_bits, calibrated.least_cost_bits)
     return ", ".join(f"{cost(mated, others, own, weight):.2f}" for cost in both)
 
 
 def few(judged: Judged) -> list[str]:
-    """What a model learnt elsewhere says where few of a crowd are enrolled; means of 60 draws."""
+    """Judge a model from another corpus if few people are enrolled; means of 60 random choices."""
     judged, generator = judged.at_home(), np.random.default_rng(0)
     there, steps, cells = judged.strangers, np.arange(1.0, 9.0), list[str]()
     for many in ENROLLED:
@@ -313,7 +313,7 @@ def few(judged: Judged) -> list[str]:
 
 
 def crowds(judged: Judged, readers: int) -> Iterator[list[str]]:
-    """Rank 1 and bits among N real candidates, as the posterior tells and as it is."""
+    """Yield bits and rank 1 among N real candidates, predicted by the posterior and true."""
     generator = np.random.default_rng(0)
     own = np.unique(judged.speaker)
     same = (np.arange(judged.owner.max() + 1) < readers) == (own.min() < readers)
@@ -329,7 +329,7 @@ def crowds(judged: Judged, readers: int) -> Iterator[list[str]]:
 
 
 def predicted(judged: Judged) -> tuple[float, float, float, float]:
-    """Rank 1 and mean bits among the candidates: told, true."""
+    """Return rank 1 and mean bits among the candidates, each predicted and true."""
     ratios = cap_bits(level_ratios(judged.there), np.nanmean(judged.support, axis=1))
     posterior = posterior_among(ratios, ratios.shape[1])
     weight, n, rows = judged.weights, ratios.shape[1], np.arange(len(ratios))
@@ -345,7 +345,7 @@ def predicted(judged: Judged) -> tuple[float, float, float, float]:
 
 
 def share_exceeding(judged: Judged, steps: FloatArray) -> FloatArray:
-    """Share of impostors' comparisons at these bits, (K,), or more; NaN where too few show them."""
+    """Return the fraction of impostors with at least these bits, (K,); NaN if there are too few."""
     others, weight, place, _ = others_of(judged)
     share = calibrated.exceeding(others, weight, steps)
     share[share * (place.max() + 1) < 0.2] = np.nan

@@ -1,9 +1,9 @@
-"""What a stream of codes tells by itself, before anybody decodes it, to who trains for it.
+"""Disclosure by a stream of codes, without decoding, to an attacker trained on such codes.
 
-A stretch of codes becomes numbers: how often each code of C0 is said, and mean and spread of what
-the codebooks say together. Readers apart teach how these vary within a voice (within-class
-covariance normalisation, `monitor.lab.adapting.training`); then cosines are compared. The order of
-codes is not looked at: who models it knows more.
+Features of an utterance are the frequency of each code of C0, and the mean and spread of the sum of
+the codebooks. Separate readers train a within-class covariance normalisation
+(`monitor.lab.adapting.training`), and scores are cosines. The order of codes is ignored, so an
+attacker who models it may learn more.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ Heard = Sequence[AnyArray]
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """What is published of a voice.
+    """Published representation of a voice.
 
     Attributes:
-        books: how many codebooks, C0 first; 0 for the spectra of the recording.
-        epsilon: of Laplace noise on C0 alone; None for none.
-        file: of weights; empty for the network that ships.
+        books: number of codebooks, C0 first; 0 for the spectra of the recording.
+        epsilon: budget of Laplace noise on C0 alone; None without noise.
+        file: file of weights; empty for the shipped network.
     """
 
     books: int
@@ -58,7 +58,7 @@ def usc_codes(
     *, network: str = "", epsilons: tuple[float, ...] = (50.0, 15.0, 5.0), each: int = 12,
     learn: int = 16, together: tuple[int, ...] = (1, 4),
 ) -> None:  # fmt: skip
-    """What do the codec's codes tell of who speaks, before anybody makes sound of them?"""
+    """How many bits do the codec's codes disclose about the speaker, without decoding?"""
     judged = excerpts(speech / "dev-clean", each)
     taught = [e for n in ("train-clean-5", "train-clean-100") for e in excerpts(speech / n, learn)]
     books = network_of(network).books
@@ -91,14 +91,14 @@ def usc_codes(
 
 
 def told(matrix: ScoreMatrix) -> tuple[str, str]:
-    """MeanD in bits with limits over readers, and the share of first ranks."""
+    """Format MeanD in bits with its interval over readers, and the fraction at rank 1."""
     found = evaluate(matrix, settings=EvaluationSettings(only=("srd", "anonymity"))).figures
     bits, first = found[BITS], found[FIRST].value
     return bounded(bits.value, bits.low, bits.high), f"{100 * (first or 0):.0f} %"
 
 
 def listened(stream: Stream, chosen: Sequence[Excerpt]) -> list[AnyArray]:
-    """Codes of each excerpt, shape (k, books), or its spectra, (t, bands)."""
+    """Return each excerpt's codes, shape (k, books), or its spectra, (t, bands)."""
     found: list[AnyArray] = []
     with one_thread():
         for each in chosen:
@@ -114,7 +114,7 @@ def listened(stream: Stream, chosen: Sequence[Excerpt]) -> list[AnyArray]:
 
 
 def features(stream: Stream, listened: AnyArray) -> FloatArray:
-    """An excerpt in numbers, for `learnt`."""
+    """Compute the feature vector of an excerpt, for `learnt`."""
     if not stream.books:
         return np.concatenate([listened.mean(axis=0), listened.std(axis=0)])
     books = network_of(stream.file).books
@@ -125,7 +125,7 @@ def features(stream: Stream, listened: AnyArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What background speakers have taught: centre, scale, the directions kept, and the turn."""
+    """Normalisation from background speakers: standardisation, principal axes, and projection."""
 
     centre: FloatArray
     scale: FloatArray
@@ -134,14 +134,14 @@ class Turn:
     middle: FloatArray
 
     def __call__(self, numbers: FloatArray) -> FloatArray:
-        """Embeddings of length 1, of shape (n, m)."""
+        """Convert feature vectors, shape (n, m), to embeddings of length 1."""
         made = (((numbers - self.centre) / self.scale) @ self.axes - self.middle) @ self.turn
         lengths = np.linalg.norm(made, axis=1, keepdims=True)
         return np.asarray(made / np.maximum(lengths, _LEAST))
 
 
 def learnt(numbers: FloatArray, voices: Sequence[str]) -> Turn:
-    """From excerpts of background speakers, shape (n, m), and whose each is."""
+    """Fit the normalisation to excerpts of background speakers, shape (n, m), and their names."""
     centre, scale = numbers.mean(axis=0), numbers.std(axis=0) + _LEAST
     standard = (numbers - centre) / scale
     with one_thread():
@@ -155,9 +155,9 @@ def learnt(numbers: FloatArray, voices: Sequence[str]) -> Turn:
 def trained(
     judged: Sequence[Excerpt], published: Heard, own: Heard, turn: Turn, stream: Stream, count: int
 ) -> ScoreMatrix:
-    """Cosines of what an attacker has learnt to look at, by so many utterances of a query.
+    """Score queries of ``count`` utterances by cosines of normalised features.
 
-    ``published`` is what each excerpt says to everybody, ``own`` what the attacker has of it.
+    ``published`` has the public data of each excerpt, ``own`` the data that the attacker enrols.
     """
 
     def voices(listened: Heard, role: str) -> dict[str, list[AnyArray]]:
@@ -176,14 +176,14 @@ def trained(
 
 
 def _together(rows: Sequence[AnyArray], count: int) -> list[Sequence[AnyArray]]:
-    """So many at a time; what is left over is left out, unless it is all that there is."""
+    """Group rows by ``count``; omit an incomplete group unless it is the only one."""
     return [rows[i : i + count] for i in range(0, max(1, len(rows) - count + 1), count)]
 
 
 def counted(
     judged: Sequence[Excerpt], published: Heard, own: Heard, size: int, count: int
 ) -> ScoreMatrix:
-    """Log-likelihoods of a query's codes of C0 under each reader's counts; as `trained`."""
+    """Score queries by log-likelihoods of their C0 codes under readers' counts, as `trained`."""
     names = tuple(dict.fromkeys(each.speaker for each in judged))
     templates = np.zeros((len(names), size), np.int64)
     said: list[list[AnyArray]] = [[] for _ in names]

@@ -1,10 +1,10 @@
-"""USC's own privacy test of the codec, beside other systems, on background speakers.
+"""USC's own privacy test of the codec and of other systems, on held-out speakers.
 
 Source: Tura-Vecino et al. (USC), section 3.3, equation (2): each query against one utterance of
-every reader, drawn anew for each test. Its names are not ours: what it calls linkability has both
-sides anonymised; singling out is defined as anonymised queries against original references, and
-described as measured the other way round. Neither listener had a hand in the codec: ECAPA-TDNN
-says who, pocketsphinx which phones.
+every reader, drawn again for each test. Its terms are not ours. Linkability has both sides
+anonymised. Singling out is defined as anonymised queries against original references, but its
+measurement is described the other way round. ECAPA-TDNN recognises speakers and pocketsphinx
+phones. Neither was used to train the codec.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from recipes.phones.sphinx import Search
 
 TEACHER = "MONITOR_ECAPA"
-"""The environment's variable for the folder with ECAPA-TDNN's weights."""
+"""Environment variable with the folder of ECAPA-TDNN's weights."""
 VERSION = 2
 FEWEST_FRAMES = 30
 LABELS = {
@@ -63,7 +63,7 @@ LABELS = {
 SIDES = {"original": "orig.", "anonymised": "an."}
 NOTHING = (("original", "original"),)
 ROLES = (("anonymised", "anonymised"), ("anonymised", "original"), ("original", "anonymised"))
-"""Of queries and references: linkability, singling out, and that as it is described."""
+"""Queries and references: linkability, singling out as defined, and as described."""
 FIRST, BITS = "anonymity.share_rank_at_most_1", "srd.mean_bits_model"
 COLUMNS = {
     "rank p50": (0, "anonymity.mean_rank_p50"),
@@ -74,7 +74,7 @@ COLUMNS = {
     "P(rank ≤ 1), all enrolled": (1, FIRST),
     "MeanD, all enrolled": (1, BITS),
 }
-"""Of one reference drawn for each test, or of all of them; and which figure."""
+"""0 for one reference drawn per test or 1 for all references, and the key of the figure."""
 Voices = dict[str, list[FloatArray]]
 Embeddings = Mapping[str, Sequence[FloatArray]]
 Noted = Iterable[tuple[str, float, float]]
@@ -85,10 +85,10 @@ class Heard:
     """One excerpt under one system.
 
     Attributes:
-        embedding: of the whole of it, shape (192,), of length 1.
-        phones: what pocketsphinx heard, classes from 1; of queries alone, since it takes its time.
-        pitch: shape (ticks,), hertz, 0 where it is not voiced.
-        bits: that were sent, where it was coded, else NaN.
+        embedding: embedding of the excerpt, shape (192,), of length 1.
+        phones: pocketsphinx's phone classes, from 1; empty for references, to save time.
+        pitch: shape (ticks,), hertz, 0 if unvoiced.
+        bits: transmitted bits; NaN if not coded.
     """
 
     embedding: FloatArray
@@ -106,10 +106,10 @@ def usc_privacy(
     ),
     each: int = 12, tests: int = 100, jobs: int = 1,
 ) -> None:  # fmt: skip
-    """What does USC's own privacy test say of the codec, beside other systems?
+    """What does USC's own privacy test report for the codec and for other systems?
 
-    MONITOR_ECAPA is the folder of ECAPA-TDNN. CACHE (private: embeddings) keeps what was heard,
-    so that another system is added to those that are there.
+    MONITOR_ECAPA is the folder of ECAPA-TDNN. CACHE keeps all measurements, so that adding a system
+    does not repeat those of others. It is private, because it contains embeddings.
     """
     chosen, kept = excerpts(speech, each), ResultCache(cache / "heard")
     readers = {one.speaker: one.apart for one in chosen}
@@ -134,14 +134,14 @@ def usc_privacy(
     )
 
 
-# ------------------------------------------------------------------------------------------ hearing
+# -------------------------------------------------------------------------------------- measurement
 
 
 def hear(
     system: str, chosen: Sequence[Excerpt], cache: ResultCache, jobs: int,
     progress: Callable[[str, float], object] = lambda *_: None,
 ) -> Iterator[tuple[Excerpt, Heard]]:  # fmt: skip
-    """Every excerpt through a system and to the listeners; what was heard before is kept."""
+    """Yield each excerpt's measurements after a system, and cache them."""
     keys = {each: _key(system, each) for each in chosen}
     todo = [each for each, key in keys.items() if cache.read(key) is None]
     with closing(each_in_order(partial(_hear, system), todo, jobs)) as results:
@@ -186,14 +186,14 @@ def _key(system: str, each: Excerpt) -> str:
 
 @cache
 def _teacher() -> VoiceNetwork:
-    from recipes.voice.teacher import read_teacher  # torch: all else here does without it
+    from recipes.voice.teacher import read_teacher  # imports torch, which nothing else here needs
 
     return VoiceNetwork(read_teacher(Path(os.environ[TEACHER])))
 
 
 @cache
 def _search() -> Search:
-    from recipes.phones.sphinx import Search  # of the extra peers: all else here does without it
+    from recipes.phones.sphinx import Search  # needs the extra peers, unlike the rest
 
     return Search()
 
@@ -204,21 +204,21 @@ def _words() -> Words:
 
 
 def said(text: str) -> tuple[str, ...] | None:
-    """The phones of a transcript; None where the CMU dictionary lacks a word."""
+    """Return the phones of a transcript; None if the CMU dictionary lacks a word."""
     words = _words()
     return words.phones(text) if words.known(text) else None
 
 
 def names_of(phones: IntArray) -> list[str]:
-    """ARPAbet of classes from 1."""
+    """Return the ARPAbet names of phone classes, from 1."""
     return [PHONES[each - 1] for each in phones.tolist()]
 
 
-# ------------------------------------------------------------------------------------- what is left
+# --------------------------------------------------------------------------------- preserved speech
 
 
 def left_of(clear: Mapping[Excerpt, Heard], changed: Mapping[Excerpt, Heard]) -> list[str]:
-    """What is left of voice, words and melody, with limits over readers."""
+    """Format bit rate and preserved voice, phones and pitch, with intervals over readers."""
     sent = ((e.speaker, h.bits, e.seconds) for e, h in changed.items() if np.isfinite(h.bits))
     likeness = (
         (e.speaker, float(h.embedding @ clear[e].embedding), 1.0) for e, h in changed.items()
@@ -235,10 +235,10 @@ def left_of(clear: Mapping[Excerpt, Heard], changed: Mapping[Excerpt, Heard]) ->
 
 
 def over_readers(noted: Noted) -> tuple[float | None, float | None, float | None]:
-    """Sums over sums, with Student's 95 % interval from readers drawn anew.
+    """Return a ratio of sums, with Student's 95 % interval from resampled readers.
 
     Args:
-        noted: reader, what is summed, and what it is divided by, of each excerpt.
+        noted: reader, numerator and denominator of each excerpt.
 
     Example:
         >>> value, low, high = over_readers([("ann", 2.0, 4.0), ("bob", 3.0, 4.0)])
@@ -259,7 +259,7 @@ def over_readers(noted: Noted) -> tuple[float | None, float | None, float | None
 
 
 def _pitch(clear: FloatArray, changed: FloatArray) -> tuple[float, float]:
-    """Spearman's and Pearson's correlation where both are voiced; NaN where there is too little."""
+    """Return Spearman's and Pearson's correlation of frames voiced in both; NaN if too few."""
     from scipy.stats import pearsonr, spearmanr
 
     lag, _, count = find_lag(clear, changed)
@@ -277,7 +277,7 @@ def _pitch(clear: FloatArray, changed: FloatArray) -> tuple[float, float]:
 def ranks(
     name: str, clear: Mapping[Excerpt, Heard], changed: Mapping[Excerpt, Heard], tests: int
 ) -> Iterator[list[str]]:
-    """A line for each pair of roles; of the recordings themselves one, and what no evidence has."""
+    """Yield a row per pair of roles; for original recordings, one row and one without evidence."""
     heard = {"original": clear, "anonymised": changed}
     same = clear is changed
     for pair in NOTHING if same else ROLES:
@@ -305,10 +305,10 @@ def _voices(heard: Mapping[Excerpt, Heard], role: str) -> Voices:
 def rank_tests(
     queries: Embeddings, references: Embeddings, tests: int, seed: int = 0
 ) -> ScoreMatrix:
-    """Cosines of L tests of each reader: a query of theirs, a reference of everybody.
+    """Return cosines of tests per reader: one of the reader's queries, one reference per reader.
 
-    Both by reader, in the same order, embeddings of length 1. The same seed draws the same
-    utterances, so that systems compare in pairs.
+    Queries and references are by reader, in the same order, with embeddings of length 1. The same
+    seed draws the same utterances, so that systems are compared in pairs.
 
     Example:
         >>> one, two = np.array([1.0, 0.0]), np.array([0.0, 1.0])
@@ -332,7 +332,7 @@ def rank_tests(
 
 
 def enrolled_matrix(queries: Embeddings, references: Embeddings) -> ScoreMatrix:
-    """Cosines of every query with the mean of all references of every reader: who has them all.
+    """Return the cosines of each query with the mean of all references of each reader.
 
     Example:
         >>> one, two = np.array([1.0, 0.0]), np.array([0.0, 1.0])

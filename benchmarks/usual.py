@@ -1,4 +1,4 @@
-"""Evidence that is usual after so much speech, of people who set nothing and whom no fit saw."""
+"""Typical evidence by length of speech, for people held out of all fits and choices of settings."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ THRESHOLDS = (1.0, 3.0, 6.0, 12.0)
 CONDITIONS = ("clean", "telephone", "babble 10 dB")
 READERS, FOREIGN = "readers", "non-native"
 _ENROLLED_AUDIO = 38.0
-"""Of a non-native speaker, enough for a template of 30 s; the rest is played."""
+"""Seconds of a non-native speaker for a template of 30 s of speech; the rest is the test audio."""
 Populations = dict[str, Population]
 
 
@@ -55,11 +55,11 @@ def usual(
     *, frames: Path | None = None, microphones: Path | None = None, starts: int = 6,
     jobs: int = cores(),
 ) -> None:  # fmt: skip
-    """How many bits are usual after 1 to 20 s of speech, of people whom no fit saw?
+    """How many bits are usual after 1 to 20 s of speech, for people held out of all fits?
 
-    VOICES are people at their own microphones, NONNATIVE non-native speakers: those who judge and
-    those held out. STARTS of recordings of each are played. With FRAMES and MICROPHONES (as of
-    `recipes.reference`) readers who judge count too, by rank models fitted without them.
+    They are the judges of VOICES, people at their own microphones, and the held-out speakers of
+    NONNATIVE. --starts is the number of streams per person. With FRAMES and MICROPHONES (as for
+    `recipes.reference`) held-out readers are measured too, with rank models fitted without them.
     """
     shipped = Population.reference()
     populations, streams = at_microphones(voices, shipped, starts, jobs)
@@ -99,7 +99,7 @@ def usual(
 def at_microphones(
     voices: Path, shipped: Population, starts: int, jobs: int
 ) -> tuple[Populations, list[Stream]]:
-    """People at their own microphones who judge, in another session than their template's."""
+    """Return the judges at their own microphones; streams and templates differ in session."""
     judges = [each for each in people(voices) if each.role == "judge" and len(each.clips) > 1]
     population = at_own_microphones(judges, shipped, jobs)
     return {OWN: population}, list(of_people(judges, population, starts))
@@ -108,7 +108,7 @@ def at_microphones(
 def foreign(
     speech: Path, nonnative: Path, shipped: Population, starts: int, jobs: int
 ) -> tuple[Populations, list[Stream]]:
-    """Non-native speakers held out: enrolled by the first part of their only recording."""
+    """Return held-out non-native speakers, enrolled from the first part of their only recording."""
     held = [each for each in recordings(speech, nonnative) if each.role == "held out"]
     sounds = [(each.speaker, read(each.path)) for each in held]
     first = round(_ENROLLED_AUDIO * RATE)
@@ -131,7 +131,7 @@ def foreign(
 def readers(
     speech: Path, nonnative: Path, shipped: Population, frames: Path, microphones: Path, starts: int
 ) -> tuple[Populations, list[Stream]]:
-    """Readers who judge, by rank models that are fitted without them."""
+    """Return held-out readers, with rank models fitted without them."""
     trained = trainers(speech)
     judges = {each.speaker for each in recordings(speech, nonnative) if each.role == "report"} - {
         name for names in trained.values() for name in names
@@ -148,7 +148,7 @@ def fit_without(
     judges: Collection[str], shipped: Population, trained: dict[str, set[str]], frames: Path,
     microphones: Path,
 ) -> RankModels:  # fmt: skip
-    """Rank models as they ship (`recipes.reference`), but for the readers who judge."""
+    """Fit rank models like the shipped ones (`recipes.reference`), without the judges."""
     voices, specs = collected(frames, FEATURES)
     beside, _, _ = collect(find(microphones), features=FEATURES)
     cohort, _ = cohort_of(find(frames / BACKGROUND), features=FEATURES)
@@ -172,7 +172,7 @@ def fit_without(
 
 
 def watched(populations: Mapping[str, Population], stream: Stream) -> tuple[FloatArray, FloatArray]:
-    """Evidence at SHOWN_SECONDS, NaN beyond the end, and speech until each alert."""
+    """Return the evidence at SHOWN_SECONDS, NaN after the end, and the speech until each alert."""
     monitor = Monitor(
         populations[stream.condition], watch=stream.speaker, step_seconds=STEP_SECONDS
     )
@@ -191,13 +191,13 @@ def watched(populations: Mapping[str, Population], stream: Stream) -> tuple[Floa
 
 
 def quantiles(bits: FloatArray, speaker: IntArray) -> list[float]:
-    """The median, and the 5 and 95 percentiles, every person weighing the same."""
+    """Return the median and the percentiles 5 and 95, with equal weight per person."""
     weights = alike(speaker)[None]
     return [weighted_quantile(bits, weights, q).item() for q in (0.5, 0.05, 0.95)]
 
 
 def range_of(bits: FloatArray, speaker: IntArray) -> list[str]:
-    """Cells of streams at one length."""
+    """Return the cells of streams at one length."""
     there = ~np.isnan(bits)
     bits, speaker = bits[there], speaker[there]
     if not bits.size:
@@ -209,7 +209,7 @@ def range_of(bits: FloatArray, speaker: IntArray) -> list[str]:
 
 
 def waits(raised: FloatArray, weights: FloatArray) -> Iterator[list[str]]:
-    """Share of streams in which an alert is raised, and speech by then."""
+    """Yield, per alert, the fraction of streams that raise it, and the median speech until then."""
     for threshold, speech in zip(THRESHOLDS, raised.T, strict=True):
         share = weights[0] @ (speech <= SHOWN_SECONDS[-1]) / weights.sum()
         middle = weighted_quantile(speech, weights, 0.5).item()

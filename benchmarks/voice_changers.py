@@ -1,4 +1,4 @@
-"""Is your voice changer enough? What attackers learn of voices through programs that people use.
+"""Disclosure by voices through common voice changers, to several attackers.
 
 apt-get install sox ffmpeg rubberband-cli soundstretch
 pip install -e '.[peers,training,vocoder]'
@@ -58,12 +58,12 @@ CHANGERS = {
 }
 UNCHANGED = "no voice changer"
 DRAWN = ("McAdams, drawn", "GlobaLeaks' vocoder", "chimera-voice, strong", "usc", "WORLD, drawn")
-"""With settings drawn for each recording, or learnt: where training pays most."""
+"""Methods with random settings per recording or a trained network: training pays most here."""
 LEVEL = 6.0
 BACKGROUND = ("background", "train-clean-5", "train-clean-100")
 INFORMED = ("ignorant", "lazy-informed")
 STEPS = 60
-FEATURE = "voice"  # whose evidence is followed
+FEATURE = "voice"  # the evidence over time is that of this feature
 LONGEST_SECONDS = 40
 _FOLDS = 8
 
@@ -74,10 +74,10 @@ def voice_changers(
     *, training_steps: int = STEPS, stretches: int = SpeechDraws().draws,
     attackers: tuple[str, ...] = ATTACKERS, write_only: bool = False,
 ) -> None:  # fmt: skip
-    """What do attackers learn of voices through programs that people use?
+    """How many bits do attackers learn from voices through common voice changers?
 
-    FOLDER keeps what was measured, and gets the scoreboard that `monitor attack` shows.
-    --stretches is of each speaker, to train on; --write-only writes what was measured so far.
+    FOLDER keeps all measurements and the scoreboard that `monitor attack` shows. --stretches is the
+    number of training excerpts per speaker. --write-only writes the measurements so far.
     """
     parts, kept = folder / "parts", folder / "kept"
     parts.mkdir(parents=True, exist_ok=True)
@@ -103,9 +103,9 @@ def measure(
     page: Page, speech: Path, parts: Path, kept: Path, training_steps: int, stretches: int,
     attackers: tuple[str, ...],
 ) -> None:  # fmt: skip
-    """Try every program that was not tried; what comes of one stays when another fails."""
+    """Measure each program without results; a failure does not affect the results of others."""
     corpus, draws = speech / "dev-clean", SpeechDraws()
-    if stretches != draws.draws:  # fewer are heard at their own speed alone
+    if stretches != draws.draws:  # then only at the original speed
         draws = replace(draws, draws=stretches, speeds=(1.0,))
     config = AttackConfig(
         (CLEAR,), INFORMED, ("f0_robust", "phones", "voice"),
@@ -153,24 +153,24 @@ def measure(
 
 
 # ------------------------------------------------------------------------------- evidence over time
-# How long protected speech may be heard before so many bits of evidence are out.
+# Seconds of protected speech until its evidence reaches a level in bits.
 #
-# Among N judged readers no more than log2 N bits can be told apart. Likelihood ratios have no such
-# end: each attacker calibrates the scores of one feature, at every second of speech, on readers of
-# the background, and on those of the judged who are not just then judged, treated as the attacker
-# has them (docs/method.md section 10). What is beyond their support is not claimed.
+# Identification among N judged readers ends at log2 N bits. Likelihood ratios have no such limit.
+# Each attacker calibrates the scores of one feature at every second of speech. Calibration speakers
+# are background readers and judged readers of other folds, protected as by the attacker
+# (docs/method.md section 10). Bits beyond the support of the calibration are not counted.
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceOverTime:
-    """What an attacker has against each judged reader, at each second of speech.
+    """An attacker's evidence against each judged reader, at each second of speech.
 
     Attributes:
-        names: of the R readers.
-        bits: evidence, shape (R, T), at 1, 2, ... T seconds; NaN where a reader says no more.
+        names: names of the R readers.
+        bits: evidence, shape (R, T), at 1, 2, ... T seconds; NaN after the end of speech.
         support: bits that the calibration supports at each second, shape (T,).
-        others: ratios of the judged readers' streams against other people, shape (T, n): their mean
-            is to be at most 1.
+        others: ratios of the judged readers' streams against other people, shape (T, n); their mean
+            should be at most 1.
     """
 
     names: tuple[str, ...]
@@ -179,14 +179,14 @@ class EvidenceOverTime:
     others: FloatArray
 
     def crossings(self, level: float) -> list[Crossing]:
-        """Of each reader, when so many bits were out and stayed so."""
+        """Return each reader's time from which the evidence stays at the level or above."""
         found = []
         for row in self.bits:
             crossing = FirstCrossing(level)
             for second, bits in enumerate(row, 1):
                 if np.isfinite(bits):
                     most = self.support[second - 1]
-                    # where nothing is heard, rounding alone lies above a support of 0
+                    # without evidence, rounding errors alone exceed a support of 0
                     crossing.update(second, min(bits, most), cut=bits > most + 1e-9)
             found.append(crossing.so_far())
         return found
@@ -195,16 +195,16 @@ class EvidenceOverTime:
 def evidence_over_time(
     bench: AttackContext, method: str, attacker: ThreatModel, seconds: int = LONGEST_SECONDS
 ) -> EvidenceOverTime:
-    """Follow every judged reader's trials as one stream.
+    """Measure evidence over time, with each judged reader's trials as one stream.
 
     Raises:
-        UsageError: there is no background to calibrate on, or the attacker does not hear `FEATURE`.
-        CorpusError: too few readers could be heard.
+        UsageError: without a background for calibration, or without `FEATURE` for the attacker.
+        CorpusError: too few readers have enough speech.
     """
     held = None if bench.background is None else split_background(bench.background)[0]
     heard_with = bench.get_features(attacker, method)
     if held is None or FEATURE not in heard_with:
-        raise UsageError(f"evidence over time needs {FEATURE}, and a background: --background")
+        raise UsageError(f"evidence over time needs the feature {FEATURE} and background speakers")
     features = (heard_with[FEATURE],)
     spec = make(features, bench.extractor.setup)[0].spec
     specs = {spec.name: spec}
@@ -223,7 +223,7 @@ def evidence_over_time(
             streams.append(stream[spec.name])
             judged += place < len(bench.judged)
     if judged < 2 or len(names) - judged < 2:
-        raise CorpusError("too few readers could be heard to calibrate evidence on")
+        raise CorpusError("too few readers have enough speech to calibrate evidence")
     way = spec.kind.similarity()
     prepared = way.prepare(np.stack(templates))
     bits = np.full((judged, seconds), np.nan)
@@ -248,9 +248,9 @@ def evidence_over_time(
 
 
 def _normalised(scores: FloatArray, judged: int) -> FloatArray:
-    """Less each stream's mean against the background's templates, by their spread; (R, R).
+    """Subtract each stream's mean score against background templates, divide by spread: (R, R).
 
-    Nobody's own template, nor the one that is scored, counts in the mean.
+    The mean excludes the stream's own template and the scored template.
     """
     own = np.eye(len(scores), dtype=bool)
     cohort = scores[:, judged:]
@@ -267,7 +267,7 @@ def _normalised(scores: FloatArray, judged: int) -> FloatArray:
 
 
 def _fitted(z: FloatArray, long: np.ndarray) -> tuple[list[FloatArray], float]:
-    """Coefficients for each reader, fitted without the reader's fold, and the support (ELUB)."""
+    """Fit each reader's coefficients without the reader's fold; also return the support (ELUB)."""
     people = len(z)
     fold: IntArray = np.arange(people) % _FOLDS
     tester, owner = (each.ravel() for each in np.indices(z.shape))
@@ -297,7 +297,7 @@ def _fitted(z: FloatArray, long: np.ndarray) -> tuple[list[FloatArray], float]:
 
 
 def followed_rows(parts: Path) -> Iterator[list[str]]:
-    """What came of those who were followed."""
+    """Yield a row per method and attacker with evidence over time."""
     for name, attacker in product(CHANGERS, ATTACKERS):
         found: EvidenceOverTime | None = _part(parts, f"{name} {attacker} seconds")
         if found is not None:
@@ -315,7 +315,7 @@ def followed_rows(parts: Path) -> Iterator[list[str]]:
 
 
 def board_of(parts: Path) -> Scoreboard:
-    """What was measured, as a table."""
+    """Build the scoreboard of all measurements."""
     rows = []
     for name, method in CHANGERS.items():
         found = _part(parts, f"{name} informed")
@@ -343,7 +343,7 @@ def board_of(parts: Path) -> Scoreboard:
                 supported &= bool(np.median(followed.support) >= LEVEL)
                 row = replace(row, heard=max(float(each.seconds) for each in crossings))
         if not supported and not any(seconds.values()):
-            seconds = {}  # that 6 bits were not seen says nothing where they could not be
+            seconds = {}  # no crossing shows nothing if 6 bits are not supported
         rows.append(replace(row, seconds=seconds))
     tried = {attacker for row in rows for attacker in row.bits}
     looked = sum("semi-informed" in row.bits for row in rows)
@@ -364,7 +364,7 @@ def board_of(parts: Path) -> Scoreboard:
 
 
 def how_of(method: str) -> str:
-    """What to type for a method."""
+    """Return the command line of a method."""
     command = method.removeprefix("command:")
     asked = command if command != method else f"monitor protect --method {method}"
     return NO_METHOD if method == CLEAR else asked

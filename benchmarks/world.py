@@ -1,4 +1,4 @@
-"""What a voice discloses in the world: telephones, rooms, noise, and people's own microphones."""
+"""Disclosure by voices over telephones, in rooms, in noise, and at people's own microphones."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from recipes.voice.world import ROWS, conditions
 
 TEST_SECONDS = 10.0
 SHARE, HORIZON, LEAST_SPEECH = 0.05, 60.0, 3.0
-"""Of false alarms, over so many seconds of audio; readings of less speech are not looked at."""
+"""Fraction of false alarms, seconds of audio that it refers to, and minimum speech of a reading."""
 UNFITTED = ("loudspeaker", "GSM", "AMR 12.2 kb/s", "AMR-WB 12.65 kb/s", "whisper")
-"""Conditions under which nothing was fitted."""
+"""Conditions that no fit used."""
 GROUPS_JUDGED = ("readers-0", "readers-1", "judge-0", "judge-1")
 STEPS, LEVEL = np.linspace(0.0, 13.0, 53), 6.0
 SHOWN = (
     "clean, clean", "clean, telephone", "own microphones, clean, clean",
     "own microphones, telephone, babble 10 dB", "whisper, whisper",
 )  # fmt: skip
-"""Rows of the picture, from the easiest to one where nothing was fitted."""
+"""Rows of the picture, from the easiest condition to one that no fit used."""
 UNVOICED = ("phones", "voice")
 """Features of a whisper, which has no pitch."""
 HEADS = "N, tested | first | mean bits | at the support | Cllr, least | mean LR of impostors"
@@ -55,10 +55,10 @@ def world(
     *, by_length: bool = False, readers: tuple[str, ...] = (), starts: int = 6,
     jobs: int = cores(),
 ) -> None:  # fmt: skip
-    """What a voice discloses in the world: telephones, rooms, noise, own microphones.
+    """What does a voice disclose over telephones, in rooms, in noise and at one's own microphone?
 
-    FRAMES keeps what was heard. With --by-length it is a file of JSON instead: STARTS of
-    recordings of each person, or of these READERS alone, are played through the monitor.
+    FRAMES keeps the extracted frames. With --by-length it is a JSON file, and the monitor processes
+    --starts streams per person: all readers or --readers, and people at their own microphones.
     """
     if by_length:
         found = measure(speech, voices, readers=readers, starts=starts, jobs=jobs)
@@ -113,7 +113,7 @@ def world(
 
 
 def effects_in(population: Population, features: tuple[str, ...]) -> ConditionEffects | None:
-    """What conditions do, as the population has it."""
+    """Return the effects of conditions that a population's rank model contains."""
     model = population.rank_models.find(features, "cross")
     assert model is not None
     assert model.evidence is not None
@@ -121,7 +121,7 @@ def effects_in(population: Population, features: tuple[str, ...]) -> ConditionEf
 
 
 def judged_of(made: Comparisons, effects: ConditionEffects | None) -> Judged:
-    """The bits that are told, and what supports them."""
+    """Compute the reported bits and their support."""
     bits, support = made.intercept + made.parts.sum(axis=1), np.array(made.support)
     if effects is not None:
         shift, slope, most = effects.at_template(made.template_seconds).evaluate_at(made.unlike)
@@ -133,7 +133,7 @@ def judged_of(made: Comparisons, effects: ConditionEffects | None) -> Judged:
 
 
 def figures(judged: Judged) -> list[str]:
-    """Cells of a line."""
+    """Return the cells of a row."""
     others, weight, _, _ = others_of(judged)
     mated, own = judged.mated, judged.weights
     first = judged.bits.argmax(axis=1) == judged.own
@@ -149,7 +149,7 @@ def figures(judged: Judged) -> list[str]:
 
 
 def alarms(speech: Path, population: Population, name: str) -> list[str]:
-    """A line: whole streams under a condition, clean templates, the speaker enrolled and not."""
+    """Return a row on streams in a condition with clean templates, speaker enrolled and not."""
     limit = false_alarms(
         population.rank_models, FEATURES, "cross", "evidence_bits", SHARE, HORIZON,
         headline="evidence",
@@ -170,7 +170,7 @@ def alarms(speech: Path, population: Population, name: str) -> list[str]:
 
 
 def read_aloud(speech: Path, population: Population, jobs: int) -> Population:
-    """Readers enrolled from another chapter than streams are of, as `monitor enrol` does it."""
+    """Enrol readers from another chapter than the streams', as `monitor enrol` does."""
     with TemporaryDirectory() as folder:
         for name, sound in reader_sounds(speech, 0):
             path = Path(folder) / name / "1.wav"
@@ -186,7 +186,7 @@ def read_aloud(speech: Path, population: Population, jobs: int) -> Population:
 
 
 def told_of(speech: Path, population: Population, name: str) -> list[str]:
-    """A line: whole streams under a condition, clean templates, each with its reader watched."""
+    """Return a row on streams in a condition with clean templates, each reader watched."""
     change, rows, figures = conditions(speech)[name], list[tuple[float, ...]](), Counter[str]()
     for number, (reader, sound) in enumerate(reader_sounds(speech, 1)):
         monitor = Monitor(population, FEATURES, reader)
@@ -212,7 +212,7 @@ def told_of(speech: Path, population: Population, name: str) -> list[str]:
 
 
 def exceeded(lines: Sequence[Judged]) -> dict[str, FloatArray]:
-    """Of each row, the share of mated and of impostors' comparisons at each of `STEPS`: (2, 53)."""
+    """Return each row's fractions of mated and impostor scores that reach `STEPS`: (2, 53)."""
     return {
         judged.title: np.array([
             calibrated.exceeding(judged.mated, judged.weights, STEPS),
@@ -223,7 +223,7 @@ def exceeded(lines: Sequence[Judged]) -> dict[str, FloatArray]:
 
 
 def picture(shares: Mapping[str, FloatArray], figure: Figure) -> None:
-    """Draw five rows, and a table of all."""
+    """Plot five rows, and print a table of all."""
     figure.set_layout_engine("constrained")
     grid = figure.subplots(3, 2, sharex=True, sharey=True).flatten()
     *panels, last = grid
@@ -257,7 +257,7 @@ def picture(shares: Mapping[str, FloatArray], figure: Figure) -> None:
 
 
 def table_of(shares: Mapping[str, FloatArray]) -> Iterator[str]:
-    """Lines of a table: the largest share of other people, and the smallest of the right one."""
+    """Yield a table: the largest fraction of other people, and the smallest of the right person."""
     groups: dict[str, list[FloatArray]] = {}
     for title, each in shares.items():
         name = "own microphones" if title.startswith("own") else "simulated"
