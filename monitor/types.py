@@ -185,7 +185,7 @@ class EarlyFrames:
     values: AnyArray  # shape (k, d)
     seconds: IntArray  # shape (k,), whole seconds of speech in each frame
 
-    def some(self, which: AnyArray | slice) -> EarlyFrames:
+    def select(self, which: AnyArray | slice) -> EarlyFrames:
         """Select frames by index or by truth values."""
         return EarlyFrames(self.ticks[which], self.values[which], self.seconds[which])
 
@@ -251,7 +251,7 @@ class Track:
     early: EarlyFrames | None = None
     windows: tuple[SpeechWindow, ...] | None = None
 
-    def some(self, which: AnyArray | slice) -> Track:
+    def select(self, which: AnyArray | slice) -> Track:
         """Select frames by index or by truth values, without early frames."""
         spans = None if self.spans is None else self.spans[which]
         windows = self.windows
@@ -274,10 +274,10 @@ class Track:
         first, last = self.ticks.searchsorted([low, high], side="right")
         if self.early is None:
             is_all = first == 0 and last == self.ticks.size
-            return self if is_all else self.some(slice(first, last))
-        track = self.some(slice(first, last))
+            return self if is_all else self.select(slice(first, last))
+        track = self.select(slice(first, last))
         inside = slice(*self.early.ticks.searchsorted([low, high], side="right"))
-        return replace(track, early=self.early.some(inside))
+        return replace(track, early=self.early.select(inside))
 
     def shifted(self, ticks: int) -> Track:
         """Return the same frames, shifted by ``ticks``."""
@@ -330,7 +330,7 @@ class Starts:
     ends: IntArray  # shape (k,), the tick of ``frames`` at which each ends
     frames: Frames  # frames of all streams, one after the other
 
-    def each(self) -> Iterator[tuple[int, Frames]]:
+    def split(self) -> Iterator[tuple[int, Frames]]:
         """Yield each stream's first tick, and its frames with ticks counted from there."""
         begin = 0
         for at, end in zip(self.at.tolist(), self.ends.tolist(), strict=True):

@@ -168,7 +168,7 @@ class CalibrateOptions:
     )
     frames: Path | None = shared(frames_option)
     doubles: str = doubles_setting()
-    hearing: CorpusOptions = group(CorpusOptions, "Corpus")
+    corpus_options: CorpusOptions = group(CorpusOptions, "Corpus")
     workers: JobOptions = group(JobOptions, "Processes")
     lengths: tuple[float, ...] | None = option(
         "--lengths",
@@ -264,7 +264,7 @@ def command(options: CalibrateOptions) -> int:
     template_lengths = options.template_lengths or tuple(
         sorted({*TEMPLATE_LENGTHS, *population_lengths})
     )
-    corpus = options.hearing.find(options.corpus)
+    corpus = options.corpus_options.find(options.corpus)
     trained = trained_by_feature(options.trainers, corpus.speakers)
     say(*plan_of(corpus))
     check_speakers(len(corpus.speakers))
@@ -379,7 +379,7 @@ def _choose_cohort(
         return None if population is None else population.cohort, (), ()
     names = {*(voice.name for voice in voices), *(() if population is None else population.names)}
     cohort, excluded, problems = cohort_from(
-        options.against, specs, names, jobs, feature_setup(), options.hearing.columns
+        options.against, specs, names, jobs, feature_setup(), options.corpus_options.columns
     )
     say(*(f"monitor: skipped: {problem}" for problem in problems))
     return cohort, excluded, problems

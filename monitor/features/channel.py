@@ -51,7 +51,7 @@ class Channel(AudioFeature):
         )
         return Track(ticks[is_wanted][speech], levels[speech])
 
-    def kept(self) -> dict[str, object]:
+    def snapshot_attributes(self) -> dict[str, object]:
         """Return the attributes that a snapshot keeps, without the unfinished three seconds."""
         ends = (self._count + 1) * SECONDS * TICKS_PER_SECOND
         return {"_count": self._count, "_skip": max(self._skip, ends), "_begun": self._framer.waits}
@@ -127,7 +127,7 @@ class ConditionRows:
         self._seconds += count
         return Track(ticks, rows)
 
-    def kept(self) -> dict[str, object]:
+    def snapshot_attributes(self) -> dict[str, object]:
         """Return the attributes that a snapshot keeps; the unfinished second is hidden."""
         waiting = self._waiting
         if waiting:

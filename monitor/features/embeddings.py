@@ -112,7 +112,7 @@ class SpeechWindows(AudioFeature):
     def _no_windows(self) -> Track:
         return Track(np.empty(0, np.intp), np.empty((0, self.spec.size), np.float32))
 
-    def kept(self) -> dict[str, object]:
+    def snapshot_attributes(self) -> dict[str, object]:
         """Return the attributes for a snapshot, with energies instead of the window's samples.
 
         UsageError if a network other than `monitor.networks.voice` needs the samples.

@@ -71,7 +71,7 @@ class VoiceActivity:
         self._detector, self._reader, self._at = VoiceDetector(), object(), 0
         self._detector.at[self._reader] = 0
 
-    def kept(self) -> dict[str, object]:
+    def snapshot_attributes(self) -> dict[str, object]:
         """Return the attributes that a snapshot keeps."""
         at = self._detector.at[self._reader]
         return {"_framer": self._framer, "_detector": self._detector, "_at": at}
@@ -113,7 +113,7 @@ class VoiceDetector:
         detector._last, detector._lingers = self._last, self._has_adapted or self._lingers
         return detector
 
-    def kept(self) -> dict[str, object]:
+    def snapshot_attributes(self) -> dict[str, object]:
         """Return the attributes that a snapshot keeps, with what the detector has adapted to."""
         decisions = {"_first": self._first, "_decisions": self._decisions, "_last": self._last}
         lingers = {"_lingers": self._lingers, "_has_adapted": self._has_adapted}
@@ -229,7 +229,7 @@ class Resampler:
             resampler._due = soxr.resample(self._recent, *self._rates)[-missing:]
         return resampler
 
-    def kept(self) -> dict[str, object]:
+    def snapshot_attributes(self) -> dict[str, object]:
         """Return the attributes that a snapshot keeps: counts, and the samples it holds."""
         rate_in, rate_out = self._rates
         reach = round(_FILTER_SECONDS * rate_in) + min(
@@ -315,7 +315,7 @@ class Mixer:
             self._compare(columns[:, :_MOST_COMPARED], mixed)
         return mixed
 
-    def kept(self) -> dict[str, object]:
+    def snapshot_attributes(self) -> dict[str, object]:
         """Return the attributes that a snapshot keeps; waiting samples become silence."""
         silence = None if self._rest is None else np.zeros_like(self._rest)
         return {**vars(self), "_rest": silence}
@@ -521,7 +521,7 @@ class RecordingFeatures:
         if self._conditions is not None:
             self._conditions.skip_to(max(0, tick - self._first_tick))
 
-    def kept(self) -> dict[str, object]:
+    def snapshot_attributes(self) -> dict[str, object]:
         """Return the attributes that a snapshot keeps; the extractor keeps the features."""
         return attributes_without(self, "_features")
 

@@ -75,7 +75,7 @@ class Framer:
         """Samples of an unfinished frame."""
         return int(self._rest.size)
 
-    def kept(self) -> dict[str, object]:
+    def snapshot_attributes(self) -> dict[str, object]:
         """Return the attributes that a snapshot keeps: the samples of an unfinished frame."""
         return {"_rest": self._rest}
 

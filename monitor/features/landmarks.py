@@ -61,7 +61,7 @@ class Landmarks:
     def skip_to(self, tick: int) -> None:
         """Skip nothing, since later audio is compared with earlier landmarks."""
 
-    def kept(self) -> dict[str, object]:
+    def snapshot_attributes(self) -> dict[str, object]:
         """Return the attributes that a snapshot keeps: spectra in place of their samples."""
         count = self._spectra
         power = np.concatenate((self._power, _spectrum(self._sound, count)))

@@ -180,7 +180,7 @@ class Leveller:
         self._voicing = 0.0  # of a syllable in progress at a snapshot
         self._silent = 0, 0  # numbers of ticks held at a snapshot
 
-    def kept(self) -> dict[str, object]:
+    def snapshot_attributes(self) -> dict[str, object]:
         """Return the attributes that a snapshot keeps; held sound becomes silence, except 10 ms.
 
         This loses up to 1.2 s of sound before the first syllable.

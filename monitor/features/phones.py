@@ -89,7 +89,7 @@ class Codes(AudioFeature):
         self._next = 0
         self._speech = np.empty(0, np.bool_)
 
-    def kept(self) -> dict[str, object]:
+    def snapshot_attributes(self) -> dict[str, object]:
         """Return the attributes that a snapshot keeps; UsageError if blocks are too long."""
         if self._block > _TICK * MOST_KEPT_TICKS:
             raise UsageError(f"streams with {self.spec.name} cannot move: use other features")

@@ -64,9 +64,9 @@ class Waveform:
         if count <= 0:
             return self.spec.no_frames()
         track = self.process(np.zeros(_BATCH * _EVERY + 2 * _AHEAD, np.float32))
-        return track.some(slice(count))
+        return track.select(slice(count))
 
-    def kept(self) -> dict[str, object]:
+    def snapshot_attributes(self) -> dict[str, object]:
         """Return the attributes that a snapshot keeps, with silence for the samples."""
         return {**vars(self), "_sound": np.zeros_like(self._sound)}
 

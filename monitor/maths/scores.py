@@ -327,9 +327,9 @@ def histogram_margin(
 
     Example:
         >>> shares = np.array([[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]])
-        >>> others, heard = (np.log(shares), shares.mean(axis=0)), np.array([1600, 200, 200])
+        >>> others, voice = (np.log(shares), shares.mean(axis=0)), np.array([1600, 200, 200])
         >>> new = np.array([8, 1, 1]), np.array([1, 1, 8])  # from the first voice, or the other
-        >>> [round(histogram_margin(counts, heard, *others, 10), 2) for counts in new]
+        >>> [round(histogram_margin(counts, voice, *others, 10), 2) for counts in new]
         [0.06, -1.17]
     """
     frequencies = counts / counts.sum()

@@ -320,11 +320,11 @@ def _moments(attention: FloatArray, x: FloatArray, parts: Sequence[tuple[int, in
     The shape is (parts, 3, channels). The attention is overwritten.
     """
     weights = np.exp(attention, out=attention)
-    slices = [slice(*part) for part in parts]
-    totals = [weights[part].sum(axis=0) for part in slices]
+    frames = [slice(*part) for part in parts]
+    totals = [weights[rows].sum(axis=0) for rows in frames]
     weights *= x
-    first = [weights[part].sum(axis=0) for part in slices]
-    second = [np.einsum("tc,tc->c", weights[part], x[part]) for part in slices]
+    first = [weights[rows].sum(axis=0) for rows in frames]
+    second = [np.einsum("tc,tc->c", weights[rows], x[rows]) for rows in frames]
     return np.stack([totals, first, second], axis=1)
 
 

@@ -120,7 +120,7 @@ class _Recording(BaseSource[Frames | Gap]):
 
 def _frames(task: _Task) -> Iterator[Frames | Gap]:
     """Extract features of a recording. Each gap is at the tick where `Monitor` would place it."""
-    hearing = BlocksToTicks(
+    reader = BlocksToTicks(
         make(task.features, task.setup),
         task.channel,
         task.skip,
@@ -132,13 +132,13 @@ def _frames(task: _Task) -> Iterator[Frames | Gap]:
     with File(task.path, start_seconds=start, end_seconds=end) as file:
         for item in file:
             if isinstance(item, Block):
-                yield from hearing.process(item)
-            elif hearing.ticks:
-                yield Frames(np.empty(0, np.bool_), {}, ((hearing.ticks, item),))
+                yield from reader.process(item)
+            elif reader.ticks:
+                yield Frames(np.empty(0, np.bool_), {}, ((reader.ticks, item),))
             else:
                 yield item
-    if hearing.ticks:
-        yield hearing.flush()
+    if reader.ticks:
+        yield reader.flush()
 
 
 LATE_SECONDS = 2.0  # of waiting audio before a feature sheds some

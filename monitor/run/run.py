@@ -26,7 +26,7 @@ from monitor.protocols import (
     Source,
 )
 from monitor.run.asking import AskedRules, EventOutput, RunEvent
-from monitor.run.hearing import Hearing, MonitorFactory, Name, open_any
+from monitor.run.opened_source import MonitorFactory, Name, OpenedSource, open_any
 from monitor.run.parts import LedgerFile, LogFile, ProtectedSide, Protection, fit_rules
 from monitor.run.saving import Saves, compose_configuration
 from monitor.sinks.jsonl import JsonLines
@@ -206,7 +206,7 @@ class Run(Managed):
             self.actions.append(action)
         self.sinks.extend(sinks)
         self.source = open_any(source)
-        self._heard = hearing = Hearing.open(
+        self._opened = opened = OpenedSource.open(
             self.source,
             monitor,
             self._settings.alert_labels,
@@ -215,10 +215,10 @@ class Run(Managed):
             has_ledger=self._ledger_file is not None,
             resumes=self._log_file is not None and self._log_file.resume,
         )
-        self.monitor, self._split, self._side = hearing.monitor, hearing.split, hearing.side
+        self.monitor, self._split, self._side = opened.monitor, opened.split, opened.side
         self._stack.enter_context(self.source)
         self._labels: Sequence[str] = self.source.labels
-        start, self.notices = hearing.compose_start()
+        start, self.notices = opened.compose_start()
         if self._side is not None:
             self._crossings = Crossings(start)
         self.rules = [*map(explained, rules(self.monitor) if callable(rules) else rules)]
@@ -260,7 +260,7 @@ class Run(Managed):
         anonymiser = None if self._side is None else self._side.anonymiser
         others = (self._session, anonymiser, self._crossings)
         stateful = [*self.rules, *(component for component in others if component is not None)]
-        state = self._heard.listener, self.totals, stateful
+        state = self._opened.listener, self.totals, stateful
         clock = self._settings.clock
         self._saves = Saves(log, self._log_file, self.source, configure, clock, state)
         if self._goes_on:
@@ -359,7 +359,7 @@ class Run(Managed):
     def _process_stream(self) -> Generator[RunEvent, None, str | None]:
         """Yield the events of the stream; return the rule of the alert that ended it."""
         ended_by: str | None = None
-        for event in self._heard.listen(self._settings.jobs, self._stack):
+        for event in self._opened.listen(self._settings.jobs, self._stack):
             if isinstance(event, NoticeEvent):
                 self._note(event.notice)
             events = self._output.give(event, self.monitor.recordings.number)
@@ -381,7 +381,7 @@ class Run(Managed):
         is_heard = totals.readings > 0 or ended_by is None  # otherwise it ended at second 0
         if self._split is not None:
             self.people = self._split.list_people()
-        transcripts, ended = self._heard.measure_end(totals.against, self.start, is_heard=is_heard)
+        transcripts, ended = self._opened.measure_end(totals.against, self.start, is_heard=is_heard)
         self._note(*ended)
         end = totals.end_event(
             self.monitor, self._labels, complete=totals.gaps == 0, stopped=ended_by, notices=ended

@@ -213,7 +213,7 @@ def select_words(words: Words, is_selected: AnyArray) -> Words:
 def _moved_track(track: Track, first: int) -> Track:
     """Cut a track to begin at a tick, without frames that include earlier audio."""
     begins = track.ticks - 1 if track.spans is None else track.spans[:, 0]
-    return track.some(begins >= first).shifted(-first)
+    return track.select(begins >= first).shifted(-first)
 
 
 _ENDED_TICKS = TICKS_PER_SECOND  # of audio after the last word, before their end is reported

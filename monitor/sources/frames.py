@@ -150,7 +150,7 @@ class PrecomputedFrames:
             for name, (track, is_usable) in self._tracks.items():
                 inside = slice(*track.ticks.searchsorted([low, low + len(speech)], side="right"))
                 within, keep = track.within(low, low + len(speech)), is_usable[inside]
-                tracks[name] = replace(within.some(keep), early=within.early)
+                tracks[name] = replace(within.select(keep), early=within.early)
                 gaps += self._gaps(name, within, keep, recording)
             gaps.sort(key=lambda gap: gap[0])
             yield Frames(speech, tracks, tuple(gaps))
@@ -205,7 +205,7 @@ def _checked_early(
         raise SourceError(f"{label}: {name} must be like the frames of {spec.name}")
     values, is_usable = spec.kind.usable(values, spec.size)
     checked = EarlyFrames(ticks.astype(np.int64), values, seconds.astype(np.int64))
-    return checked.some(is_usable)
+    return checked.select(is_usable)
 
 
 def _check_spans(label: str, name: str, spans: AnyArray, ticks: AnyArray) -> None:

@@ -152,11 +152,11 @@ class FrameAccumulator:
                 fresh = replace(track, ticks=np.maximum(track.ticks, start + 1))
                 if name in self.sketches:
                     counts = self._features[name].kind.counting(fresh.values)
-                    fresh = fresh if counts is None else fresh.some(counts)
+                    fresh = fresh if counts is None else fresh.select(counts)
                 waits = self._waiting.get(name)
                 joined = fresh if waits is None else join_tracks(waits, fresh)
                 if np.any(joined.ticks[1:] < joined.ticks[:-1]):  # a frame arrived late
-                    joined = joined.some(np.argsort(joined.ticks, kind="stable"))
+                    joined = joined.select(np.argsort(joined.ticks, kind="stable"))
                 self._waiting[name] = replace(joined, early=None)
             if name in self.sketches and track.early is not None:
                 self._add_early(name, track.early, start + 1)
@@ -166,9 +166,9 @@ class FrameAccumulator:
         if not self._begins or self.sketches[name].frames > 1:
             return
         usable = self._features[name].kind.counting(early.values)
-        early = early if usable is None else early.some(usable)
+        early = early if usable is None else early.select(usable)
         early = replace(early, ticks=np.maximum(early.ticks, first))
-        early = early.some(early.ticks > self.tick)  # a resumed stream has the current one
+        early = early.select(early.ticks > self.tick)  # a resumed stream has the current one
         before = self._early.get(name)
         self._early[name] = early if before is None else before.joined(early)
 
@@ -229,9 +229,9 @@ class FrameAccumulator:
                 continue
             learnt = self._waiting.get(name, _NOTHING).within(-1, self.tick).ticks
             if learnt.size:
-                early = early.some(early.ticks > learnt[-1])
+                early = early.select(early.ticks > learnt[-1])
             stands = max(np.searchsorted(early.ticks, self.tick, "right") - 1, 0)
-            usable[name] = early.some(slice(stands, None))
+            usable[name] = early.select(slice(stands, None))
         return usable
 
     def _select_due(
@@ -290,7 +290,7 @@ class FrameAccumulator:
             later = self._early.pop(name, None)
             parts = [frames for frames in (early, later) if frames is not None]
             if later is not None:
-                parts[-1] = later.some(later.ticks > correction.tick)
+                parts[-1] = later.select(later.ticks > correction.tick)
             if parts and self._begins:
                 self._early[name] = reduce(EarlyFrames.joined, parts)
 
@@ -311,7 +311,7 @@ class FrameAccumulator:
             is_pending = (
                 np.zeros(len(track.ticks), np.bool_) if everything else track.ticks > self.tick
             )
-            self._waiting[name] = track.some(is_pending)
+            self._waiting[name] = track.select(is_pending)
 
     def state(self) -> tuple[AccumulatorState, dict[str, AnyArray]]:
         """Return the accumulated state: plain values and arrays."""

@@ -87,7 +87,7 @@ class FrameLog:
     early: EarlyFrames | None = None
     ahead: Track | None = None  # frames of later ticks
 
-    def kept(self) -> dict[str, object]:
+    def snapshot_attributes(self) -> dict[str, object]:
         """Return the attributes that a snapshot keeps, without values equal to the track's."""
         track, values = self.track, self.values
         if track.windows is not None:
@@ -199,7 +199,7 @@ class RepeatGate:
     def _joined(self, name: str, track: Track | None) -> Track:
         """Return frames that were ahead of the clock, joined with further ones, in order."""
         ahead = self._logs[name].ahead
-        fresh = self._logs[name].track.some(slice(0)) if track is None else track
+        fresh = self._logs[name].track.select(slice(0)) if track is None else track
         early = fresh.early
         if early is not None:
             early = replace(early, ticks=np.maximum(early.ticks, self._end + 1))
@@ -207,7 +207,7 @@ class RepeatGate:
         joined = fresh if ahead is None else join_tracks(ahead, fresh)
         if np.any(joined.ticks[1:] < joined.ticks[:-1]):
             order = np.argsort(joined.ticks, kind="stable")
-            joined = replace(joined.some(order), early=joined.early)
+            joined = replace(joined.select(order), early=joined.early)
         return joined
 
     def _extend(self, speech: BoolArray) -> BoolArray:
@@ -222,7 +222,7 @@ class RepeatGate:
         log, early = self._logs[name], track.early
         if early is not None:
             log.early = early if log.early is None else log.early.joined(early)
-            early = early.some(self._are_early_new(early))
+            early = early.select(self._are_early_new(early))
         if not track.ticks.size:
             return replace(track, early=early, windows=None)
         track = replace(track, early=None)
@@ -230,7 +230,7 @@ class RepeatGate:
         log.track = join_tracks(log.track, track)
         log.counts = np.append(log.counts, counts)
         log.values = np.concatenate((log.values, values))
-        return replace(replace(track, values=values, windows=None).some(counts), early=early)
+        return replace(replace(track, values=values, windows=None).select(counts), early=early)
 
     def _weigh(self, name: str, track: Track) -> tuple[BoolArray, AnyArray]:
         """Return which frames count, and their values."""
@@ -338,7 +338,7 @@ class RepeatGate:
         gone, come = np.flatnonzero(before & ~same), np.flatnonzero(log.counts & ~same)
         if not gone.size + come.size:
             return None
-        track = log.track.some(np.concatenate((gone, come)))
+        track = log.track.select(np.concatenate((gone, come)))
         values = np.concatenate((values[gone], log.values[come]))
         return FrameChange(track.ticks, values, track.spans, np.arange(len(values)) >= gone.size)
 
@@ -359,7 +359,7 @@ class RepeatGate:
         new = np.flatnonzero(self._are_early_new(log.early) & (log.early.ticks > after))
         if not new.size:
             return None
-        return replace(log.early.some(new[-1:]), ticks=np.array([tick + 1]))
+        return replace(log.early.select(new[-1:]), ticks=np.array([tick + 1]))
 
     def _forget(self) -> None:
         if (over := self._end - _REMEMBERED_TICKS - self._first) > 0:
@@ -368,13 +368,13 @@ class RepeatGate:
         for log in self._logs.values():
             old = int(np.searchsorted(log.track.ticks, self._end - _LOGGED_TICKS))
             if old:
-                log.track = log.track.some(slice(old, None))
+                log.track = log.track.select(slice(old, None))
                 log.counts, log.values = log.counts[old:].copy(), log.values[old:].copy()
             if log.parts:
                 since = log.track.ticks[0] if log.track.ticks.size else self._end
                 log.parts = {key: value for key, value in log.parts.items() if key[0] >= since}
             if log.early is not None:
-                log.early = log.early.some(log.early.ticks > self._end - _LOGGED_TICKS)
+                log.early = log.early.select(log.early.ticks > self._end - _LOGGED_TICKS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,7 +405,7 @@ class RepeatFinder:
         self._looked = 0  # tick of the last search
         self._since = 0  # tick from which on there is a waveform
 
-    def kept(self) -> dict[str, object]:
+    def snapshot_attributes(self) -> dict[str, object]:
         """Return the attributes for a snapshot: landmarks, without the waveform."""
         return {**attributes_without(self, "_past", "_rows"), "_since": self._looked}
 
@@ -452,7 +452,7 @@ class RepeatFinder:
             count = int(np.searchsorted(ticks, newest_tick, side="right"))
             self._past.add(ticks[:count], track.values[:count])
             if count < ticks.size:
-                waiting.append(track.some(slice(count, None)))
+                waiting.append(track.select(slice(count, None)))
         self._rows = waiting
 
     def _compare(self, tick: int, times: IntArray, pitches: IntArray) -> None:

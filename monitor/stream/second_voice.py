@@ -221,8 +221,8 @@ class SecondVoice:
         strongest = (
             None if plain["most"] is None else (float(plain["most"][0]), int(plain["most"][1]))
         )
-        heard, hidden = int(plain["heard"]), float(plain["hidden"])
-        self.now = Mixture(heard, (turns[0], turns[1]), bool(plain["stands"]), strongest, hidden)
+        tick, hidden = int(plain["heard"]), float(plain["hidden"])
+        self.now = Mixture(tick, (turns[0], turns[1]), bool(plain["stands"]), strongest, hidden)
         for name in self._specs:
             if (ticks := arrays.get(f"ticks of {name}")) is not None:
                 values, spans = arrays[f"values of {name}"], arrays.get(f"spans of {name}")

@@ -231,8 +231,8 @@ def _encode_value(value: Any) -> dict[str, Any]:
 
 
 def _attributes(component: Any) -> dict[str, Any]:
-    if hasattr(component, "kept"):
-        return dict(component.kept())
+    if hasattr(component, "snapshot_attributes"):
+        return dict(component.snapshot_attributes())
     if hasattr(component, "__dict__"):
         attributes: dict[str, Any] = vars(component)
         return attributes

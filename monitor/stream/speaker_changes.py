@@ -438,7 +438,7 @@ class ChangeDetector:
         }
         return plain, arrays
 
-    def kept(self) -> dict[str, object]:
+    def snapshot_attributes(self) -> dict[str, object]:
         """Return the attributes that a snapshot keeps: its ``state``."""
         return {"_saved": self.state()}
 

@@ -97,14 +97,18 @@ def enrol(
     """
     corpus = corpus if isinstance(corpus, Corpus) else find(corpus)
     slice_limit = whole_slices(seconds)
-    listener = FeatureExtractor(features, channel, setup)
+    extractor = FeatureExtractor(features, channel, setup)
     problems, notes = list(corpus.problems), list[str]()
     speakers: list[Speaker] = []
     offsets = [0]
     slices: dict[str, list[AnyArray]] = {}
     sessions: dict[str, Sessions] = {}
     summaries = summarise_in_order(
-        corpus.recordings, listener, partial(sum_slices, slice_limit), slices=slice_limit, jobs=jobs
+        corpus.recordings,
+        extractor,
+        partial(sum_slices, slice_limit),
+        slices=slice_limit,
+        jobs=jobs,
     )
     with closing(summaries) as results:
         for recordings, summary in results:
@@ -128,7 +132,7 @@ def enrol(
                 slices.setdefault(feature, []).extend(slices_of_feature)
     if not speakers:
         raise CorpusError("no speaker could be enrolled: " + "; ".join(problems[:3]))
-    population = Population(speakers, np.asarray(offsets), templates_of(slices, listener.specs))
+    population = Population(speakers, np.asarray(offsets), templates_of(slices, extractor.specs))
     chosen = None if features is None else tuple(features)
     return Enrolment(
         population,

@@ -366,18 +366,18 @@ _Summary: TypeAlias = Callable[[Sequence[ExtractionOutcome], Mapping[str, Featur
 
 
 def extract_in_order(
-    recordings: Sequence[Recording], listener: FeatureExtractor, *, jobs: Jobs = 1
+    recordings: Sequence[Recording], extractor: FeatureExtractor, *, jobs: Jobs = 1
 ) -> Generator[ExtractionOutcome, None, None]:
     """Extract every recording, in order; the result does not depend on ``jobs``."""
     groups = [(recording,) for recording in recordings]
-    outcomes = _extract_groups(groups, listener, None, _keep_all, jobs)
+    outcomes = _extract_groups(groups, extractor, None, _keep_all, jobs)
     for (recording,), (outcome,) in zip(groups, outcomes, strict=True):
         yield replace(outcome, recording=recording)
 
 
 def summarise_in_order(
     recordings: Sequence[Recording],
-    listener: FeatureExtractor,
+    extractor: FeatureExtractor,
     summarise: _Summary[_Result],
     *,
     slices: int | None = None,
@@ -385,12 +385,12 @@ def summarise_in_order(
 ) -> Generator[tuple[tuple[Recording, ...], _Result], None, None]:
     """Summarise every speaker, in order; no frame leaves the process that extracted it."""
     groups = [tuple(group) for _, group in groupby(recordings, lambda r: r.speaker)]
-    yield from zip(groups, _extract_groups(groups, listener, slices, summarise, jobs), strict=True)
+    yield from zip(groups, _extract_groups(groups, extractor, slices, summarise, jobs), strict=True)
 
 
 def _extract_groups(
     groups: Sequence[tuple[Recording, ...]],
-    listener: FeatureExtractor,
+    extractor: FeatureExtractor,
     slices: int | None,
     summarise: _Summary[_Result],
     jobs: Jobs,
@@ -399,15 +399,15 @@ def _extract_groups(
         tuple(replace(r, path=make_absolute(r.path), words=r.words.make_absolute()) for r in group)
         for group in groups
     ]
-    names = listener.names
+    names = extractor.names
     ready_made = any(is_frames(recording.path) for group in groups for recording in group)
     if names is None or ready_made or here(jobs, tasks):
-        for outcomes in each_in_order(partial(_extract, listener, slices), tasks):
-            yield summarise(outcomes, listener.specs)
+        for outcomes in each_in_order(partial(_extract, extractor, slices), tasks):
+            yield summarise(outcomes, extractor.specs)
         return
-    words, setup = "words" in map(takes, names), listener.setup.elsewhere()
+    words, setup = "words" in map(takes, names), extractor.setup.elsewhere()
     sent = FeatureExtractor(
-        names, listener.channel, setup, sounds=listener.sounds, starts=listener.starts
+        names, extractor.channel, setup, sounds=extractor.sounds, starts=extractor.starts
     )
     results = each_in_order(
         partial(_extract_elsewhere, sent, slices, summarise),
@@ -418,7 +418,7 @@ def _extract_groups(
     )
     with closing(results):
         for specs, result in results:
-            listener.specs = listener.specs or specs
+            extractor.specs = extractor.specs or specs
             yield result
 
 
@@ -434,13 +434,13 @@ def _extract_elsewhere(
     summarise: _Summary[_Result],
     recordings: Sequence[Recording],
 ) -> tuple[dict[str, FeatureSpec], _Result]:
-    listener = copy(sent)  # one per group
-    outcomes = _extract(listener, slices, recordings)
-    return listener.specs, summarise(outcomes, listener.specs)
+    extractor = copy(sent)  # one per group
+    outcomes = _extract(extractor, slices, recordings)
+    return extractor.specs, summarise(outcomes, extractor.specs)
 
 
 def _extract(
-    listener: FeatureExtractor, slices: int | None, recordings: Sequence[Recording]
+    extractor: FeatureExtractor, slices: int | None, recordings: Sequence[Recording]
 ) -> list[ExtractionOutcome]:
     outcomes = []
     count = 0
@@ -448,7 +448,7 @@ def _extract(
         ticks = 0
         for recording in session:
             remaining = None if slices is None else (slices - count) * SLICE_TICKS - ticks
-            outcome = _extract_recording(listener, recording, remaining)
+            outcome = _extract_recording(extractor, recording, remaining)
             if outcome.frames is not None:
                 ticks += outcome.frames.speech_ticks
             outcomes.append(outcome)
@@ -458,14 +458,14 @@ def _extract(
 
 
 def _extract_recording(
-    listener: FeatureExtractor, recording: Recording, remaining: int | None
+    extractor: FeatureExtractor, recording: Recording, remaining: int | None
 ) -> ExtractionOutcome:
     if remaining is not None and remaining <= 0:
         return ExtractionOutcome(recording)
     try:
         hashes = () if remaining is None else recording_hashes(recording.path)
         seconds = None if remaining is None else remaining / TICKS_PER_SECOND
-        frames = listener.extract(
+        frames = extractor.extract(
             recording.path,
             speech_seconds=seconds,
             words=recording.words,

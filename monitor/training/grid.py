@@ -200,7 +200,9 @@ class Plan:
         """Sum up each test by feature, shape (n, M), as a stream has it after ``units``."""
         located = [locate(int(voice), shift) for voice in voices]
         return {
-            feature: np.stack([session[feature].heard(start, units) for session, start in located])
+            feature: np.stack(
+                [session[feature].compute_total(start, units) for session, start in located]
+            )
             for feature in features
         }
 

@@ -46,7 +46,7 @@ def stream_of(voice: SpeakerSpeech, features: Iterable[str], most_seconds: float
         early = sessions[0].early
         if early is not None:  # later sessions follow whole frames
             at = _place(early.ticks, decisions[0])
-            early = replace(early, ticks=at).some(at <= maximum)
+            early = replace(early, ticks=at).select(at <= maximum)
         tracks[name] = Track(placed[placed <= maximum], values[placed <= maximum], early=early)
     return Frames(np.concatenate(decisions)[:maximum], tracks)
 

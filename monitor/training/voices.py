@@ -48,7 +48,7 @@ class SessionFrames:
     starts: Mapping[int, HeardStart] = field(default_factory=dict)  # by unit, with own frames
     rest: AnyArray | None = None  # values of frames complete after the last unit (a final part)
     _addends: list[AnyArray] = field(default_factory=list, init=False, repr=False, compare=False)
-    _heard: dict[tuple[int, int], AnyArray] = field(
+    _totals: dict[tuple[int, int], AnyArray] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -61,9 +61,9 @@ class SessionFrames:
         the remaining interval is added, weighted by its seconds (docs/method.md section 10).
         """
         start %= max(self.length, 1)
-        addends_heard = self._select(start, length)
-        complete = len(addends_heard)
-        sums = self.spec.kind.added(addends_heard, self.spec.size)
+        addends = self._select(start, length)
+        complete = len(addends)
+        sums = self.spec.kind.added(addends, self.spec.size)
         if self.early is None or complete > (1 if self.span else 0):
             return sums
         since, remaining = start + complete * self.span, length - complete * self.span
@@ -78,7 +78,7 @@ class SessionFrames:
         values = self.values if self.rest is None else np.concatenate([self.values, self.rest])
         return self.spec.kind.total(values, self.spec.size)
 
-    def heard(self, start: int, length: int) -> AnyArray:
+    def compute_total(self, start: int, length: int) -> AnyArray:
         """Compute the total of a stream that begins at ``start``, after ``length`` units.
 
         Only an extracted start has early frames, which must be complete after ``length`` units.
@@ -87,11 +87,11 @@ class SessionFrames:
         if start not in self.starts:
             return self.enrolled(start, length)
         key = start, length
-        if key not in self._heard:  # cells share their tests
-            self._heard[key] = self._hear(self.starts[start], start, length)
-        return self._heard[key]
+        if key not in self._totals:  # cells share their tests
+            self._totals[key] = self._compute_total(self.starts[start], start, length)
+        return self._totals[key]
 
-    def _hear(self, begun: HeardStart, start: int, length: int) -> AnyArray:
+    def _compute_total(self, begun: HeardStart, start: int, length: int) -> AnyArray:
         if length * UNIT_TICKS <= begun.length:
             return begun.total(length * UNIT_TICKS)
         remainder = self.enrolled(
@@ -120,11 +120,11 @@ class SessionFrames:
         """Return the next (circular) of the longest early frames that fit, or an empty one."""
         fits = early.seconds[early.seconds * UNITS_PER_SECOND <= length]
         if not fits.size:
-            return early.some(slice(0))
+            return early.select(slice(0))
         places = np.flatnonzero(early.seconds == fits.max())
         begins = early.ticks[places] + 1 - fits.max() * UNITS_PER_SECOND
         index = places[np.searchsorted(begins, start) % places.size]
-        return early.some(slice(index, index + 1))
+        return early.select(slice(index, index + 1))
 
     def _addends_of(self, start: int, end: int) -> AnyArray:
         if not self._addends:  # made once, because windows overlap
@@ -245,10 +245,10 @@ def collect(
         the voices, the spec of each feature, and one line per file that was skipped or has unusable
             parts.
     """
-    listener = FeatureExtractor(features, setup=setup, sounds=sounds, starts=True)
+    extractor = FeatureExtractor(features, setup=setup, sounds=sounds, starts=True)
     problems = list(corpus.problems)
     voices = []
-    with closing(extract_in_order(corpus.recordings, listener, jobs=jobs)) as outcomes:
+    with closing(extract_in_order(corpus.recordings, extractor, jobs=jobs)) as outcomes:
         for name, of_speaker in groupby(outcomes, key=lambda o: o.recording.speaker):
             sessions = []
             for session_name, of_session in groupby(of_speaker, key=lambda o: o.recording.session):
@@ -260,7 +260,7 @@ def collect(
                             notify(line)
                     problems += [outcome.problem] if outcome.problem else []
                     progress(outcome.recording)
-                session = {f: session_frames(recordings, s) for f, s in listener.specs.items()}
+                session = {f: session_frames(recordings, s) for f, s in extractor.specs.items()}
                 if recordings and units_in(session) > 0:
                     speech = np.concatenate([frames.speech for frames in recordings])
                     rows = [frames.sound for frames in recordings if frames.sound is not None]
@@ -269,7 +269,7 @@ def collect(
             if sessions:
                 frames, decisions, names, sums = zip(*sessions, strict=True)
                 voices.append(SpeakerSpeech(name, frames, decisions, names, sums if sounds else ()))
-    return voices, listener.specs, tuple(problems)
+    return voices, extractor.specs, tuple(problems)
 
 
 def session_frames(recordings: Sequence[SpeechFrames], spec: FeatureSpec) -> SessionFrames:
@@ -289,7 +289,9 @@ def session_frames(recordings: Sequence[SpeechFrames], spec: FeatureSpec) -> Ses
         clock = ticks + np.concatenate(([0], np.cumsum(frames.speech)))
         provisional = [] if track.early is None else [track.early]
         if frames.starts is not None:
-            begun = [(at, start) for at, start in frames.starts.each() if spec.name in start.tracks]
+            begun = [
+                (at, start) for at, start in frames.starts.split() if spec.name in start.tracks
+            ]
             for at, start in begun:
                 begun_at = int(clock[at]) // UNIT_TICKS
                 starts[begun_at] = HeardStart.from_frames(start, spec, clock[at:], span > 0)
@@ -403,10 +405,10 @@ def cohort_of(
     Counts have the narrowest type that fits, and means of embeddings half precision. Also returns
     one line for each file that was skipped or has unusable parts.
     """
-    listener = FeatureExtractor(features, setup=setup)
+    extractor = FeatureExtractor(features, setup=setup)
     problems = list(corpus.problems)
     seconds, rows, names = [], [], []
-    with closing(summarise_in_order(corpus.recordings, listener, _sum_up, jobs=jobs)) as results:
+    with closing(summarise_in_order(corpus.recordings, extractor, _sum_up, jobs=jobs)) as results:
         for recordings, (sketches, ticks, unusable) in results:
             problems += unusable
             if ticks is not None:
@@ -417,7 +419,7 @@ def cohort_of(
         name: FeatureTemplates(
             spec, spec.kind.packed_background(np.stack([row[name] for row in rows]))
         )
-        for name, spec in listener.specs.items()
+        for name, spec in extractor.specs.items()
     }
     return Cohort(np.array(seconds), templates, about, tuple(names)), tuple(problems)
 

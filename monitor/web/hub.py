@@ -247,7 +247,7 @@ class Hub:
         self._now = HubState()
         self._state: HubState | None = None  # copy for readers, with the time left
         # arrival of the newest reading on the monotonic clock; None before the first
-        self.heard: float | None = None
+        self.read_at: float | None = None
         # relayed: whether audio is sent through a relay (`monitor.web.relay`)
         self.closed = self.relayed = False  # closed: whether the run has ended
 
@@ -341,7 +341,7 @@ class Hub:
             case RunStart():
                 self._now.start = event
             case Reading():
-                self.heard, self._now.reading = time.monotonic(), event
+                self.read_at, self._now.reading = time.monotonic(), event
                 self._note_reading(event)
             case GapEvent():
                 self._now.lost_seconds += event.lost_seconds or 0.0

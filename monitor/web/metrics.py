@@ -124,6 +124,6 @@ def _gauge(
 def exposition(hub: Hub, clients: int = 0) -> bytes:
     """Format the text that Prometheus scrapes. It names no speaker."""
     registry = CollectorRegistry(auto_describe=False)
-    age = None if hub.heard is None else time.monotonic() - hub.heard
+    age = None if hub.read_at is None else time.monotonic() - hub.read_at
     registry.register(_Collector(hub, clients, age))
     return generate_latest(registry)

@@ -182,7 +182,7 @@ def test_speech_is_kept_only_where_it_is_wanted(kept):
         assert np.array_equal(value, shipped().embed(part[None])[0])
     clock = np.cumsum(spoken)
     assert (clock[whole.ticks - 1] * 160 == np.array(begins) + whole.seconds * RATE).all()
-    for one, other in ((whole, cut), (whole.some(slice(1, None)), early(5, whole.ticks[0]))):
+    for one, other in ((whole, cut), (whole.select(slice(1, None)), early(5, whole.ticks[0]))):
         assert np.array_equal(one.ticks, other.ticks)
         assert np.array_equal(one.values, other.values)
 

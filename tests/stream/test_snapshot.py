@@ -203,7 +203,7 @@ def test_sealed_bytes_of_another_form_are_refused():
 def test_no_forged_state_of_voice_activity_ends_the_process(forged, seed):
     detector, reader = VoiceDetector(), object()
     detector.at[reader] = 0
-    state = detector.kept()["_adapted"]
+    state = detector.snapshot_attributes()["_adapted"]
     assert isinstance(state, np.ndarray)
     extremes = np.random.default_rng(seed).choice([-32768, -1, 0, 1, 100, 32767], 354)
     noise = np.random.default_rng(seed).normal(0, 0.3, (8, 160)).astype(np.float32)

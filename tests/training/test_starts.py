@@ -39,7 +39,7 @@ def test_a_start_is_a_stream_of_its_own(recording):
     heard = FeatureExtractor(FEATURES, starts=True).extract(path)
     assert len(heard.starts.at) >= 2
     assert heard.starts.at[0] == 0
-    for at, begun in heard.starts.each():
+    for at, begun in heard.starts.split():
         assert at == 0 or not heard.speech[at]  # in a pause
         assert heard.speech[at : at + 60].any()
         extractor = Extractor(make(FEATURES))
@@ -60,7 +60,9 @@ def test_a_start_is_a_stream_of_its_own(recording):
                 tick = int(np.searchsorted(np.cumsum(alone.speech), 100 * seconds)) + 1
                 totals = stream.moments([tick]).totals[name]
                 early = 0 if totals.early is None else totals.early[0]
-                assert_array_equal(session.heard(unit, 10 * seconds), totals.totals[0] + early)
+                assert_array_equal(
+                    session.compute_total(unit, 10 * seconds), totals.totals[0] + early
+                )
 
 
 def test_starts_do_not_depend_on_how_the_recording_is_cut(recording):
@@ -77,8 +79,8 @@ def test_starts_do_not_depend_on_how_the_recording_is_cut(recording):
     whole, cut = listen(len(samples)), listen(7777)
     assert len(whole.at) >= 2
     assert_array_equal(whole.at, cut.at)
-    assert next(cut.each())[1].speech.sum() == START_SECONDS * 100
-    for (_, one), (_, other) in zip(whole.each(), cut.each(), strict=True):
+    assert next(cut.split())[1].speech.sum() == START_SECONDS * 100
+    for (_, one), (_, other) in zip(whole.split(), cut.split(), strict=True):
         assert_array_equal(one.speech, other.speech)
         assert_array_equal(one.tracks["f0"].ticks, other.tracks["f0"].ticks)
         assert_array_equal(one.tracks["f0"].values, other.tracks["f0"].values)
@@ -99,7 +101,9 @@ def test_kept_frames_have_the_same_starts(recording, tmp_path):
         assert session.starts.keys() == kept.starts.keys()
         for unit in session.starts:
             for units in (3, 10, 20, 100):
-                assert_array_equal(session.heard(unit, units), kept.heard(unit, units))
+                assert_array_equal(
+                    session.compute_total(unit, units), kept.compute_total(unit, units)
+                )
 
 
 VOICE = FeatureSpec("voice", EMBEDDING, 2, 3.0)
@@ -116,7 +120,7 @@ def test_what_is_complete_after_the_reading_does_not_count():
     session = SessionFrames(own, ends, 900, VOICE, span=30, starts={60: start})
 
     def heard(units):
-        return session.heard(60, units).tolist()
+        return session.compute_total(60, units).tolist()
 
     assert heard(9) == [0.0, 0.0]
     assert heard(10) == [1.0, 0.0]
@@ -127,8 +131,8 @@ def test_what_is_complete_after_the_reading_does_not_count():
     assert heard(60) == [3.0 + 4.0, 4.0]
     assert session.enrolled(60, 60).tolist() == [3.0 + 4.0, 3.0 + 4.0]
     # elsewhere nobody began: whole frames alone
-    assert session.heard(0, 20).tolist() == [0.0, 0.0]
-    assert session.heard(0, 30).tolist() == [1.0, 1.0]
+    assert session.compute_total(0, 20).tolist() == [0.0, 0.0]
+    assert session.compute_total(0, 30).tolist() == [1.0, 1.0]
 
 
 @given(st.data())

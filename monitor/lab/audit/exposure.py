@@ -324,7 +324,7 @@ def _cut_session(voice: SpeakerSpeech, index: int, start: int) -> SpeakerSpeech:
             keep &= frames.begins >= start
         early = frames.early
         if early is not None:  # keep those of windows that begin after the cut
-            early = early.some(early.ticks + 1 - early.seconds * UNITS_PER_SECOND >= start)
+            early = early.select(early.ticks + 1 - early.seconds * UNITS_PER_SECOND >= start)
             early = replace(early, ticks=early.ticks - start)
         session[name] = replace(
             frames,

@@ -15,7 +15,7 @@ class MeasureOptions:
     features: tuple[str, ...] | None = option(
         "--features", "Features to use. [default: all available]", type=Features()
     )
-    hearing: CorpusOptions = group(CorpusOptions, "Corpus")
+    corpus_options: CorpusOptions = group(CorpusOptions, "Corpus")
     lengths: tuple[float, ...] | None = option(
         "--lengths",
         "Test lengths T in speech seconds. [default: from 1 s, or the minimum of an embedding, up "

@@ -240,7 +240,7 @@ def command(options: AttackOptions) -> int:
                 fresh=options.fresh, progress=lambda name: step(name, 1),
             )  # fmt: skip
         _say_plan(prepared, resumes=resumes)
-        with progress_over(prepared.seconds / 60, "hearing", "min") as step:
+        with progress_over(prepared.seconds / 60, "processing", "min") as step:
             label = ""
 
             def show(activity: str) -> None:

@@ -187,7 +187,7 @@ def _audit_folder(options: AuditOptions) -> Audit:
     from monitor.lab.audit.auditing import audit_corpus, extract_corpus
 
     path = options.workers.path(options.sources[0])
-    corpus = options.measuring.hearing.find(path)
+    corpus = options.measuring.corpus_options.find(path)
     files = [recording.path for recording in corpus.recordings]
     config = options.config(files)
     say(*plan_of(corpus))

@@ -161,7 +161,7 @@ def _read_material(options: ExperimentOptions, settings: ExperimentSettings) -> 
     scores = read_scores(options.corpus, settings)
     if scores is not None:
         return scores
-    recordings = options.measuring.hearing.find(options.corpus)
+    recordings = options.measuring.corpus_options.find(options.corpus)
     say(*plan_of(recordings))
     check_two(recordings)
     files = [recording.path for recording in recordings.recordings]

@@ -81,7 +81,7 @@ class ScoreOptions:
         type=Features(),
     )
     frames: Path | None = shared(frames_option)
-    hearing: CorpusOptions = group(CorpusOptions, "Corpus")
+    corpus_options: CorpusOptions = group(CorpusOptions, "Corpus")
     lengths: tuple[float, ...] | None = option(
         "--lengths",
         "Test lengths T in speech seconds. [default: 10, or whole utterances with a list of "
@@ -173,7 +173,7 @@ def command(options: ScoreOptions) -> int:
     if population is not None:
         check_model(feature_setup().speaker, population, options.store)
     rank_models = _rank_models(options, population)
-    everything = corpus = options.hearing.find(options.corpus)
+    everything = corpus = options.corpus_options.find(options.corpus)
     lists = read_trial_lists(options.corpus)
     if lists is None and options.voiceprivacy:
         raise UsageError(f"{options.corpus.name} has no list of trials: leave out --voiceprivacy")

@@ -54,7 +54,7 @@ def open_any(source: Source | Name | Callable[[], Source]) -> Source:
 
 
 @dataclass(slots=True)
-class Hearing:
+class OpenedSource:
     """Opened source with the monitors of its voices."""
 
     source: Source
