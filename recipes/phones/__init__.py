@@ -1,1 +1,1 @@
-"""The phone recogniser whose hidden units are counted."""
+"""Recipe of the phone recogniser, and of the units that the feature ``phones`` counts."""

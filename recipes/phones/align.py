@@ -1,9 +1,9 @@
-"""When each phone is said, for the utterances that train: pocketsphinx's forced alignment.
+"""Forced alignment of the training utterances' phones by pocketsphinx.
 
     python -m recipes.phones.align CACHE --minutes 7
 
-Utterances come in an order drawn by a seed, so that a part of them will do; a run that is stopped
-goes on where it was.
+Utterances are aligned in a random order with a fixed seed, so that a part of them suffices. An
+interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -20,20 +20,22 @@ from monitor.types import IntArray
 from recipes.phones.prepare import ALIGNED, Spoken, Utterance
 from recipes.stages import add_row, stage
 
-_GROUP = 6  # phones taken for a word: the aligner knows words alone
+_GROUP = 6  # phones per pseudo-word: the aligner accepts only words
 _BEAMS = {"beam": 1e-80, "wbeam": 1e-60, "pbeam": 1e-80}
-_FAST = {"ds": 2, "topn": 2}  # beginnings move by 0 (median) to 20 ms (nine of ten)
+_FAST = {"ds": 2, "topn": 2}  # moves starts by 0 ms (median), nine of ten by at most 20 ms
 
 
 def main() -> None:
     parser = stage("Align the training utterances.", "cache")
-    parser.add_argument("--minutes", type=float, default=math.inf, help="then stop (default: all)")
+    parser.add_argument(
+        "--minutes", type=float, default=math.inf, help="stop after this time (default: never)"
+    )
     given = parser.parse_args()
     align(Spoken(given.cache), given.minutes)
 
 
 def align(spoken: Spoken, minutes: float = math.inf) -> None:
-    """Append to the cache when each phone of each training utterance begins and ends."""
+    """Align the training utterances, and append the times of their phones to the cache."""
     train = [i for i, each in enumerate(spoken.utterances) if spoken.piece(each).role == "train"]
     order = np.random.default_rng(0).permutation(train)
     known = spoken.aligned()
@@ -47,7 +49,7 @@ def align(spoken: Spoken, minutes: float = math.inf) -> None:
         said += utterance.samples / 16_000 / 60
         if times is not None:
             add_row(path, {"utterance": index, "times": times.tolist()})
-        print(f"\r{said:.0f} min aligned", end="", file=sys.stderr)
+        print(f"\r{said:.0f} min processed", end="", file=sys.stderr)
     print(file=sys.stderr)
 
 
@@ -57,7 +59,7 @@ class _Aligner:
         self._words: dict[tuple[int, ...], str] = {}
 
     def times(self, spoken: Spoken, utterance: Utterance) -> IntArray | None:
-        """Shape (phones, 2): frames of 10 ms [begin, end); None where it finds no way through."""
+        """Return frames of 10 ms [begin, end), shape (phones, 2); None if alignment fails."""
         phones = utterance.phones
         groups = [tuple(phones[i : i + _GROUP]) for i in range(0, len(phones), _GROUP)]
         text = " ".join(map(self._word, groups))

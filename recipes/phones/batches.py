@@ -1,4 +1,4 @@
-"""Utterances of about one length, as they might have come over other channels."""
+"""Batches of utterances of similar length, augmented with speeds, channels, noise and masks."""
 
 from __future__ import annotations
 
@@ -20,28 +20,30 @@ from recipes.phones.prepare import Spoken, Utterance
 
 UNKNOWN = -100
 SPEEDS = (1.0, 0.9, 1.1)
-"""How fast (and how high) an utterance may be said (Ko et al., Interspeech 2015)."""
-_STEP = 990  # samples: a multiple of it can be made 0.9 and 1.1 times as fast exactly
-_AS_IT_IS = 0.4  # share of utterances said at their own speed
-_NEAR = 200  # utterances of a batch are drawn from so many of about one length
+"""Factors on the speed and pitch of utterances (Ko et al., Interspeech 2015)."""
+_STEP = 990  # samples: multiples of it have whole lengths at speeds 0.9 and 1.1
+_AS_IT_IS = 0.4  # fraction of utterances at their original speed
+_NEAR = 200  # a batch is sampled from this many utterances of similar length
 _LESS = {"speechocean762": 0.5}
-"""Half of it is pauses, and those who judge are not of it: how likely a second is."""
+"""Relative probability of a second of a corpus. Half of this one is pauses, and none of its
+speakers has the role ``choose`` or ``report``."""
 _COLOURED, _NOISY = 0.5, 0.2
 _MASKS = {"time": (0.2, 15), "band": (1, 5)}
-"""How many (in time: a second), how wide at most (SpecAugment; Park et al., Interspeech 2019)."""
+"""Number of masks (in time: per second), and maximum width in frames or bands (SpecAugment; Park et
+al., Interspeech 2019)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Utterances, the longest giving the length.
+    """Utterances, padded to the longest.
 
     Attributes:
-        bands: shape (b, t, 40), log mel bands as the network hears them.
-        frames: shape (b,), 50 a second: how many are of the utterance.
-        phones: shape (n,), of all utterances in a row, 1 to 39.
-        counts: shape (b,), phones of each.
-        said: shape (b, t // 4 * 2), the class of each frame, 0 in silence; `UNKNOWN` where it was
-            not aligned, and beyond the utterance.
+        bands: shape (b, t, 40), log mel bands as input of the network.
+        frames: shape (b,), number of frames of each utterance, 50 per second.
+        phones: shape (n,), concatenated phones of all utterances, 1 to 39.
+        counts: shape (b,), number of phones of each utterance.
+        said: shape (b, t // 4 * 2), class of each frame, 0 in silence; `UNKNOWN` if the utterance
+            is not aligned, and after its end.
     """
 
     bands: FloatArray
@@ -52,18 +54,18 @@ class Batch:
 
 
 class Batches:
-    """Every second of a corpus as likely as the other.
+    """Training batches in which all seconds of a corpus are equally likely.
 
     Args:
-        spoken: prepared.
-        seed: with the number of a step it gives that step's batch, whatever came before.
-        layout: of the network, one of `LAYOUTS`.
+        spoken: prepared corpus.
+        seed: random seed. Only it and the number of a step determine the step's batch.
+        layout: layout of the network, one of `LAYOUTS`.
 
     Attributes:
-        usual: shape (40,), the mean of all bands.
+        usual: shape (40,), mean of each band over at most 200 utterances.
 
     Raises:
-        CorpusError: nobody to train on.
+        CorpusError: there are no training utterances.
     """
 
     def __init__(self, spoken: Spoken, seed: int, layout: str = "phones") -> None:
@@ -74,7 +76,7 @@ class Batches:
             key=lambda i: spoken.utterances[i].samples,
         )
         if not self._listed:
-            raise CorpusError(f"{spoken.cache.folder}: nobody to train on")
+            raise CorpusError(f"{spoken.cache.folder}: no training utterances")
         self._bands = {speed: Bands(spoken, self._listed, speed) for speed in SPEEDS}
         self._lengths = np.array([spoken.utterances[i].samples for i in self._listed])
         self._share = self._lengths * [
@@ -86,7 +88,7 @@ class Batches:
         self.usual: FloatArray = rows.mean(axis=0)
 
     def at(self, step: int, seconds: float) -> Batch:
-        """The batch of a step, of at most so many seconds (but one utterance at least)."""
+        """Return the batch of a step: at least one utterance, at most ``seconds`` at speed 1."""
         generator = np.random.default_rng([self._seed, step])
         anchor = generator.choice(self.utterances, p=self._share / self._share.sum())
         first = max(0, min(anchor - _NEAR // 2, self.utterances - _NEAR))
@@ -122,13 +124,13 @@ class Batches:
 
 
 class Bands:
-    """Utterances as bands.
+    """Log mel bands of utterances, stored on disk.
 
     Args:
-        spoken: prepared; its folder keeps the bands as well (float16, mode 0600): augmentation is
-            done on them, and a step needs no Fourier transform.
-        indices: of the utterances, in the order in which they are kept.
-        speed: of `SPEEDS`.
+        spoken: prepared corpus. Its folder also stores the bands (float16, mode 0600). They are
+            augmented directly, so that a step needs no Fourier transform.
+        indices: indices of the utterances, in the order in which they are stored.
+        speed: one of `SPEEDS`.
     """
 
     def __init__(self, spoken: Spoken, indices: list[int], speed: float) -> None:
@@ -139,7 +141,7 @@ class Bands:
         self._counts = dict(zip(indices, counts, strict=True))
 
     def __getitem__(self, index: int) -> FloatArray:
-        """Shape (t, 40), float32."""
+        """Return the bands of an utterance, shape (t, 40), float32."""
         begin = self._begins[index]
         return np.asarray(self._held[begin : begin + self._counts[index]], np.float32)
 
@@ -175,11 +177,11 @@ class Bands:
 
 
 def stretched(sound: FloatArray, samples: int) -> FloatArray:
-    """A sound of another number of samples: another speed and pitch, nothing else.
+    """Resample a sound to another number of samples, which changes only its speed and pitch.
 
     Args:
         sound: shape (n,), float32.
-        samples: of the result.
+        samples: number of samples of the result.
 
     Returns:
         shape (samples,), float32.
@@ -193,7 +195,7 @@ def stretched(sound: FloatArray, samples: int) -> FloatArray:
 
 
 def _coloured(bands: FloatArray, generator: np.random.Generator) -> FloatArray:
-    """Another microphone: a smooth curve over the bands, at times a telephone's edges."""
+    """Add the smooth response of a random microphone to the bands of some utterances."""
     if generator.random() > _COLOURED:
         return bands
     place = np.linspace(0, np.pi, BANDS, dtype=np.float32)
@@ -204,7 +206,7 @@ def _coloured(bands: FloatArray, generator: np.random.Generator) -> FloatArray:
 def _noisy(
     bands: FloatArray, others: list[FloatArray], generator: np.random.Generator
 ) -> FloatArray:
-    """Some get noise 5 to 30 dB below: coloured, or another's voice; energies add."""
+    """Add coloured noise or another voice, 5 to 30 dB below, to the energies of some utterances."""
     if generator.random() > _NOISY:
         return bands
     if generator.random() < 0.3:
@@ -218,7 +220,7 @@ def _noisy(
 
 
 def _frames(times: FloatArray, phones: list[int], count: int) -> IntArray:
-    """The class of each frame of 20 ms by the phones' times in frames of 10 ms."""
+    """Return the class of each frame of 20 ms from the phones' times in frames of 10 ms."""
     middles = 2 * np.arange(count) + 1
     at = np.searchsorted(times[:, 0], middles, side="right") - 1
     inside = (at >= 0) & (middles < times[at, 1])
@@ -226,7 +228,7 @@ def _frames(times: FloatArray, phones: list[int], count: int) -> IntArray:
 
 
 def _mask(bands: FloatArray, generator: np.random.Generator) -> None:
-    """Hide stretches of time and of bands behind the mean, in place."""
+    """Replace random stretches of time and of bands with the mean, in place."""
     mean = bands.mean()
     rate, widest = _MASKS["time"]
     for _ in range(generator.poisson(rate * len(bands) * HOP / RATE)):

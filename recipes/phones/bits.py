@@ -1,12 +1,12 @@
-"""What units say of the speaker: mean local bits across sessions, by layer, codebook and rate.
+"""Bits that units disclose: mean local bits across sessions, by layer, codebook and rate.
 
     python -m recipes.phones.bits CACHE OUT FRAMES --half choose
     python -m recipes.phones.bits CACHE OUT FRAMES --half report --layer up --units 256 --channels
 
-Templates of 60 s of speech of all readers who trained nothing, tests of one half of them from
-other chapters; log-likelihood of counts (docs/method.md section 2), posterior by a fit without the
-reader (docs/method.md section 5). FRAMES, of ``--frames``, says what is speech.
-Prints a table.
+Templates are 60 s of speech of all readers who did not train. Tests are from other chapters of one
+half of them. Scores are log-likelihoods of counts (docs/method.md section 2). Posteriors are fitted
+without the tested reader (docs/method.md section 5). FRAMES, by ``monitor enrol --frames``,
+marks speech. Prints a table.
 """
 
 from __future__ import annotations
@@ -39,18 +39,24 @@ LENGTHS = (3.0, 10.0, 30.0, 60.0)
 TEMPLATE = 60.0
 SIZES = (64, 128, 256)
 _TRIALS = 20
-_CUT, _MOST = 240, 5  # seconds of a session of the voice that is beside, and how many sessions
+_CUT, _MOST = 240, 5  # of --beside: seconds per session, maximum sessions
 
 
 def main() -> None:
-    parser = stage("What units say of the speaker.", "cache", "out", "frames")
+    parser = stage("Measure the bits that units disclose.", "cache", "out", "frames")
     parser.add_argument("--half", choices=("choose", "report"), default="choose")
-    parser.add_argument("--layer", action="append", help="(default: each)")
-    parser.add_argument("--units", type=int, action="append", help="(default: 64, 128, 256)")
-    parser.add_argument("--channels", action="store_true", help="templates of other channels too")
-    parser.add_argument("--alone", action="store_true", help="templates of that half alone")
     parser.add_argument(
-        "--beside", type=Path, nargs=2, metavar=("AUDIO", "FRAMES"), help="one further voice"
+        "--layer", action="append", help="layer of units; repeatable (default: all)"
+    )
+    parser.add_argument(
+        "--units", type=int, action="append", help="codes; repeatable (default: 64, 128, 256)"
+    )
+    parser.add_argument(
+        "--channels", action="store_true", help="also measure templates of other channels"
+    )
+    parser.add_argument("--alone", action="store_true", help="use only templates of that half")
+    parser.add_argument(
+        "--beside", type=Path, nargs=2, metavar=("AUDIO", "FRAMES"), help="also measure this voice"
     )
     given = parser.parse_args()
     torch.set_num_threads(1)
@@ -97,7 +103,7 @@ def readers(
     roles: Sequence[str],
     change: Callable[[FloatArray], FloatArray] = lambda sound: sound,
 ) -> list[tuple[SpeakerSpeech, str]]:
-    """Readers who trained nothing, with what each is for."""
+    """Return the features of the readers with these roles, and the role of each."""
     by_voice: dict[str, list[dict[str, SessionFrames]]] = {}
     peer = spoken.peer()
     heard_all = all(
@@ -120,7 +126,7 @@ def _speech(frames: Path) -> BoolArray:
 
 
 def _tokens(spoken: Spoken, piece: Piece, peer: Mapping[int, IntArray]) -> IntArray:
-    """Those of pocketsphinx in a recording: class, begin and end in ticks."""
+    """Return pocketsphinx's tokens in a recording: class, begin and end in ticks."""
     parts = [np.empty((0, 3), int)]
     for index, each in enumerate(spoken.utterances):
         if spoken.piece(each) is piece:
@@ -136,9 +142,10 @@ def beside(
     voices: Sequence[SpeakerSpeech],
     tested: BoolArray,
 ) -> dict[str, list[float]]:
-    """Mean local bits of one further voice, by fits of the tested readers; its own recording.
+    """Return mean local bits of a further voice among all templates, by fits of tested readers.
 
-    It is cut into sessions of 4 min, among the templates of all: same session, which favours.
+    Its one recording is cut into sessions of 4 min. Test and template are thus of the same session,
+    which favours the attacker.
     """
     sound, _ = soundfile.read(audio, frames=_MOST * _CUT * RATE, dtype="float32")
     speech = _speech(frames)
@@ -166,10 +173,10 @@ def bits(
     templates: Sequence[SpeakerSpeech] | None = None,
     judged: BoolArray | None = None,
 ) -> dict[str, list[float]]:
-    """Mean local bits of each feature at each length, across sessions.
+    """Return mean local bits of each feature at each of `LENGTHS`, across sessions.
 
-    Of those who are tested, each by a fit without it; where others are judged, of them, by the fit
-    of all who are tested.
+    Tested voices are each measured by a fit without that voice. ``judged`` voices, if given, are
+    measured instead, by the fit of all tested voices.
     """
     names = list(voices[0].sessions[0])
     scorers = {name: HISTOGRAM.similarity() for name in names}
@@ -195,7 +202,7 @@ def bits(
 
 
 def _local_bits(cell: Cell, axis: int, judged: Cell | None) -> float:
-    """The mean over speakers of log2(N p), by fits that have not seen them."""
+    """Return the mean over speakers of log2(N p), each by a fit without that speaker."""
     made = trials_of(cell, [axis])
     if made is None:
         return 0.0
@@ -212,7 +219,7 @@ def _local_bits(cell: Cell, axis: int, judged: Cell | None) -> float:
 
 
 def telephone(sound: FloatArray) -> FloatArray:
-    """300 to 3400 Hz alone."""
+    """Band-pass filter a sound to 300 to 3400 Hz."""
     spectrum = scipy.fft.rfft(sound)
     hertz = np.linspace(0, RATE / 2, len(spectrum))
     spectrum[(hertz < 300) | (hertz > 3400)] = 0
@@ -220,7 +227,7 @@ def telephone(sound: FloatArray) -> FloatArray:
 
 
 def in_noise(sound: FloatArray, generator: np.random.Generator) -> FloatArray:
-    """With white noise 20 dB below."""
+    """Add white noise 20 dB below the sound."""
     noise = generator.standard_normal(len(sound), np.float32)
     return np.asarray(noisy(sound, 20.0, noise), np.float32)
 

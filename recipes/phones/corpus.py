@@ -1,8 +1,8 @@
-"""Which reader is for what: those who choose or are reported never train the recogniser.
+"""Roles of readers: those who choose or are reported never train the recogniser.
 
-It needs transcripts, so that other readers train it than train the voice: all of train-clean-5.
-The readers of dev-clean and train-clean-100 are split by sorted id, alternately. Of the
-non-native speakers the same 50 are kept apart as from the voice.
+Training needs transcripts, so its readers differ from the voice recipe's: all of train-clean-5. The
+readers of dev-clean and train-clean-100, sorted by id, alternately choose and are reported. The
+same 50 non-native speakers are held out as by the voice recipe.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NON_NATIVE = "speechocean762"
 
 
 class Line(NamedTuple):
-    """An utterance of a recording: seconds, and its words."""
+    """An utterance of a recording: start and end in seconds, and its words."""
 
     start: float
     end: float
@@ -30,14 +30,14 @@ class Line(NamedTuple):
 
 
 def recordings(speech: Path, nonnative: Path) -> list[Recording]:
-    """Every recording that the recipe hears, training first.
+    """Return all recordings that the recipe uses, training first.
 
     Args:
         speech: a folder with ``manifest.csv``: path, corpus, speaker, gender, chapter, seconds.
-        nonnative: likewise, with ``age`` instead of ``chapter``.
+        nonnative: a folder with such a manifest, but ``age`` instead of ``chapter``.
 
     Raises:
-        CorpusError: a manifest is missing or not such a table.
+        CorpusError: a manifest is missing or invalid.
     """
     listed = corpus.recordings(speech, nonnative)
     apart = sorted({int(each.speaker) for each in listed if each.corpus in _APART})
@@ -49,10 +49,10 @@ def recordings(speech: Path, nonnative: Path) -> list[Recording]:
 
 
 def lines(recording: Path) -> list[Line]:
-    """The utterances of a recording, from the table beside it: start, end, text; headed or not.
+    """Read the utterances of a recording from its .tsv file: start, end, text, header or not.
 
     Raises:
-        CorpusError: there is none, or it is another table.
+        CorpusError: the file is missing or invalid.
     """
     path = recording.with_suffix(".tsv")
     try:

@@ -1,11 +1,12 @@
-"""How many phones a trained network gets wrong of readers that it never met.
+"""Phone error rates of a trained network on readers who did not train it.
 
     python -m recipes.phones.evaluate CACHE OUT
 
-Phone error rate: insertions, deletions and substitutions against the dictionary, over utterances
-all of whose words it has: of the best path, and of the likeliest way with a trigram of phones,
-whose weight and bonus the half that chooses chooses. Prints a table and writes OUT/results.json and
-OUT/use.json. What `recipes.phones.sphinx` has heard is measured as well.
+The rate counts insertions, deletions and substitutions against the dictionary, over utterances with
+all words in the dictionary. It is measured for the best path and for the likeliest path with a
+trigram of phones. Readers with the role ``choose`` determine the trigram's weight and bonus. Tokens
+of `recipes.phones.sphinx`, if any, are measured too. Prints a table and writes OUT/results.json and
+OUT/use.json.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ from recipes.stages import stage
 
 RESULTS, USE = "results.json", "use.json"
 WEIGHTS, MORE = (0.2, 0.3, 0.4, 0.5), (-0.3, 0.0, 0.3, 0.6)
-_EVERY = 2  # utterances of the half that chooses to one that the trigram's use is chosen by
+_EVERY = 2  # step through the utterances that choose the trigram's weight and bonus
 Row = dict[str, Any]
 
 
 def best_path(log_posteriors: FloatArray) -> list[str]:
-    """Phones of a stretch of speech, log posteriors (k, 40), without repetitions and blanks."""
+    """Return the phones of log posteriors, (k, 40), without repetitions and blanks."""
     best = log_posteriors.argmax(axis=1)
     first = np.flatnonzero(np.diff(best, prepend=-1))
     return [PHONES[place - 1] for place in best[first] if place]
 
 
 def main() -> None:
-    given = stage("Phone error rates.", "cache", "out").parse_args()
+    given = stage("Measure phone error rates.", "cache", "out").parse_args()
     torch.set_num_threads(1)
     spoken, network = Spoken(given.cache), load_recogniser(given.out)
     heard = cache(partial(posteriors, spoken, network))
@@ -58,19 +59,19 @@ def main() -> None:
 
 
 def posteriors(spoken: Spoken, network: Recogniser, index: int) -> FloatArray:
-    """What a trained network says of an utterance: logarithms, shape (k, 40)."""
+    """Return the log posteriors of an utterance by a trained network, shape (k, 40)."""
     utterance = spoken.utterances[index]
     logits = listened(network, spoken.sound(utterance))["logits"]
     return np.asarray(torch.log_softmax(logits[: utterance.samples // 320], dim=1))
 
 
 def with_trigram(log_posteriors: FloatArray, use: Trigram) -> list[str]:
-    """The phones of the likeliest way."""
+    """Return the phones of the likeliest path with a trigram."""
     return [PHONES[phone - 1] for phone, _ in likeliest(log_posteriors, use)]
 
 
 def chosen(spoken: Spoken, heard: Callable[[int], FloatArray]) -> Trigram:
-    """The weight and bonus with fewest errors on a part of the half that chooses."""
+    """Choose the trigram's weight and bonus by the errors on half of the ``choose`` utterances."""
     logs = trigram(spoken)
     some = [i for i, each in enumerate(spoken.utterances) if _judges(spoken, each, "choose")]
 
@@ -87,20 +88,20 @@ def chosen(spoken: Spoken, heard: Callable[[int], FloatArray]) -> Trigram:
 
 
 def trigram(spoken: Spoken) -> FloatArray:
-    """Of the training transcripts: see `trigram_of`."""
+    """Return `trigram_of` the training transcripts."""
     return trigram_of([each.phones for each in spoken.of("train")])
 
 
 def trigram_of(said: list[list[int]], classes: int = CLASSES) -> FloatArray:
-    """Logarithms of probabilities, shape (classes, classes, classes), smoothed.
+    """Return smoothed log probabilities of trigrams, shape (classes, classes, classes).
 
-    What was seen after two phones is interpolated with what was seen after one, and that with what
-    was seen at all, by how many different ones were seen (I. Witten and T. Bell, "The
-    zero-frequency problem", IEEE Trans. Inf. Theory 37, 1991).
+    Trigrams are interpolated with bigrams, and bigrams with unigrams. The weights depend on the
+    number of distinct successors (I. Witten and T. Bell, "The zero-frequency problem", IEEE Trans.
+    Inf. Theory 37, 1991).
 
     Args:
-        said: classes from 1, as they follow each other; 0 stands before and after.
-        classes: the 0 included.
+        said: sequences of classes from 1, to which 0 is added before and after.
+        classes: number of classes, including 0.
 
     Example:
         >>> logs = trigram_of([[1, 2], [1, 2], [1, 2]], classes=3)
@@ -124,12 +125,13 @@ def _judges(spoken: Spoken, utterance: Utterance, role: str) -> bool:
 
 
 def measure(spoken: Spoken, name: str, phones: Callable[[int], list[str]]) -> list[Row]:
-    """Phone errors of each half of the readers, and of the non-native speakers held out.
+    """Measure phone errors of each half of the readers, and of the held-out non-native speakers.
 
     Args:
-        spoken: prepared.
-        name: who heard.
-        phones: of an utterance by its number; a KeyError where it was not heard.
+        spoken: prepared corpus.
+        name: name of the recogniser.
+        phones: returns the phones of an utterance by its index. Utterances for which it raises
+            KeyError are skipped.
     """
     rows = []
     for role in ("choose", "report", "held out"):
@@ -166,7 +168,7 @@ def measure(spoken: Spoken, name: str, phones: Callable[[int], list[str]]) -> li
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The results as Markdown."""
+    """Format the results as Markdown."""
     lines = [
         "| | readers, utterances, phones | phone error rate | readers from, to |",
         "| --- | ---: | ---: | ---: |",

@@ -1,10 +1,11 @@
-"""Write a trained network where it ships: weights for numpy, and a model card beside them.
+"""Export a trained network to its place in the package: weights for numpy, and a model card.
 
     python -m recipes.phones.export CACHE OUT monitor/networks/phones.npz
     python -m recipes.phones.export CACHE OUT monitor/networks/units.npz --layer early.0
 
-The first after `recipes.phones.evaluate`, whose results go into the card (phones.json); the second
-of a training of the layout ``units``: its first block, and codes of what that says.
+The first command runs after `recipes.phones.evaluate`, and its card (phones.json) contains the
+results. The second takes a training with the layout ``units``, and exports its first block with a
+codebook of that block's outputs.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ from recipes.training import LOG
 
 UNITS = 256
 LAYER = "early.0"
-"""Whose codes the units are: what discloses most of all that `recipes.phones.bits` measures."""
+"""Layer of the units: it discloses most of all that `recipes.phones.bits` measures."""
 
 
 def main() -> None:
     parser = stage("Export a phone network.", "cache", "out", "target")
-    parser.add_argument("--layer", choices=[LAYER], help="export units: codes of this layer")
+    parser.add_argument("--layer", choices=[LAYER], help="export units, the codes of this layer")
     given = parser.parse_args()
     torch.set_num_threads(1)
     spoken = Spoken(given.cache)
@@ -47,14 +48,14 @@ def main() -> None:
 
 
 def export(spoken: Spoken, out: Path, target: Path) -> dict[str, Any]:
-    """Write the recogniser's weights and card; the card.
+    """Write the recogniser's weights and card; return the card.
 
     Raises:
-        StoreError: it was not evaluated, or is too large to ship.
+        StoreError: the network was not evaluated, or is too large to ship.
     """
     results, use = out / RESULTS, out / USE
     if not results.exists() or not use.exists():
-        raise StoreError(f"{out}: not evaluated: python -m recipes.phones.evaluate")
+        raise StoreError(f"{out}: not evaluated: run python -m recipes.phones.evaluate")
     chosen = orjson.loads(use.read_bytes())
     made = rounded(folded(load_recogniser(out)) | {"trigram": trigram(spoken)})
     made["trigram.use"] = np.array([chosen["weight"], chosen["bonus"]])
@@ -83,14 +84,14 @@ def export(spoken: Spoken, out: Path, target: Path) -> dict[str, Any]:
 
 
 def export_units(spoken: Spoken, out: Path, target: Path, units: int = UNITS) -> dict[str, Any]:
-    """Write the first block, a codebook and a card; the card.
+    """Write the first block, a codebook and a card; return the card.
 
     Raises:
-        StoreError: the training is of another layout than units'.
+        StoreError: the training has another layout than ``units``.
     """
     trained = load_recogniser(out)
     if trained.layout.centred:
-        raise StoreError(f"{out}: units come from a training with --layout units")
+        raise StoreError(f"{out}: units need a training with --layout units")
     codes = codebook(heard(trained, spoken, [LAYER])[LAYER], units)
     made = halved(layer(trained) | {"codebook": codes})
     held = packed(made)
@@ -116,7 +117,7 @@ def export_units(spoken: Spoken, out: Path, target: Path, units: int = UNITS) ->
 
 
 def _common(spoken: Spoken, out: Path, held: bytes, made: Mapping[str, AnyArray]) -> dict[str, Any]:
-    """What both cards say."""
+    """Return the entries of both cards."""
     last = orjson.loads((out / LOG).read_bytes().splitlines()[-1])
     return {
         **described(held, made),
@@ -133,7 +134,7 @@ def _common(spoken: Spoken, out: Path, held: bytes, made: Mapping[str, AnyArray]
 
 
 def _data(spoken: Spoken) -> list[dict[str, Any]]:
-    """What trained it."""
+    """Summarise the training data by corpus."""
     train = [(spoken.piece(each), each.samples / RATE) for each in spoken.of("train")]
     aligned: Counter[str] = Counter()
     for index in spoken.aligned():

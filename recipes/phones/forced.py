@@ -1,9 +1,9 @@
-"""When each phone is said, by a network that was trained before: for what is not aligned yet.
+"""Forced alignment, by a trained network, of training utterances that are not aligned yet.
 
     python -m recipes.phones.forced CACHE OUT
 
-OUT is a training that had some utterances aligned (`recipes.phones.align`): its frames tell the
-rest, a hundred times as fast.
+OUT is a training with some aligned utterances (`recipes.phones.align`). Its frame classifier aligns
+the rest, a hundred times as fast.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from recipes.phones.prepare import ALIGNED, Spoken
 from recipes.phones.train import load_recogniser
 from recipes.stages import add_row, stage
 
-_EVERY = 40  # utterances to one that classes are counted in
+_EVERY = 40  # step through the utterances that estimate the priors of classes
 
 
 def main() -> None:
-    given = stage("Align the rest by a trained network.", "cache", "out").parse_args()
+    given = stage("Align the rest with a trained network.", "cache", "out").parse_args()
     torch.set_num_threads(1)
     print(f"{align(Spoken(given.cache), load_recogniser(given.out))} utterances aligned")
 
 
 def align(spoken: Spoken, network: Recogniser) -> int:
-    """Append to the cache when each phone of further training utterances is said; how many.
+    """Append the phone times of further training utterances to the cache; return their number.
 
-    Likelihoods of frames are posteriors by the share of their class (H. Bourlard and N. Morgan,
+    Likelihoods of frames are posteriors divided by class priors (H. Bourlard and N. Morgan,
     "Connectionist speech recognition", 1994).
     """
     known = spoken.aligned()
@@ -52,14 +52,14 @@ def align(spoken: Spoken, network: Recogniser) -> int:
 
 
 def aligned(scores: FloatArray, phones: list[int]) -> IntArray | None:
-    """Forced alignment (Viterbi, 1967): every phone a frame at least, silence where it fits.
+    """Align phones (Viterbi, 1967), each with at least one frame, and optional silence around it.
 
     Args:
         scores: shape (k, classes), log likelihoods of frames; class 0 is silence.
-        phones: classes, as they follow each other.
+        phones: classes, in order.
 
     Returns:
-        shape (phones, 2), frames [begin, end); None where there are fewer frames than phones.
+        shape (phones, 2), frames [begin, end); None without phones or if frames are fewer.
 
     Example:
         >>> scores = np.log(np.full((6, 3), 0.1))

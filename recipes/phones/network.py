@@ -1,10 +1,10 @@
-"""The recogniser: separable convolutions, causal but for a stated look-ahead, and CTC.
+"""The recogniser: separable convolutions, causal except for a stated look-ahead, and CTC.
 
-Frames come at 50 a second; most of the work is done at 25 and brought back to 50 (as in a U-net;
-Ronneberger et al., MICCAI 2015). Nothing is normalised over time but by batch norms and a running
-mean, so that nothing waits for an end. There are two layouts: ``phones`` recognises, ``units`` is
-what the codes of an early layer were taken from, which hears less far ahead and hears levels and
-microphones as they are.
+There are 50 frames per second. Most layers run at 25 and are upsampled to 50 (as in a U-net;
+Ronneberger et al., MICCAI 2015). Only batch norms and a running mean normalise over time, so that
+outputs do not wait for the end of the sound. The layout ``phones`` recognises phones. The layout
+``units`` provides units, the codes of an early layer. It has a shorter look-ahead, and its input
+keeps the level and the microphone's response.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from monitor.types import AnyArray, FloatArray
 from recipes import folding
 
 CLASSES = 40
-"""39 phones after the blank."""
+"""The blank, then 39 phones."""
 NARROW, WIDE = 192, 384
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How far the blocks of a network hear.
+    """Receptive fields of a network's blocks.
 
     Attributes:
-        early, middle, late: frames that each block hears before its own and after it: at 50, at 25
-            and at 50 a second.
-        centred: whether the bands' running mean is taken off.
+        early, middle, late: frames before and after the current one in each block's input. The
+            frames are at 50, 25 and 50 per second.
+        centred: whether the bands' running mean is subtracted.
     """
 
     early: tuple[tuple[int, int], ...]
@@ -42,7 +42,7 @@ class Layout:
 
     @property
     def layers(self) -> tuple[str, ...]:
-        """At 50 frames a second: whose codes may be units."""
+        """Layers at 50 frames per second, whose codes may be units."""
         early, late = (
             tuple(f"{part}.{i}" for i in range(len(blocks)))
             for part, blocks in (("early", self.early), ("late", self.late))
@@ -67,8 +67,8 @@ LAYOUTS = {
         centred=True,
     ),
 }
-_STEM = (2, 2)  # of mel frames
-_DROPPED = 0.1  # of channels, in training
+_STEM = (2, 2)  # mel frames before and after the current one
+_DROPPED = 0.1  # fraction of channels, in training
 _SILENCE = np.log(FLOOR)
 
 
@@ -81,14 +81,14 @@ def padded(x: Tensor, before: int, after: int) -> Tensor:
 
 
 def twice(y: Tensor) -> Tensor:
-    """Rows of twice the channels to twice the rows."""
+    """Upsample by 2: (b, 2 c, 1, t) to (b, c, 1, 2 t)."""
     b, channels, _, t = y.shape
     y = y.permute(0, 2, 3, 1).reshape(b, 1, 2 * t, channels // 2)
     return y.permute(0, 3, 1, 2)
 
 
-class Block(nn.Module):  # type: ignore[misc]  # torch is not looked at
-    """Depthwise, pointwise, around a shortcut."""
+class Block(nn.Module):  # type: ignore[misc]  # torch is not type-checked
+    """Depthwise and pointwise convolutions with a shortcut."""
 
     def __init__(self, channels: int, before: int, after: int, dropped: float = 0.0) -> None:
         super().__init__()
@@ -107,16 +107,16 @@ class Block(nn.Module):  # type: ignore[misc]  # torch is not looked at
 
 
 class Recogniser(nn.Module):  # type: ignore[misc]
-    """Log mel bands as `heard` gives them, shape (b, t, 40), to logits, shape (b, t // 4 * 2, 40).
+    """Network from log mel bands by `heard`, shape (b, t, 40), to logits, (b, t // 4 * 2, 40).
 
-    Time is the second axis of a picture one row high, channels last: torch trains that half again
-    as fast on a processor as it does sequences.
+    Time is the second axis of an image one row high, channels last. On a CPU, torch trains this 1.5
+    times as fast as sequences.
     """
 
     def __init__(self, layout: str = "phones") -> None:
         super().__init__()
         self.layout = LAYOUTS[layout]
-        self.register_buffer("usual", torch.zeros(BANDS))  # the mean of all bands
+        self.register_buffer("usual", torch.zeros(BANDS))  # mean of each band
         self.stem = conv(BANDS, NARROW, sum(_STEM) + 1, 2)
         self.stem_norm = nn.BatchNorm2d(NARROW)
         self.early = nn.ModuleList(Block(NARROW, *each) for each in self.layout.early)
@@ -127,13 +127,13 @@ class Recogniser(nn.Module):  # type: ignore[misc]
         self.up_norm = nn.BatchNorm2d(NARROW)
         self.late = nn.ModuleList(Block(NARROW, *each) for each in self.layout.late)
         self.head = nn.Conv2d(NARROW, CLASSES, 1)
-        self.frames = nn.Conv2d(NARROW, CLASSES, 1)  # in training alone: what is said when
+        self.frames = nn.Conv2d(NARROW, CLASSES, 1)  # class of each frame; not exported
 
     def forward(self, bands: Tensor) -> Tensor:
         return self.layers(bands)["logits"]
 
     def layers(self, bands: Tensor) -> dict[str, Tensor]:
-        """What each layer says, by name, shape (b, frames, channels)."""
+        """Return the output of each layer by name, shape (b, frames, channels)."""
         found: dict[str, Tensor] = {}
         whole = bands.shape[1] // 4 * 4
         x = bands[:, :whole, None].permute(0, 3, 2, 1)  # channels last
@@ -153,12 +153,12 @@ class Recogniser(nn.Module):  # type: ignore[misc]
 
 
 def heard(bands: FloatArray, layout: Layout, usual: FloatArray) -> FloatArray:
-    """Log mel bands, shape (t, 40), as a network of this layout has them."""
+    """Return log mel bands, shape (t, 40), as input of a network with this layout."""
     return Centre(usual)(bands) if layout.centred else bands - np.float32(_SILENCE)
 
 
 def listened(network: Recogniser, sound: FloatArray) -> dict[str, Tensor]:
-    """What each layer says of a sound, silence following it: by name, shape (frames, channels)."""
+    """Return each layer's output for a sound and silence after it, by name: (frames, channels)."""
     floor = FLOOR if network.layout.centred else UNITS_FLOOR
     energies = log_mel(np.pad(sound, (0, RATE)), floor=floor)
     bands = heard(energies, network.layout, network.usual.numpy())
@@ -169,11 +169,11 @@ def listened(network: Recogniser, sound: FloatArray) -> dict[str, Tensor]:
 
 
 def folded(network: Recogniser) -> dict[str, AnyArray]:
-    """Its weights as `monitor.networks.phones` wants them: each norm folded into its neighbour.
+    """Return the weights for `monitor.networks.phones`, with batch norms folded in.
 
     Returns:
-        arrays by name, float32; matrices as (out, in), kernels as (out, in, taps); how far the
-        blocks reach, int64. The trigram is not among them.
+        arrays by name, float32: matrices as (out, in), kernels as (out, in, taps). Receptive fields
+        of blocks are int64. The trigram is not included.
     """
     state = folding.state_of(network)
     found: dict[str, AnyArray] = {}
@@ -190,7 +190,7 @@ def folded(network: Recogniser) -> dict[str, AnyArray]:
 
 
 def layer(network: Recogniser) -> dict[str, AnyArray]:
-    """The first block and what is before it, as `monitor.networks.phones` wants them, float32."""
+    """Return the weights of the stem and first block for `monitor.networks.phones`, float32."""
     found = folded(network)
     made = {name: found[name] for name in ("stem", "stem.bias")}
     made |= {

@@ -1,8 +1,8 @@
-"""Hear the corpora once: audio as int16, and the phones of every utterance.
+"""Store the corpora once: audio as int16, and the phones of every utterance.
 
     python -m recipes.phones.prepare ../shared/speech ../shared/nonnative CACHE
 
-CACHE holds voices: keep it outside the repository.
+CACHE contains voices: keep it outside the repository.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from recipes.stages import stage
 from recipes.voice.corpus import Piece, Pieces, Recording
 
 MOST_SECONDS = 16.0
-"""Short utterances that train are joined up to this, so that batches are of all corpora."""
+"""Short training utterances are joined up to this length, so that batches mix all corpora."""
 _UTTERANCES = "utterances.json"
 _AUDIO = "audio.i16"
 ALIGNED = "aligned-*.jsonl"
@@ -36,7 +36,7 @@ PEER = "pocketsphinx.jsonl"
 
 def main() -> None:
     given = stage(
-        "Hear the corpora for the phone network once.", "speech", "nonnative", "cache"
+        "Prepare the corpora for the phone network.", "speech", "nonnative", "cache"
     ).parse_args()
     listed = recordings(given.speech, given.nonnative)
     try:
@@ -49,14 +49,14 @@ def main() -> None:
 
 
 class Cache(Pieces):
-    """A corpus, heard once.
+    """A decoded corpus.
 
     Args:
-        folder: written by `hear`.
+        folder: folder written by `hear`.
 
     Attributes:
         pieces: the recordings.
-        audio: shape (n,), int16 at 16 kHz, mapped from disk.
+        audio: shape (n,), int16 at 16 kHz, memory-mapped.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -64,14 +64,14 @@ class Cache(Pieces):
         self.audio: NDArray[np.int16] = np.memmap(folder / _AUDIO, np.int16, mode="r")
 
     def sound(self, piece: Piece, start: int = 0, samples: int | None = None) -> FloatArray:
-        """A stretch of a recording, float32 in -1 to 1; shorter where the recording ends."""
+        """Return a stretch of a recording, float32 in -1 to 1; shorter if the recording ends."""
         end = piece.length if samples is None else min(piece.length, start + samples)
         held = self.audio[piece.start + start : piece.start + end]
         return np.asarray(held, np.float32) / 32768
 
     @classmethod
     def hear(cls, listed: list[Recording], folder: Path) -> Self:
-        """Decode what is listed."""
+        """Decode the listed recordings into a folder."""
         folder.mkdir(parents=True, exist_ok=True)
         pieces, start = [], 0
         with atomic_write(folder / _AUDIO) as file:
@@ -91,10 +91,10 @@ class Utterance:
     """A stretch of a recording.
 
     Attributes:
-        piece: which of the cache's pieces.
-        start, samples: within it.
+        piece: index of the recording among the cache's pieces.
+        start, samples: position and length in the recording, in samples.
         phones: classes, 1 to 39.
-        known: whether the dictionary has all its words.
+        known: whether all its words are in the dictionary.
     """
 
     piece: int
@@ -105,14 +105,14 @@ class Utterance:
 
 
 def utterances(listed: list[Recording], cache: Cache, words: Words) -> list[Utterance]:
-    """What is said where, as far as it was decoded."""
+    """Return the utterances in the decoded parts of recordings."""
     found = []
     for index, (recording, piece) in enumerate(zip(listed, cache.pieces, strict=True)):
         said = lines(recording.path)
         for each in _joined(said) if piece.role == "train" else said:
             start, end = round(each.start * RATE), round(each.end * RATE)
             if end > piece.length + RATE // 10:
-                break  # beyond what is heard of those who judge
+                break  # after the decoded part of a recording for evaluation
             phones = [PHONES.index(phone) + 1 for phone in words.phones(each.text)]
             end = min(end, piece.length)
             found.append(Utterance(index, start, end - start, phones, words.known(each.text)))
@@ -120,7 +120,7 @@ def utterances(listed: list[Recording], cache: Cache, words: Words) -> list[Utte
 
 
 def write(folder: Path, found: list[Utterance]) -> None:
-    """Keep what is said beside what was heard."""
+    """Write the utterances to the cache's folder."""
     with atomic_write(folder / _UTTERANCES) as file:
         file.write(orjson.dumps([asdict(each) for each in found]))
 
@@ -136,13 +136,13 @@ def _joined(said: list[Line]) -> list[Line]:
 
 
 class Spoken:
-    """A prepared corpus and what is said in it.
+    """A prepared corpus and its utterances.
 
     Args:
-        folder: written by `recipes.phones.prepare`.
+        folder: folder written by `recipes.phones.prepare`.
 
     Raises:
-        CorpusError: it was not prepared.
+        CorpusError: the corpus was not prepared.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -151,26 +151,26 @@ class Spoken:
         self.utterances = [Utterance(**each) for each in listed]
 
     def piece(self, utterance: Utterance) -> Piece:
-        """The recording that it is in."""
+        """Return the recording of an utterance."""
         return self.cache.pieces[utterance.piece]
 
     def of(self, *roles: str) -> list[Utterance]:
-        """The utterances for a purpose."""
+        """Return the utterances with these roles."""
         return [each for each in self.utterances if self.piece(each).role in roles]
 
     def aligned(self) -> dict[int, IntArray]:
-        """Of the utterances that `recipes.phones.align` has heard: when each phone is said.
+        """Return the phone times by `recipes.phones.align` and `recipes.phones.forced`.
 
         Returns:
-            by number, shape (phones, 2): frames of 10 ms [begin, end).
+            by index of the utterance, shape (phones, 2): frames of 10 ms [begin, end).
         """
         return {row["utterance"]: np.array(row["times"]) for row in self._rows(ALIGNED)}
 
     def peer(self) -> dict[int, IntArray]:
-        """What `recipes.phones.sphinx` has heard of those who judge.
+        """Return the tokens of evaluation readers by `recipes.phones.sphinx`.
 
         Returns:
-            by number, shape (tokens, 3): class, and frames of 10 ms [begin, end).
+            by index of the utterance, shape (tokens, 3): class, and frames of 10 ms [begin, end).
         """
         rows = self._rows(PEER)
         return {row["utterance"]: np.array(row["tokens"], int).reshape(-1, 3) for row in rows}
@@ -180,7 +180,7 @@ class Spoken:
         return [orjson.loads(line) for path in paths for line in path.read_bytes().splitlines()]
 
     def sound(self, utterance: Utterance) -> FloatArray:
-        """float32 in -1 to 1."""
+        """Return the sound of an utterance, float32 in -1 to 1."""
         return self.cache.sound(self.piece(utterance), utterance.start, utterance.samples)
 
 

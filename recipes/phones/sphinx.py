@@ -1,8 +1,8 @@
-"""The peer: pocketsphinx's all-phone search on the utterances of those who judge, once.
+"""The baseline: pocketsphinx's all-phone search on the utterances of evaluation readers.
 
     python -m recipes.phones.sphinx CACHE
 
-So the feature ``phones`` was heard before this network. A run that is stopped goes on.
+Before this network, the feature ``phones`` used this search. An interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from recipes.phones.prepare import PEER, Spoken
 from recipes.stages import add_row, stage
 
 _LANGUAGE_WEIGHT = 2.0
-_NO_PRUNING = 0.0  # a search that is pruned dies in the middle of an utterance
+_NO_PRUNING = 0.0  # a pruned search fails in the middle of an utterance
 
 
 def main() -> None:
-    given = stage("Hear those who judge with pocketsphinx.", "cache").parse_args()
+    given = stage("Run pocketsphinx on evaluation readers.", "cache").parse_args()
     spoken = Spoken(given.cache)
     known, search = spoken.peer(), Search()
     for index, utterance in enumerate(spoken.utterances):
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 class Search:
-    """One decoder, one utterance after the other."""
+    """Decoder of one utterance at a time."""
 
     def __init__(self) -> None:
         model = Path(pocketsphinx.get_model_path()) / "en-us"
@@ -46,11 +46,11 @@ class Search:
         )
 
     def tokens(self, sound: FloatArray) -> list[tuple[int, int, int]]:
-        """Phones, classes from 1, and the frames of 10 ms [begin, end) they were found in.
+        """Return the phones of a sound: classes from 1, with frames of 10 ms [begin, end).
 
-        Silence and noise are left out; what was heard before does not matter.
+        Silence and noise are omitted. Earlier utterances have no influence.
         """
-        self._decoder.reinit_feat()  # else the channel estimate of the utterance before is used
+        self._decoder.reinit_feat()  # otherwise it keeps the channel estimate
         self._decoder.start_utt()
         self._decoder.process_raw((sound * 32767).astype(np.int16).tobytes(), full_utt=True)
         self._decoder.end_utt()

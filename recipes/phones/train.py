@@ -1,11 +1,11 @@
-"""Train the recogniser: seeded; a run that is killed goes on from its last checkpoint.
+"""Seeded training of the recogniser, which resumes from its last checkpoint.
 
     python -m recipes.phones.train CACHE OUT --minutes 60
     python -m recipes.phones.train CACHE OUT --steps 8000 --layout units
 
-With ``--steps`` equal seeds give equal weights; with ``--minutes`` the learning rate falls by the
-time spent, so that any machine ends well. OUT gets checkpoint.pt and log.jsonl. Products are
-computed in bfloat16 where ``--bfloat16`` is given: half the time on a processor that has it.
+With ``--steps`` equal seeds give equal weights. With ``--minutes`` the learning rate falls with the
+time spent, so that it reaches its minimum at any speed. OUT gets checkpoint.pt and log.jsonl.
+``--bfloat16`` computes products in bfloat16: half the time on a processor that supports it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from recipes.training import Training, options, trained
 
 _RATES = 2e-3, 1e-6
 _DECAY = 1e-2
-_FRAMES = 0.7  # weight of the frames' loss
+_FRAMES = 0.7  # weight of the loss of frames
 
 
 def arguments() -> argparse.ArgumentParser:
-    """What the command takes."""
+    """Return the parser of the command."""
     parser = options("Train the phone network.", 60.0, "seconds of audio")
     parser.add_argument(
-        "--layout", choices=LAYOUTS, default="phones", help="what it is for (default phones)"
+        "--layout", choices=LAYOUTS, default="phones", help="layout of the network (default phones)"
     )
     return parser
 
@@ -40,14 +40,14 @@ def main() -> None:
 
 
 def train(given: argparse.Namespace, every_seconds: float = 60.0) -> list[float]:
-    """Train, or go on training; the loss of every step made now.
+    """Train or resume, and return the loss of each step of this run.
 
     Args:
-        given: by `arguments`.
-        every_seconds: between checkpoints.
+        given: options by `arguments`.
+        every_seconds: seconds between checkpoints.
 
     Raises:
-        StoreError: the checkpoint in the folder is of a training with another setting.
+        StoreError: the folder has a checkpoint with other settings.
     """
     torch.manual_seed(given.seed)
     batches = Batches(Spoken(given.cache), given.seed, given.layout)
@@ -64,10 +64,10 @@ def train(given: argparse.Namespace, every_seconds: float = 60.0) -> list[float]
 
 
 def _loss(network: Recogniser, drawn: Batch, half: bool) -> torch.Tensor:
-    """Connectionist temporal classification, nats a phone, and frames by name, nats a frame.
+    """Return the CTC loss, nats per phone, plus the weighted loss of frames, nats per frame.
 
-    CTC alone (Graves et al., ICML 2006) takes many hours of speech to find out what is said when;
-    what is aligned teaches an earlier layer from the first step.
+    CTC alone (Graves et al., ICML 2006) needs many hours of speech to learn when phones occur.
+    Alignments train an earlier layer from the first step.
     """
     with torch.autocast("cpu", torch.bfloat16, enabled=half):
         layers = network.layers(torch.from_numpy(drawn.bands))
@@ -89,10 +89,10 @@ def _loss(network: Recogniser, drawn: Batch, half: bool) -> torch.Tensor:
 
 
 def load_recogniser(out: Path) -> Recogniser:
-    """The trained network, for use.
+    """Return the trained network in evaluation mode.
 
     Raises:
-        StoreError: nothing was trained there.
+        StoreError: the folder has no checkpoint.
     """
     found = trained(out)
     network = Recogniser(found["setting"]["layout"])

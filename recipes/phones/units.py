@@ -1,4 +1,4 @@
-"""The units: codes (k-means) of what a hidden layer says, and what may be counted of a sound."""
+"""Units, which are k-means codes of a hidden layer, and other features counted in a sound."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from recipes.phones.network import Recogniser, listened
 from recipes.phones.prepare import Spoken
 
 _UTTERANCES = 400
-_FRAMES = 100  # of an utterance
+_FRAMES = 100  # per utterance
 _ROUNDS = 25
 TOKENS, POSTERIORS, PEER = "tokens", "posteriors summed", "pocketsphinx tokens"
 _TICKS = 100 // UNITS_PER_SECOND
@@ -25,9 +25,9 @@ Books = Mapping[str, FloatArray]
 
 
 def hidden(network: Recogniser, sound: FloatArray) -> dict[str, FloatArray]:
-    """What each layer says of a sound, by name, shape (frames, channels).
+    """Return the output of each layer for a sound, by name, shape (frames, channels).
 
-    The end is heard before silence, as a stream that ends is.
+    Silence follows the sound, as at the end of a stream.
     """
     frames = len(sound) // 320
     return {
@@ -37,9 +37,9 @@ def hidden(network: Recogniser, sound: FloatArray) -> dict[str, FloatArray]:
 
 
 def codebook(frames: FloatArray, units: int) -> FloatArray:
-    """Codes of rows, shape (n, channels), by Lloyd's algorithm: shape (units, channels), float32.
+    """Fit codes to rows, (n, channels), by Lloyd's algorithm: shape (units, channels), float32.
 
-    It begins with rows drawn at random; a code that is nearest to no row becomes one again.
+    Initial codes are random rows. A code that is nearest to no row is replaced by a random row.
     Source: S. Lloyd, "Least squares quantization in PCM", IEEE Trans. Inf. Theory 28, 1982.
     """
     generator = np.random.default_rng(1)
@@ -57,7 +57,7 @@ def codebook(frames: FloatArray, units: int) -> FloatArray:
 
 
 def coded(rows: FloatArray, codes: FloatArray) -> IntArray:
-    """The nearest code of each row."""
+    """Return the index of the nearest code of each row."""
     lengths = (codes * codes).sum(axis=1)
     return np.concatenate(
         [
@@ -68,7 +68,7 @@ def coded(rows: FloatArray, codes: FloatArray) -> IntArray:
 
 
 def heard(network: Recogniser, spoken: Spoken, layers: list[str]) -> dict[str, FloatArray]:
-    """Frames of training speakers in which something is said, for the codebooks of some layers."""
+    """Sample frames of training utterances, for the codebooks of these layers."""
     listed, generator = spoken.of("train"), np.random.default_rng(2)
     drawn = np.random.default_rng(1).permutation(len(listed))[:_UTTERANCES]
     found: dict[str, list[FloatArray]] = {layer: [] for layer in layers}
@@ -89,14 +89,14 @@ def counted(
     books: Books,
     peer: IntArray | None = None,
 ) -> dict[str, SessionFrames]:
-    """What is counted of a sound, on its clock of speech.
+    """Return the features that are counted in a sound, by name, on its clock of speech.
 
     Args:
-        network: that hears.
+        network: recogniser.
         sound: shape (n,) at 16 kHz.
         speech: shape (ticks,), voice activity.
         books: codebooks.
-        peer: tokens of pocketsphinx, shape (k, 3): class from 1, begin and end in ticks.
+        peer: pocketsphinx's tokens, shape (k, 3): class from 1, begin and end in ticks.
     """
     layers = hidden(network, sound)
     logits = torch.log_softmax(torch.from_numpy(layers["logits"]), dim=1).numpy()
@@ -126,7 +126,7 @@ def counted(
 def _placed(
     values: AnyArray, ticks: int, speech: BoolArray, clock: IntArray, size: int
 ) -> SessionFrames:
-    """Frames that follow each other, so many ticks each."""
+    """Place consecutive frames of this many ticks each."""
     ends = np.arange(1, len(values) + 1) * ticks - 1
     inside = ends < len(speech)
     return _located(values[inside], ends[inside], speech, clock, size)
@@ -135,7 +135,7 @@ def _placed(
 def _located(
     values: AnyArray, ends: IntArray, speech: BoolArray, clock: IntArray, size: int
 ) -> SessionFrames:
-    """Those that end in speech, by the speech until then."""
+    """Place the frames that end in speech by the amount of speech until then."""
     inside = speech[ends]
     units = np.maximum(clock[ends[inside]] - 1, 0) // _TICKS
     length = int(clock[-1]) // _TICKS

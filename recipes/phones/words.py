@@ -1,9 +1,9 @@
-"""Words to phones: the CMU dictionary, and for what it lacks rules learnt from it.
+"""Words to phones by the CMU dictionary, and for other words by rules derived from it.
 
-The rules: letters and phones of the dictionary's words are aligned (a letter says none, one or two
-phones; Viterbi training), then a letter in a new word says what it says most often between the
-same neighbours, as many of them as were ever seen (backing off; A. van den Bosch and W. Daelemans,
-"Data-oriented methods for grapheme-to-phoneme conversion", EACL 1993).
+For the rules, letters and phones of the dictionary's words are aligned by Viterbi training, with 0
+to 2 phones per letter. A letter in a new word then has the phones that are most frequent between
+the same neighbours, for the widest context in the dictionary (backing off; A. van den Bosch and W.
+Daelemans, "Data-oriented methods for grapheme-to-phoneme conversion", EACL 1993).
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from pathlib import Path
 from typing import Self
 
 Said = tuple[str, ...]
-_EVERY = 6  # words of the dictionary to one that the rules are learnt from
+_EVERY = 6  # step through the dictionary's words that train the alignment
 _ROUNDS = 3
 _CONTEXTS = ((3, 3), (2, 3), (2, 2), (1, 2), (1, 1), (0, 1), (0, 0))
 _UNSEEN = -12.0
 
 
 class Words:
-    """Pronunciations: the first that the dictionary has, or what the rules say.
+    """Pronunciations: the first one in the dictionary, otherwise by the rules.
 
     Args:
-        said: phones of each word, in lower case.
+        said: phones of each word; words are in lower case.
 
     Example:
         >>> words = Words({"see": ("S", "IY"), "tea": ("T", "IY")})
@@ -38,7 +38,7 @@ class Words:
 
     @classmethod
     def cmu(cls) -> Self:
-        """CMUdict as pocketsphinx carries it: without stress."""
+        """Read the CMUdict of pocketsphinx, which has no stress."""
         from pocketsphinx import get_model_path
 
         said: dict[str, Said] = {}
@@ -50,11 +50,11 @@ class Words:
         return cls(said)
 
     def known(self, text: str) -> bool:
-        """Whether the dictionary has all of it."""
+        """Return whether all words are in the dictionary."""
         return all(word in self.said for word in text.lower().split())
 
     def phones(self, text: str) -> Said:
-        """What is said, word by word."""
+        """Return the phones of a text, word by word."""
         words = (self.said.get(word) or self._guess(word) for word in text.lower().split())
         return tuple(phone for word in words for phone in word)
 
@@ -72,7 +72,7 @@ class Words:
 
     @cached_property
     def _rules(self) -> dict[tuple[str, str, str], Said]:
-        """What a letter between others says."""
+        """Most frequent phones of a letter by its context."""
         learnt = [each for i, each in enumerate(sorted(self.said.items())) if i % _EVERY == 0]
         scores: dict[tuple[str, Said], float] = {}
         aligned: list[tuple[str, list[Said]]] = []
@@ -92,7 +92,7 @@ class Words:
 
 
 def _contexts(word: str, i: int) -> list[tuple[str, str, str]]:
-    """A letter with its neighbours, fewer and fewer."""
+    """Return a letter's contexts, from the widest to none."""
     framed = f"<<<{word}>>>"
     at = i + 3
     return [
@@ -102,7 +102,7 @@ def _contexts(word: str, i: int) -> list[tuple[str, str, str]]:
 
 
 def _align(word: str, phones: Said, scores: dict[tuple[str, Said], float]) -> list[Said]:
-    """Which phones each letter says: the likeliest way; all on the last letter if there is none."""
+    """Return each letter's phones on the likeliest path; if none, the last letter has all."""
     n = len(phones)
     before: dict[int, tuple[float, list[Said]]] = {0: (0.0, [])}
     for i, letter in enumerate(word):

@@ -1,1 +1,1 @@
-"""The codec whose first codebook is made private: data, training, evaluation."""
+"""Recipe of the codec with a private first codebook: data, training and evaluation."""

@@ -1,4 +1,4 @@
-"""Stretches of voices, four seconds each; a batch depends on the seed and the step alone."""
+"""Batches of 4 s segments, which depend only on the seed and the step."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from recipes.usc.prepare import Cache
 from recipes.voice.corpus import Piece
 
 LATENTS = 100
-"""Of a stretch: 4 s."""
+"""Latents per segment: 4 s."""
 _LESS = {"speechocean762": 0.4}
-"""Half of it is pauses: how likely one of its voices is, beside the others."""
-_LOUDER = 0.7  # standard deviation of the level, nepers of energy
+"""Relative probability of a voice of a corpus. Half of this one is pauses."""
+_LOUDER = 0.7  # standard deviation of random gains, nepers of energy
 _SILENCE = np.log(FLOOR)
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Stretches.
+    """Segments.
 
     Attributes:
-        bands, centred: shape (b, 4 n, 40), log mel bands and the same less their running mean.
-        fine: shape (b, 4 n, 80).
-        hidden: shape (b, n, 384), what the recogniser makes of it.
-        who: shape (b,), numbers of voices.
+        bands, centred: shape (b, 4 n, 40), log mel bands, without and with subtraction of their
+            running mean.
+        fine: shape (b, 4 n, 80), log mel bands for the decoder.
+        hidden: shape (b, n, 384), output of the recogniser's layer.
+        who: shape (b,), indices of voices.
     """
 
     bands: FloatArray
@@ -40,24 +41,24 @@ class Batch:
 
 
 class Batches:
-    """A voice as likely as the square root of what there is of it.
+    """Training batches that sample voices in proportion to the square root of their duration.
 
     Args:
-        cache: prepared.
-        seed: with the number of a step it gives that step's batch, whatever came before.
+        cache: prepared corpus.
+        seed: random seed. Only it and the number of a step determine the step's batch.
 
     Attributes:
-        voices: names of those who train.
+        voices: names of the training voices.
 
     Raises:
-        CorpusError: nobody to train on.
+        CorpusError: there are no training recordings of at least 4 s.
     """
 
     def __init__(self, cache: Cache, seed: int) -> None:
         self._cache, self._seed = cache, seed
         self._listed = [each for each in cache.of("train") if each.length >= LATENTS]
         if not self._listed:
-            raise CorpusError(f"{cache.folder}: nobody to train on")
+            raise CorpusError(f"{cache.folder}: no training recordings of at least 4 s")
         self.voices = sorted({each.voice for each in self._listed})
         whole = dict.fromkeys(self.voices, 0)
         for each in self._listed:
@@ -69,7 +70,7 @@ class Batches:
         self._shares = np.array(shares) / sum(shares)
 
     def at(self, step: int, count: int) -> Batch:
-        """The batch of a step: so many stretches."""
+        """Return the batch of a step, with this many segments."""
         generator = np.random.default_rng([self._seed, step])
         drawn = generator.choice(len(self._listed), count, p=self._shares)
         chosen = [self._listed[int(i)] for i in drawn]
@@ -83,7 +84,7 @@ class Batches:
 
 
 def taken(cache: Cache, whose: list[Piece], first: list[int], latents: int = LATENTS) -> Batch:
-    """Stretches of recordings as they are, each from a latent of the cache on."""
+    """Return unchanged segments of recordings, each from its first latent in the cache."""
     rows = np.array(first)[:, None] + np.arange(latents)
 
     def part(name: str, width: int) -> FloatArray:

@@ -1,8 +1,8 @@
-"""What the codec keeps of readers who did not train it: spectra, content, and who they are.
+"""Spectra, content and identity that the codec keeps of readers who did not train it.
 
     python -m recipes.usc.evaluate CACHE OUT
 
-OUT gets results.json. What attackers learn from the sound that it makes is measured elsewhere.
+OUT gets results.json. Attacks on the decoded sound are measured elsewhere.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from recipes.usc.train import load_losses
 from recipes.voice.corpus import Piece
 
 RESULTS = "results.json"
-_LATENTS = 250  # taken together: 10 s
+_LATENTS = 250  # latents per segment: 10 s
 _ROLES = ("choose", "report", "held out")
-_SMOOTHED = 200.0  # codes of everybody that a template has besides its own
-_MOST = 750  # codes that a template counts for at most, 30 s: more of one reader is no advantage
+_SMOOTHED = 200.0  # pseudocounts in a template, distributed like all readers' codes
+_MOST = 750  # maximum weight of a template, in codes (30 s): longer recordings do not help
 
 
 def main() -> None:
@@ -43,15 +43,14 @@ def main() -> None:
 
 
 def measure(cache: Cache, losses: Losses, role: str) -> dict[str, Any]:
-    """Means over 10 s pieces of the readers of a role.
+    """Return means over 10 s pieces of the readers with a role.
 
     Returns:
-        ``spectra`` and ``spectra_c0``: L1 between log mel spectra, nepers of energy, of all books
-        and of C0 alone; ``content``: mean cosine between what C0 says of the recogniser's layer
-        and the layer; ``codes``: how many codes a book has in use (2 to the entropy), by book;
-        ``first`` and ``rank``: the share of pieces whose reader ranks first by C0's codes
-        (`ranks`), and her mean rank, means over readers, each with its standard
-        error over readers.
+        ``spectra`` and ``spectra_c0``: L1 between log mel spectra, in nepers of energy, with all
+        books and with only C0. ``content``: mean cosine between the recogniser's layer and its
+        prediction from C0. ``codes``: effective number of codes (2 to the entropy), by book.
+        ``first``: fraction of pieces that rank their reader first by C0's codes (`ranks`).
+        ``rank``: mean rank. Both are means over readers, each with its standard error.
     """
     pieces: list[CodedPiece] = []
     found: dict[str, list[float]] = {"spectra": [], "spectra_c0": [], "content": []}
@@ -92,7 +91,7 @@ def measure(cache: Cache, losses: Losses, role: str) -> dict[str, Any]:
 
 
 def _with_error(of_readers: list[float]) -> list[float]:
-    """The mean over readers, and its standard error."""
+    """Return the mean over readers, and its standard error."""
     error = np.std(of_readers) / np.sqrt(max(1, len(of_readers) - 1))
     return [round(float(np.mean(of_readers)), 4), round(float(error), 4)]
 
@@ -104,7 +103,7 @@ def _pieces(stretches: list[Piece]) -> Iterator[tuple[Piece, int]]:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """For people."""
+    """Format the results as Markdown."""
     lines = [
         "| role | readers | all books, nepers | C0, nepers | content, cosine | rank 1 by C0 "
         "| mean rank | codes in use |",
@@ -124,17 +123,17 @@ def _percent(found: list[float]) -> str:
     return f"{100 * found[0]:.0f} ± {100 * found[1]:.0f} %"
 
 
-# --- How well the codes of C0 tell background speakers, who are templates of codes themselves.
+# --- Identification of readers by C0's codes. Templates are counts of codes.
 
 
 @dataclass(frozen=True, slots=True)
 class CodedPiece:
-    """Some seconds of one reader.
+    """Counts of C0's codes in a piece of a recording.
 
     Attributes:
-        voice: whose.
-        recording: which of hers.
-        counts: shape (codes,), how often each code comes.
+        voice: reader.
+        recording: identifier of the recording.
+        counts: shape (codes,), occurrences of each code.
     """
 
     voice: str
@@ -143,12 +142,12 @@ class CodedPiece:
 
 
 def ranks(pieces: Sequence[CodedPiece]) -> dict[str, IntArray]:
-    """The ranks, from 1, of the right reader for each of her pieces, by reader.
+    """Return the ranks, from 1, of the true reader for each of the reader's pieces, by reader.
 
-    A template is of all other pieces of a reader: of other recordings than the piece's, where she
-    has several, else of the same one, which favours who tells background speakers. The score is the
-    logarithm of how much likelier the codes are by the template than by everybody's.
-    Readers with one piece are nobody's right one, but rivals.
+    The true reader's template has the pieces of other recordings, if there are any. Otherwise it
+    has the other pieces of the same recording, which favours the attacker. Impostors' templates
+    have all their pieces. The score is the log likelihood ratio of the codes between the template
+    and all readers. Readers with one piece are only impostors.
 
     Example:
         >>> one, other = np.array([9, 1, 0]), np.array([0, 1, 9])
@@ -175,7 +174,7 @@ def ranks(pieces: Sequence[CodedPiece]) -> dict[str, IntArray]:
 
 
 def _template(pieces: Sequence[CodedPiece], usual: FloatArray) -> FloatArray:
-    """For each code, how much likelier it is by the pieces than usual: logarithms."""
+    """Return for each code the log ratio of its probability in the pieces to its usual one."""
     counts = np.sum([each.counts for each in pieces], axis=0)
     counts = counts * min(1.0, _MOST / counts.sum())
     likely = (counts + _SMOOTHED * usual) / (counts.sum() + _SMOOTHED)

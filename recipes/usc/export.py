@@ -1,8 +1,8 @@
-"""Write the trained codec where it ships: weights for numpy, and a model card beside them.
+"""Export the trained codec to its place in the package: weights for numpy, and a model card.
 
     python -m recipes.usc.export CACHE OUT monitor/networks/usc.npz
 
-After `recipes.usc.evaluate`, whose results go into the card (usc.json).
+Run `recipes.usc.evaluate` first: the card (usc.json) contains its results.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ def main() -> None:
 
 
 def export(cache: Cache, out: Path, target: Path) -> dict[str, Any]:
-    """Write weights and card; the card.
+    """Write weights and card; return the card.
 
     Raises:
-        StoreError: it was not evaluated, or is too large to ship.
+        StoreError: the codec was not evaluated, or is too large to ship.
     """
     results = out / RESULTS
     if not results.exists():
-        raise StoreError(f"{out}: not evaluated: python -m recipes.usc.evaluate")
+        raise StoreError(f"{out}: not evaluated: run python -m recipes.usc.evaluate")
     weights = rounded(folded(load_losses(cache, out).codec))
     held = packed(weights)
     network, found = UscNetwork(restored(weights)), trained(out)

@@ -1,4 +1,4 @@
-"""What the codec is trained by; each part of USC can be left out, which shows what it does."""
+"""Losses of the codec. Each part of USC can be disabled, to measure its effect."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from recipes.usc.network import BOOKS, Codec
 from recipes.usc.quantiser import DIMENSIONS
 
 PARTS = ("reversal", "distillation", "dropout", "stopping", "noise")
-"""Of the method: speaker reversal (section 2.2), semantic distillation (2.3), quantiser dropout and
-the end of gradients where C0 is alone (2.4), Laplace noise (2.5)."""
+"""Parts of the method: speaker reversal (section 2.2), semantic distillation (2.3), quantiser
+dropout, stopped gradients of C0 alone (both 2.4), and Laplace noise (2.5)."""
 EPSILON = 15.0
-"""Of the noise in training, nats a latent, as USC has it."""
+"""Epsilon of the noise in training, nats per latent, as in USC."""
 _WEIGHTS = {"spectra": 1.0, "pull": 1.0, "content": 10.0, "speakers": 0.3}
-_SCALES = (1, 2, 4, 8)  # frames and bands taken together
-_DROPPED = 0.5  # share of stretches that do not have all books
-_ALONE = 0.5  # share of these that have C0 alone
-_NOISY = 0.5  # share of stretches with noise
+_SCALES = (1, 2, 4, 8)  # frames and bands per mean
+_DROPPED = 0.5  # fraction of segments without all books
+_ALONE = 0.5  # fraction of these with only C0
+_NOISY = 0.5  # fraction of segments with noise
 
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """The codec and those who hear along.
+    """The codec and its auxiliary networks.
 
     Attributes:
-        codec: is trained.
-        speakers: guesses who speaks from C0.
-        content: asks C0 for content.
-        without: of `PARTS`.
+        codec: codec to train.
+        speakers: classifies the speaker from C0.
+        content: predicts the recogniser's layer from C0.
+        without: disabled `PARTS`.
     """
 
     codec: Codec
@@ -45,18 +45,18 @@ class Losses:
 
     @property
     def parts(self) -> nn.ModuleList:
-        """All that is trained."""
+        """All trained networks."""
         return nn.ModuleList([self.codec, self.speakers, self.content])
 
     def __call__(
         self, batch: Batch, reversal: float, half: bool = False
     ) -> tuple[Tensor, dict[str, float]]:
-        """The loss of a batch, and its parts by name.
+        """Return the loss of a batch, and its parts by name.
 
         Args:
-            batch: of stretches.
-            reversal: how much of the guesser's gradient comes to the codec, turned round.
-            half: products in bfloat16.
+            batch: segments.
+            reversal: weight of the classifier's reversed gradient in the codec.
+            half: whether to compute products in bfloat16.
         """
         bands, centred, fine, hidden, who = (
             torch.from_numpy(each)
@@ -83,7 +83,10 @@ class Losses:
         return loss, told_of | {"right": right.item(), "cosine": cosine.item()}
 
     def decoding(self, batch: Batch, half: bool = False) -> tuple[Tensor, dict[str, float]]:
-        """The loss of the decoder alone, on codes without noise: half of the time C0's alone."""
+        """Return the loss of the decoder alone, on codes without noise.
+
+        Half of the segments have only C0, and the others have books by dropout.
+        """
         bands, centred, fine = (
             torch.from_numpy(each) for each in (batch.bands, batch.centred, batch.fine)
         )
@@ -101,7 +104,7 @@ class Losses:
         return loss, {"spectra": loss.item()}
 
     def _books(self, count: int) -> Tensor:
-        """How many books each stretch has."""
+        """Sample the number of books of each segment."""
         books = torch.full((count,), BOOKS)
         if "dropout" in self.without:
             return books
@@ -111,7 +114,7 @@ class Losses:
         return torch.where(torch.rand(count) < _DROPPED, fewer, books).long()
 
     def _noise(self, count: int, latents: int) -> Tensor | None:
-        """Of scale 2 / epsilon; none in some stretches."""
+        """Sample noise of scale 2 / epsilon, which is 0 in some segments."""
         if "noise" in self.without:
             return None
         drawn = torch.distributions.Laplace(0.0, 2 / EPSILON).sample((count, latents, DIMENSIONS))
@@ -119,9 +122,9 @@ class Losses:
 
 
 def spectral(made: Tensor, asked: Tensor) -> Tensor:
-    """L1 between log mel spectra, shape (b, t, bands), as they are and ever coarser; nepers.
+    """Return the mean L1 between log mel spectra, (b, t, bands), over `_SCALES`, in nepers.
 
-    What is coarser is a mean over so many frames and so many bands.
+    Each scale averages the difference over that number of frames and of bands.
     """
     apart = (made - asked)[:, None]
     return sum(
@@ -130,30 +133,30 @@ def spectral(made: Tensor, asked: Tensor) -> Tensor:
     ) / len(_SCALES)
 
 
-# --- Who hears along in training: one guesses the speaker from C0, the other asks for content.
+# --- Auxiliary networks: one classifies the speaker from C0, the other predicts content.
 
 MARGIN, SCALE = 0.4, 30.0
-"""Of AM-softmax (Wang et al., IEEE Signal Processing Letters 2018), as USC has them."""
+"""Parameters of AM-softmax (Wang et al., IEEE Signal Processing Letters 2018), as in USC."""
 _CHANNELS = 128
 
 
-class Reversed(torch.autograd.Function):  # type: ignore[misc]  # torch is not looked at
-    """What it is, with the gradient turned round (Ganin and Lempitsky, ICML 2015)."""
+class Reversed(torch.autograd.Function):  # type: ignore[misc]  # torch is not type-checked
+    """Identity with a reversed gradient (Ganin and Lempitsky, ICML 2015)."""
 
     @staticmethod
     def forward(context: Any, x: Tensor, weight: float) -> Tensor:
-        """As it is."""
+        """Return a view of x."""
         context.weight = weight
         return x.view_as(x)
 
     @staticmethod
     def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        """Turned round."""
+        """Return the reversed gradient, weighted."""
         return -context.weight * gradient, None
 
 
 class Speakers(nn.Module):  # type: ignore[misc]
-    """Guesses who speaks from the codes of C0 over some seconds; AM-softmax of the known ones."""
+    """Classifier of training speakers by C0's codes over some seconds, with AM-softmax."""
 
     def __init__(self, people: int) -> None:
         super().__init__()
@@ -164,11 +167,11 @@ class Speakers(nn.Module):  # type: ignore[misc]
         self.people = nn.Parameter(torch.randn(people, _CHANNELS))
 
     def forward(self, numbers: Tensor, who: Tensor) -> tuple[Tensor, Tensor]:
-        """The loss, and the share of guesses that were right.
+        """Return the loss and the accuracy.
 
         Args:
-            numbers: shape (b, n, d).
-            who: shape (b,).
+            numbers: shape (b, n, d), C0's codes.
+            who: shape (b,), indices of speakers.
         """
         x = self.blocks(torch.relu(self.enter(numbers[:, :, None].permute(0, 3, 2, 1))))
         heed = torch.softmax(self.heed(x).float(), dim=-1)
@@ -182,11 +185,11 @@ class Speakers(nn.Module):  # type: ignore[misc]
 
 
 class Content(nn.Module):  # type: ignore[misc]
-    """Asks that what C0 says holds what the recogniser hears (Chang et al., ICASSP 2022).
+    """Predictor of the recogniser's layer from C0's output (Chang et al., ICASSP 2022).
 
     Args:
-        mean, deviation: shape (384,), of the recogniser's layer.
-        channels: of what C0 says.
+        mean, deviation: shape (384,), statistics of the recogniser's layer.
+        channels: channels of C0's output.
     """
 
     def __init__(self, mean: Tensor, deviation: Tensor, channels: int) -> None:
@@ -198,7 +201,7 @@ class Content(nn.Module):  # type: ignore[misc]
         )
 
     def forward(self, said: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """The loss, L1 and the logistic of the cosine; and the mean cosine."""
+        """Return the loss (L1 plus logistic loss of the cosine) and the mean cosine."""
         wanted = (hidden - self.mean) / self.deviation
         told = self.told(said)
         cosine = nn.functional.cosine_similarity(told, wanted, dim=-1)

@@ -1,7 +1,7 @@
-"""The codec in torch: an encoder and a decoder of separable convolutions, codebooks between them.
+"""The codec in torch: an encoder and a decoder of separable convolutions, with codebooks between.
 
-After Tura-Vecino et al. (USC), section 2.1; `monitor.networks.usc` runs what `folded` gives. Time
-is the second axis of a picture one row high, as in `recipes.phones.network`.
+After Tura-Vecino et al. (USC), section 2.1. `monitor.networks.usc` runs the weights of `folded`.
+Time is the second axis of an image one row high, as in `recipes.phones.network`.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _REACHES = {
     "late": (_NARROW, ((2, 1), (2, 1))),
     "last": (_NARROW, ((2, 1),)),
 }
-"""Channels, and rows that each block hears before its own and after it: at 50, 25, 25, 50 and 100 a
-second."""
-_STEM = (2, 2)  # of mel frames
+"""Channels, and frames before and after the current one in each block's input. They are at 50, 25,
+25, 50 and 100 per second."""
+_STEM = (2, 2)  # mel frames before and after the current one
 _SILENCE = float(np.log(FLOOR))
 
 
-class Codec(nn.Module):  # type: ignore[misc]  # torch is not looked at
-    """Log mel bands to latents, latents to codes, and what codes say to finer bands.
+class Codec(nn.Module):  # type: ignore[misc]  # torch is not type-checked
+    """Codec from log mel bands to latents, from latents to codes, and from codes to finer bands.
 
     Args:
-        usual: shape (40,), the mean of all bands.
-        level: shape (80,), the mean of the finer ones.
+        usual: shape (40,), mean of each band.
+        level: shape (80,), mean of each finer band.
     """
 
     def __init__(self, usual: FloatArray, level: FloatArray) -> None:
@@ -59,7 +59,7 @@ class Codec(nn.Module):  # type: ignore[misc]  # torch is not looked at
             self.head.bias.copy_(torch.from_numpy(np.asarray(level, np.float32)))
 
     def encode(self, bands: Tensor, centred: Tensor) -> Tensor:
-        """Bands as they are and less their running mean, shape (b, 4 n, 40), to (b, n, 256)."""
+        """Encode bands, and bands minus their running mean, (b, 4 n, 40), to (b, n, 256)."""
         x = torch.cat([bands - _SILENCE, centred], dim=-1)[:, :, None].permute(0, 3, 2, 1)
         x = torch.relu(self.stem_norm(self.stem(padded(x, *_STEM))))
         x = self._through("early", x)
@@ -67,7 +67,7 @@ class Codec(nn.Module):  # type: ignore[misc]  # torch is not looked at
         return self._through("middle", x)[:, :, 0].transpose(1, 2)
 
     def decode(self, latents: Tensor) -> Tensor:
-        """What codes say, shape (b, n, 256), to finer bands, shape (b, 4 n, 80)."""
+        """Decode quantised latents, shape (b, n, 256), to finer bands, shape (b, 4 n, 80)."""
         x = self._through("deep", latents[:, :, None].permute(0, 3, 2, 1))
         x = torch.relu(self.up_norm(twice(self.up(x))))
         x = self._through("late", x)
@@ -77,7 +77,7 @@ class Codec(nn.Module):  # type: ignore[misc]  # torch is not looked at
 
     @property
     def decoder(self) -> nn.ModuleList:
-        """What `decode` takes."""
+        """Modules that `decode` uses."""
         names = ("deep", "up", "up_norm", "late", "again", "again_norm", "last", "head")
         return nn.ModuleList(getattr(self, name) for name in names)
 
@@ -88,11 +88,11 @@ class Codec(nn.Module):  # type: ignore[misc]  # torch is not looked at
 
 
 def folded(network: Codec) -> dict[str, AnyArray]:
-    """Its weights as `monitor.networks.usc` wants them: each norm folded into its neighbour.
+    """Return the weights for `monitor.networks.usc`, with batch norms folded in.
 
     Returns:
-        arrays by name, float32; matrices as (out, in), kernels as (out, in, taps); how far the
-        blocks reach, int64.
+        arrays by name, float32: matrices as (out, in), kernels as (out, in, taps). Receptive fields
+        of blocks are int64.
     """
     state = folding.state_of(network)
     found: dict[str, AnyArray] = {"usual": state["usual"], "clip": state["books.clip"]}

@@ -1,8 +1,8 @@
-"""Hear the corpora once: bands, fine spectra, and what the teacher says, latent by latent.
+"""Store the corpora once: bands, fine spectra and the teacher's output of each latent.
 
     python -m recipes.usc.prepare ../shared/speech ../shared/nonnative CACHE
 
-CACHE holds spectra of voices: keep it outside the repository.
+CACHE contains spectra of voices: keep it outside the repository.
 """
 
 from __future__ import annotations
@@ -25,27 +25,25 @@ from recipes.voice import corpus
 from recipes.voice.corpus import INDEX, ROLES, Pieces, Recording
 
 FRAME = 640
-"""Samples of a latent: 40 ms."""
+"""Samples per latent: 40 ms."""
 PARTS = {"bands": 4 * BANDS, "centred": 4 * BANDS, "fine": 4 * FINE, "hidden": 384}
-"""Numbers of a latent in each file, float16."""
-_STEM = 5  # mel frames that a frame of the recogniser is made of
+"""Values per latent in each file, float16."""
+_STEM = 5  # mel frames in the window of a frame of the recogniser
 
 
 def main() -> None:
-    given = stage(
-        "Hear the corpora for the codec once.", "speech", "nonnative", "cache"
-    ).parse_args()
+    given = stage("Prepare the corpora for the codec.", "speech", "nonnative", "cache").parse_args()
     prepare(recordings(given.speech, given.nonnative), given.cache)
 
 
 class Cache(Pieces):
-    """A corpus, heard once: of its pieces, starts and lengths are in latents.
+    """A prepared corpus. Starts and lengths of its pieces are in latents.
 
     Args:
-        folder: written by `prepare`.
+        folder: folder written by `prepare`.
 
     Attributes:
-        parts: by name, shape (latents, numbers), float16, mapped from disk.
+        parts: by name, shape (latents, values), float16, memory-mapped.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -57,14 +55,14 @@ class Cache(Pieces):
 
 
 def prepare(listed: list[Recording], folder: Path) -> Cache:
-    """Hear what is listed; a cache that is whole is left as it is."""
+    """Prepare the listed recordings; leave a complete cache unchanged."""
     if (folder / INDEX).exists():
         return Cache(folder)
     folder.mkdir(parents=True, exist_ok=True)
     opener = partial(os.open, mode=0o600)
     for name in PARTS:
         with open(folder / f"{name}.f16", "wb", opener=opener):
-            pass  # what a killed run left
+            pass  # empties the files of an interrupted run
     found, start = [], 0
     for each in listed:
         parts = _parts(each.decoded("float32"))
@@ -74,14 +72,14 @@ def prepare(listed: list[Recording], folder: Path) -> Cache:
         latents = len(parts["hidden"])
         found.append(each.piece(start, latents))
         start += latents
-        print(f"\r{start * FRAME / RATE / 60:.0f} min heard", end="", file=sys.stderr)
+        print(f"\r{start * FRAME / RATE / 60:.0f} min processed", end="", file=sys.stderr)
     print(file=sys.stderr)
     Cache.keep(folder, found)
     return Cache(folder)
 
 
 def _parts(sound: FloatArray) -> dict[str, FloatArray]:
-    """By name, a row a latent."""
+    """Compute `PARTS` by name, with one row per latent."""
     network = shipped_recogniser()
     bands = heard(sound)
     without_mean = centred(bands, network.usual)
@@ -93,19 +91,19 @@ def _parts(sound: FloatArray) -> dict[str, FloatArray]:
 
 
 def centred(bands: FloatArray, usual: FloatArray) -> FloatArray:
-    """Log mel bands less their running mean, as the recogniser and the codec hear them."""
+    """Subtract the running mean from log mel bands, as for the recogniser and the codec."""
     return Centre(usual)(bands)
 
 
 def hidden(network: PhoneNetwork, bands: FloatArray) -> FloatArray:
-    """What the last block at 25 frames a second says of a whole recording.
+    """Return the output of the last block at 25 frames per second for a whole recording.
 
     Args:
         network: the recogniser.
         bands: shape (4 n, 40), centred.
 
     Returns:
-        shape (n, 384), of 40 ms each.
+        shape (n, 384), one row per 40 ms.
     """
     reach = _STEM // 2
     rows = np.pad(bands, ((reach, reach), (0, 0))).reshape(-1)
@@ -117,7 +115,7 @@ def hidden(network: PhoneNetwork, bands: FloatArray) -> FloatArray:
 
 
 def heard(sound: FloatArray, bands: int = BANDS) -> FloatArray:
-    """Log mel bands of whole latents of 40 ms, silence following: shape (4 n, bands)."""
+    """Return log mel bands of whole latents of 40 ms, with silence after: (4 n, bands)."""
     whole = len(sound) // (4 * HOP) * 4 * HOP
     return log_mel(np.pad(sound[:whole], (0, WIDTH - HOP)), bands)
 
@@ -128,24 +126,24 @@ def _through(blocks: list[Separable], x: FloatArray) -> FloatArray:
     return x
 
 
-# --- Which reader is for what: those who choose or are reported never train the codec. The readers
-# of dev-clean are reported, and none of them chooses. Of the non-native speakers the same 50 are
-# kept apart as from the other networks. A few readers of the corpora that train choose settings.
+# --- Roles of readers: those who choose or are reported never train the codec. The readers of
+# dev-clean are reported, and none of them chooses. The same 50 non-native speakers are held out as
+# by the other recipes. A few readers of the training corpora choose settings.
 
 _REPORTED = "dev-clean"
-_CHOOSE = {"train-clean-5": 2, "speechocean762": 10}  # readers of each corpus
+_CHOOSE = {"train-clean-5": 2, "speechocean762": 10}  # number of readers by corpus
 _SEED = 20261123
 
 
 def recordings(speech: Path, nonnative: Path) -> list[Recording]:
-    """Every recording that the recipe hears, training first.
+    """Return all recordings that the recipe uses, training first.
 
     Args:
         speech: a folder with ``manifest.csv``: path, corpus, speaker, gender, chapter, seconds.
-        nonnative: likewise, with ``age`` instead of ``chapter``.
+        nonnative: a folder with such a manifest, but ``age`` instead of ``chapter``.
 
     Raises:
-        CorpusError: a manifest is missing or not such a table.
+        CorpusError: a manifest is missing or invalid.
     """
     listed = corpus.recordings(speech, nonnative)
     free = [each for each in listed if each.role != "held out" and each.corpus != _REPORTED]

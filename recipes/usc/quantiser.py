@@ -1,8 +1,8 @@
-"""Residual codebooks in torch: straight through in training, as `monitor.networks.usc` runs.
+"""Residual codebooks of `monitor.networks.usc` in torch, with straight-through gradients.
 
-Codes are directions in few numbers (Yu et al., "Vector-quantized image modeling with improved
-VQGAN", ICLR 2022), kept as running means of what falls to them (van den Oord et al., "Neural
-discrete representation learning", NeurIPS 2017), so that none of it waits for a gradient.
+Codes are directions in few dimensions (Yu et al., "Vector-quantized image modeling with improved
+VQGAN", ICLR 2022). They are running means of the projections assigned to them (van den Oord et al.,
+"Neural discrete representation learning", NeurIPS 2017), and need no gradient.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 DIMENSIONS = 8
-_MEMORY = 0.97  # of what falls to a code, step by step
+_MEMORY = 0.97  # decay of running means per step
 _LENGTH = 6.0
-"""How much more than by default a book says at first, so that it takes its part of a latent."""
-_UNUSED = 0.05  # of what an evenly used code has
+"""Factor on the default initial output weights of a book, so that it encodes enough of a latent."""
+_UNUSED = 0.05  # use of a code, relative to even use, below which it is replaced
 
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """Latents in codes.
+    """Quantised latents.
 
     Attributes:
-        said: shape (books, b, n, channels), what each book says.
-        alone: shape (b, n, channels), what C0 says, whose gradients end before the encoder.
-        numbers: shape (b, n, d), C0's codes themselves.
-        codes: shape (books, b, n).
-        pull: what draws projections to their codes (the commitment loss).
+        said: shape (books, b, n, channels), output of each book.
+        alone: shape (b, n, channels), C0's output, with gradients that stop before the encoder.
+        numbers: shape (b, n, d), C0's codes as directions.
+        codes: shape (books, b, n), indices of codes.
+        pull: commitment loss, which moves projections to their codes.
     """
 
     said: Tensor
@@ -39,7 +39,7 @@ class Coded:
     pull: Tensor
 
 
-class Books(nn.Module):  # type: ignore[misc]  # torch is not looked at
+class Books(nn.Module):  # type: ignore[misc]  # torch is not type-checked
     """Residual codebooks; the first is C0."""
 
     def __init__(self, count: int, size: int, channels: int) -> None:
@@ -59,9 +59,9 @@ class Books(nn.Module):  # type: ignore[misc]  # torch is not looked at
         return normalize(self.sums, dim=-1)
 
     def forward(self, latents: Tensor, noise: Tensor | None = None) -> Coded:
-        """Latents, shape (b, n, channels), in codes.
+        """Quantise latents, shape (b, n, channels).
 
-        ``noise``, shape (b, n, d), is Laplace's of scale ``2 / epsilon``, zero where there is none.
+        ``noise``, shape (b, n, d), is Laplace noise of scale ``2 / epsilon``; rows of 0 disable it.
         """
         said, codes, pull = [], [], latents.new_zeros(())
         rest, alone, numbers = latents, latents, latents
@@ -88,8 +88,8 @@ class Books(nn.Module):  # type: ignore[misc]  # torch is not looked at
         return Coded(torch.stack(said), alone, numbers, torch.stack(codes), pull / len(said))
 
     def _blurred(self, projected: Tensor, noise: Tensor) -> Tensor:
-        """Clipped to an L1 norm of C, with noise, where there is any."""
-        clip = self.clip.clone()  # it changes in training
+        """Clip to an L1 norm of C and add noise, in rows with noise."""
+        clip = self.clip.clone()  # training changes it in place
         length = projected.abs().sum(dim=-1, keepdim=True)
         clipped = projected * (clip / length).clamp_max(1.0)
         noisy = (noise != 0).any(dim=-1, keepdim=True)
@@ -97,7 +97,7 @@ class Books(nn.Module):  # type: ignore[misc]  # torch is not looked at
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def _count(self, book: int, chosen: Tensor, projected: Tensor) -> None:
-        """Let codes go to the means of what falls to them; C is the mean L1 norm."""
+        """Update running means: the codes, their use and C, the mean L1 norm."""
         rows, where = projected.reshape(-1, DIMENSIONS), chosen.flatten()
         self.sums[book] *= _MEMORY
         self.sums[book].index_add_(0, where, rows, alpha=1 - _MEMORY)
@@ -108,7 +108,7 @@ class Books(nn.Module):  # type: ignore[misc]  # torch is not looked at
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def revive(self, latents: Tensor) -> int:
-        """Put codes that are hardly used where latents are; how many there were."""
+        """Replace hardly used codes by projections of latents; return their number."""
         rest, count = latents.reshape(-1, latents.shape[-1]), 0
         for book, (into, out) in enumerate(zip(self.ins, self.outs, strict=True)):
             projected = normalize(into(rest), dim=-1)

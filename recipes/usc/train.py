@@ -1,10 +1,10 @@
-"""Train the codec: seeded; a run that is killed goes on from its last checkpoint.
+"""Seeded training of the codec, which resumes from its last checkpoint.
 
     python -m recipes.usc.train CACHE OUT --minutes 35
     python -m recipes.usc.train CACHE OUT --minutes 6 --begin START --without reversal
 
-With ``--steps`` equal seeds give equal weights; with ``--minutes`` the learning rate falls by the
-time spent. ``--begin`` begins with the weights of another training; ``--without`` leaves out a part
+With ``--steps`` equal seeds give equal weights. With ``--minutes`` the learning rate falls with the
+time spent. ``--begin`` starts from the weights of another training. ``--without`` disables a part
 of the method. OUT gets checkpoint.pt and log.jsonl.
 """
 
@@ -30,24 +30,24 @@ from recipes.usc.prepare import Cache
 _RATES = 2e-3, 1e-5
 _DECAY = 1e-3
 REVERSAL = 0.8
-"""Of the guesser's gradient, turned round, beside the other losses."""
-_RISE = 0.15  # share of a training in which the reversal comes to its weight
-_REVIVED = 50  # steps from one look for unused codes to the next
-_STILL = 0.7  # share of a training after which codes stay where they are
+"""Weight of the speaker classifier's reversed gradient relative to the other losses."""
+_RISE = 0.15  # fraction of a training over which the reversal rises to its weight
+_REVIVED = 50  # steps between replacements of unused codes
+_STILL = 0.7  # fraction of a training after which unused codes are not replaced
 
 
 def arguments() -> argparse.ArgumentParser:
-    """What the command takes."""
-    parser = options("Train the codec.", 24, "stretches of 4 s")
+    """Return the parser of the command."""
+    parser = options("Train the codec.", 24, "segments of 4 s")
     parser.add_argument(
-        "--without", action="append", default=[], choices=PARTS, help="leave a part out"
+        "--without", action="append", default=[], choices=PARTS, help="part to disable; repeatable"
     )
     parser.add_argument(
-        "--reversal", type=float, default=REVERSAL, help=f"its weight (default {REVERSAL})"
+        "--reversal", type=float, default=REVERSAL, help=f"reversal weight (default {REVERSAL})"
     )
-    parser.add_argument("--begin", type=Path, help="a training to begin with the weights of")
+    parser.add_argument("--begin", type=Path, help="start from the weights of this training")
     parser.add_argument(
-        "--decoder", action="store_true", help="train the decoder alone, on the codes as they are"
+        "--decoder", action="store_true", help="train only the decoder, on fixed codes"
     )
     return parser
 
@@ -58,16 +58,16 @@ def main() -> None:
 
 
 def train(given: argparse.Namespace, every_seconds: float = 30.0) -> list[float]:
-    """Train, or go on training; the loss of every step made now.
+    """Train or resume, and return the loss of each step of this run.
 
-    The decoder is trained alone on the codes as they are, as USC's last one was (section 3.1).
+    ``--decoder`` trains only the decoder, on fixed codes, as USC's last one was (section 3.1).
 
     Args:
-        given: by `arguments`.
-        every_seconds: between checkpoints.
+        given: options by `arguments`.
+        every_seconds: seconds between checkpoints.
 
     Raises:
-        StoreError: the checkpoint in the folder is of a training with another setting.
+        StoreError: the folder has a checkpoint with other settings.
     """
     torch.manual_seed(given.seed)
     cache = Cache(given.cache)
@@ -102,7 +102,7 @@ def train(given: argparse.Namespace, every_seconds: float = 30.0) -> list[float]
 
 
 def _beginning(cache: Cache, people: int, without: Collection[str]) -> Losses:
-    """The codec before training, and those who hear along."""
+    """Return the untrained codec with its auxiliary networks."""
     some = np.sort(np.random.default_rng(0).permutation(len(cache.parts["hidden"]))[:20_000])
     level = cache.parts["fine"][some].astype(np.float32).reshape(-1, FINE).mean(axis=0)
     hidden = torch.from_numpy(cache.parts["hidden"][some].astype(np.float32))
@@ -120,10 +120,10 @@ def _revive(codec: Codec, bands: FloatArray, centred: FloatArray) -> None:
 
 
 def load_losses(cache: Cache, out: Path) -> Losses:
-    """The trained codec and those who heard along, for use.
+    """Return the trained codec with its auxiliary networks, in evaluation mode.
 
     Raises:
-        StoreError: nothing was trained there.
+        StoreError: the folder has no checkpoint.
     """
     found = trained(out)
     losses = _beginning(cache, found["voices"], found["setting"]["without"])
