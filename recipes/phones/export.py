@@ -75,7 +75,7 @@ def export(spoken: Spoken, out: Path, target: Path) -> dict[str, Any]:
         "results": orjson.loads(results.read_bytes()),
         "not_for": [
             "Transcribing: it is wrong in as many phones as the results say.",
-            "Telling speakers apart: monitor.networks.phones is for that.",
+            "Telling speakers apart: monitor.networks.voice is for that.",
             "Speech in other languages: it knows the phones of English alone.",
         ],
     }
