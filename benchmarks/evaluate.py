@@ -20,7 +20,13 @@ from statistics import median
 import numpy as np
 
 from benchmarks.page import Page, benchmark
-from benchmarks.timing import in_own_process, in_turns, memory_mb, ratio, told
+from benchmarks.timing import (
+    format_number,
+    format_speedup,
+    memory_mb,
+    run_in_new_process,
+    time_in_turns,
+)
 from monitor.lab.evaluation import evaluate as report_of
 from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.family import EvaluationSettings
@@ -39,11 +45,11 @@ def evaluate(page: Page, *, trials: int = 1000, speakers: int = 100, runs: int =
     target = np.arange(trials) * speakers // trials
     scores = np.random.default_rng(0).normal(size=(trials, speakers))
     scores[np.arange(trials), target] += 1.5
-    pairs = pairs_of(scores, target)
+    pairs = create_pairs(scores, target)
     for name, (peer, theirs, ours) in pairs.items():
         apart = np.max(np.abs(np.asarray(theirs(), float) - np.asarray(ours(), float)))
-        took = in_turns(runs, {"theirs": theirs, "ours": ours})
-        faster = ratio(took["theirs"], took["ours"])
+        seconds = time_in_turns(runs, {"theirs": theirs, "ours": ours})
+        faster = format_speedup(seconds["theirs"], seconds["ours"])
         page.figure(f"{name} against {peer}'s", f"{faster}, equal to {apart:.0e}")
 
     def whole(draws: int) -> object:
@@ -51,17 +57,18 @@ def evaluate(page: Page, *, trials: int = 1000, speakers: int = 100, runs: int =
         return report_of(ScoreMatrix(scores, target), settings=how)
 
     works = {"eer": pairs[EER[HULL]][1], "bare": lambda: whole(0), "drawn": lambda: whole(200)}
-    took = in_turns(runs, works)
-    share = sorted(a / b for a, b in zip(took["bare"], took["eer"], strict=True))
+    seconds = time_in_turns(runs, works)
+    share = sorted(a / b for a, b in zip(seconds["bare"], seconds["eer"], strict=True))
     page.figure(
-        f"`monitor evaluate`, {told(trials)} x {speakers} scores, the report without intervals",
-        f"{median(took['bare']):.2f} s, {median(share):.2f} times ({share[0]:.2f} to "
+        f"`monitor evaluate`, {format_number(trials)} x {speakers} scores, "
+        "the report without intervals",
+        f"{median(seconds['bare']):.2f} s, {median(share):.2f} times ({share[0]:.2f} to "
         f"{share[-1]:.2f}) as long as {EER[HULL]} alone in voice-anonymization-legal-eval; with "
-        f"200 resamples {median(took['drawn']):.2f} s",
+        f"200 resamples {median(seconds['drawn']):.2f} s",
     )
 
 
-def pairs_of(scores: FloatArray, target: IntArray) -> dict[str, tuple[str, Work, Work]]:
+def create_pairs(scores: FloatArray, target: IntArray) -> dict[str, tuple[str, Work, Work]]:
     """Return each metric's package, its call and ours; the inputs of both are prepared here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -141,25 +148,26 @@ def evaluate_memory(
         else:
             scores, labels = write_matrix(Path(folder), trials, speakers)
         mb = scores.stat().st_size / 1e6
-        opened, took, value = in_own_process(
+        opened, complete, value = run_in_new_process(
             whole_report, scores, labels, replicates, comparisons > 0
         )
-        form = f"{told(trials)} x {told(speakers)} scores"
+        form = f"{format_number(trials)} x {format_number(speakers)} scores"
         if comparisons:
             kind = ".npy" if records else "text"
-            form = f"{told(trials * comparisons)} comparisons as a {kind}"
+            form = f"{format_number(trials * comparisons)} comparisons as a {kind}"
         page.figure(
-            f"{form} ({told(mb)} MB): read, and evaluated with {replicates} resamples",
-            f"{opened[0]:.1f} s and {took[0] - opened[0]:.1f} s of processor; {opened[1]:.2f} GB "
-            f"at most when read, {took[1]:.2f} GB in all",
+            f"{form} ({format_number(mb)} MB): read, and evaluated with {replicates} resamples",
+            f"{opened[0]:.1f} s and {complete[0] - opened[0]:.1f} s of processor; "
+            f"{opened[1]:.2f} GB at most when read, {complete[1]:.2f} GB in all",
         )
         if peer:
             command = [sys.executable, "-c", PEER, str(scores), str(labels)]
             done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
             eer, seconds, gb = json.loads(done.stdout)
             page.figure(
-                f"legal-eval's {EER[HULL]} alone of {told(trials)} x {told(speakers)} scores",
-                f"{seconds:.1f} s and {gb:.1f} GB, {seconds / took[0]:.1f} times as long; "
+                f"legal-eval's {EER[HULL]} alone of {format_number(trials)} x "
+                f"{format_number(speakers)} scores",
+                f"{seconds:.1f} s and {gb:.1f} GB, {seconds / complete[0]:.1f} times as long; "
                 f"{abs(eer - value):.0e} apart",
             )
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.page import Page, benchmark
-from benchmarks.readers import collected, corpus_of, halves, plan_of, units_of
+from benchmarks.readers import collect_readers, count_units, create_corpus, find_plan, split_voices
 from benchmarks.simulation import SIZE, Simulation, write_corpus
 from monitor.corpus import find
 from monitor.features.registry import make
@@ -64,7 +64,7 @@ def features(
     if frames is None:
         rows = [row for each in Population.reference().rank_models for row in each.rows]
     else:
-        voices, specs = collected(frames, features or None, corpora)
+        voices, specs = collect_readers(frames, features or None, corpora)
         trained = trainers(frames)
         if alike:
             trained = dict.fromkeys(specs, set.union(*trained.values()))
@@ -97,12 +97,12 @@ def scores(
     page: Page, frames: Path, scores: Path, *, seconds: float = 10.0, template: float = 100.0
 ) -> None:
     """Write each feature's scores of real readers as matrices for `monitor evaluate`."""
-    voices, specs = collected(frames)
+    voices, specs = collect_readers(frames)
     measures = {name: spec.kind.similarity() for name, spec in specs.items()}
-    plan = plan_of(voices, seconds, template, SHIFTS, "cross")
+    plan = find_plan(voices, seconds, template, SHIFTS, "cross")
     trained = {name for feature in measures for name in trainers(frames).get(feature, ())}
     untrained = np.array([voice.name not in trained for voice in voices])
-    cell = plan.run(measures, *units_of(seconds, template)).tested_on(untrained)
+    cell = plan.run(measures, *count_units(seconds, template)).tested_on(untrained)
     scores.mkdir(parents=True, exist_ok=True)
     order = np.argsort(
         cell.true_index, kind="stable"
@@ -187,7 +187,7 @@ def nonnative_speakers(folder: Path) -> list[SpeakerSpeech]:
             path = Path(place) / f"{row['speaker']}.npz"
             write_frames(path, frames.speech, frames.tracks, {"f0": SIZE}, {"f0": 0.01})
             files.append((path, row["speaker"], "1"))
-        voices, _, _ = collect(corpus_of(files))
+        voices, _, _ = collect(create_corpus(files))
     return [voice for voice in voices if voice.length(0) >= LEAST * UNITS_PER_SECOND]
 
 
@@ -197,7 +197,7 @@ def prior(page: Page, frames: Path, nonnative: Path, *, repeats: int = 20) -> No
 
     FRAMES contains the pitch of LibriSpeech.
     """
-    shipped, readers = Population.reference(), collected(frames)[0]
+    shipped, readers = Population.reference(), collect_readers(frames)[0]
     pools: dict[str, Voices] = {
         "nonnative": nonnative_speakers(nonnative),
         "simulated": simulated(600),
@@ -228,8 +228,8 @@ def prior(page: Page, frames: Path, nonnative: Path, *, repeats: int = 20) -> No
                 found: tuple[list[tuple[float, float, bool]], ...] = ([], [])
                 for repeat in range(repeats):
                     population, own, judges = case(name, size, repeat)
-                    plan = plan_of(judges, TEST, TEMPLATE, 10, session)
-                    cell = plan.run(measure, *units_of(TEST, TEMPLATE))
+                    plan = find_plan(judges, TEST, TEMPLATE, 10, session)
+                    cell = plan.run(measure, *count_units(TEST, TEMPLATE))
                     for told, before in zip(found, (None, population), strict=True):
                         told.append(judge(learn(own, before), session, cell))
                 cells = [f"{name}, {session} session", str(size)]
@@ -256,7 +256,7 @@ def sessions(
 ) -> None:  # fmt: skip
     """How often are two sessions of one person, and of two people, reported as two people?"""
     gender = {row["speaker"]: row["gender"] for row in chapters(speech)}
-    voices, specs = collected(frames, features)
+    voices, specs = collect_readers(frames, features)
     generator = np.random.default_rng(0)
     threshold = home.UNLIKE_BITS
     home.UNLIKE_BITS = np.inf  # reports the bits of every pair
@@ -264,7 +264,7 @@ def sessions(
         lambda: defaultdict(list)
     )
     for _ in range(splits):
-        ours, theirs = halves(voices, generator)
+        ours, theirs = split_voices(voices, generator)
         how = CalibrationSettings(
             lengths=(10.0, 30.0, 60.0), template_lengths=LEARNT, replicates=20, trials=10,
             prior=None,

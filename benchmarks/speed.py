@@ -11,7 +11,7 @@ import soxr
 
 from benchmarks.page import Page, benchmark
 from benchmarks.readers import read
-from benchmarks.timing import in_turns, ratio, told
+from benchmarks.timing import format_number, format_speedup, time_in_turns
 from monitor.features import f0 as pitch
 from monitor.features.phones import Phones
 from monitor.networks.layers import HOP, RATE
@@ -54,15 +54,17 @@ def f0(page: Page, speech: Path, *, minutes: float = 60.0, runs: int = 5) -> Non
         how = {"pitch_min": 65, "pitch_max": 450, "frame_stride": 0.01, "threshold": 0.1}
         return np.asarray(torchyin.estimate(torch.from_numpy(audio), pitch.RATE, **how).numpy())
 
-    took = in_turns(runs, {"ours": ours, "theirs": theirs})
+    processor_seconds = time_in_turns(runs, {"ours": ours, "theirs": theirs})
     hertz = theirs()
     same = np.mean(ours() == np.where(hertz > 0, np.rint(pitch.RATE / np.maximum(hertz, 1)), 0))
-    speeds = [told(60 * minutes / median(took[name])) for name in ("ours", "theirs")]
+    speeds = [
+        format_number(60 * minutes / median(processor_seconds[name])) for name in ("ours", "theirs")
+    ]
     equal = "every lag equal" if same == 1 else f"{100 * same:.2f} % of lags equal"
     page.figure(
         f"f0 against torch-yin, one thread, {minutes:g} min of real readers",
         f"{' against '.join(speeds)} times real time: "
-        f"{ratio(took['theirs'], took['ours'])}; {equal}",
+        f"{format_speedup(processor_seconds['theirs'], processor_seconds['ours'])}; {equal}",
     )
 
 
@@ -83,11 +85,14 @@ def phones(page: Page, speech: Path, *, minutes: float = 2.0, runs: int = 3) -> 
         for stretch in pieces(audio, 8.0):
             search.tokens(stretch)
 
-    took = in_turns(runs, {"ours": ours, "theirs": theirs})
-    speeds = [told(60 * minutes / median(took[name])) for name in ("ours", "theirs")]
+    processor_seconds = time_in_turns(runs, {"ours": ours, "theirs": theirs})
+    speeds = [
+        format_number(60 * minutes / median(processor_seconds[name])) for name in ("ours", "theirs")
+    ]
     page.figure(
         "phones beside pocketsphinx, which it took the place of, one thread",
-        f"{' against '.join(speeds)} times real time: {ratio(took['theirs'], took['ours'])}",
+        f"{' against '.join(speeds)} times real time: "
+        f"{format_speedup(processor_seconds['theirs'], processor_seconds['ours'])}",
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.page import Page, benchmark
 from benchmarks.readers import read
-from benchmarks.timing import in_own_process, memory_mb
+from benchmarks.timing import memory_mb, run_in_new_process
 from monitor import Monitor, Pool, Population
 from monitor.networks.layers import RATE
 from monitor.types import Block, FloatArray
@@ -47,7 +47,7 @@ def streams(
     for count in counts:
         for name, work in works.items():
             load = os.getloadavg()[0]
-            share, more = in_own_process(work, paths, count, seconds, list(features) or None)
+            share, more = run_in_new_process(work, paths, count, seconds, list(features) or None)
             each = share / count
             rows.append([
                 name, "" if "alone" in name else what, f"{seconds:g} s", str(count),
