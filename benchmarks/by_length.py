@@ -180,8 +180,8 @@ def enrol_people(
             soundfile.write(path, sound, RATE)
             files.append((path, name, "1"))
         names = tuple(reference.features)
-        made = enrol(create_corpus(files), features=names, seconds=TEMPLATE_SECONDS, jobs=jobs)
-    return reference.joined(made.population)
+        enrolment = enrol(create_corpus(files), features=names, seconds=TEMPLATE_SECONDS, jobs=jobs)
+    return reference.joined(enrolment.population)
 
 
 def split_sessions(person: Person) -> list[list[Path]]:
@@ -257,14 +257,14 @@ def create_length_rows(found: Sequence[Figures]) -> Iterator[list[str]]:
 def create_cells(results: Sequence[Figures]) -> list[str]:
     """Return the figures of streams at one length as text."""
     names, speaker = np.unique([each.speaker for each in results], return_inverse=True)
-    answered = [place for place, each in enumerate(results) if each.bits is not None]
+    answered = [index for index, each in enumerate(results) if each.bits is not None]
     counts = f"{len(results)}, {len(names)}"
     missing = f"{100 * (1 - _mean(np.isin(np.arange(len(results)), answered), speaker)):.0f} %"
     if not answered:
         return [counts, *[""] * 5, missing]
-    bits = np.array([results[place].bits for place in answered], float)
+    bits = np.array([results[index].bits for index in answered], float)
     answered_speaker, weights = speaker[answered], equal_speaker_weights(speaker[answered])
-    first = _mean(np.array([results[place].first for place in answered]), answered_speaker)
+    first = _mean(np.array([results[index].first for index in answered]), answered_speaker)
     others = np.array(
         [np.nan if results[p].others is None else results[p].others for p in answered], float
     )

@@ -137,12 +137,12 @@ def channels(page: Page, speech: Path, *, readers: int = 60, seconds: float = 60
             notices = {notice.kind: tick / 100 for tick, notice in mixer.pop_notices()}
             found[name].append(notices)
 
-    def noticed() -> Iterator[list[str]]:
+    def create_notice_rows() -> Iterator[list[str]]:
         for name, (kind, _) in NOT_TO_BE_MIXED.items():
             when = [each[kind] for each in found[name] if kind in each]
             after = f"{np.median(when):.0f} s ({max(when):.0f} s)" if when else ""
             yield [name, f"{len(when)} of {len(found[name])}", after]
 
-    falsely = ([n, f"{sum(map(bool, found[n]))} of {len(found[n])}"] for n in ORDINARY)
-    page.table("stereo that may be mixed | noticed, falsely", falsely)
-    page.table("stereo that may not | noticed | after, median (worst)", noticed())
+    false_notice_rows = ([n, f"{sum(map(bool, found[n]))} of {len(found[n])}"] for n in ORDINARY)
+    page.table("stereo that may be mixed | noticed, falsely", false_notice_rows)
+    page.table("stereo that may not | noticed | after, median (worst)", create_notice_rows())

@@ -54,12 +54,12 @@ class Crowd(ScoreMatrix):
     """Trials of more speakers than candidates: several speakers may share a column."""
 
     @classmethod
-    def from_scores(cls, scores: FloatArray, columns: IntArray, whose: IntArray) -> Crowd:
+    def from_scores(cls, scores: FloatArray, columns: IntArray, speaker: IntArray) -> Crowd:
         """Create a crowd from scores (T, N), each speaker's column, and each trial's speaker."""
-        made = cls(scores, columns[whose], name="crowd")
+        crowd = cls(scores, columns[speaker], name="crowd")
         # replaces cached values that assume one speaker per column
-        made.__dict__.update(tested=columns, owner=whose)
-        return made
+        crowd.__dict__.update(tested=columns, owner=speaker)
+        return crowd
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,8 @@ LENGTHS = np.array([1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0])
 def read_other_chapters(speech: Path, seconds: float) -> Iterator[tuple[str, FloatArray]]:
     """Yield shipped readers with the beginning of their longest chapter that is not enrolled."""
     population = Population.reference()
-    taken = {(s.name, note.label) for s in population.speakers for note in s.sources}
-    rows = [r for r in chapters(speech) if (r["speaker"], Path(r["path"]).name) not in taken]
+    enrolled = {(s.name, note.label) for s in population.speakers for note in s.sources}
+    rows = [r for r in chapters(speech) if (r["speaker"], Path(r["path"]).name) not in enrolled]
     for name in population.names:
         own = [row for row in rows if row["speaker"] == name]
         if own:
@@ -62,7 +62,7 @@ def growth(page: Page, speech: Path) -> None:
             for seconds, row in zip(LENGTHS, rows, strict=True)
         ),
     )
-    page.picture("growth.svg", partial(picture, rows), create_frame(rows).inches)
+    page.picture("growth.svg", partial(draw_picture, rows), create_frame(rows).inches)
 
 
 def compute_limits(curves: FloatArray) -> FloatArray:
@@ -94,7 +94,7 @@ def create_frame(rows: FloatArray) -> Frame:
     )  # fmt: skip
 
 
-def picture(rows: FloatArray, figure: Figure) -> None:
+def draw_picture(rows: FloatArray, figure: Figure) -> None:
     """Draw the means over length, and the limits of the evidence as a band."""
     sheet = Sheet(figure, frame := create_frame(rows))
     axes, most = sheet.axes, frame.y_range[1]

@@ -59,7 +59,7 @@ def latency(
     Requires the Debian packages libportaudio2 libasound2-plugins pulseaudio pulseaudio-utils.
     """
     if speak:
-        play(recording, seconds)
+        play_recording(recording, seconds)
         return
     if missing_packages := missing():
         sys.exit(missing_packages)
@@ -81,7 +81,7 @@ def beep_seconds(k: int) -> float:
     return k * EVERY_SECONDS + k * (k - 1) / 2 * MORE_SECONDS
 
 
-def play(recording: Path, seconds: float) -> None:
+def play_recording(recording: Path, seconds: float) -> None:
     """Play a recording, and print the first sample and time of each block sent to the device."""
     import sounddevice
 
@@ -90,18 +90,18 @@ def play(recording: Path, seconds: float) -> None:
     sound = np.clip(soxr.resample(speech, layers.RATE, RATE), -SPEECH_LEVEL, SPEECH_LEVEL)
     beep = np.sin(2 * np.pi * 1000 * np.arange(round(BEEP_SECONDS * RATE)) / RATE)
     k = 0
-    while (place := round(beep_seconds(k) * RATE)) < len(sound) - len(beep):
-        sound[place : place + len(beep)] = BEEP_LEVEL * beep
+    while (position := round(beep_seconds(k) * RATE)) < len(sound) - len(beep):
+        sound[position : position + len(beep)] = BEEP_LEVEL * beep
         k += 1
     sent: list[tuple[int, float]] = []
-    place = 0
+    position = 0
 
     def fill_block(out: FloatArray, frames: int, _time: Any, _status: Any) -> None:
-        nonlocal place
-        sent.append((place, time.monotonic()))
-        part = sound[place : place + frames]
-        out[: len(part), 0], out[len(part) :, 0] = part, 0
-        place += frames
+        nonlocal position
+        sent.append((position, time.monotonic()))
+        block = sound[position : position + frames]
+        out[: len(block), 0], out[len(block) :, 0] = block, 0
+        position += frames
 
     with sounddevice.OutputStream(
         samplerate=RATE,
@@ -111,7 +111,7 @@ def play(recording: Path, seconds: float) -> None:
         latency=0.1,
         callback=fill_block,
     ):
-        while place < len(sound):
+        while position < len(sound):
             time.sleep(0.1)
     print(json.dumps(sent))
 
@@ -178,15 +178,15 @@ def measure_latency(
             share = (time.process_time() - began[1]) / (time.monotonic() - began[0])
     finally:
         out, _ = player.communicate(timeout=60)
-    places, times = np.array(json.loads(out)).T
+    samples, times = np.array(json.loads(out)).T
     latencies = []
     for beep, after in pairwise(tap.beeps):
         k = round((after - beep - EVERY_SECONDS) / MORE_SECONDS)
         apart = abs(after - beep - EVERY_SECONDS - k * MORE_SECONDS)
-        for read_at, came in arrivals.readings if k >= 0 and apart <= TOLERATED_SECONDS else ():
+        for read_at, arrival in arrivals.readings if k >= 0 and apart <= TOLERATED_SECONDS else ():
             if beep < read_at <= after:
-                place = (beep_seconds(k) + read_at - beep) * RATE
-                latencies.append(came - float(np.interp(place, places, times)))
+                sample = (beep_seconds(k) + read_at - beep) * RATE
+                latencies.append(arrival - float(np.interp(sample, samples, times)))
     assert latencies, "no latencies: no beeps were recorded, or playback was interrupted"
     return latencies, share, arrivals.gaps
 

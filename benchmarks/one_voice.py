@@ -105,10 +105,13 @@ def make_enrolments(voices: Sequence[Voice], seconds: float, number: int) -> Ite
         "one, in noise 10 dB below",
         own + 10**-0.5 * measure_level(own) * create_noise(own.size, rng),
     )
-    yield Enrolment("one, quieter by 12 dB from the middle on",
-               np.concatenate([own[:half], own[half:] / 4]))  # fmt: skip
-    yield Enrolment("one, by telephone from the middle on",
-               np.concatenate([own[:half], telephone(own[half:], RATE)]))  # fmt: skip
+    yield Enrolment(
+        "one, quieter by 12 dB from the middle on", np.concatenate([own[:half], own[half:] / 4])
+    )
+    yield Enrolment(
+        "one, by telephone from the middle on",
+        np.concatenate([own[:half], telephone(own[half:], RATE)]),
+    )
     if len(reader.chapters) > 1:
         halves = [load_excerpt(reader, seconds / 2, chapter) for chapter in (0, 1)]
         yield Enrolment("one, two recordings joined", np.concatenate(halves))

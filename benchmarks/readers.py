@@ -87,15 +87,15 @@ def split_voices(
     voices: Sequence[SpeakerSpeech], generator: np.random.Generator
 ) -> tuple[list[SpeakerSpeech], list[SpeakerSpeech]]:
     """Split voices in random halves, each with half of the voices with several sessions."""
-    ours: list[SpeakerSpeech] = []
-    theirs: list[SpeakerSpeech] = []
+    first_half: list[SpeakerSpeech] = []
+    second_half: list[SpeakerSpeech] = []
     for several in (True, False):
         group = [voice for voice in voices if (len(voice.sessions) > 1) is several]
         order = generator.permutation(len(group))
         half = -(-len(group) // 2)
-        ours += [group[i] for i in order[:half]]
-        theirs += [group[i] for i in order[half:]]
-    return ours, theirs
+        first_half += [group[i] for i in order[:half]]
+        second_half += [group[i] for i in order[half:]]
+    return first_half, second_half
 
 
 def find_plan(
@@ -107,8 +107,8 @@ def find_plan(
 
 def equal_speaker_weights(speaker: IntArray) -> FloatArray:
     """Return weights of trials that sum to 1 for each speaker."""
-    _, place = np.unique(speaker, return_inverse=True)
-    return np.asarray((1.0 / np.bincount(place))[place])
+    _, index = np.unique(speaker, return_inverse=True)
+    return np.asarray((1.0 / np.bincount(index))[index])
 
 
 def scale_to_unit(vectors: FloatArray) -> FloatArray:

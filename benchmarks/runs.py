@@ -193,8 +193,9 @@ def hours(page: Page, speech: Path, *, hours: tuple[float, ...] = (0.5, 1.5)) ->
 
 
 def _create_rows(slope: dict[str, float], most_mb: float) -> Iterator[list[str]]:
-    hear, replay = f"{slope['hear']:.0f} s of processor", f"{slope['replay']:.1f} s of processor"
-    yield ["`monitor enrol --frames`, one process", f"{hear}, {most_mb:.0f} MB at most"]
+    enrolment = f"{slope['hear']:.0f} s of processor"
+    replay = f"{slope['replay']:.1f} s of processor"
+    yield ["`monitor enrol --frames`, one process", f"{enrolment}, {most_mb:.0f} MB at most"]
     yield ["its frames, on disk", f"{slope['frames_mb']:.1f} MB"]
     memory = f"{slope['records_mb']:.1f} MB of records; {slope['replay_mb']:.0f} MB of memory"
     yield ["`monitor replay` of frames, a reading a second, evidence, records, ledger",
@@ -210,9 +211,9 @@ def _measure_hours(speech: Path, hours: float, folder: Path) -> dict[str, float]
     while seconds < 3600 * hours:
         path = paths[count % len(paths)]
         turn = f"{count // len(paths)}-{path.relative_to(speech).parts[0]}"
-        place = corpus / turn / path.name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.symlink_to(path.resolve())
+        link = corpus / turn / path.name
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(path.resolve())
         seconds, count = seconds + soundfile.info(path).duration, count + 1
     frames, ledger, log = folder / "frames", folder / "l.db", folder / "run.jsonl"
     options = ("--features", ",".join(FEATURES))

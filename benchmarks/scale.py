@@ -157,9 +157,14 @@ def measure_reading(speakers: int) -> list[str]:
             np.dot(matrix, np.ones(population.specs[name].size))
         own.append(middle - began)
         products.append(time.thread_time() - middle)
-    mine, product = median(own[3:]), median(products[3:])
-    return [f"{size:.3g} MB", f"{resident:.0f} MB", str(costs[0]), f"{1e3 * mine:.2g} ms",
-            f"{mine / product:.3g}"]  # fmt: skip
+    reading_seconds, product_seconds = median(own[3:]), median(products[3:])
+    return [
+        f"{size:.3g} MB",
+        f"{resident:.0f} MB",
+        str(costs[0]),
+        f"{1e3 * reading_seconds:.2g} ms",
+        f"{reading_seconds / product_seconds:.3g}",
+    ]
 
 
 def measure_evaluation(speakers: int) -> list[str]:
@@ -227,14 +232,14 @@ class Crowd:
     def people(self, generator: np.random.Generator, count: int) -> AnyArray:
         """Draw the mean embeddings of people, shape (count, M)."""
         kernel = self.voices[generator.integers(0, len(self.voices), count)] - self.middle
-        drawn = generator.standard_normal((count, len(self.between)), np.float32) @ self.between
-        mixed = np.sqrt(1 - SMOOTHING) * kernel + np.sqrt(SMOOTHING) * drawn
+        noise = generator.standard_normal((count, len(self.between)), np.float32) @ self.between
+        mixed = np.sqrt(1 - SMOOTHING) * kernel + np.sqrt(SMOOTHING) * noise
         return np.asarray((self.middle + mixed) * self.length, np.float32)
 
     def slices(self, generator: np.random.Generator, means: AnyArray, each: int) -> AnyArray:
         """Draw slices of each person, shape (count, each, M)."""
-        drawn = generator.standard_normal((len(means), each, len(self.within)), np.float32)
-        return np.asarray(means[:, None] + drawn @ self.within)
+        noise = generator.standard_normal((len(means), each, len(self.within)), np.float32)
+        return np.asarray(means[:, None] + noise @ self.within)
 
 
 def write_mapped(speakers: int, path: Path) -> None:
@@ -268,8 +273,8 @@ def measure_mapped(speakers: int, folder: Path | None) -> list[str]:
         monitor.push(Frames(np.zeros(1, np.bool_), {}))  # the first reading, before any audio
         start = f"{time.perf_counter() - wall:.2f} s, {time.process_time() - began:.2f} s"
         assert monitor.attacker.support_bits is not None
-        started, place = memory_mb(), population.index(watch)
-        own = np.asarray(population.features["voice"].slices[2 * place : 2 * place + 2], float)
+        started, index = memory_mb(), population.index(watch)
+        own = np.asarray(population.features["voice"].slices[2 * index : 2 * index + 2], float)
         matrix = monitor.attacker.scorer.templates["voice"]
         crowd, generator = Crowd(), np.random.default_rng(7)
         walls, ratios = list[float](), list[float]()

@@ -55,7 +55,7 @@ def second_voice(
     watched = [path.stem for path in paths[first :: len(paths) // people][:people]]
     population = _enrol_people({name: nonnative / f"{name}.opus" for name in watched})
     outcomes: dict[str, list[tuple[Outcome, float]]] = {}
-    for place, name in enumerate(watched):
+    for index, name in enumerate(watched):
         own = _read_rest(nonnative, name)
         similar = _sort_by_likeness(about, name)
         for a, b in KINDS:
@@ -76,7 +76,7 @@ def second_voice(
         for kind, sound in sounds.items():
             outcome = measure_stream(population, name, sound[: round(seconds * RATE)])
             outcomes.setdefault(kind, []).append((outcome, np.inf))
-        page.note(f"{place + 1} of {people}")
+        page.note(f"{index + 1} of {people}")
     page.table(
         "what is heard | recordings | minutes | noticed | within 10 s of the second turn "
         "| bits, whole | bits with the notice | most bits hidden where missed",
@@ -108,13 +108,13 @@ def false_second_voice(
     names = np.random.default_rng(0).permutation(sorted(recordings))[:people].tolist()
     population = _enrol_people({name: recordings[name][0] for name in names})
     rng, results_by_kind = np.random.default_rng(1), dict[str, list[tuple[float, Outcome]]]()
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         others = [recordings[each][-1] for each in names if each != name]
         for path in recordings[name]:
             is_enrolled = path == recordings[name][0]
             own = read(path, seconds, ENROLLED_SECONDS if is_enrolled else 0.0)
             sounds = {"alone": own}
-            for kind, (count, decibels) in (BEHIND if place < behind else {}).items():
+            for kind, (count, decibels) in (BEHIND if index < behind else {}).items():
                 talkers = [read(others[k], seconds) for k in rng.choice(len(others), count)]
                 sounds[kind] = _add_talkers(own, talkers, decibels)
             for kind, sound in sounds.items():
@@ -124,7 +124,7 @@ def false_second_voice(
             f"{sum(hours for hours, _ in results):.2f} h {kind}: {len(_list_hidden_bits(results))}"
             for kind, results in results_by_kind.items()
         ]
-        page.note(f"{place + 1} of {len(names)}: notices in {', '.join(counts)}")
+        page.note(f"{index + 1} of {len(names)}: notices in {', '.join(counts)}")
     page.table(
         "one voice | people | recordings | hours | notices | bits hidden at the end",
         (

@@ -228,8 +228,6 @@ def score_counts(
             counts[index].append(np.bincount(codes[:, 0], minlength=size))
     grouped = [[np.sum(some, axis=0) for some in _group_rows(rows, count)] for rows in counts]
     target = np.repeat(np.arange(len(names)), [len(rows) for rows in grouped])
-    similarity, queries = (
-        HISTOGRAM.similarity(),
-        np.stack([query for rows in grouped for query in rows]),
-    )
+    similarity = HISTOGRAM.similarity()
+    queries = np.stack([query for rows in grouped for query in rows])
     return ScoreMatrix(similarity.score(similarity.prepare(templates), queries), target, names)

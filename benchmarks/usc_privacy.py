@@ -121,10 +121,8 @@ def usc_privacy(
         with progress_over(60 * minutes, system, "s") as progress:
             return dict(measure_excerpts(system, chosen, kept, jobs, progress))
 
-    clear, titles = (
-        measure_system(RECORDINGS),
-        {name: LABELS.get(name, f"`{name}`") for name in systems},
-    )
+    clear = measure_system(RECORDINGS)
+    titles = {name: LABELS.get(name, f"`{name}`") for name in systems}
     measurements = {name: clear if name == RECORDINGS else measure_system(name) for name in systems}
     page.table(
         "system | bits a second | SIM | phone error | pitch, Spearman | pitch, Pearson",
@@ -155,8 +153,8 @@ def measure_excerpts(
     keys = {each: _create_key(system, each) for each in chosen}
     missing = [each for each, key in keys.items() if cache.read(key) is None]
     with closing(each_in_order(partial(_measure_excerpt, system), missing, jobs)) as results:
-        for each, made in zip(missing, results, strict=True):
-            cache.write(keys[each], made)
+        for each, encoded in zip(missing, results, strict=True):
+            cache.write(keys[each], encoded)
             progress(each.name, each.seconds)
     for each, key in keys.items():
         data = cache.read(key)
@@ -285,11 +283,11 @@ def _correlate_pitch(clear: FloatArray, changed: FloatArray) -> tuple[float, flo
     from scipy.stats import pearsonr, spearmanr
 
     lag, _, count = find_lag(clear, changed)
-    here, there = align_pitch(clear, changed, lag)
-    both = (here > 0) & (there > 0)
-    if count < FEWEST_FRAMES or np.ptp(here[both]) == 0 or np.ptp(there[both]) == 0:
+    clear_pitch, changed_pitch = align_pitch(clear, changed, lag)
+    both = (clear_pitch > 0) & (changed_pitch > 0)
+    if count < FEWEST_FRAMES or np.ptp(clear_pitch[both]) == 0 or np.ptp(changed_pitch[both]) == 0:
         return np.nan, np.nan
-    one, other = here[both], there[both]
+    one, other = clear_pitch[both], changed_pitch[both]
     return float(spearmanr(one, other).statistic), float(pearsonr(one, other).statistic)
 
 
@@ -348,11 +346,11 @@ def score_rank_tests(
         return embeddings[int(generator.integers(len(embeddings)))]
 
     rows, target, trial_names = [], [], []
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         for test in range(tests):
             query = draw(queries[name])
             rows.append(np.stack([draw(references[n]) for n in names]) @ query)
-            target.append(place)
+            target.append(index)
             trial_names.append(f"{name} {test + 1}")
     return ScoreMatrix(np.stack(rows), np.array(target), names, "cosine", tuple(trial_names))
 

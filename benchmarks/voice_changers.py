@@ -187,9 +187,9 @@ class EvidenceOverTime:
             crossing = FirstCrossing(level)
             for second, bits in enumerate(row, 1):
                 if np.isfinite(bits):
-                    most = self.support[second - 1]
+                    supported = self.support[second - 1]
                     # without evidence, rounding errors alone exceed a support of 0
-                    crossing.update(second, min(bits, most), cut=bits > most + 1e-9)
+                    crossing.update(second, min(bits, supported), cut=bits > supported + 1e-9)
             found.append(crossing.so_far())
         return found
 
@@ -232,9 +232,9 @@ def measure_evidence_over_time(
     support, others = np.zeros(seconds), np.full((seconds, judged, judged - 1), np.nan)
     coefficients: list[FloatArray] = []
     for second in range(1, seconds + 1):
-        most = units_of(second)
-        is_long_enough = np.array([each.length >= most for each in streams])
-        totals = np.stack([each.total(0, min(most, each.length)) for each in streams])
+        units = units_of(second)
+        is_long_enough = np.array([each.length >= units for each in streams])
+        totals = np.stack([each.total(0, min(units, each.length)) for each in streams])
         z = _normalise(similarity.score_each(prepared, totals), judged)
         if is_long_enough[judged:].sum() >= _FOLDS or not coefficients:
             coefficients, support[second - 1] = _fit(z, is_long_enough)
@@ -288,11 +288,11 @@ def _fit(z: FloatArray, is_long_enough: np.ndarray) -> tuple[list[FloatArray], f
         z.ravel()[is_long, None], ScorePairs(tester[is_long], owner[is_long])
     )
     weights, bits, mated = comparisons.weights(), left_out.ravel()[is_long], comparisons.mated
-    most = supported_bits(
+    support_bits = supported_bits(
         bits[mated], bits[~mated], weights[mated], weights[~mated], int(mated.sum()),
         pair_count(comparisons), comparisons.select(~mated),
     )[0]  # fmt: skip
-    return coefficients, most
+    return coefficients, support_bits
 
 
 # ------------------------------------------------------------------------------------------- tables

@@ -186,9 +186,9 @@ def enrol_other_chapters(speech: Path, population: Population, jobs: int) -> Pop
             path.parent.mkdir()
             soundfile.write(path, sound, RATE)
         corpus = find(Path(folder))
-        made = enrol(corpus, features=FEATURES, seconds=TEMPLATE_SECONDS, jobs=jobs).population
+        enrolled = enrol(corpus, features=FEATURES, seconds=TEMPLATE_SECONDS, jobs=jobs).population
     return Population(
-        *(made.speakers, made.offsets, made.features, population.rank_models),
+        *(enrolled.speakers, enrolled.offsets, enrolled.features, population.rank_models),
         about="",
         cohort=population.cohort,
     )
@@ -277,10 +277,10 @@ def create_text_table(shares: Mapping[str, FloatArray]) -> Iterator[str]:
         name = "own microphones" if title.startswith("own") else "simulated"
         unfitted = any(condition in title for condition in UNFITTED)
         groups.setdefault(f"{name}, nothing fitted" if unfitted else name, []).append(each)
-    place = int(np.searchsorted(STEPS, LEVEL))
+    level_index = int(np.searchsorted(STEPS, LEVEL))
     yield f"With {LEVEL:g} bits or more ({100 * 2**-LEVEL:.1f} % allowed):"
     for name, rows in groups.items():
         (mated, _), (_, others) = np.min(rows, axis=0), np.max(rows, axis=0)
         yield f"\n{name} ({len(rows)} rows)"
-        yield f"  others: at most {100 * others[place]:.1f} %"
-        yield f"  the right person: at least {100 * mated[place]:.0f} %"
+        yield f"  others: at most {100 * others[level_index]:.1f} %"
+        yield f"  the right person: at least {100 * mated[level_index]:.0f} %"
