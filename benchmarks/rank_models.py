@@ -27,8 +27,7 @@ from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.population.templates import SLICE_SECONDS
 from monitor.sources.frames import write_frames
-from monitor.training import calibrating
-from monitor.training import find_outlier_sessions as home
+from monitor.training import calibrating, session_checks
 from monitor.training.calibrating import CalibrationSettings, calibrate
 from monitor.training.frames_folder import ExtractionOptions, extract_features
 from monitor.training.grid import Cell
@@ -258,8 +257,8 @@ def sessions(
     gender = {row["speaker"]: row["gender"] for row in chapters(speech)}
     voices, specs = collect_readers(frames, features)
     generator = np.random.default_rng(0)
-    threshold = home.UNLIKE_BITS
-    home.UNLIKE_BITS = np.inf  # reports the bits of every pair
+    threshold = session_checks.UNLIKE_BITS
+    session_checks.UNLIKE_BITS = np.inf  # reports the bits of every pair
     read: dict[tuple[float, str], dict[tuple[str, str], list[float]]] = defaultdict(
         lambda: defaultdict(list)
     )
